@@ -35,7 +35,9 @@ static pen_status view_bind(const pen_model_view_sizes *sizes, const pen_model *
     return PEN_OK;
 }
 
-static pen_status view_blame(const void *context, pen_compile_part part, pen_status status) {
+static pen_status view_blame(const void *context, pen_compile_part part, uint32_t index,
+                             pen_status status) {
+    (void)index;
     const pen_model *model = context;
     if (part != PEN_COMPILE_PART_SHAPES) return status;
     return pen_status_add_context(

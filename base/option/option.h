@@ -97,12 +97,14 @@ struct pen_option_field {
     const char *default_text; // as a user would write it; NULL leaves zero. For a LIST, one item
     pen_option_bound minimum; // of a number or quantity, in its base unit
     pen_option_bound maximum;
-    const char *const *choices;    // CHOICE: names, ended by NULL
-    const pen_option_field *item;  // LIST, MAP: of each item
-    size_t entry_bytes;            // MAP: size of the entry struct
-    uint32_t count_minimum;        // LIST, MAP: fewest items
-    uint32_t count_maximum;        // LIST, MAP: most items; 0 for no limit
-    bool is_list_optional;         // LIST: one item may stand without brackets
+    const char *const *choices;   // CHOICE: names, ended by NULL
+    const pen_option_field *item; // LIST, MAP: of each item
+    size_t entry_bytes;           // MAP: size of the entry struct
+    uint32_t count_minimum;       // LIST, MAP: fewest items
+    uint32_t count_maximum;       // LIST, MAP: most items; 0 for no limit
+    bool is_list_optional;        // LIST: one item may stand without brackets
+    size_t path_offset; // LIST, MAP: in the struct of the table, a `const char *` for the path that
+                        // may stand in its place; 0, so never the first member, for none
     const pen_option_table *table; // MAPPING, ONE_OF
     bool may_be_file; // MAPPING, LIST of mappings: text instead is the path of a file that holds it
 };

@@ -455,12 +455,28 @@ static pen_status option_open_part(option_reader *reader, const pen_option_field
     return pen_yaml_blame(node, status); // unless it has a position in the other file
 }
 
+// Whether a path stands where a list or map may.
+static bool option_is_path(const pen_option_field *field, const pen_yaml_node *node) {
+    return field->path_offset != 0 && node->kind == PEN_YAML_SCALAR && !pen_yaml_is_nothing(node);
+}
+
+// The path goes to a member of its own; errors about either are about the same text.
+static pen_status option_read_path(option_reader *reader, const pen_option_field *field,
+                                   const pen_yaml_node *node, void *out_value) {
+    const pen_option_field path = {.key = field->key, .kind = PEN_OPTION_PATH};
+    unsigned char *object = (unsigned char *)out_value - field->offset;
+    PEN_TRY(option_record_node(reader, object + field->path_offset, pen_option_value_bytes(&path),
+                               node));
+    return option_read_scalar(reader, &path, node, object + field->path_offset);
+}
+
 // Notes where each value was read from before it reads it: pen_option_blame finds the line of any
 // field by this.
 static pen_status option_read_value(option_reader *reader, const pen_option_field *field,
                                     const pen_yaml_node *node, void *out_value) {
     PEN_TRY(option_open_part(reader, field, node, &node));
     PEN_TRY(option_record_node(reader, out_value, pen_option_value_bytes(field), node));
+    if (option_is_path(field, node)) return option_read_path(reader, field, node, out_value);
     if (field->kind == PEN_OPTION_LIST) return option_read_list(reader, field, node, out_value);
     if (field->kind == PEN_OPTION_MAP) return option_read_map(reader, field, node, out_value);
     if (field->kind == PEN_OPTION_ONE_OF) return option_read_one_of(reader, field, node, out_value);

@@ -218,12 +218,12 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
 }
 
 // A field with two forms becomes anyOf: one value for a list of one, or the path of a file that
-// holds the part.
+// holds the part, or stands in its place.
 static void schema_write_field(const pen_option_field *field, pen_json_writer *json) {
     if (field->help != NULL) pen_json_key_text(json, "description", field->help);
     schema_write_default(field, json);
     const bool is_single = field->kind == PEN_OPTION_LIST && field->is_list_optional;
-    if (!is_single && !field->may_be_file) {
+    if (!is_single && !field->may_be_file && field->path_offset == 0) {
         schema_write_kind(field, json);
         return;
     }
@@ -232,7 +232,9 @@ static void schema_write_field(const pen_option_field *field, pen_json_writer *j
     if (is_single) {
         schema_write_field(field->item, json);
     } else {
-        pen_json_key_text(json, "description", "path of a file that holds this part");
+        if (field->may_be_file) {
+            pen_json_key_text(json, "description", "path of a file that holds this part");
+        }
         schema_write_text(NULL, json);
     }
     pen_json_end_object(json);

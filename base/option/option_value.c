@@ -69,6 +69,7 @@ static void option_describe_list(const pen_option_field *field, pen_text *text) 
 // What may stand there, in words: for messages ("expected ...") and for the list of keys.
 void pen_option_describe(const pen_option_field *field, pen_text *text) {
     const pen_option_scalar *scalar = pen_option_find_scalar(field->kind);
+    if (field->path_offset != 0) pen_text_add(text, "a path, or ");
     if (field->kind == PEN_OPTION_CHOICE) {
         option_describe_choices(field->choices, text);
     } else if (scalar != NULL) {

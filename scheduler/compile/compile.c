@@ -148,11 +148,16 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
     pen_program *program = &compilation->program;
     compilation->graph = graph;
     if (map == NULL) return;
-    compile_move_all(map, program->input_count, compilation->inputs);
+    compile_move_all(map, program->fed_count, compilation->inputs);
     compile_move_all(map, program->output_count, compilation->outputs);
     compile_move_all(map, program->kept_count, compilation->kept);
-    pen_value_id *const values[] = {&program->labels,        &program->loss,
-                                    &program->accuracy,      &program->loss_weight,
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        pen_program_loss *loss = &compilation->losses[i];
+        loss->value = compile_moved(map, loss->value);
+        loss->labels = compile_moved(map, loss->labels);
+        loss->scale = compile_moved(map, loss->scale);
+    }
+    pen_value_id *const values[] = {&program->loss, &program->accuracy, &program->loss_weight,
                                     &program->learning_rate, &program->step};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
@@ -165,11 +170,21 @@ void pen_compilation_warn(pen_compilation *compilation, const char *warning) {
     compilation->warnings[program->warning_count++] = warning;
 }
 
-pen_status pen_compilation_blame(const pen_compilation *compilation, pen_compile_part part,
-                                 pen_status status) {
+static pen_status compile_blame(const pen_compilation *compilation, pen_compile_part part,
+                                uint32_t index, pen_status status) {
     const pen_compile_request *request = compilation->request;
     if (status == PEN_OK || part == PEN_COMPILE_PART_NONE || request->blame == NULL) return status;
-    return request->blame(request->blame_context, part, status);
+    return request->blame(request->blame_context, part, index, status);
+}
+
+pen_status pen_compilation_blame(const pen_compilation *compilation, pen_compile_part part,
+                                 pen_status status) {
+    return compile_blame(compilation, part, 0, status);
+}
+
+pen_status pen_compilation_blame_loss(const pen_compilation *compilation, uint32_t index,
+                                      pen_status status) {
+    return compile_blame(compilation, PEN_COMPILE_PART_LOSS, index, status);
 }
 
 static pen_status compile_run_pass(pen_compilation *compilation, const pen_compile_pass *pass) {
@@ -202,7 +217,6 @@ static pen_compilation compile_begin(const pen_compile_request *request, pen_mod
     return (pen_compilation){.request = request,
                              .model = model,
                              .program = {.microbatch_size = request->microbatch_size,
-                                         .labels = PEN_VALUE_NONE,
                                          .loss = PEN_VALUE_NONE,
                                          .accuracy = PEN_VALUE_NONE,
                                          .loss_weight = PEN_VALUE_NONE,

@@ -9,25 +9,32 @@
 // Names shown of a model's outputs.
 #define LOSS_NAMES_SHOWN 6
 
-// Besides the outputs: one that is named, a penalty and a mask.
-#define LOSS_VALUES 3u
+// Of each loss: an output that is named, and a mask.
+#define LOSS_VALUES 2u
 
-// Makes passes before the loss keep what it will read besides the graph's outputs. Until the
+// Nothing for NULL.
+static pen_status loss_keep(pen_compilation *compilation, const char *name) {
+    pen_program *program = &compilation->program;
+    pen_value_id *place = &compilation->kept[program->kept_count];
+    if (name == NULL) return PEN_OK;
+    PEN_TRY(pen_graph_find_value(compilation->graph, name, place));
+    program->kept_count += 1;
+    return PEN_OK;
+}
+
+// Makes passes before the losses keep what they will read besides the graph's outputs. Until the
 // results are known, this is all that is kept.
 pen_status pen_compile_keep_loss_values(pen_compilation *compilation) {
-    const char *output = compilation->request->loss_output;
-    const char *const names[LOSS_VALUES] = {output, compilation->model->penalty,
-                                            pen_model_find_mask(compilation->model, output)};
-    PEN_TRY(PEN_NEW(compilation->arena, LOSS_VALUES, &compilation->kept));
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < LOSS_VALUES; i++) {
-        if (names[i] == NULL) continue;
-        PEN_TRY(pen_graph_find_value(compilation->graph, names[i], &compilation->kept[count]));
-        count += 1;
-    }
+    const pen_compile_request *request = compilation->request;
+    const pen_model *model = compilation->model;
+    PEN_TRY(PEN_NEW(compilation->arena, LOSS_VALUES * request->loss_count + 1, &compilation->kept));
     compilation->program.kept = compilation->kept;
-    compilation->program.kept_count = count;
-    return PEN_OK;
+    for (uint32_t i = 0; i < request->loss_count; i++) {
+        const char *output = request->losses[i].output;
+        PEN_TRY(pen_compilation_blame_loss(compilation, i, loss_keep(compilation, output)));
+        PEN_TRY(loss_keep(compilation, pen_model_find_mask(model, output)));
+    }
+    return loss_keep(compilation, model->penalty);
 }
 
 static pen_status loss_list_outputs(const pen_graph *graph, pen_arena *arena,
@@ -46,10 +53,10 @@ static pen_status loss_list_outputs(const pen_graph *graph, pen_arena *arena,
 
 // A job that names no output gets the first of several: the user is warned, and where the outputs
 // were guessed from the graph, it is refused.
-static pen_status loss_check_first(pen_compilation *compilation) {
+static pen_status loss_check_first(pen_compilation *compilation, const pen_compile_loss *loss) {
     const uint32_t output_count = pen_graph_output_count(compilation->graph);
     const char *names, *warning;
-    if (compilation->request->loss_output != NULL || output_count < 2) return PEN_OK;
+    if (loss->output != NULL || output_count < 2) return PEN_OK;
     PEN_TRY(loss_list_outputs(compilation->graph, compilation->arena, &names));
     if (compilation->model->guesses_outputs) {
         return pen_error(PEN_INVALID_INPUT,
@@ -67,11 +74,12 @@ static pen_status loss_check_first(pen_compilation *compilation) {
 }
 
 // The logarithm of a softmax is not the softmax.
-static pen_status loss_check_softmax(pen_compilation *compilation, pen_value_id output) {
+static pen_status loss_check_softmax(pen_compilation *compilation, const pen_compile_loss *loss,
+                                     pen_value_id output) {
     const pen_graph *graph = compilation->graph;
     const pen_node_id producer = pen_graph_value(graph, output)->producer;
     const char *warning;
-    if (compilation->request->loss != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
+    if (loss->spec.kind != PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD) return PEN_OK;
     if (!pen_node_is(producer)) return PEN_OK;
     if (pen_graph_node(graph, producer)->op != PEN_OP(softmax)) return PEN_OK;
     PEN_TRY(pen_arena_format(compilation->arena, &warning,
@@ -83,39 +91,80 @@ static pen_status loss_check_softmax(pen_compilation *compilation, pen_value_id 
     return PEN_OK;
 }
 
-// Adds the nodes of the loss, of the chosen output and with the model's mask and penalty.
+// Where a loss goes. Of several, the inputs that they make are named after their outputs.
+static pen_status loss_find_place(pen_compilation *compilation, const pen_compile_loss *loss,
+                                  pen_loss_place *out_place) {
+    const pen_compile_request *request = compilation->request;
+    const pen_graph *graph = compilation->graph;
+    const char *mask = pen_model_find_mask(compilation->model, loss->output);
+    pen_loss_place place = {.output = pen_graph_output(graph, 0),
+                            .mask = PEN_VALUE_NONE,
+                            .labels = "labels",
+                            .scale = "loss_scale",
+                            .example_count = request->microbatch_size};
+    if (loss->output != NULL) PEN_TRY(pen_graph_find_value(graph, loss->output, &place.output));
+    if (mask != NULL) PEN_TRY(pen_graph_find_value(graph, mask, &place.mask));
+    const pen_shape *shape = &pen_value_type(graph, place.output)->shape;
+    if (place.example_count == 0 && shape->rank > 0) {
+        place.example_count = (uint64_t)shape->dims[0];
+    }
+    if (request->loss_count > 1) {
+        const char *name = pen_value_name(graph, place.output);
+        PEN_TRY(pen_arena_format(compilation->arena, &place.labels, "labels/%s", name));
+        PEN_TRY(pen_arena_format(compilation->arena, &place.scale, "loss_scale/%s", name));
+    }
+    *out_place = place;
+    return PEN_OK;
+}
+
+// One of the losses: its nodes, its part in the sum, and what is told of it.
+static pen_status loss_attach(pen_compilation *compilation, uint32_t index) {
+    const pen_compile_loss *loss = &compilation->request->losses[index];
+    pen_program *program = &compilation->program;
+    pen_loss_place place;
+    pen_attached_loss attached;
+    PEN_TRY(loss_find_place(compilation, loss, &place));
+    if (compilation->request->mode == PEN_COMPILE_TRAIN) {
+        PEN_TRY(loss_check_first(compilation, loss));
+        PEN_TRY(loss_check_softmax(compilation, loss, place.output));
+    }
+    PEN_TRY(
+        pen_status_add_context(pen_attach_loss(compilation->graph, &loss->spec, &place, &attached),
+                               "while attaching the loss"));
+    PEN_TRY(pen_attach_weighted(compilation->graph, attached.loss, loss->weight, &program->loss));
+    compilation->losses[index] =
+        (pen_program_loss){.output = pen_value_name(compilation->graph, place.output),
+                           .label_name = loss->labels,
+                           .weight = loss->weight,
+                           .value = attached.loss,
+                           .labels = attached.labels,
+                           .scale = attached.scale,
+                           .class_count = attached.class_count};
+    if (pen_value_is(program->accuracy) || !pen_value_is(attached.accuracy)) return PEN_OK;
+    program->accuracy = attached.accuracy;
+    program->accuracy_loss = index;
+    return PEN_OK;
+}
+
+// Adds the nodes of the losses, each of its output and with the model's mask, and of the model's
+// penalty.
 pen_status pen_compile_attach_loss(pen_compilation *compilation) {
     const pen_compile_request *request = compilation->request;
     pen_graph *graph = compilation->graph;
-    pen_value_id output = pen_graph_output(graph, 0), mask = PEN_VALUE_NONE, penalty;
-    const char *mask_name = pen_model_find_mask(compilation->model, request->loss_output);
-    pen_attached_loss loss;
-    if (request->loss_output != NULL) {
-        PEN_TRY(pen_graph_find_value(graph, request->loss_output, &output));
+    pen_program *program = &compilation->program;
+    pen_value_id penalty;
+    PEN_TRY(PEN_NEW(compilation->arena, request->loss_count, &compilation->losses));
+    for (uint32_t i = 0; i < request->loss_count; i++) {
+        PEN_TRY(pen_compilation_blame_loss(compilation, i, loss_attach(compilation, i)));
     }
-    if (mask_name != NULL) PEN_TRY(pen_graph_find_value(graph, mask_name, &mask));
-    if (request->mode == PEN_COMPILE_TRAIN) {
-        PEN_TRY(loss_check_first(compilation));
-        PEN_TRY(loss_check_softmax(compilation, output));
-    }
-    PEN_TRY(pen_status_add_context(pen_attach_loss(graph, request->loss, output, mask, &loss),
-                                   "while attaching the loss"));
+    program->losses = compilation->losses;
+    program->loss_count = request->loss_count;
     if (compilation->model->penalty != NULL) {
         PEN_TRY(pen_graph_find_value(graph, compilation->model->penalty, &penalty));
-        PEN_TRY(pen_attach_penalty(graph, penalty, &loss.loss));
+        PEN_TRY(pen_attach_penalty(graph, penalty, &program->loss));
     }
-    const pen_element_type element = pen_value_type(graph, loss.loss)->element;
-    if (!pen_element_is_trained(element)) {
-        return pen_error(PEN_UNSUPPORTED, "the loss is %s, expected float32 or float64",
-                         pen_element_name(element));
-    }
-    pen_program *program = &compilation->program;
-    program->loss = loss.loss;
-    program->labels = loss.labels;
-    program->accuracy = loss.accuracy;
-    if (pen_value_is(loss.accuracy)) {
-        const pen_shape *shape = &pen_value_type(graph, output)->shape;
-        program->class_count = (uint32_t)shape->dims[shape->rank - 1];
-    }
-    return PEN_OK;
+    const pen_element_type element = pen_value_type(graph, program->loss)->element;
+    if (pen_element_is_trained(element)) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "the loss is %s, expected float32 or float64",
+                     pen_element_name(element));
 }

@@ -26,6 +26,7 @@ typedef struct pen_compilation {
     pen_value_id *kept;       // that of the program, to be written; likewise the next two
     pen_value_id *inputs;
     pen_value_id *outputs;
+    pen_program_loss *losses;
     const char *warnings[PEN_COMPILE_WARNINGS_LIMIT];
 } pen_compilation;
 
@@ -64,6 +65,9 @@ void pen_compilation_warn(pen_compilation *compilation, const char *warning);
 // Gives an error of a pass the position of another part of the job than its own.
 PEN_NODISCARD pen_status pen_compilation_blame(const pen_compilation *compilation,
                                                pen_compile_part part, pen_status status);
+// The position of one of the losses.
+PEN_NODISCARD pen_status pen_compilation_blame_loss(const pen_compilation *compilation,
+                                                    uint32_t index, pen_status status);
 
 // The passes of this folder, as compile.c lists them. compile_model.c:
 PEN_NODISCARD pen_status pen_compile_import(pen_compilation *compilation);

@@ -41,8 +41,17 @@ typedef enum pen_compile_part {
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
+// `index` says which of the losses it is, else 0.
 typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
-                                           pen_status status);
+                                           uint32_t index, pen_status status);
+
+// A loss that is asked for. What is trained is the sum of all, each times its weight.
+typedef struct pen_compile_loss {
+    pen_loss_spec spec;
+    const char *output; // name of the output that it is taken of; NULL: the first
+    const char *labels; // name of the data's labels; NULL: the only ones
+    double weight;
+} pen_compile_loss;
 
 typedef struct pen_compile_pass pen_compile_pass; // compile_pass.h
 
@@ -67,8 +76,8 @@ typedef struct pen_compile_request {
     uint32_t input_count;
     const pen_symbol_binding *sizes; // [size_count], of the model's dimensions by their names
     uint32_t size_count;
-    pen_loss_kind loss;         // not for PREDICT
-    const char *loss_output;    // name of the output that the loss is taken of; NULL: the first
+    const pen_compile_loss *losses; // [loss_count], at least one; not for PREDICT
+    uint32_t loss_count;
     pen_optimizer optimizer;    // TRAIN
     const char *freeze;         // POSIX extended regular expression of parameter names; or NULL
     pen_device *device;         // whose layouts are used; NULL: plain
@@ -78,6 +87,17 @@ typedef struct pen_compile_request {
     void *watch_context;
 } pen_compile_request;
 
+// A loss of a program. Values may be PEN_VALUE_NONE.
+typedef struct pen_program_loss {
+    const char *output;     // of the model
+    const char *label_name; // of the data's labels; NULL: the only ones
+    double weight;          // in the sum
+    pen_value_id value;     // kept where there are several losses
+    pen_value_id labels;    // an input, as the next
+    pen_value_id scale;     // see graph/passes/gradient/attach_loss.h
+    uint32_t class_count;   // that labels are indices of; 0 when the loss is over no classes
+} pen_program_loss;
+
 typedef struct pen_program {
     const pen_graph *graph;
     const pen_model_pin *pins; // [pin_count], what the model's file wants; some of the nodes may
@@ -86,17 +106,19 @@ typedef struct pen_program {
     const char *batch_symbol; // name of the model's batch dimension; NULL: it was a number
     uint64_t microbatch_size;
     uint32_t input_count;
-    const pen_value_id *inputs; // [input_count], the model's
+    const pen_value_id *inputs; // [fed_count], the model's, and behind them those of the losses
+    uint32_t fed_count;
     uint32_t output_count;
     const pen_value_id *outputs; // [output_count], the model's; kept
-    pen_value_id labels;         // these four may be PEN_VALUE_NONE
-    pen_value_id loss;           // kept
-    pen_value_id accuracy;       // kept
-    uint32_t class_count;        // that labels are indices of; 0 when the loss is over no classes
-    pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
-    pen_value_id learning_rate;  // scalar
-    pen_value_id step;           // scalar, counted from 1
-    const pen_node_id *order;    // [order_count], what runs for a microbatch, then what updates
+    uint32_t loss_count;
+    const pen_program_loss *losses; // [loss_count], as asked for
+    pen_value_id loss;              // their sum, kept; NONE: none is asked for
+    pen_value_id accuracy;          // of the first loss over classes, kept; NONE: there is none
+    uint32_t accuracy_loss;         // that loss
+    pen_value_id loss_weight;       // scalar: share of the step's examples in this microbatch
+    pen_value_id learning_rate;     // scalar
+    pen_value_id step;              // scalar, counted from 1
+    const pen_node_id *order;       // [order_count], what runs for a microbatch, then what updates
     uint32_t order_count;
     uint32_t update_first;    // position in `order`; equal to order_count when updates are inside
     const pen_value_id *kept; // [kept_count]

@@ -5,33 +5,64 @@
 #include "graph/passes/fuse/fuse_rows.h"
 #include "scheduler/compile/compile_pass.h"
 
+// Whether the value is fed for a loss: then it is none of the model's inputs.
+static bool results_is_of_loss(const pen_program *program, pen_value_id input) {
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        const pen_program_loss *loss = &program->losses[i];
+        if (pen_value_same(input, loss->labels) || pen_value_same(input, loss->scale)) return true;
+    }
+    return false;
+}
+
+// The model's inputs first, in their order.
+static pen_status results_list_inputs(pen_compilation *compilation) {
+    const pen_graph *graph = compilation->graph;
+    pen_program *program = &compilation->program;
+    const uint32_t count = pen_graph_input_count(graph);
+    PEN_TRY(PEN_NEW(compilation->arena, count, &compilation->inputs));
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < count; i++) {
+            const pen_value_id input = pen_graph_input(graph, i);
+            if (results_is_of_loss(program, input) != (round == 1)) continue;
+            compilation->inputs[program->fed_count++] = input;
+        }
+        if (round == 0) program->input_count = program->fed_count;
+    }
+    program->inputs = compilation->inputs;
+    return PEN_OK;
+}
+
+// What is told of the losses: their sum, each where there are several, and the accuracy.
+static void results_keep_losses(pen_compilation *compilation) {
+    pen_program *program = &compilation->program;
+    uint32_t count = program->kept_count;
+    if (pen_value_is(program->loss)) compilation->kept[count++] = program->loss;
+    if (pen_value_is(program->accuracy)) compilation->kept[count++] = program->accuracy;
+    for (uint32_t i = 0; program->loss_count > 1 && i < program->loss_count; i++) {
+        compilation->kept[count++] = program->losses[i].value;
+    }
+    program->kept_count = count;
+}
+
 // Lists the model's inputs and outputs, and keeps what is asked for after a run: the outputs,
 // unless the program trains, the loss and the accuracy.
 pen_status pen_compile_keep_results(pen_compilation *compilation) {
     const pen_graph *graph = compilation->graph;
     pen_program *program = &compilation->program;
     const bool trains = compilation->request->mode == PEN_COMPILE_TRAIN;
-    const uint32_t input_count = pen_graph_input_count(graph);
     program->output_count = trains ? 0 : pen_graph_output_count(graph);
-    PEN_TRY(PEN_NEW(compilation->arena, input_count, &compilation->inputs));
+    PEN_TRY(results_list_inputs(compilation));
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
-    PEN_TRY(PEN_NEW(compilation->arena, (size_t)program->output_count + 2, &compilation->kept));
-    for (uint32_t i = 0; i < input_count; i++) {
-        const pen_value_id input = pen_graph_input(graph, i);
-        if (pen_value_same(input, program->labels)) continue;
-        compilation->inputs[program->input_count++] = input;
-    }
-    uint32_t kept_count = 0;
+    PEN_TRY(PEN_NEW(compilation->arena, (size_t)program->output_count + 2 + program->loss_count,
+                    &compilation->kept));
     for (uint32_t i = 0; i < program->output_count; i++) {
         compilation->outputs[i] = pen_graph_output(graph, i);
-        compilation->kept[kept_count++] = compilation->outputs[i];
+        compilation->kept[i] = compilation->outputs[i];
     }
-    if (pen_value_is(program->loss)) compilation->kept[kept_count++] = program->loss;
-    if (pen_value_is(program->accuracy)) compilation->kept[kept_count++] = program->accuracy;
-    program->inputs = compilation->inputs;
+    program->kept_count = program->output_count;
+    results_keep_losses(compilation);
     program->outputs = compilation->outputs;
     program->kept = compilation->kept;
-    program->kept_count = kept_count;
     return PEN_OK;
 }
 

@@ -1,33 +1,26 @@
 #include "scheduler/compile/program_cut.h"
 
-#include <string.h>
-
 #include "scheduler/runtime/run/run_form.h"
 
-// What a plan says of stages, in the arrays that the cut takes; labels are fed like inputs.
+// What a plan says of stages, in the arrays that the cut takes.
 pen_status pen_program_cut(const pen_program *program, const pen_stage_graph *stages,
                            const pen_schedule *schedule, const uint32_t *stage_of_node,
                            pen_arena *arena, const pen_cut **out_cut) {
     uint32_t *device_of_stage;
     bool *is_halved, *is_recomputed;
-    pen_value_id *fed;
     PEN_TRY(PEN_NEW(arena, stages->stage_count, &device_of_stage));
     PEN_TRY(PEN_NEW(arena, stages->stage_count, &is_halved));
     PEN_TRY(PEN_NEW(arena, stages->stage_count, &is_recomputed));
-    PEN_TRY(PEN_NEW(arena, (size_t)program->input_count + 1, &fed));
     for (uint32_t s = 0; s < stages->stage_count; s++) {
         device_of_stage[s] = stages->stages[s].device;
         is_recomputed[s] = stages->stages[s].is_recomputed;
     }
     pen_schedule_find_halved(schedule, stages->stage_count, is_halved);
-    uint32_t fed_count = program->input_count;
-    if (fed_count > 0) memcpy(fed, program->inputs, fed_count * sizeof *fed);
-    if (pen_value_is(program->labels)) fed[fed_count++] = program->labels;
     const pen_cut_request request = {.graph = program->graph,
                                      .order = program->order,
                                      .order_count = program->order_count,
-                                     .fed = fed,
-                                     .fed_count = fed_count,
+                                     .fed = program->inputs,
+                                     .fed_count = program->fed_count,
                                      .kept = program->kept,
                                      .kept_count = program->kept_count,
                                      .device_count = stages->device_count,

@@ -12,6 +12,9 @@
 typedef struct batches_buffer {
     pen_batch batch;
     void *inputs[PEN_DATASET_INPUT_COUNT_LIMIT];
+    void *labels[PEN_DATASET_LABEL_COUNT_LIMIT];
+    float *scales[PEN_DATASET_LABEL_COUNT_LIMIT];
+    uint64_t target_counts[PEN_DATASET_LABEL_COUNT_LIMIT];
     uint64_t *indices;
 } batches_buffer;
 
@@ -78,6 +81,26 @@ static void batches_choose(pen_batches *batches, batches_buffer *buffer) {
     buffer->batch.next = batches_after(batches, position);
 }
 
+// The divisors of the means over the batch, known before any of it is computed.
+static pen_status batches_weigh(pen_batches *batches, batches_buffer *buffer) {
+    const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
+    const uint64_t count = buffer->batch.count;
+    for (uint32_t t = 0; info->labels != NULL && t < info->target_count; t++) {
+        pen_target_sum sum = pen_dataset_weigh(batches->dataset, t, count, buffer->labels);
+        uint64_t of = count;
+        buffer->target_counts[t] = sum.count;
+        if (batches->options.is_whole) {
+            PEN_TRY(pen_dataset_weigh_all(batches->dataset, t, &sum)); // known: nothing is read
+            of = info->example_count;
+        }
+        const float scale = sum.weight > 0 ? (float)((double)of / sum.weight) : 0;
+        for (uint64_t i = 0; i < count; i++) {
+            buffer->scales[t][i] = scale;
+        }
+    }
+    return PEN_OK;
+}
+
 // Waits for a free buffer; NULL when stopped.
 static batches_buffer *batches_wait_for_room(pen_batches *batches) {
     pen_mutex_lock(&batches->lock);
@@ -115,9 +138,9 @@ static void batches_read_ahead(void *context) {
         batches_buffer *buffer = batches_wait_for_room(batches);
         if (buffer == NULL) return;
         batches_choose(batches, buffer);
-        const pen_status status =
-            pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count, buffer->inputs,
-                             buffer->batch.labels);
+        pen_status status = pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count,
+                                             buffer->inputs, buffer->batch.labels);
+        if (status == PEN_OK) status = batches_weigh(batches, buffer);
         more = status == PEN_OK;
         batches_publish(batches, status, more, !more);
         batches->position = buffer->batch.next;
@@ -173,8 +196,18 @@ static pen_status batches_allocate_buffer(const pen_batches *batches, batches_bu
     buffer->batch.indices = buffer->indices;
     buffer->batch.inputs = buffer->inputs;
     if (info->labels == NULL) return PEN_OK;
-    buffer->batch.labels = pen_memory_allocate(size, info->labels->bytes);
-    return buffer->batch.labels == NULL ? pen_error_out_of_memory() : PEN_OK;
+    buffer->batch.labels = buffer->labels;
+    buffer->batch.scales = (const float *const *)buffer->scales;
+    buffer->batch.target_counts = buffer->target_counts;
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        buffer->labels[i] = pen_memory_allocate(size, info->labels[i].bytes);
+        if (buffer->labels[i] == NULL) return pen_error_out_of_memory();
+    }
+    for (uint32_t i = 0; i < info->target_count; i++) {
+        buffer->scales[i] = pen_memory_allocate(size, sizeof(float));
+        if (buffer->scales[i] == NULL) return pen_error_out_of_memory();
+    }
+    return PEN_OK;
 }
 
 static pen_status batches_check(const pen_batches *batches) {
@@ -183,6 +216,17 @@ static pen_status batches_check(const pen_batches *batches) {
     if (batches->buffer_count < 2 || batches->buffer_count > PEN_BATCHES_AHEAD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "%" PRIu32 " batch buffers, expected 2 to %d",
                          batches->buffer_count, PEN_BATCHES_AHEAD_LIMIT);
+    }
+    return PEN_OK;
+}
+
+// Before the thread reads.
+static pen_status batches_weigh_all(pen_batches *batches) {
+    const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
+    pen_target_sum sum;
+    if (!batches->options.is_whole || info->labels == NULL) return PEN_OK;
+    for (uint32_t t = 0; t < info->target_count; t++) {
+        PEN_TRY(pen_dataset_weigh_all(batches->dataset, t, &sum));
     }
     return PEN_OK;
 }
@@ -221,6 +265,7 @@ static pen_status batches_start(pen_batches *batches) {
     for (uint32_t i = 0; i < batches->buffer_count; i++) {
         PEN_TRY(batches_allocate_buffer(batches, &batches->buffers[i]));
     }
+    PEN_TRY(batches_weigh_all(batches));
     return pen_thread_create("penstock-data", batches_read_ahead, batches, &batches->thread);
 }
 
@@ -255,7 +300,10 @@ void pen_batches_destroy(pen_batches *batches) {
         for (uint32_t k = 0; k < PEN_DATASET_INPUT_COUNT_LIMIT; k++) {
             pen_memory_free(buffer->inputs[k]);
         }
-        pen_memory_free(buffer->batch.labels);
+        for (uint32_t k = 0; k < PEN_DATASET_LABEL_COUNT_LIMIT; k++) {
+            pen_memory_free(buffer->labels[k]);
+            pen_memory_free(buffer->scales[k]);
+        }
         pen_memory_free(buffer->indices);
     }
     pen_memory_free(batches->order);

@@ -37,6 +37,7 @@ typedef struct pen_batches_options {
     uint64_t epoch_count;       // 0: no end
     uint32_t buffer_count;      // 2 to PEN_BATCHES_AHEAD_LIMIT, the consumer's included; 0: 3
     uint32_t held_count;        // batches that the consumer has at once, below buffer_count; 0: 1
+    bool is_whole;              // targets are weighed over the whole dataset, not over a batch
     pen_batches_position start; // the first batch to come
 } pen_batches_options;
 
@@ -47,7 +48,11 @@ typedef struct pen_batch {
     uint64_t count;                // examples, 1 to batch_size
     const uint64_t *indices;       // [count] of the dataset
     void *const *inputs;           // [input_count], each [batch_size][an example of the input]
-    void *labels;                  // [batch_size][an example's labels]; NULL if there are none
+    void *const *labels; // [label_count], each [batch_size][an example's labels]; NULL: none
+    // What losses are scaled by: examples / weight of their targets, of this batch or the whole
+    // dataset; 0 where none counts.
+    const float *const *scales;    // [target_count], each [batch_size] times the same
+    const uint64_t *target_counts; // [target_count] targets of this batch that count
 } pen_batch;
 
 typedef struct pen_batches pen_batches;

@@ -27,7 +27,9 @@ static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_option
                          "'%s': not all labels are whole numbers, but class indices are wanted",
                          options->path);
     }
-    dataset->info.labels = labels;
+    const char *source;
+    PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path), &source));
+    pen_dataset_set_labels(dataset, labels, source);
     return pen_dataset_field_measure(labels, options->path);
 }
 
@@ -40,8 +42,6 @@ static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *opti
     if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format csv needs a file");
     PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
     dataset->state = state;
-    PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path),
-                                &dataset->label_source));
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
     PEN_TRY(pen_mapping_open(options->path, &file));
     const pen_status status = pen_csv_read(file.bytes, file.length, options->path, options,
@@ -59,7 +59,7 @@ static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *opti
 
 // Rows are normalized as they are given out, so that the table stays as it was read.
 static pen_status csv_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                   void *const *out_inputs, void *out_labels) {
+                                   void *const *out_inputs, void *const *out_labels) {
     const csv_state *state = dataset->state;
     const pen_csv_table *table = &state->table;
     float *values = out_inputs[0];
@@ -69,14 +69,15 @@ static pen_status csv_dataset_read(pen_dataset *dataset, const uint64_t *indices
                table->column_count * sizeof *row);
         pen_normalization_apply(&state->normalization, row);
     }
-    if (out_labels == NULL) return PEN_OK;
+    void *labels = out_labels[0];
+    if (labels == NULL) return PEN_OK;
     const bool classes = dataset->info.labels->element == PEN_DATASET_INT64;
     for (uint64_t i = 0; i < count; i++) {
         const double label = table->labels[indices[i]];
         if (classes) {
-            ((int64_t *)out_labels)[i] = (int64_t)label;
+            ((int64_t *)labels)[i] = (int64_t)label;
         } else {
-            ((float *)out_labels)[i] = (float)label;
+            ((float *)labels)[i] = (float)label;
         }
     }
     return PEN_OK;

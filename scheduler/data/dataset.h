@@ -4,7 +4,8 @@
 // text, tokens).
 //
 // A dataset is a numbered list of examples. Each has one or more named inputs, and labels if the
-// files have them: class indices (int64) or targets (float32). All examples have one shape.
+// files have them, one or more: class indices (int64) or targets (float32). All examples have one
+// shape.
 //
 // Lifetime: from pen_dataset_open to pen_dataset_close; what pen_dataset_get_info points at lives
 // as
@@ -25,6 +26,7 @@
 #include "graph/tensor_type.h"
 
 #define PEN_DATASET_INPUT_COUNT_LIMIT 64 // inputs of one dataset
+#define PEN_DATASET_LABEL_COUNT_LIMIT 16 // labels, and targets, of one dataset
 
 // The element type of a field.
 typedef enum pen_dataset_element {
@@ -66,15 +68,27 @@ typedef struct pen_dataset_input {
     pen_dataset_element element; // what the graph's input takes
 } pen_dataset_input;
 
+// What a loss takes of the labels, so that the divisor of its mean is known before a step.
+typedef struct pen_dataset_target {
+    const char *labels;   // their name; NULL: the only ones
+    bool has_classes;     // the labels are class indices; else nothing below counts
+    bool ignores;         //
+    int64_t ignore_index; // of targets that do not count
+    const float *weights; // [weight_count] of the classes, copied; NULL: all 1
+    uint32_t weight_count;
+} pen_dataset_target;
+
 // Where the examples are and how they are read. All zero but `format` and the files is a good
 // choice: each zero means the default stated beside it. Paths are used as they are.
 typedef struct pen_dataset_options {
     const char *format; // "idx", "npy", …; pen_dataset_format_name lists them
 
     // The files. `inputs` are those of npy, one each. The others have one unnamed input:
-    const char *path;       // idx: the file of images; images: the folder of folders; else the file
-    const char *labels;     // idx and npy: the file of labels; NULL: no labels
-    const char *input_name; // all but npy: name of the graph's input; NULL: ""
+    const char *path;   // idx: the file of images; images: the folder of folders; else the file
+    const char *labels; // idx and npy: the file of labels; NULL: no labels, or those below
+    const pen_dataset_input *label_files; // [label_file_count], npy: labels with names
+    uint32_t label_file_count;
+    const char *input_name;          // all but npy: name of the graph's input; NULL: ""
     const pen_dataset_input *inputs; // [input_count], npy
     uint32_t input_count;
     pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers
@@ -109,6 +123,8 @@ typedef struct pen_dataset_options {
     uint64_t stride;   // tokens from where one begins to where the next does; 0: `sequence`
     pen_token_element token_element; // tokens
 
+    const pen_dataset_target *targets; // [target_count]; none: the first labels, unweighed
+    uint32_t target_count;
     uint32_t class_count;   // class indices must be below it; 0: not checked, see limit_classes
     double holdout;         // fraction held out for evaluation, in [0, 1)
     pen_dataset_part part;  // which part this dataset is; all examples are TRAIN if holdout is 0
@@ -131,7 +147,9 @@ typedef struct pen_dataset_info {
     uint64_t example_count;          // at least 1
     uint32_t input_count;            // at least 1
     const pen_dataset_field *inputs; // [input_count]
-    const pen_dataset_field *labels; // NULL: no labels
+    uint32_t label_count;
+    const pen_dataset_field *labels; // [label_count]; NULL: no labels
+    uint32_t target_count;           // at least 1 where there are labels
     uint32_t class_count;            // 0: not known
     uint64_t skipped_count;          // images: files that are no pictures, and left out
     const char *skipped_path;        // the first of them; NULL: none
@@ -153,27 +171,41 @@ void pen_dataset_close(pen_dataset *dataset);
 
 const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset);
 
-// Reads `count` examples: input i of example indices[j] to out_inputs[i] + j * inputs[i].bytes, its
-// labels to out_labels + j * labels->bytes. `out_inputs` (or one of its pointers) or `out_labels`
-// may be NULL: these are not read. Every index is below example_count. On an error the memory
-// written to is unspecified.
+// Reads `count` examples: input i of example indices[j] to out_inputs[i] + j * inputs[i].bytes,
+// labels likewise. `out_inputs` or `out_labels`, or one of their pointers, may be NULL: these are
+// not read. Every index is below example_count. On an error the memory written to is unspecified.
 //   CORRUPT, UNSUPPORTED, INVALID_INPUT  an example cannot be read, or its class index is out of
 //                                        range; names the file and the example
 //   IO, NOT_FOUND, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices,
                                           uint64_t count, void *const *out_inputs,
-                                          void *out_labels);
+                                          void *const *out_labels);
 
 // Looks for a float32 among what pen_dataset_read gave for `count` examples that is infinite or no
 // number. `labels` may be NULL.
 //   NOT_FINITE  there is one; names the example, as the files number it, and the input
 PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
                                                   const uint64_t *indices, uint64_t count,
-                                                  void *const *inputs, const void *labels);
+                                                  void *const *inputs, void *const *labels);
 
-// Says how many classes the model knows, and reads all labels to see that they are class indices
-// below it. Does nothing if there are no labels, or they are float32.
-//   INVALID_INPUT  one is not; names the file, the example, and the index found
-PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t class_count);
+// Says how many classes the model knows for a target, and reads all its labels to see that they are
+// class indices below it, or ignored. Does nothing if there are no labels, or they are float32.
+//   INVALID_INPUT  one is not; names the file, the example, and the index found. Or all are ignored
+PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t target,
+                                                   uint32_t class_count);
+
+// What some targets weigh.
+typedef struct pen_target_sum {
+    uint64_t count; // that are not ignored
+    double weight;  // the sum of the weights of their labels
+} pen_target_sum;
+
+// Of target `target` in the labels of `count` examples, as pen_dataset_read gave them; zero when it
+// has no classes, or they are not there.
+pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target, uint64_t count,
+                                 void *const *labels);
+// Of all examples: reads their labels, the first time. As pen_dataset_read
+PEN_NODISCARD pen_status pen_dataset_weigh_all(pen_dataset *dataset, uint32_t target,
+                                               pen_target_sum *out_sum);
 
 #endif // PEN_SCHEDULER_DATA_DATASET_H

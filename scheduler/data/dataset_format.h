@@ -15,27 +15,39 @@ typedef struct pen_dataset_format {
     const char *token_hint; // NULL: labels are classes. Else they are tokens, and what messages
                             // about one that cannot be end with
 
-    // Fills dataset->info (all but `format`), label_source and state. Called with the dataset
-    // otherwise empty. On an error `close` is called too. Codes: see pen_dataset_open.
+    // Fills dataset->info (all but `format` and targets), label_sources and state. Called with the
+    // dataset otherwise empty. On an error `close` is called too. Codes: see pen_dataset_open.
     PEN_NODISCARD pen_status (*open)(pen_dataset *dataset, const pen_dataset_options *options);
 
     // As pen_dataset_read, for indices below the format's own example count; class indices need
-    // not be checked. `out_inputs` has as many pointers as there are inputs, each may be NULL.
+    // not be checked. `out_inputs` has as many pointers as there are inputs, and `out_labels` as
+    // there are labels; each may be NULL.
     PEN_NODISCARD pen_status (*read)(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                     void *const *out_inputs, void *out_labels);
+                                     void *const *out_inputs, void *const *out_labels);
 
     // Releases what `open` took, also after it failed half way.
     void (*close)(pen_dataset *dataset);
 } pen_dataset_format;
 
+// A target, and what is known of its labels.
+typedef struct pen_dataset_known_target {
+    pen_dataset_target rule;
+    uint32_t labels;      // position; PEN_DATASET_NO_LABELS: they are not there, or no indices
+    uint32_t class_limit; // indices must be below it; 0: not checked
+    bool is_weighed;
+    pen_target_sum sum; // of all examples, when weighed
+} pen_dataset_known_target;
+#define PEN_DATASET_NO_LABELS UINT32_MAX
+
 struct pen_dataset {
     const pen_dataset_format *format;
     pen_arena *arena;
     pen_dataset_info info;
-    const char *label_source; // the file that labels come from, for messages
-    void *state;              // the format's
-    uint32_t class_limit;     // class indices must be below it; 0: not checked
-    uint64_t *subset;         // [info.example_count] indices of the format's; NULL: all of them
+    // the files that labels come from, for messages
+    const char *label_sources[PEN_DATASET_LABEL_COUNT_LIMIT];
+    pen_dataset_known_target *targets; // [info.target_count]
+    void *state;                       // the format's
+    uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
 };
 
 extern const pen_dataset_format pen_dataset_format_idx;
@@ -54,6 +66,20 @@ PEN_NODISCARD pen_status pen_dataset_field_measure(pen_dataset_field *field, con
 PEN_NODISCARD pen_status pen_dataset_add_single_input(pen_dataset *dataset,
                                                       const pen_dataset_options *options,
                                                       pen_dataset_field **out_field);
+
+// Labels are those of the whole dataset: their field, put into info, with the file they come from.
+void pen_dataset_set_labels(pen_dataset *dataset, const pen_dataset_field *labels,
+                            const char *source);
+
+// The target whose labels they are is looked up when the dataset is opened (dataset_target.c).
+//   INVALID_INPUT  the data has other labels; names them
+PEN_NODISCARD pen_status pen_dataset_open_targets(pen_dataset *dataset,
+                                                  const pen_dataset_options *options);
+// Whether labels that were read are classes that the model knows; `indices` are the format's.
+//   INVALID_INPUT  one is not
+PEN_NODISCARD pen_status pen_dataset_check_targets(const pen_dataset *dataset,
+                                                   const uint64_t *indices, uint64_t count,
+                                                   void *const *labels);
 
 // Makes the shape one dimension, if the options say so. Call after measuring.
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options);

@@ -54,6 +54,13 @@ pen_status pen_dataset_add_single_input(pen_dataset *dataset, const pen_dataset_
     return PEN_OK;
 }
 
+void pen_dataset_set_labels(pen_dataset *dataset, const pen_dataset_field *labels,
+                            const char *source) {
+    dataset->info.labels = labels;
+    dataset->info.label_count = 1;
+    dataset->label_sources[0] = source;
+}
+
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options) {
     if (!options->flatten) return;
     field->rank = 1;
@@ -141,9 +148,10 @@ static pen_status dataset_open(pen_dataset *dataset, const pen_dataset_options *
     if (options->example_limit > 0) {
         info->example_count = pen_min_u64(info->example_count, options->example_limit);
     }
+    PEN_TRY(pen_dataset_open_targets(dataset, options));
     // class indices beyond the class names cannot come up: such formats number the names
-    if (options->class_count == 0) return PEN_OK;
-    PEN_TRY(pen_dataset_limit_classes(dataset, options->class_count));
+    if (options->class_count == 0 || info->labels == NULL) return PEN_OK;
+    PEN_TRY(pen_dataset_limit_classes(dataset, 0, options->class_count));
     if (info->class_count == 0) info->class_count = options->class_count;
     return PEN_OK;
 }
@@ -172,34 +180,10 @@ const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset) {
     return &dataset->info;
 }
 
-// `labels` are those of `count` examples; `indices` are the format's.
-static pen_status dataset_check_classes(const pen_dataset *dataset, const uint64_t *indices,
-                                        uint64_t count, const void *labels) {
-    const uint64_t each = dataset->info.labels->element_count;
-    const int64_t *classes = labels;
-    for (uint64_t i = 0; i < count * each; i++) {
-        if (classes[i] >= 0 && classes[i] < (int64_t)dataset->class_limit) continue;
-        if (dataset->format->token_hint != NULL) {
-            return pen_error(PEN_INVALID_INPUT,
-                             "'%s': example %" PRIu64 " has the token %" PRId64
-                             ", but the model's vocabulary is 0 to %" PRIu32 "%s",
-                             dataset->label_source, indices[i / each], classes[i],
-                             dataset->class_limit - 1, dataset->format->token_hint);
-        }
-        return pen_error(
-            PEN_INVALID_INPUT,
-            "'%s': example %" PRIu64 " has the class %" PRId64 ", expected 0 to %" PRIu32,
-            dataset->label_source, indices[i / each], classes[i], dataset->class_limit - 1);
-    }
-    return PEN_OK;
-}
-
 static pen_status dataset_read_chunk(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                     void *const *out_inputs, void *out_labels) {
+                                     void *const *out_inputs, void *const *out_labels) {
     PEN_TRY(dataset->format->read(dataset, indices, count, out_inputs, out_labels));
-    if (out_labels == NULL || dataset->class_limit == 0) return PEN_OK;
-    if (dataset->info.labels->element != PEN_DATASET_INT64) return PEN_OK;
-    return dataset_check_classes(dataset, indices, count, out_labels);
+    return pen_dataset_check_targets(dataset, indices, count, out_labels);
 }
 
 static void *dataset_advance(void *memory, uint64_t bytes) {
@@ -209,10 +193,11 @@ static void *dataset_advance(void *memory, uint64_t bytes) {
 // In chunks, so that the numbers of a subset can be looked up on the stack whatever the size of the
 // batch.
 pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                            void *const *out_inputs, void *out_labels) {
+                            void *const *out_inputs, void *const *out_labels) {
     const pen_dataset_info *info = &dataset->info;
     uint64_t chunk[DATASET_CHUNK];
     void *inputs[PEN_DATASET_INPUT_COUNT_LIMIT] = {NULL};
+    void *labels[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
     PEN_ASSERT(out_labels == NULL || info->labels != NULL);
     for (uint64_t done = 0; done < count;) {
         const uint64_t now = pen_min_u64(count - done, DATASET_CHUNK);
@@ -224,8 +209,9 @@ pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint6
         for (uint32_t i = 0; out_inputs != NULL && i < info->input_count; i++) {
             inputs[i] = dataset_advance(out_inputs[i], done * info->inputs[i].bytes);
         }
-        void *labels =
-            out_labels == NULL ? NULL : dataset_advance(out_labels, done * info->labels->bytes);
+        for (uint32_t i = 0; out_labels != NULL && i < info->label_count; i++) {
+            labels[i] = dataset_advance(out_labels[i], done * info->labels[i].bytes);
+        }
         PEN_TRY(dataset_read_chunk(dataset, chunk, now, inputs, labels));
         done += now;
     }
@@ -249,35 +235,13 @@ static pen_status dataset_check_field(const pen_dataset *dataset, const pen_data
 }
 
 pen_status pen_dataset_check_finite(const pen_dataset *dataset, const uint64_t *indices,
-                                    uint64_t count, void *const *inputs, const void *labels) {
+                                    uint64_t count, void *const *inputs, void *const *labels) {
     const pen_dataset_info *info = &dataset->info;
     for (uint32_t i = 0; i < info->input_count; i++) {
         PEN_TRY(dataset_check_field(dataset, &info->inputs[i], indices, count, inputs[i]));
     }
-    if (labels == NULL || info->labels == NULL) return PEN_OK;
-    return dataset_check_field(dataset, info->labels, indices, count, labels);
-}
-
-static pen_status dataset_read_all_labels(pen_dataset *dataset, int64_t *labels) {
-    uint64_t indices[DATASET_CHUNK];
-    const uint64_t count = dataset->info.example_count;
-    for (uint64_t done = 0; done < count;) {
-        const uint64_t now = pen_min_u64(count - done, DATASET_CHUNK);
-        for (uint64_t i = 0; i < now; i++)
-            indices[i] = done + i;
-        PEN_TRY(pen_dataset_read(dataset, indices, now, NULL, labels));
-        done += now;
+    for (uint32_t i = 0; labels != NULL && i < info->label_count; i++) {
+        PEN_TRY(dataset_check_field(dataset, &info->labels[i], indices, count, labels[i]));
     }
     return PEN_OK;
-}
-
-pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t class_count) {
-    const pen_dataset_field *field = dataset->info.labels;
-    if (field == NULL || field->element != PEN_DATASET_INT64) return PEN_OK;
-    dataset->class_limit = class_count;
-    int64_t *labels = pen_memory_allocate(DATASET_CHUNK, field->bytes);
-    if (labels == NULL) return pen_error_out_of_memory();
-    const pen_status status = dataset_read_all_labels(dataset, labels);
-    pen_memory_free(labels);
-    return status;
 }

@@ -181,8 +181,7 @@ static pen_status idx_open_labels(pen_dataset *dataset, const pen_dataset_option
                          source->path, source->shape[0], state->images.source.path,
                          state->images.source.shape[0]);
     }
-    dataset->info.labels = labels;
-    dataset->label_source = source->path;
+    pen_dataset_set_labels(dataset, labels, source->path);
     return PEN_OK;
 }
 
@@ -204,13 +203,13 @@ static pen_status idx_open(pen_dataset *dataset, const pen_dataset_options *opti
 }
 
 static pen_status idx_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                   void *const *out_inputs, void *out_labels) {
+                                   void *const *out_inputs, void *const *out_labels) {
     const idx_state *state = dataset->state;
     if (out_inputs[0] != NULL) {
         pen_array_source_read(&state->images.source, indices, count, out_inputs[0]);
     }
-    if (out_labels != NULL) {
-        pen_array_source_read(&state->labels.source, indices, count, out_labels);
+    if (out_labels[0] != NULL) {
+        pen_array_source_read(&state->labels.source, indices, count, out_labels[0]);
     }
     return PEN_OK;
 }

@@ -219,11 +219,11 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     pen_arena *arena = dataset->arena;
     image_state *state;
     pen_dataset_field *input, *labels;
+    const char *source;
     if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format images needs a folder");
     PEN_TRY(PEN_NEW(arena, 1, &state));
     dataset->state = state;
-    PEN_TRY(
-        pen_arena_copy_text(arena, options->path, strlen(options->path), &dataset->label_source));
+    PEN_TRY(pen_arena_copy_text(arena, options->path, strlen(options->path), &source));
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
     PEN_TRY(image_choose_shape(options, input));
     PEN_TRY(pen_normalization_init(&state->normalization, options, input, 1.0 / 255, false, arena));
@@ -237,7 +237,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     labels->name = "labels";
     labels->element = PEN_DATASET_INT64;
     PEN_TRY(pen_dataset_field_measure(labels, "labels"));
-    dataset->info.labels = labels;
+    pen_dataset_set_labels(dataset, labels, source);
     dataset->info.example_count = state->paths.count;
     dataset->info.class_count = (uint32_t)state->classes.count;
     dataset->info.skipped_count = state->skipped_count;
@@ -282,11 +282,11 @@ static void image_turn(const image_state *state, uint64_t elements, float *out_p
 }
 
 static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                     void *const *out_inputs, void *out_labels) {
+                                     void *const *out_inputs, void *const *out_labels) {
     image_state *state = dataset->state;
     const uint64_t elements = dataset->info.inputs[0].element_count;
     float *planes = out_inputs[0];
-    int64_t *classes = out_labels;
+    int64_t *classes = out_labels[0];
     for (uint64_t i = 0; i < count; i++) {
         if (planes != NULL) {
             float *picture = planes + i * elements;

@@ -15,7 +15,8 @@ typedef struct npy_file {
 typedef struct npy_state {
     npy_file *inputs; // [input_count]
     uint32_t input_count;
-    npy_file labels;
+    npy_file labels[PEN_DATASET_LABEL_COUNT_LIMIT];
+    uint32_t label_count;
 } npy_state;
 
 static pen_status npy_file_open(const char *path, pen_arena *arena, npy_file *file) {
@@ -57,22 +58,54 @@ static pen_status npy_open_input(pen_dataset *dataset, const pen_dataset_options
     return PEN_OK;
 }
 
-static pen_status npy_open_labels(pen_dataset *dataset, const pen_dataset_options *options,
-                                  npy_state *state) {
-    pen_dataset_field *labels;
-    pen_array_source *source = &state->labels.source;
+// Labels with names are what the loss that takes them wants.
+static pen_dataset_element npy_label_element(const pen_dataset_options *options, const char *name) {
+    if (options->label_element != PEN_DATASET_AUTO) return options->label_element;
+    for (uint32_t i = 0; i < options->target_count; i++) {
+        const pen_dataset_target *target = &options->targets[i];
+        if (target->labels == NULL || strcmp(target->labels, name) != 0) continue;
+        return target->has_classes ? PEN_DATASET_INT64 : PEN_DATASET_FLOAT32;
+    }
+    return PEN_DATASET_AUTO;
+}
+
+static pen_status npy_open_label_file(pen_dataset *dataset, const pen_dataset_options *options,
+                                      const pen_dataset_input *file, pen_dataset_field *field) {
+    npy_state *state = dataset->state;
+    npy_file *opened = &state->labels[state->label_count++];
+    pen_array_source *source = &opened->source;
     const pen_array_source *first = &state->inputs[0].source;
-    PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
-    labels->name = "labels";
-    PEN_TRY(npy_file_open(options->labels, dataset->arena, &state->labels));
-    PEN_TRY(pen_array_source_open_labels(source, options->label_element, labels));
+    PEN_TRY(pen_arena_copy_text(dataset->arena, file->name, strlen(file->name), &field->name));
+    PEN_TRY(npy_file_open(file->path, dataset->arena, opened));
+    PEN_TRY(pen_array_source_open_labels(source, npy_label_element(options, file->name), field));
     if (source->shape[0] != first->shape[0]) {
         return pen_error(PEN_INVALID_INPUT,
                          "'%s' has %" PRId64 " labels, but '%s' has %" PRId64 " examples",
                          source->path, source->shape[0], first->path, first->shape[0]);
     }
-    dataset->info.labels = labels;
-    dataset->label_source = source->path;
+    dataset->label_sources[state->label_count - 1] = source->path;
+    return PEN_OK;
+}
+
+// One file, or several with names.
+static pen_status npy_open_labels(pen_dataset *dataset, const pen_dataset_options *options) {
+    const pen_dataset_input only = {.name = "labels", .path = options->labels};
+    const bool is_only = options->labels != NULL;
+    const uint32_t count = is_only ? 1 : options->label_file_count;
+    pen_dataset_field *fields;
+    if (count == 0) return PEN_OK;
+    if (count > PEN_DATASET_LABEL_COUNT_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "format npy has %" PRIu32 " files of labels, expected at most %d", count,
+                         PEN_DATASET_LABEL_COUNT_LIMIT);
+    }
+    PEN_TRY(PEN_NEW(dataset->arena, count, &fields));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(npy_open_label_file(dataset, options, is_only ? &only : &options->label_files[i],
+                                    &fields[i]));
+    }
+    dataset->info.labels = fields;
+    dataset->info.label_count = count;
     return PEN_OK;
 }
 
@@ -98,18 +131,19 @@ static pen_status npy_open(pen_dataset *dataset, const pen_dataset_options *opti
     dataset->info.inputs = fields;
     dataset->info.input_count = count;
     dataset->info.example_count = (uint64_t)state->inputs[0].source.shape[0];
-    return options->labels == NULL ? PEN_OK : npy_open_labels(dataset, options, state);
+    return npy_open_labels(dataset, options);
 }
 
 static pen_status npy_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                                   void *const *out_inputs, void *out_labels) {
+                                   void *const *out_inputs, void *const *out_labels) {
     const npy_state *state = dataset->state;
     for (uint32_t i = 0; i < state->input_count; i++) {
         if (out_inputs[i] == NULL) continue;
         pen_array_source_read(&state->inputs[i].source, indices, count, out_inputs[i]);
     }
-    if (out_labels != NULL) {
-        pen_array_source_read(&state->labels.source, indices, count, out_labels);
+    for (uint32_t i = 0; i < state->label_count; i++) {
+        if (out_labels[i] == NULL) continue;
+        pen_array_source_read(&state->labels[i].source, indices, count, out_labels[i]);
     }
     return PEN_OK;
 }
@@ -120,7 +154,9 @@ static void npy_close(pen_dataset *dataset) {
     for (uint32_t i = 0; i < state->input_count; i++) {
         pen_mapping_close(&state->inputs[i].file);
     }
-    pen_mapping_close(&state->labels.file);
+    for (uint32_t i = 0; i < state->label_count; i++) {
+        pen_mapping_close(&state->labels[i].file);
+    }
 }
 
 const pen_dataset_format pen_dataset_format_npy = {

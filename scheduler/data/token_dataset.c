@@ -62,8 +62,7 @@ static pen_status token_add_fields(pen_dataset *dataset, const pen_dataset_optio
     PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
     *labels = *input;
     labels->name = "labels";
-    dataset->info.labels = labels;
-    dataset->label_source = state->source.path;
+    pen_dataset_set_labels(dataset, labels, state->source.path);
     return PEN_OK;
 }
 
@@ -107,11 +106,11 @@ static pen_status token_open_tokens(pen_dataset *dataset, const pen_dataset_opti
 }
 
 static pen_status token_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
-                             void *const *out_inputs, void *out_labels) {
+                             void *const *out_inputs, void *const *out_labels) {
     const token_state *state = dataset->state;
     const uint64_t sequence = state->sequence;
     int64_t *inputs = out_inputs[0];
-    int64_t *labels = out_labels;
+    int64_t *labels = out_labels[0];
     for (uint64_t i = 0; i < count; i++) {
         PEN_TRY(pen_token_source_copy(&state->source, indices[i] * state->stride, sequence + 1,
                                       state->scratch));

@@ -94,8 +94,6 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     int64_t correct;
     PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
     result->correct_count += (uint64_t)correct;
-    result->target_count +=
-        (uint64_t)pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
     return PEN_OK;
 }
 
@@ -115,7 +113,7 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
     const pen_feed_split split = pen_feed_cut(step->batch->count, local->microbatch_size);
     const uint64_t count = split.whole_count + (split.rest > 0);
     const pen_runner_form *form = local->whole;
-    pen_engine_result result = {0};
+    pen_engine_result result = {.target_count = pen_feed_target_count(form->program, step->batch)};
     local->loss_count = 0;
     for (uint64_t m = 0; m < count; m++) {
         PEN_TRY(local_form(local, &split, m, &form));

@@ -110,21 +110,21 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
 
 // Losses are added in the order of microbatches, as one device adds them: the sum has the same
 // bits.
-static pen_status pipeline_finish(pipeline_engine *p, pen_engine_result *out_result) {
+static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
+                                  pen_engine_result *out_result) {
     const pipeline_rounds rounds = p->begun[p->begun_first];
-    pen_engine_result result = {0};
+    pen_engine_result result = {.target_count =
+                                    pen_feed_target_count(p->forms.forms[0].program, batch)};
     p->begun_first = (p->begun_first + 1) % PIPELINE_STEPS_AHEAD;
     p->begun_count -= 1;
     p->step_loss_count = 0;
     for (uint32_t r = 0; r < rounds.count; r++) {
-        const pen_pipeline_form *form = &p->forms.forms[rounds.form[r]];
         PEN_TRY(
             pen_coordinator_await_losses(p->coordinator, rounds.number[r], p->losses, p->correct));
         for (uint32_t m = 0; m < rounds.microbatches[r]; m++) {
             result.loss += rounds.weight[r] * p->losses[m];
             p->step_losses[p->step_loss_count++] = p->losses[m];
             result.correct_count += p->correct[m];
-            result.target_count += form->target_count;
         }
     }
     pen_pipeline_note_rounds(p);
@@ -137,7 +137,7 @@ static pen_status pipeline_step(pen_engine *engine, const pen_engine_step *step,
     pipeline_engine *p = pipeline_of(engine);
     if (p->begun_count == 0) PEN_TRY(pipeline_begin(engine, step));
     PEN_ASSERT(p->begun[p->begun_first].step == step->step);
-    return pipeline_finish(p, out_result);
+    return pipeline_finish(p, step->batch, out_result);
 }
 
 // ---- evaluation
@@ -184,10 +184,11 @@ static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
     pipeline_engine *p = e->p;
     const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
     const pen_batch *batch = e->batches[slot];
+    const pen_program *program = p->forms.forms[e->forms[slot]].program;
     PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses, p->correct));
     e->finished += 1;
     return pen_evaluation_add(&e->result, e->dataset, batch, p->losses[0], p->correct[0],
-                              p->forms.forms[e->forms[slot]].target_count);
+                              pen_feed_target_count(program, batch));
 }
 
 static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches *batches) {
@@ -223,6 +224,7 @@ static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, ui
     const double started = pen_clock_seconds();
     const pen_batches_options options = {.batch_size = batch,
                                          .epoch_count = 1,
+                                         .is_whole = true,
                                          .buffer_count = PIPELINE_STEPS_AHEAD + 1,
                                          .held_count = PIPELINE_STEPS_AHEAD};
     pen_batches *batches;

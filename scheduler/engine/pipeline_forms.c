@@ -99,10 +99,6 @@ static pen_status forms_add(forms_builder *b, const pen_program *program, bool t
     form->program = program;
     b->forms->form_count += 1; // from now on it is released
     *out_index = index;
-    if (pen_value_is(program->accuracy)) {
-        form->target_count = (uint64_t)pen_shape_element_count(
-            &pen_value_type(program->graph, program->labels)->shape);
-    }
     PEN_TRY(forms_cut(b, form));
     const pen_run_form_request request = {.cut = form->cut,
                                           .schedule = b->request->schedule,

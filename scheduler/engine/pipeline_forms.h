@@ -18,7 +18,6 @@
 typedef struct pen_pipeline_form {
     const pen_program *program;
     const pen_cut *cut;
-    uint64_t target_count; // of a microbatch; 0 when the loss is not over classes
 } pen_pipeline_form;
 
 typedef struct pen_pipeline_forms {

@@ -3,6 +3,7 @@
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
+#include "scheduler/job/job_losses.h"
 
 // `cluster` goes where `devices` and `links` go, so there is the one or the other.
 static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *job) {
@@ -48,6 +49,14 @@ static pen_status job_complete_model(pen_job *job) {
                            : "model: 'file' is missing, expected a path; or 'layers', a list"));
 }
 
+// One loss is a list of one.
+static void job_complete_losses(pen_job_train *train) {
+    train->loss.weight = 1;
+    if (!train->has_losses) {
+        train->losses = (pen_option_list){.items = &train->loss, .count = 1};
+    }
+}
+
 static pen_status job_from_root(const char *path, const pen_yaml_node *root, bool may_open_files,
                                 pen_arena *arena, const pen_job **out_job) {
     pen_job *job;
@@ -56,6 +65,7 @@ static pen_status job_from_root(const char *path, const pen_yaml_node *root, boo
     PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
+    job_complete_losses(&job->train);
     PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
@@ -107,6 +117,9 @@ static const void *job_dataset_place(const pen_job_dataset *dataset, pen_job_dat
     const char *base = (const char *)dataset;
     const void *labels = base + job_places[dataset->format].labels;
     if (what == PEN_JOB_DATA_INPUTS) return base + job_places[dataset->format].inputs;
+    if (what == PEN_JOB_DATA_LABELS && dataset->npy.label_files.count > 0) {
+        return &dataset->npy.label_files;
+    }
     const bool is_written = *(const char *const *)labels != NULL;
     return what == PEN_JOB_DATA_LABELS && is_written ? labels : job_dataset_whole(dataset);
 }
@@ -161,19 +174,26 @@ static void job_set_tokens(const pen_job_tokens *tokens, pen_dataset_options *op
     options->stride = (uint64_t)tokens->stride;
 }
 
+static pen_status job_set_arrays(const pen_option_list *list, pen_arena *arena,
+                                 const pen_dataset_input **out_files) {
+    const pen_job_array *arrays = list->items;
+    pen_dataset_input *files;
+    PEN_TRY(PEN_NEW(arena, list->count, &files));
+    for (uint32_t i = 0; i < list->count; i++) {
+        files[i] = (pen_dataset_input){.name = arrays[i].name, .path = arrays[i].file};
+    }
+    *out_files = files;
+    return PEN_OK;
+}
+
 static pen_status job_set_npy(const pen_job_npy *npy, pen_arena *arena,
                               pen_dataset_options *options) {
-    const pen_job_array *arrays = npy->inputs.items;
-    pen_dataset_input *inputs;
-    PEN_TRY(PEN_NEW(arena, npy->inputs.count, &inputs));
-    for (uint32_t i = 0; i < npy->inputs.count; i++) {
-        inputs[i] = (pen_dataset_input){.name = arrays[i].input, .path = arrays[i].file};
-    }
     options->format = "npy";
     options->labels = npy->labels;
-    options->inputs = inputs;
     options->input_count = npy->inputs.count;
-    return PEN_OK;
+    options->label_file_count = npy->label_files.count;
+    PEN_TRY(job_set_arrays(&npy->inputs, arena, &options->inputs));
+    return job_set_arrays(&npy->label_files, arena, &options->label_files);
 }
 
 // From the job's words for a format to the options of that format.
@@ -247,6 +267,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
         .example_limit = (uint64_t)dataset->limit,
     };
     PEN_TRY(job_set_files(dataset, arena, &options));
+    PEN_TRY(pen_job_get_targets(job, arena, &options.targets, &options.target_count));
     *out_options = options;
     return PEN_OK;
 }

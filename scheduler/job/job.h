@@ -61,9 +61,29 @@ typedef struct pen_job_learning_rate {
     pen_job_final_rate linear;
 } pen_job_learning_rate;
 
+// A loss, by keys of `train` or by an entry of its `losses`.
+typedef struct pen_job_loss {
+    const char *output; // name of the model's output; NULL: its only one
+    const char *labels; // name of the data's labels; NULL: that of the output, or the only ones
+    pen_loss_kind kind;
+    bool has_kind;
+    double weight;
+    int64_t class_axis; // negative: from the end
+    bool ignores;       // targets with the label
+    int64_t ignore_index;
+    double label_smoothing;
+    pen_option_list class_weights;  // of double; none: all 1, or
+    const char *class_weights_file; // NPY; NULL: none
+    double beta;
+    bool has_beta;
+    double delta;
+    bool has_delta;
+} pen_job_loss;
+
 typedef struct pen_job_train {
-    pen_loss_kind loss;
-    const char *loss_output; // OUTPUT: name of the model's output; NULL: its only one
+    pen_job_loss loss;       // by keys of its own
+    pen_option_list losses;  // of pen_job_loss: what counts; that one where none are written
+    bool has_losses;         // some are written
     pen_optimizer optimizer; // its clip_norm stays 0: that is below
     pen_job_learning_rate learning_rate;
     pen_interval warmup;

@@ -32,15 +32,16 @@ typedef struct pen_job_idx {
     const char *input;  // NULL: the model's only input
 } pen_job_idx;
 
-// One entry of `inputs`: {GRAPH_INPUT: FILE}.
+// One entry of `inputs` or `labels`: {NAME: FILE}.
 typedef struct pen_job_array {
-    const char *input;
+    const char *name; // of the graph's input, or that losses give labels
     const char *file;
 } pen_job_array;
 
 typedef struct pen_job_npy {
-    pen_option_list inputs; // of pen_job_array
-    const char *labels;     // NULL: none
+    pen_option_list inputs;      // of pen_job_array
+    const char *labels;          // NULL: none, or
+    pen_option_list label_files; // of pen_job_array
 } pen_job_npy;
 
 typedef struct pen_job_csv {

@@ -21,7 +21,11 @@ static const pen_option_field job_npy_fields[] = {
     PEN_OPTION(MAP, pen_job_npy, inputs, "the NPY file of each input of the model",
                .is_required = true, .item = &job_array_item, .entry_bytes = sizeof(pen_job_array),
                .count_minimum = 1, .count_maximum = PEN_DATASET_INPUT_COUNT_LIMIT),
-    PEN_OPTION(PATH, pen_job_npy, labels, "NPY file of the labels"),
+    PEN_OPTION_AS("labels", MAP, pen_job_npy, label_files,
+                  "NPY file of the labels; of several, each by the name that a loss gives it",
+                  .item = &job_array_item, .entry_bytes = sizeof(pen_job_array), .count_minimum = 1,
+                  .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
+                  .path_offset = offsetof(pen_job_npy, labels)),
 };
 static const pen_option_table job_npy_table = {PEN_OPTION_FIELDS(pen_job_npy, job_npy_fields)};
 

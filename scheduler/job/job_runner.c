@@ -2,6 +2,7 @@
 
 #include "base/integer.h"
 #include "base/system/machine.h"
+#include "scheduler/job/job_losses.h"
 #include "scheduler/runner/feed.h"
 
 // What a compile error is blamed on.
@@ -14,13 +15,14 @@ typedef struct runner_blame {
 static pen_status runner_hint_column(const pen_job *job, pen_dataset_part part, pen_status status) {
     const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
     if (dataset->format != PEN_JOB_CSV || dataset->csv.label_column != NULL) return status;
-    if (job->train.loss == PEN_LOSS_OUTPUT) return status;
+    if (job->train.loss.kind == PEN_LOSS_OUTPUT) return status;
     return pen_status_add_context(status, "all columns are inputs; label_column says which one has "
                                           "the labels: its name, or \"-1\" for the last");
 }
 
 // Errors of compiling name the line of the job that asked for it, and what stood there.
-static pen_status runner_blame_part(const void *context, pen_compile_part part, pen_status status) {
+static pen_status runner_blame_part(const void *context, pen_compile_part part, uint32_t index,
+                                    pen_status status) {
     const runner_blame *blame = context;
     const pen_job_train *train = &blame->job->train;
     switch (part) {
@@ -36,8 +38,7 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
             blame->job, blame->part,
             pen_job_blame_data(blame->job, blame->part, PEN_JOB_DATA_INPUTS, status));
     case PEN_COMPILE_PART_LOSS:
-        if (train->loss_output == NULL) return pen_job_blame(blame->job, &train->loss, status);
-        return pen_job_blame(blame->job, &train->loss_output, status);
+        return pen_job_blame_loss(blame->job, index, status);
     case PEN_COMPILE_PART_FREEZE:
         return pen_job_blame(blame->job, &train->freeze, status);
     }
@@ -108,8 +109,6 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .mode = PEN_COMPILE_TRAIN,
         .microbatch_size = (uint64_t)(job->train.batch / job->train.microbatches),
         .accumulate = job->train.microbatches > 1,
-        .loss = job->train.loss,
-        .loss_output = job->train.loss_output,
         .optimizer = runner_optimizer(&job->train),
         .freeze = job->train.freeze,
         .microbatches = (uint32_t)job->train.microbatches,
@@ -118,6 +117,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .blame_context = blame};
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
+    PEN_TRY(pen_job_get_losses(job, arena, &request.losses, &request.loss_count));
     *out_request = request;
     return PEN_OK;
 }
@@ -166,18 +166,22 @@ pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
     return runner_describe(job, part, info, machine.memory_bytes_allowed, arena, out_options);
 }
 
+// What would make the labels those that the loss takes.
+static pen_status runner_hint_type(const pen_dataset_info *info, pen_status status) {
+    if (status == PEN_OK || info->label_count != 1) return status;
+    return info->labels->element == PEN_DATASET_INT64
+               ? pen_status_add_context(status, "label_type: number makes them float32")
+               : pen_status_add_context(status, "label_type: index makes them class indices");
+}
+
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
-    const pen_status status = pen_feed_check_labels(program, info);
-    if (info->labels != NULL && info->labels->element == PEN_DATASET_INT64) {
-        PEN_TRY(pen_status_add_context(status, "label_type: number makes them float32"));
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        PEN_TRY(runner_hint_type(info, pen_feed_check_labels(program, i, info)));
+        if (program->losses[i].class_count == 0) continue;
+        PEN_TRY(pen_dataset_limit_classes(dataset, i, program->losses[i].class_count));
     }
-    if (info->labels != NULL && info->labels->element == PEN_DATASET_FLOAT32) {
-        PEN_TRY(pen_status_add_context(status, "label_type: index makes them class indices"));
-    }
-    PEN_TRY(status);
-    return program->class_count == 0 ? PEN_OK
-                                     : pen_dataset_limit_classes(dataset, program->class_count);
+    return PEN_OK;
 }
 
 pen_status pen_job_check_data(const pen_job *job, pen_dataset_part part, const pen_program *program,

@@ -126,10 +126,17 @@ static const pen_option_table job_learning_rate_table = {
 };
 
 static const pen_option_field job_train_fields[] = {
-    PEN_OPTION(CHOICE, pen_job_train, loss, "what is made small; output: the model computes it",
-               .is_required = true, .choices = pen_loss_kind_names),
-    PEN_OPTION(TEXT, pen_job_train, loss_output,
-               "with loss: output, the model's output that is the loss, when it has several"),
+    PEN_OPTION_AS("loss", CHOICE, pen_job_train, loss.kind,
+                  "what is made small; output: the model computes it; or else losses",
+                  .present_offset = offsetof(pen_job_train, loss.has_kind),
+                  .choices = pen_loss_kind_names),
+    PEN_OPTION_AS("loss_output", TEXT, pen_job_train, loss.output,
+                  "the model's output that the loss is taken of, when it has several"),
+    PEN_JOB_LOSS_FIELDS(pen_job_train, loss.),
+    PEN_OPTION(LIST, pen_job_train, losses, "in place of loss: several, which are added up",
+               .item = &pen_job_loss_item, .count_minimum = 1,
+               .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
+               .present_offset = offsetof(pen_job_train, has_losses)),
     PEN_OPTION(ONE_OF, pen_job_train, optimizer, "how weights follow their gradients",
                .is_required = true, .table = &job_optimizer_table),
     PEN_OPTION(ONE_OF, pen_job_train, learning_rate, "how the optimizer's lr changes",
@@ -157,15 +164,30 @@ static const pen_option_field job_train_fields[] = {
                .default_text = "false"),
 };
 
+// There is the one or the other, and what belongs to a loss stands with it.
+static pen_status job_check_losses(const pen_job_train *train, const pen_option_source *source) {
+    const pen_job_loss *loss = &train->loss;
+    if (!train->has_losses && loss->has_kind) return pen_job_check_loss(loss, source);
+    if (!train->has_losses) {
+        return pen_option_blame(source, train,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train: 'loss' is missing, expected the name of one; or "
+                                          "'losses', a list of several"));
+    }
+    const bool has_own = loss->has_kind || loss->output != NULL || loss->class_axis != -1 ||
+                         loss->ignores || loss->label_smoothing > 0 || loss->has_beta ||
+                         loss->has_delta || loss->class_weights.count > 0 ||
+                         loss->class_weights_file != NULL;
+    if (!has_own) return PEN_OK;
+    return pen_option_blame(source, &train->losses,
+                            pen_error(PEN_INVALID_INPUT,
+                                      "train.losses: found together with loss, or with what "
+                                      "belongs to one, expected all of it in the list"));
+}
+
 static pen_status job_check_train(const void *object, const pen_option_source *source) {
     const pen_job_train *train = object;
-    if (train->loss_output != NULL && train->loss != PEN_LOSS_OUTPUT) {
-        return pen_option_blame(source, &train->loss_output,
-                                pen_error(PEN_INVALID_INPUT,
-                                          "train.loss_output: found with loss %s, expected only "
-                                          "with loss: output",
-                                          pen_loss_kind_names[train->loss]));
-    }
+    PEN_TRY(job_check_losses(train, source));
     if (train->batch % train->microbatches != 0) {
         return pen_option_blame(source, &train->microbatches,
                                 pen_error(PEN_INVALID_INPUT,

@@ -15,4 +15,34 @@ extern const pen_option_table pen_job_data_table;
 extern const pen_option_table pen_job_checkpoint_table;
 extern const pen_option_table pen_job_recovery_table;
 
+// What belongs to a loss (job_loss_table.c).
+extern const pen_option_field pen_job_class_weight_item;
+extern const pen_option_field pen_job_loss_item; // of `losses`: fills pen_job_loss
+PEN_NODISCARD pen_status pen_job_check_loss(const pen_job_loss *loss,
+                                            const pen_option_source *source);
+
+// Members of a pen_job_loss, which is `within` the struct of the table.
+#define PEN_JOB_LOSS_FIELDS(type, within)                                                          \
+    PEN_OPTION_AS("class_axis", INTEGER, type, within class_axis,                                  \
+                  "dimension of the output that the classes are; -1: the last",                    \
+                  PEN_OPTION_RANGE(1 - PEN_RANK_LIMIT, PEN_RANK_LIMIT - 1), .default_text = "-1"), \
+        PEN_OPTION_AS("ignore_index", INTEGER, type, within ignore_index,                          \
+                      "label of targets that do not count",                                        \
+                      .present_offset = offsetof(type, within ignores)),                           \
+        PEN_OPTION_AS("label_smoothing", NUMBER, type, within label_smoothing,                     \
+                      "share of a label that all classes have together", PEN_OPTION_RANGE(0, 1),   \
+                      .default_text = "0"),                                                        \
+        PEN_OPTION_AS("class_weights", LIST, type, within class_weights,                           \
+                      "what a target of each class counts; the path is that of an NPY file",       \
+                      .item = &pen_job_class_weight_item, .count_minimum = 1,                      \
+                      .path_offset = offsetof(type, within class_weights_file)),                   \
+        PEN_OPTION_AS("beta", NUMBER, type, within beta,                                           \
+                      "of smooth_l1: the distance up to which it is a square",                     \
+                      .present_offset = offsetof(type, within has_beta),                           \
+                      .minimum = PEN_OPTION_FROM(0), .default_text = "1"),                         \
+        PEN_OPTION_AS("delta", NUMBER, type, within delta,                                         \
+                      "of huber: the distance up to which it is a square",                         \
+                      .present_offset = offsetof(type, within has_delta),                          \
+                      .minimum = PEN_OPTION_ABOVE(0), .default_text = "1")
+
 #endif // PEN_SCHEDULER_JOB_JOB_TABLE_H

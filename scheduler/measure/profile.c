@@ -233,12 +233,19 @@ static pen_status profile_create_executor(pen_profiler *profiler) {
     return pen_executor_create(&spec, &profiler->executor);
 }
 
+// The loss whose labels they are; NULL: none.
+static const pen_program_loss *profile_find_labels(const pen_program *program, pen_value_id input) {
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        if (pen_value_same(input, program->losses[i].labels)) return &program->losses[i];
+    }
+    return NULL;
+}
+
 // The limit of an input's integers that every node that reads it can take.
 static uint64_t profile_integer_limit(const pen_program *program, pen_value_id input) {
     uint64_t limit = UINT64_MAX;
-    if (pen_value_same(input, program->labels) && program->class_count > 0) {
-        return program->class_count;
-    }
+    const pen_program_loss *loss = profile_find_labels(program, input);
+    if (loss != NULL && loss->class_count > 0) return loss->class_count;
     for (uint32_t p = 0; p < program->order_count; p++) {
         const pen_node *node = pen_graph_node(program->graph, program->order[p]);
         for (uint32_t i = 0; i < node->input_count; i++) {
@@ -258,7 +265,7 @@ static pen_status profile_feed_input(pen_profiler *profiler, pen_value_id input)
     if (host == NULL) return pen_error_out_of_memory();
     const pen_measure_contents contents = {
         .element = type->element,
-        .is_signed = type->shape.rank > 1 && !pen_value_same(input, profiler->program->labels),
+        .is_signed = type->shape.rank > 1 && profile_find_labels(profiler->program, input) == NULL,
         .limit = profile_integer_limit(profiler->program, input)};
     pen_measure_fill(&contents, host, bytes);
     const pen_status status = pen_executor_write(profiler->executor, input, 0, host, bytes);
@@ -269,10 +276,9 @@ static pen_status profile_feed_input(pen_profiler *profiler, pen_value_id input)
 static pen_status profile_feed(pen_profiler *profiler) {
     const pen_program *program = profiler->program;
     const pen_runner_form form = {.program = program, .executor = profiler->executor};
-    for (uint32_t i = 0; i < program->input_count; i++) {
+    for (uint32_t i = 0; i < program->fed_count; i++) {
         PEN_TRY(profile_feed_input(profiler, program->inputs[i]));
     }
-    if (pen_value_is(program->labels)) PEN_TRY(profile_feed_input(profiler, program->labels));
     PEN_TRY(pen_feed_scalar(&form, program->loss_weight, 1.0 / profiler->microbatch_count));
     PEN_TRY(pen_feed_scalar(&form, program->learning_rate, PROFILE_LEARNING_RATE));
     return pen_feed_scalar(&form, program->step, 1);

@@ -132,7 +132,10 @@ static uint64_t process_example_bytes(const pen_dataset_info *info) {
     for (uint32_t i = 0; i < info->input_count; i++) {
         bytes += info->inputs[i].bytes;
     }
-    return info->labels == NULL ? bytes : bytes + info->labels->bytes;
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        bytes += info->labels[i].bytes;
+    }
+    return bytes;
 }
 
 // What a process takes besides buffers, as a sum of parts whose constants were measured. A

@@ -42,7 +42,9 @@ static pen_status evaluate_batches(const evaluate_walk *walk, pen_batches *batch
 }
 
 static pen_status evaluate_run(const evaluate_walk *walk) {
-    const pen_batches_options options = {.batch_size = walk->batch_size, .epoch_count = 1};
+    const pen_batches_options options = {.batch_size = walk->batch_size,
+                                         .epoch_count = 1,
+                                         .is_whole = walk->mode == PEN_COMPILE_EVALUATE};
     pen_batches *batches;
     PEN_TRY(pen_batches_create(walk->dataset, &options, &batches));
     const pen_status status = evaluate_batches(walk, batches);
@@ -84,16 +86,15 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, con
                                  uint64_t first) {
     evaluate_state *state = context;
     const pen_program *program = form->program;
-    int64_t correct = 0, targets = 0;
+    int64_t correct = 0;
     double loss;
     (void)first;
     PEN_TRY(pen_feed_read_loss(form, &loss));
     if (pen_value_is(program->accuracy)) {
         PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
-        targets = pen_shape_element_count(&pen_value_type(program->graph, program->labels)->shape);
     }
     return pen_evaluation_add(&state->evaluation, state->dataset, batch, loss, (uint64_t)correct,
-                              (uint64_t)targets);
+                              pen_feed_target_count(program, batch));
 }
 
 pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,

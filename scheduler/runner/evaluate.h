@@ -11,7 +11,7 @@
 
 typedef struct pen_evaluation {
     uint64_t example_count;
-    double loss;           // mean over all examples
+    double loss;           // mean over all examples, or what the loss says in its place
     uint64_t target_count; // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count;
     double seconds;

@@ -60,18 +60,71 @@ static pen_status feed_find_input(const pen_dataset_info *info, const char *name
     return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", name);
 }
 
+static pen_status feed_find_labels(const pen_dataset_info *info, const char *name,
+                                   uint32_t *out_index) {
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        const bool is_only = name == NULL && info->label_count == 1;
+        if (!is_only && (name == NULL || strcmp(info->labels[i].name, name) != 0)) continue;
+        *out_index = i;
+        return PEN_OK;
+    }
+    if (name == NULL && info->label_count > 1) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the data has %u labels: which of them does the loss take?",
+                         info->label_count);
+    }
+    if (name == NULL || info->label_count == 0) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    return pen_error(PEN_INVALID_INPUT, "the data has no labels '%s', which the loss needs", name);
+}
+
+static bool feed_is_value(const pen_program *program, pen_value_id value, const char *name) {
+    return pen_value_is(value) && strcmp(pen_value_name(program->graph, value), name) == 0;
+}
+
+// What a loss takes besides the model's output. *out_is_found: the name is of such.
+static pen_status feed_find_of_loss(const pen_program *program, const pen_dataset_info *info,
+                                    const pen_batch *batch, const char *name,
+                                    pen_feed_source *out_source, bool *out_is_found) {
+    static const pen_dataset_field scale = {
+        .name = "", .element = PEN_DATASET_FLOAT32, .element_count = 1, .bytes = sizeof(float)};
+    *out_is_found = true;
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        const pen_program_loss *loss = &program->losses[i];
+        uint32_t labels = 0;
+        if (feed_is_value(program, loss->labels, name)) {
+            PEN_TRY(feed_find_labels(info, loss->label_name, &labels));
+            *out_source = (pen_feed_source){&info->labels[labels], batch->labels[labels]};
+            return PEN_OK;
+        }
+        if (feed_is_value(program, loss->scale, name)) {
+            PEN_ASSERT(i < info->target_count);
+            *out_source = (pen_feed_source){&scale, batch->scales[i]};
+            return PEN_OK;
+        }
+    }
+    *out_is_found = false;
+    return PEN_OK;
+}
+
 pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *info,
                          const pen_batch *batch, const char *name, pen_feed_source *out_source) {
     uint32_t index = 0;
-    const bool is_labels = pen_value_is(program->labels) &&
-                           strcmp(pen_value_name(program->graph, program->labels), name) == 0;
-    if (is_labels && info->labels == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
-    }
-    if (!is_labels) PEN_TRY(feed_find_input(info, name, &index));
-    *out_source = is_labels ? (pen_feed_source){info->labels, batch->labels}
-                            : (pen_feed_source){&info->inputs[index], batch->inputs[index]};
+    bool is_of_loss;
+    PEN_TRY(feed_find_of_loss(program, info, batch, name, out_source, &is_of_loss));
+    if (is_of_loss) return PEN_OK;
+    PEN_TRY(feed_find_input(info, name, &index));
+    *out_source = (pen_feed_source){&info->inputs[index], batch->inputs[index]};
     return PEN_OK;
+}
+
+uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch) {
+    if (!pen_value_is(program->accuracy)) return 0;
+    const pen_program_loss *loss = &program->losses[program->accuracy_loss];
+    const pen_shape *shape = &pen_value_type(program->graph, loss->labels)->shape;
+    if (pen_value_is(loss->scale)) return batch->target_counts[program->accuracy_loss];
+    return (uint64_t)pen_shape_element_count(shape) / program->microbatch_size * batch->count;
 }
 
 pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_info *info) {
@@ -83,12 +136,13 @@ pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_i
     return PEN_OK;
 }
 
-pen_status pen_feed_check_labels(const pen_program *program, const pen_dataset_info *info) {
-    if (!pen_value_is(program->labels)) return PEN_OK;
-    if (info->labels == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
-    }
-    return feed_check_field(program, info->labels, program->labels);
+pen_status pen_feed_check_labels(const pen_program *program, uint32_t loss,
+                                 const pen_dataset_info *info) {
+    const pen_value_id labels = program->losses[loss].labels;
+    uint32_t index;
+    if (!pen_value_is(labels)) return PEN_OK;
+    PEN_TRY(feed_find_labels(info, program->losses[loss].label_name, &index));
+    return feed_check_field(program, &info->labels[index], labels);
 }
 
 static pen_status feed_value(const pen_runner_form *form, const pen_dataset_info *info,
@@ -106,11 +160,10 @@ static pen_status feed_value(const pen_runner_form *form, const pen_dataset_info
 pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_info *info,
                                const pen_batch *batch, uint64_t first) {
     const pen_program *program = form->program;
-    for (uint32_t i = 0; i < program->input_count; i++) {
+    for (uint32_t i = 0; i < program->fed_count; i++) {
         PEN_TRY(feed_value(form, info, batch, first, program->inputs[i]));
     }
-    if (!pen_value_is(program->labels)) return PEN_OK;
-    return feed_value(form, info, batch, first, program->labels);
+    return PEN_OK;
 }
 
 pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {

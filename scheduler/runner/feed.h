@@ -19,7 +19,7 @@ PEN_NODISCARD pen_status pen_feed_describe(const pen_dataset_info *info, pen_are
 //   INVALID_INPUT  they are not, or there are no labels
 PEN_NODISCARD pen_status pen_feed_check_inputs(const pen_program *program,
                                                const pen_dataset_info *info);
-PEN_NODISCARD pen_status pen_feed_check_labels(const pen_program *program,
+PEN_NODISCARD pen_status pen_feed_check_labels(const pen_program *program, uint32_t loss,
                                                const pen_dataset_info *info);
 
 // What a value of a program is fed from.
@@ -28,13 +28,13 @@ typedef struct pen_feed_source {
     const void *examples; // those of the batch, `field->bytes` each
 } pen_feed_source;
 
-// INVALID_INPUT  the data has nothing for the input of this name, or no labels
+// INVALID_INPUT  the data has nothing for the input of this name, or no such labels
 PEN_NODISCARD pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *info,
                                        const pen_batch *batch, const char *name,
                                        pen_feed_source *out_source);
 
 // Writes examples first … first + microbatch_size - 1 of a batch into the form's inputs and, when
-// the program has some, its labels.
+// the program has some, what its losses take.
 //   INVALID_INPUT  the data's element types or shapes are not those of the model
 PEN_NODISCARD pen_status pen_feed_microbatch(const pen_runner_form *form,
                                              const pen_dataset_info *info, const pen_batch *batch,
@@ -45,6 +45,9 @@ PEN_NODISCARD pen_status pen_feed_read_loss(const pen_runner_form *form, double 
 // Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
 PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
                                          double number);
+
+// Predictions of a batch that count, of the loss whose right answers are counted; 0: none are.
+uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch);
 
 // How a batch of `count` examples is cut: whole microbatches first, then what is left.
 typedef struct pen_feed_split {

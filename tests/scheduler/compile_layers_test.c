@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "scheduler/compile/compile.h"
 #include "tests/support/check.h"
+#include "tests/support/loss_request.h"
 
 static uint32_t count_ops(const pen_program *program, const char *op) {
     uint32_t count = 0;
@@ -27,7 +28,8 @@ static void check_model(const char *path, pen_compile_mode mode, const pen_compi
                                          .microbatch_size = 8,
                                          .inputs = input,
                                          .input_count = 1,
-                                         .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                         .losses = LOSS_REQUEST(PEN_LOSS_SOFTMAX_CROSS_ENTROPY),
+                                         .loss_count = 1,
                                          .optimizer = {.kind = PEN_OPTIMIZER_SGD}};
     const pen_program *program;
     CHECK_OK(pen_compile(&request, &program));
@@ -96,13 +98,16 @@ static void outputs_of_losses_stay(void **state) {
     static const char *const paths[] = {"tests/reference/mlp/model.onnx",
                                         "tests/reference/normed_mlp/model.onnx"};
     for (int i = 0; i < 2; i++) {
-        const pen_compile_request request = {.model_path = paths[i],
-                                             .mode = PEN_COMPILE_EVALUATE,
-                                             .microbatch_size = 8,
-                                             .inputs = &inputs[i],
-                                             .input_count = 1,
-                                             .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
-                                             .loss_output = "logits"};
+        const pen_compile_request request = {
+            .model_path = paths[i],
+            .mode = PEN_COMPILE_EVALUATE,
+            .microbatch_size = 8,
+            .inputs = &inputs[i],
+            .input_count = 1,
+            .losses = &(const pen_compile_loss){.spec = PLAIN_LOSS(PEN_LOSS_SOFTMAX_CROSS_ENTROPY),
+                                                .output = "logits",
+                                                .weight = 1},
+            .loss_count = 1};
         const pen_program *program;
         CHECK_OK(pen_compile(&request, &program));
         assert_true(pen_value_is(program->loss));

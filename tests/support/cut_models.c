@@ -9,6 +9,7 @@
 #include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/verify.h"
+#include "tests/support/loss_request.h"
 #include "tests/support/random_case.h"
 #include "tests/support/random_graph.h"
 
@@ -270,7 +271,7 @@ cut_model cut_model_make(pen_arena *arena, cut_model_kind kind, uint64_t seed, b
     CHECK_OK(pen_graph_add_output(b.graph, output));
     pen_attached_loss loss;
     CHECK_OK(
-        pen_attach_loss(b.graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, output, PEN_VALUE_NONE, &loss));
+        attach_plain_loss(b.graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, output, PEN_VALUE_NONE, &loss));
     const pen_value_id weight = graph_value_of(b.graph, "loss_weight", PEN_VALUE_SCALAR,
                                                pen_value_type(b.graph, loss.loss));
     pen_gradients *gradients;

@@ -12,6 +12,10 @@ static const pen_known_op loss_ops[PEN_LOSS_KIND_COUNT] = {
     [PEN_LOSS_MEAN_SQUARED_ERROR] = PEN_KNOWN_mean_squared_error,
     [PEN_LOSS_BINARY_CROSS_ENTROPY] = PEN_KNOWN_binary_cross_entropy,
     [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = PEN_KNOWN_binary_cross_entropy_with_logits,
+    [PEN_LOSS_L1] = PEN_KNOWN_l1,
+    [PEN_LOSS_SMOOTH_L1] = PEN_KNOWN_smooth_l1,
+    [PEN_LOSS_HUBER] = PEN_KNOWN_smooth_l1, // times delta
+    [PEN_LOSS_KL_DIVERGENCE] = PEN_KNOWN_kl_divergence,
     [PEN_LOSS_OUTPUT] = PEN_KNOWN_COUNT, // the model computes it
 };
 
@@ -21,6 +25,10 @@ const char *const pen_loss_kind_names[] = {
     [PEN_LOSS_MEAN_SQUARED_ERROR] = "mean_squared_error",
     [PEN_LOSS_BINARY_CROSS_ENTROPY] = "binary_cross_entropy",
     [PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS] = "binary_cross_entropy_with_logits",
+    [PEN_LOSS_L1] = "l1",
+    [PEN_LOSS_SMOOTH_L1] = "smooth_l1",
+    [PEN_LOSS_HUBER] = "huber",
+    [PEN_LOSS_KL_DIVERGENCE] = "kl_divergence",
     [PEN_LOSS_OUTPUT] = "output",
     NULL,
 };
@@ -35,10 +43,10 @@ static pen_status loss_node(pen_graph *graph, const pen_op *op, uint32_t input_c
     return pen_graph_add_simple(graph, &spec, out_output);
 }
 
-static pen_status loss_add_labels(pen_graph *graph, const pen_tensor_type *type,
-                                  pen_value_id *out_labels) {
-    const pen_value labels = {.name = "labels", .kind = PEN_VALUE_INPUT, .type = *type};
-    return pen_graph_add_own_value(graph, &labels, out_labels);
+static pen_status loss_add_input(pen_graph *graph, const char *name, const pen_tensor_type *type,
+                                 pen_value_id *out_input) {
+    const pen_value input = {.name = name, .kind = PEN_VALUE_INPUT, .type = *type};
+    return pen_graph_add_own_value(graph, &input, out_input);
 }
 
 static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char *name,
@@ -50,14 +58,14 @@ static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char 
 
 // What a softmax over the classes reads: a model that ends with one, as Keras' do, is trained by
 // its logits. Else the output itself.
-static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output) {
+static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output, uint32_t axis) {
     const pen_value *value = pen_graph_value(graph, output);
     if (!pen_node_is(value->producer)) return output;
     const pen_node *node = pen_graph_node(graph, value->producer);
     if (node->op != PEN_OP(softmax)) return output;
-    const int64_t axis = pen_node_int(node, "axis");
-    const bool is_last = axis == -1 || axis == (int64_t)value->type.shape.rank - 1;
-    return is_last ? node->inputs[0] : output;
+    const int64_t along = pen_node_int(node, "axis");
+    const int64_t dimension = along < 0 ? along + (int64_t)value->type.shape.rank : along;
+    return dimension == (int64_t)axis ? node->inputs[0] : output;
 }
 
 // ---- masks
@@ -130,83 +138,270 @@ static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value
 }
 
 // Right answers of those that count, as if all counted.
-static pen_status loss_count_masked(pen_graph *graph, pen_value_id output, pen_value_id labels,
-                                    pen_value_id mask, pen_value_id *out_accuracy) {
-    const pen_attribute_given attributes[] = {pen_attribute_int("axis", -1),
-                                              pen_attribute_int("keepdims", 0)};
+static pen_status loss_share_out(pen_graph *graph, pen_value_id mask, pen_value_id *io_accuracy) {
     pen_value_id share, right;
-    pen_node_spec best = pen_node_spec_of(PEN_OP(arg_max), "loss/best");
-    best.inputs = &output;
-    best.input_count = 1;
-    best.attributes = attributes;
-    best.attribute_count = 2;
-    PEN_TRY(pen_graph_add_simple(graph, &best, &right));
-    PEN_TRY(loss_pair(graph, PEN_OP(equal), right, labels, &right));
-    PEN_TRY(loss_pair(graph, PEN_OP(and), right, mask, &right));
-    PEN_TRY(loss_cast(graph, right, "float32", &right));
-    PEN_TRY(loss_count(graph, right, &right));
+    PEN_TRY(loss_cast(graph, *io_accuracy, "float32", &right));
     PEN_TRY(loss_mask_share(graph, mask, &share));
     PEN_TRY(loss_pair(graph, PEN_OP(mul), right, share, &right));
     PEN_TRY(loss_node(graph, PEN_OP(round), 1, &right, &right));
-    return loss_cast(graph, right, "int64", out_accuracy);
+    return loss_cast(graph, right, "int64", io_accuracy);
 }
 
-// ---- kinds
+// ---- the divisor
 
-// Losses over classes: leading dimensions are flattened into one of targets. What the mask leaves
-// out gets a label that is no class.
-static pen_status loss_attach_classes(pen_graph *graph, const pen_op *op, pen_value_id output,
-                                      pen_value_id mask, pen_attached_loss *out_loss) {
-    const pen_tensor_type type = *pen_value_type(graph, output);
-    const uint32_t rank = type.shape.rank;
-    if (rank < 2) {
-        char text[PEN_SHAPE_TEXT_BYTES];
+// loss = sum * scale / examples, where the scale is fed for each example, always the same.
+static pen_status loss_scale(pen_graph *graph, const pen_loss_place *place, pen_value_id sum,
+                             pen_attached_loss *out_loss) {
+    const pen_element_type element = pen_value_type(graph, sum)->element;
+    const int64_t count = (int64_t)place->example_count;
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
+    pen_value_id scale, share;
+    PEN_TRY(loss_add_input(graph, place->scale, &type, &out_loss->scale));
+    PEN_TRY(loss_map(graph, PEN_OP(reduce_max), "loss/scale", out_loss->scale,
+                     pen_attribute_int("keepdims", 0), &scale));
+    if (element != PEN_FLOAT32) {
+        PEN_TRY(loss_cast(graph, scale, pen_element_name(element), &scale));
+    }
+    PEN_TRY(pen_graph_constant_number(graph, "loss/share", element, 1 / (double)count, &share));
+    PEN_TRY(loss_pair(graph, PEN_OP(mul), scale, share, &scale));
+    return loss_pair(graph, PEN_OP(mul), sum, scale, &out_loss->loss);
+}
+
+pen_status pen_attach_weighted(pen_graph *graph, pen_value_id loss, double weight,
+                               pen_value_id *io_sum) {
+    const pen_element_type element = pen_value_type(graph, loss)->element;
+    pen_value_id factor;
+    if (weight != 1) {
+        PEN_TRY(pen_graph_constant_number(graph, "loss/weight", element, weight, &factor));
+        PEN_TRY(loss_pair(graph, PEN_OP(mul), loss, factor, &loss));
+    }
+    if (!pen_value_is(*io_sum)) {
+        *io_sum = loss;
+        return PEN_OK;
+    }
+    const pen_element_type sum = pen_value_type(graph, *io_sum)->element;
+    if (element != sum) PEN_TRY(loss_cast(graph, loss, pen_element_name(sum), &loss));
+    return loss_pair(graph, PEN_OP(add), *io_sum, loss, io_sum);
+}
+
+// ---- losses over classes
+
+bool pen_loss_is_over_classes(pen_loss_kind kind) {
+    return kind == PEN_LOSS_SOFTMAX_CROSS_ENTROPY || kind == PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
+}
+
+bool pen_loss_is_scaled(const pen_loss_spec *spec) {
+    return pen_loss_is_over_classes(spec->kind) && (spec->ignores || spec->class_weights != NULL);
+}
+
+// A loss over classes on its way: `scores` and `targets` as the operators take them.
+typedef struct class_loss {
+    pen_graph *graph;
+    const pen_loss_spec *spec;
+    const pen_loss_place *place;
+    pen_value_id output; // the logits, if a softmax made it
+    uint32_t axis;
+    bool has_mask;
+    bool ignores; // a label that is in the data, or that the mask puts there
+    int64_t ignore_index;
+    pen_value_id scores;  // (…, classes, …), the classes second
+    pen_value_id targets; // as scores, without the classes
+} class_loss;
+
+static pen_status class_loss_check(class_loss *loss) {
+    const pen_tensor_type *type = pen_value_type(loss->graph, loss->place->output);
+    const char *name = pen_value_name(loss->graph, loss->place->output);
+    const int64_t rank = type->shape.rank, given = loss->spec->class_axis;
+    const int64_t axis = given < 0 ? given + rank : given;
+    char text[PEN_SHAPE_TEXT_BYTES];
+    if (axis > 0 && axis < rank) {
+        loss->axis = (uint32_t)axis;
+        return PEN_OK;
+    }
+    if (given == -1) {
         return pen_error(PEN_INVALID_INPUT, "output '%s' is %s, expected (examples, …, classes)",
-                         pen_value_name(graph, output), pen_tensor_type_format(&type, text));
+                         name, pen_tensor_type_format(type, text));
     }
-    const pen_tensor_type label_type = pen_tensor_type_make(PEN_INT64, rank - 1, type.shape.dims);
-    PEN_TRY(loss_add_labels(graph, &label_type, &out_loss->labels));
-    pen_value_id operands[2] = {output, out_loss->labels};
-    if (pen_value_is(mask)) {
-        PEN_TRY(loss_shape_mask(graph, output, rank - 1, &mask));
-        PEN_TRY(loss_where(graph, mask, operands[1], LOSS_IGNORED, &operands[1]));
+    return pen_error(PEN_INVALID_INPUT,
+                     "class_axis is %lld, but output '%s' is %s; expected one of its dimensions "
+                     "behind the first",
+                     (long long)given, name, pen_tensor_type_format(type, text));
+}
+
+static pen_status class_loss_check_weights(const class_loss *loss, int64_t class_count) {
+    const pen_loss_spec *spec = loss->spec;
+    if (spec->class_weights == NULL || spec->class_weight_count == class_count) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "class_weights has %u numbers, but output '%s' has %lld classes",
+                     spec->class_weight_count, pen_value_name(loss->graph, loss->place->output),
+                     (long long)class_count);
+}
+
+// What the mask leaves out gets a label that is no class, or is ignored anyway.
+static pen_status class_loss_mask(class_loss *loss, pen_value_id *io_mask) {
+    const uint32_t rank = pen_value_type(loss->graph, loss->output)->shape.rank;
+    if (loss->axis + 1 != rank) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "output '%s' has a mask; then classes must be its last dimension",
+                         pen_value_name(loss->graph, loss->place->output));
     }
-    if (rank > 2) {
-        const int64_t targets = pen_shape_count(&type.shape, 0, rank - 1);
-        const int64_t flat[2] = {targets, type.shape.dims[rank - 1]};
-        PEN_TRY(loss_reshape(graph, output, "loss/scores_shape", 2, flat, &operands[0]));
-        PEN_TRY(loss_reshape(graph, operands[1], "loss/labels_shape", 1, &targets, &operands[1]));
+    PEN_TRY(loss_shape_mask(loss->graph, loss->output, rank - 1, io_mask));
+    if (!loss->ignores) loss->ignore_index = LOSS_IGNORED;
+    loss->ignores = true;
+    return loss_where(loss->graph, *io_mask, loss->targets, (double)loss->ignore_index,
+                      &loss->targets);
+}
+
+// Dimensions before the classes become one, and those behind them; a second dimension stays as it
+// is.
+static pen_status class_loss_shape(class_loss *loss) {
+    const pen_shape shape = pen_value_type(loss->graph, loss->output)->shape;
+    const int64_t dims[3] = {pen_shape_count(&shape, 0, loss->axis), shape.dims[loss->axis],
+                             pen_shape_count(&shape, loss->axis + 1, shape.rank)};
+    const int64_t flat[2] = {dims[0], dims[2]};
+    const bool is_last = loss->axis + 1 == shape.rank;
+    loss->scores = loss->output;
+    if (loss->axis == 1) return PEN_OK;
+    PEN_TRY(loss_reshape(loss->graph, loss->output, "loss/scores_shape", is_last ? 2 : 3, dims,
+                         &loss->scores));
+    return loss_reshape(loss->graph, loss->targets, "loss/labels_shape", is_last ? 1 : 2, flat,
+                        &loss->targets);
+}
+
+// Copied to the graph, in the type of the scores.
+static pen_status class_loss_add_weights(const class_loss *loss, pen_value_id *out_weights) {
+    const pen_loss_spec *spec = loss->spec;
+    const int64_t count = spec->class_weight_count;
+    const pen_tensor_type type =
+        pen_tensor_type_make(pen_value_type(loss->graph, loss->scores)->element, 1, &count);
+    char *data;
+    *out_weights = PEN_VALUE_NONE;
+    if (spec->class_weights == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(pen_graph_arena(loss->graph), pen_tensor_type_bytes(&type), &data));
+    for (int64_t c = 0; c < count; c++) {
+        pen_element_write(type.element, data, c, (double)spec->class_weights[c]);
     }
-    if (!pen_value_is(mask)) {
-        PEN_TRY(loss_node(graph, PEN_OP(accuracy_count), 2, operands, &out_loss->accuracy));
-        return loss_node(graph, op, 2, operands, &out_loss->loss);
-    }
-    PEN_TRY(loss_count_masked(graph, output, out_loss->labels, mask, &out_loss->accuracy));
-    const pen_attribute_given ignored = pen_attribute_int("ignore_index", LOSS_IGNORED);
+    return pen_graph_constant(loss->graph, "loss/class_weights", &type, data, out_weights);
+}
+
+static pen_status class_loss_add(const class_loss *loss, bool is_scaled, pen_value_id *out_loss) {
+    const pen_op *op = pen_op_known(loss_ops[loss->spec->kind]);
+    pen_value_id operands[3] = {loss->scores, loss->targets};
+    pen_attribute_given attributes[3] = {
+        pen_attribute_text("reduction", is_scaled ? "sum" : "mean")};
     const char *name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op->name));
+    PEN_TRY(class_loss_add_weights(loss, &operands[2]));
+    PEN_TRY(pen_arena_format(pen_graph_arena(loss->graph), &name, "loss/%s", op->name));
     pen_node_spec spec = pen_node_spec_of(op, name);
+    spec.inputs = operands;
+    spec.input_count = pen_value_is(operands[2]) ? 3 : 2;
+    spec.attributes = attributes;
+    spec.attribute_count = 1;
+    if (loss->ignores) {
+        attributes[spec.attribute_count++] = pen_attribute_int("ignore_index", loss->ignore_index);
+    }
+    if (loss->spec->label_smoothing > 0) {
+        attributes[spec.attribute_count++] =
+            pen_attribute_float("label_smoothing", loss->spec->label_smoothing);
+    }
+    return pen_graph_add_simple(loss->graph, &spec, out_loss);
+}
+
+static pen_status class_loss_count(const class_loss *loss, pen_value_id *out_accuracy) {
+    const pen_value_id operands[2] = {loss->scores, loss->targets};
+    const pen_attribute_given ignored = pen_attribute_int("ignore_index", loss->ignore_index);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(accuracy_count), "loss/accuracy_count");
     spec.inputs = operands;
     spec.input_count = 2;
     spec.attributes = &ignored;
-    spec.attribute_count = 1;
-    return pen_graph_add_simple(graph, &spec, &out_loss->loss);
+    spec.attribute_count = loss->ignores ? 1 : 0;
+    return pen_graph_add_simple(loss->graph, &spec, out_accuracy);
+}
+
+static pen_tensor_type class_loss_labels(const class_loss *loss) {
+    const pen_shape *shape = &pen_value_type(loss->graph, loss->output)->shape;
+    pen_tensor_type type = {PEN_INT64, {.rank = shape->rank - 1}};
+    for (uint32_t d = 0; d < type.shape.rank; d++) {
+        type.shape.dims[d] = shape->dims[d < loss->axis ? d : d + 1];
+    }
+    return type;
+}
+
+// A softmax before its loss is left out of the loss: the logits are surer numbers.
+static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spec,
+                                      const pen_loss_place *place, pen_attached_loss *out_loss) {
+    class_loss loss = {.graph = graph,
+                       .spec = spec,
+                       .place = place,
+                       .has_mask = pen_value_is(place->mask),
+                       .ignores = spec->ignores,
+                       .ignore_index = spec->ignore_index};
+    const bool is_scaled = pen_loss_is_scaled(spec) && !loss.has_mask;
+    pen_value_id mask = place->mask, sum;
+    PEN_TRY(class_loss_check(&loss));
+    const bool is_softmax = spec->kind == PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
+    loss.output = is_softmax ? loss_find_logits(graph, place->output, loss.axis) : place->output;
+    const int64_t class_count = pen_value_type(graph, loss.output)->shape.dims[loss.axis];
+    const pen_tensor_type labels = class_loss_labels(&loss);
+    PEN_TRY(class_loss_check_weights(&loss, class_count));
+    PEN_TRY(loss_add_input(graph, place->labels, &labels, &out_loss->labels));
+    loss.targets = out_loss->labels;
+    if (loss.has_mask) PEN_TRY(class_loss_mask(&loss, &mask));
+    PEN_TRY(class_loss_shape(&loss));
+    out_loss->class_count = (uint32_t)class_count;
+    PEN_TRY(class_loss_count(&loss, &out_loss->accuracy));
+    if (loss.has_mask) {
+        PEN_TRY(loss_share_out(graph, mask, &out_loss->accuracy));
+    }
+    PEN_TRY(class_loss_add(&loss, is_scaled, &sum));
+    out_loss->loss = sum;
+    return is_scaled ? loss_scale(graph, place, sum, out_loss) : PEN_OK;
+}
+
+// ---- losses of numbers
+
+// By what the operator's mean is multiplied; 1: nothing.
+static double loss_factor(const pen_loss_spec *spec, const pen_shape *shape) {
+    if (spec->kind == PEN_LOSS_HUBER) return spec->beta;
+    if (spec->kind != PEN_LOSS_KL_DIVERGENCE || shape->rank == 0) return 1;
+    return (double)pen_shape_count(shape, 1, shape->rank);
+}
+
+static pen_status loss_add_elements(pen_graph *graph, const pen_loss_spec *spec,
+                                    const pen_value_id *operands, pen_value_id *out_loss) {
+    const pen_op *op = pen_op_known(loss_ops[spec->kind]);
+    const bool has_beta = spec->kind == PEN_LOSS_SMOOTH_L1 || spec->kind == PEN_LOSS_HUBER;
+    const pen_attribute_given beta = pen_attribute_float("beta", spec->beta);
+    const pen_shape shape = pen_value_type(graph, operands[0])->shape;
+    const char *name;
+    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op->name));
+    pen_node_spec node = pen_node_spec_of(op, name);
+    node.inputs = operands;
+    node.input_count = 2;
+    node.attributes = &beta;
+    node.attribute_count = has_beta ? 1 : 0;
+    PEN_TRY(pen_graph_add_simple(graph, &node, out_loss));
+    pen_value_id sum = PEN_VALUE_NONE;
+    PEN_TRY(pen_attach_weighted(graph, *out_loss, loss_factor(spec, &shape), &sum));
+    *out_loss = sum;
+    return PEN_OK;
 }
 
 // What the mask leaves out becomes a target that is met: its loss is 0.
-static pen_status loss_attach_elements(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                                       pen_value_id mask, pen_attached_loss *out_loss) {
-    const pen_op *op = pen_op_known(loss_ops[kind]);
-    const pen_tensor_type type = *pen_value_type(graph, output);
-    PEN_TRY(loss_add_labels(graph, &type, &out_loss->labels));
-    pen_value_id operands[2] = {output, out_loss->labels};
-    if (!pen_value_is(mask)) return loss_node(graph, op, 2, operands, &out_loss->loss);
-    const double met = kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
-    pen_value_id share, loss;
-    PEN_TRY(loss_shape_mask(graph, output, type.shape.rank, &mask));
+static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *spec,
+                                       const pen_loss_place *place, pen_attached_loss *out_loss) {
+    const pen_tensor_type type = *pen_value_type(graph, place->output);
+    PEN_TRY(loss_add_input(graph, place->labels, &type, &out_loss->labels));
+    pen_value_id operands[2] = {place->output, out_loss->labels};
+    if (!pen_value_is(place->mask)) {
+        return loss_add_elements(graph, spec, operands, &out_loss->loss);
+    }
+    const double met = spec->kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
+    pen_value_id share, loss, mask = place->mask;
+    PEN_TRY(loss_shape_mask(graph, place->output, type.shape.rank, &mask));
     PEN_TRY(loss_where(graph, mask, operands[0], met, &operands[0]));
     PEN_TRY(loss_where(graph, mask, operands[1], 0, &operands[1]));
-    PEN_TRY(loss_node(graph, op, 2, operands, &loss));
+    PEN_TRY(loss_add_elements(graph, spec, operands, &loss));
     PEN_TRY(loss_mask_share(graph, mask, &share));
     return loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
 }
@@ -232,29 +427,20 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
     return loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
 }
 
-// A softmax before its loss is left out of the loss: the logits are surer numbers.
-pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                           pen_value_id mask, pen_attached_loss *out_loss) {
-    *out_loss = (pen_attached_loss){PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
-    const pen_tensor_type *type = pen_value_type(graph, output);
+pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pen_loss_place *place,
+                           pen_attached_loss *out_loss) {
+    *out_loss = (pen_attached_loss){.loss = PEN_VALUE_NONE,
+                                    .labels = PEN_VALUE_NONE,
+                                    .scale = PEN_VALUE_NONE,
+                                    .accuracy = PEN_VALUE_NONE};
+    const pen_tensor_type *type = pen_value_type(graph, place->output);
     if (!pen_element_is_float(type->element)) {
         return pen_error(PEN_INVALID_INPUT, "output '%s' is %s: no loss can be taken of it",
-                         pen_value_name(graph, output), pen_element_name(type->element));
+                         pen_value_name(graph, place->output), pen_element_name(type->element));
     }
-    switch (kind) {
-    case PEN_LOSS_SOFTMAX_CROSS_ENTROPY:
-        return loss_attach_classes(graph, pen_op_known(loss_ops[kind]),
-                                   loss_find_logits(graph, output), mask, out_loss);
-    case PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD:
-        return loss_attach_classes(graph, pen_op_known(loss_ops[kind]), output, mask, out_loss);
-    case PEN_LOSS_MEAN_SQUARED_ERROR:
-    case PEN_LOSS_BINARY_CROSS_ENTROPY:
-    case PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS:
-        return loss_attach_elements(graph, kind, output, mask, out_loss);
-    case PEN_LOSS_OUTPUT:
-        return loss_attach_output(graph, output, out_loss);
-    case PEN_LOSS_KIND_COUNT:
-        break;
+    if (spec->kind == PEN_LOSS_OUTPUT) return loss_attach_output(graph, place->output, out_loss);
+    if (pen_loss_is_over_classes(spec->kind)) {
+        return loss_attach_classes(graph, spec, place, out_loss);
     }
-    return pen_error(PEN_INTERNAL, "loss kind %d", (int)kind);
+    return loss_attach_elements(graph, spec, place, out_loss);
 }

@@ -1,33 +1,80 @@
 // Puts a loss, and for classifiers a count of right answers, behind a model's output.
+//
+// Every loss is what PyTorch's of the same options is over the whole step, whatever the
+// microbatches: the mean over all targets, or, where some are ignored or classes have weights, the
+// sum divided by the step's sum of the targets' weights. That divisor is not known here. It is fed:
+// `scale` is, for each example of the step, examples of the step / sum of the weights of its
+// targets.
 #ifndef PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
 #define PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
+
+#include <stdbool.h>
 
 #include "base/status.h"
 #include "graph/graph_types.h"
 
 typedef enum pen_loss_kind {
-    PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits (…, classes), or a softmax
-                                      // of them; labels: int64 (…)
-    PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD, // output: log-probabilities (…, classes); labels: int64 (…)
+    PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits, or a softmax of them; labels: int64, the
+                                      // output's shape without the classes
+    PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD, // output: log-probabilities; labels: likewise
     PEN_LOSS_MEAN_SQUARED_ERROR,      // labels: as the output
     PEN_LOSS_BINARY_CROSS_ENTROPY,    // output: probabilities; labels: as the output
     PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS,
-    PEN_LOSS_OUTPUT, // the model's output is the loss: one element
+    PEN_LOSS_L1,            // labels: as the output, likewise those below
+    PEN_LOSS_SMOOTH_L1,     //
+    PEN_LOSS_HUBER,         //
+    PEN_LOSS_KL_DIVERGENCE, // output: log-probabilities; labels: probabilities. The sum, divided by
+                            // the output's first dimension
+    PEN_LOSS_OUTPUT,        // the model's output is the loss: one element
     PEN_LOSS_KIND_COUNT,
 } pen_loss_kind;
 
+// All zero but the kind and the axis is a good choice.
+typedef struct pen_loss_spec {
+    pen_loss_kind kind;
+    // over classes
+    int64_t class_axis; // dimension of the output that the classes are; negative: from the end; not
+                        // the first
+    bool ignores;
+    int64_t ignore_index;       // label of targets that do not count
+    double label_smoothing;     // softmax_cross_entropy: 0 to 1
+    const float *class_weights; // [class_weight_count], copied; NULL: all 1
+    uint32_t class_weight_count;
+    // of numbers
+    double beta; // of smooth_l1, and delta of huber
+} pen_loss_spec;
+
+bool pen_loss_is_over_classes(pen_loss_kind kind);
+// Whether the divisor is fed.
+bool pen_loss_is_scaled(const pen_loss_spec *spec);
+
+// Where a loss goes, and names of the inputs that it makes.
+typedef struct pen_loss_place {
+    pen_value_id output; // typed, floating
+    pen_value_id mask;   // bool, of the output's first dimensions: the targets that count; or NONE
+    const char *labels;  // made unique, as the next
+    const char *scale;
+    uint64_t example_count; // of the microbatch
+} pen_loss_place;
+
 typedef struct pen_attached_loss {
-    pen_value_id loss;     // one element, the mean over all targets of the microbatch
-    pen_value_id labels;   // a new input "labels"; PEN_VALUE_NONE for PEN_LOSS_OUTPUT
+    pen_value_id loss;     // one element
+    pen_value_id labels;   // a new input; PEN_VALUE_NONE for PEN_LOSS_OUTPUT
+    pen_value_id scale;    // a new input, float32 [example_count]; NONE: the mean is taken
     pen_value_id accuracy; // int64 scalar, right answers in the microbatch; NONE if not classes
+    uint32_t class_count;  // 0: not over classes
 } pen_attached_loss;
 
-// `output` is a typed floating value of `graph`. Where there is a `mask` (bool, of the output's
-// first dimensions; PEN_VALUE_NONE: none), only the targets count where it holds: the loss is the
-// mean over them, and `accuracy` as many right ones as there would be if all counted.
-//   INVALID_INPUT  the output's shape does not suit the loss, or the mask
-PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
-                                         pen_value_id mask, pen_attached_loss *out_loss);
+// With a mask, the loss is the mean over the targets of the microbatch that count, and `accuracy`
+// as many right ones as there would be if all counted.
+//   INVALID_INPUT  the output's shape does not suit the loss, the mask or the weights
+//   UNSUPPORTED    a mask where the classes are not the last dimension
+PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec,
+                                         const pen_loss_place *place, pen_attached_loss *out_loss);
+
+// *io_sum + weight * loss; *io_sum may be PEN_VALUE_NONE.
+PEN_NODISCARD pen_status pen_attach_weighted(pen_graph *graph, pen_value_id loss, double weight,
+                                             pen_value_id *io_sum);
 
 // Adds what regularizers say, a float32 number, to a loss.
 PEN_NODISCARD pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty,

@@ -15,6 +15,7 @@
 #include "graph/passes/set_inference.h"
 #include "graph/verify.h"
 #include "tests/support/check.h"
+#include "tests/support/loss_request.h"
 #include "tests/support/run_graph.h"
 
 #define NUMBERS_TOLERANCE 2e-5
@@ -251,7 +252,7 @@ static pen_attached_loss attach_loss(const numbers_model *model) {
     if (model->masks != NULL && model->masks[0] != NULL) {
         CHECK_OK(pen_graph_find_value(model->graph, model->masks[0], &mask));
     }
-    CHECK_OK(pen_attach_loss(model->graph, PEN_LOSS_MEAN_SQUARED_ERROR, output, mask, &loss));
+    CHECK_OK(attach_plain_loss(model->graph, PEN_LOSS_MEAN_SQUARED_ERROR, output, mask, &loss));
     if (model->penalty != NULL) {
         CHECK_OK(pen_graph_find_value(model->graph, model->penalty, &penalty));
         CHECK_OK(pen_attach_penalty(model->graph, penalty, &loss.loss));

@@ -48,11 +48,9 @@ static void form_cut(forms *f, form *made, const pen_plan *plan) {
                                .kept_count = program->kept_count,
                                .device_count = 4,
                                .stage_count = stage_count};
-    pen_value_id *fed;
     const uint32_t *stage_of_node;
     uint32_t *device_of_stage;
     bool *is_halved, *is_recomputed;
-    CHECK_OK(PEN_NEW(f->arena, (size_t)program->input_count + 1, &fed));
     CHECK_OK(PEN_NEW(f->arena, stage_count, &device_of_stage));
     CHECK_OK(PEN_NEW(f->arena, stage_count, &is_halved));
     CHECK_OK(PEN_NEW(f->arena, stage_count, &is_recomputed));
@@ -61,13 +59,9 @@ static void form_cut(forms *f, form *made, const pen_plan *plan) {
         is_halved[s] = dice_between(&f->dice, 0, 1) == 0;
         is_recomputed[s] = dice_between(&f->dice, 0, 1) == 0;
     }
-    for (uint32_t i = 0; i < program->input_count; i++) {
-        fed[i] = program->inputs[i];
-    }
-    fed[program->input_count] = program->labels;
     CHECK_OK(pen_stage_assign(program->graph, plan, f->arena, &stage_of_node));
-    request.fed = fed;
-    request.fed_count = program->input_count + 1;
+    request.fed = program->inputs;
+    request.fed_count = program->fed_count;
     request.stage_of_node = stage_of_node;
     request.device_of_stage = device_of_stage;
     request.is_halved = is_halved;

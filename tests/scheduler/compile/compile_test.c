@@ -6,6 +6,7 @@
 #include "scheduler/compile/compile.h"
 #include "scheduler/compile/compile_pass.h"
 #include "tests/support/check.h"
+#include "tests/support/loss_request.h"
 #include "tests/support/tiny_model.h"
 
 static const char *model_path, *fixed_path;
@@ -20,13 +21,17 @@ static int write_files(void **state) {
 static const int64_t features[1] = {TINY_FEATURES};
 static const pen_compile_input tiny_input = {"x", 1, features};
 
+static const pen_compile_loss tiny_loss = {.spec = PLAIN_LOSS(PEN_LOSS_SOFTMAX_CROSS_ENTROPY),
+                                           .weight = 1};
+
 static pen_compile_request tiny_request(pen_compile_mode mode) {
     return (pen_compile_request){.model_path = model_path,
                                  .mode = mode,
                                  .microbatch_size = 8,
                                  .inputs = &tiny_input,
                                  .input_count = 1,
-                                 .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                 .losses = &tiny_loss,
+                                 .loss_count = 1,
                                  .optimizer = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.9}};
 }
 
@@ -51,7 +56,8 @@ static void training_has_everything(void **state) {
     assert_int_equal(program->trainable_count, 5);
     assert_int_equal(program->warning_count, 1);
     assert_non_null(strstr(program->warnings[0], "the model has 2 outputs, "));
-    assert_true(pen_value_is(program->labels) && pen_value_is(program->loss) &&
+    assert_int_equal(program->loss_count, 1);
+    assert_true(pen_value_is(program->losses[0].labels) && pen_value_is(program->loss) &&
                 pen_value_is(program->accuracy) && pen_value_is(program->loss_weight) &&
                 pen_value_is(program->learning_rate));
     assert_false(pen_value_is(program->step));
@@ -110,13 +116,13 @@ static void inference_has_no_more_than_it_needs(void **state) {
     pen_compile_request request = tiny_request(PEN_COMPILE_EVALUATE);
     const pen_program *program;
     CHECK_OK(pen_compile(&request, &program));
-    assert_true(pen_value_is(program->loss) && pen_value_is(program->labels));
+    assert_true(pen_value_is(program->loss) && pen_value_is(program->losses[0].labels));
     assert_false(pen_value_is(program->learning_rate) || pen_value_is(program->loss_weight));
     assert_int_equal(count_role(program, PEN_ROLE_FORWARD), program->order_count);
     pen_program_destroy(program);
     request = tiny_request(PEN_COMPILE_PREDICT);
     CHECK_OK(pen_compile(&request, &program));
-    assert_false(pen_value_is(program->loss) || pen_value_is(program->labels));
+    assert_false(pen_value_is(program->loss) || program->loss_count > 0);
     assert_int_equal(program->output_count, 2);
     assert_int_equal(program->kept_count, 2);
     const pen_tensor_type y = {PEN_FLOAT32, {2, {8, TINY_CLASSES}}};
@@ -162,10 +168,12 @@ static void what_is_wrong_is_said(void **state) {
     request.freeze = "conv";
     CHECK_ERROR(pen_compile(&request, &program), PEN_NOT_FOUND, "one is called");
     request = tiny_request(PEN_COMPILE_TRAIN);
-    request.loss_output = "y";
+    pen_compile_loss loss = tiny_loss;
+    loss.output = "y";
+    request.losses = &loss;
     CHECK_ERROR(pen_compile(&request, &program), PEN_NOT_FOUND, "'y'");
     request = tiny_request(PEN_COMPILE_TRAIN);
-    request.loss = PEN_LOSS_OUTPUT;
+    request.losses = LOSS_REQUEST(PEN_LOSS_OUTPUT);
     CHECK_ERROR(pen_compile(&request, &program), PEN_INVALID_INPUT, "while attaching the loss");
     request = tiny_request(PEN_COMPILE_TRAIN);
     const pen_compile_input other = {"z", 1, features};

@@ -23,13 +23,13 @@ static pen_dataset *numbers(int bad) {
                                          .labels = scratch_file("labels", bytes, sizeof bytes)};
     pen_dataset *dataset;
     CHECK_OK(pen_dataset_open(&options, &dataset));
-    if (bad >= 0) pen_status_ignore(pen_dataset_limit_classes(dataset, COUNT), "it is bad");
+    if (bad >= 0) pen_status_ignore(pen_dataset_limit_classes(dataset, 0, COUNT), "it is bad");
     return dataset;
 }
 
 static void check_contents(const pen_batch *batch) {
     const float *inputs = batch->inputs[0];
-    const int64_t *labels = batch->labels;
+    const int64_t *labels = batch->labels[0];
     for (uint64_t i = 0; i < batch->count; i++) {
         CHECK((uint64_t)labels[i] == batch->indices[i], "label %d", (int)labels[i]);
         CHECK(inputs[i] == (float)labels[i], "input %g", (double)inputs[i]);

@@ -24,7 +24,7 @@ static void check_row(pen_dataset *dataset, uint64_t index, const float *values,
     } found_label;
     assert_int_equal(info->inputs[0].element_count, count);
     CHECK_OK(pen_dataset_read(dataset, &index, 1, (void *[]){found},
-                              info->labels == NULL ? NULL : &found_label));
+                              info->labels == NULL ? NULL : (void *[]){&found_label}));
     for (uint64_t i = 0; i < count; i++) {
         CHECK(found[i] == values[i], "row %d value %d is %.9g", (int)index, (int)i,
               (double)found[i]);

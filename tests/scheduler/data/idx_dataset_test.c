@@ -46,7 +46,7 @@ static void reads_fashion_mnist(void **state) {
         uint64_t indices[1000];
         for (uint64_t i = 0; i < 1000; i++)
             indices[i] = first + i;
-        CHECK_OK(pen_dataset_read(dataset, indices, 1000, (void *[]){images}, labels));
+        CHECK_OK(pen_dataset_read(dataset, indices, 1000, (void *[]){images}, (void *[]){labels}));
         for (int i = 0; i < 1000; i++)
             histogram[labels[i]]++;
         for (int i = 0; i < 784000; i++)
@@ -202,7 +202,7 @@ static void labels_are_checked(void **state) {
                                    .class_count = 3};
     pen_dataset *dataset = NULL;
     CHECK_OK(pen_dataset_open(&options, &dataset));
-    CHECK_ERROR(pen_dataset_limit_classes(dataset, 2), PEN_INVALID_INPUT,
+    CHECK_ERROR(pen_dataset_limit_classes(dataset, 0, 2), PEN_INVALID_INPUT,
                 "classes': example 2 has the class 2, expected 0 to 1");
     pen_dataset_close(dataset);
     options.class_count = 2;
@@ -268,7 +268,7 @@ static void holdout_parts_are_disjoint_and_whole(void **state) {
             assert_int_equal(count, part == 0 ? 150 : 50);
             for (uint64_t i = 0; i < count; i++) {
                 int64_t label;
-                CHECK_OK(pen_dataset_read(dataset, &i, 1, NULL, &label));
+                CHECK_OK(pen_dataset_read(dataset, &i, 1, NULL, (void *[]){&label}));
                 seen[label]++;
             }
             pen_dataset_close(dataset);

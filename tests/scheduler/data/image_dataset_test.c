@@ -238,7 +238,8 @@ static void reads_a_folder_of_classes(void **state) {
     assert_int_equal(info->inputs[0].shape[2], 3);
     float planes[4][3][6];
     int64_t labels[4];
-    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){3, 0, 2, 1}, 4, (void *[]){planes}, labels));
+    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){3, 0, 2, 1}, 4, (void *[]){planes},
+                              (void *[]){labels}));
     static const int64_t expected_labels[] = {2, 0, 2, 1};
     static const float expected_values[] = {60, 10, 50, 20};
     for (int i = 0; i < 4; i++) {

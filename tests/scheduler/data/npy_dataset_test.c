@@ -49,7 +49,7 @@ static void reads_several_inputs(void **state) {
     float image[2][4], masks[2];
     int64_t token[2][3], mask64[2], label[2][2];
     CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){2, 0}, 2,
-                              (void *[]){image, token, masks, mask64}, label));
+                              (void *[]){image, token, masks, mask64}, (void *[]){label}));
     const float expected[2][4] = {{18, 20, 22, __builtin_inff()}, {2, 4, 6, 8}};
     assert_memory_equal(image, expected, sizeof expected);
     assert_int_equal(token[0][2], INT32_MIN);
@@ -58,7 +58,7 @@ static void reads_several_inputs(void **state) {
     assert_int_equal(mask64[0], 1);
     assert_int_equal(label[0][0], 4);
     assert_int_equal(label[1][1], 1);
-    CHECK_ERROR(pen_dataset_limit_classes(dataset, 4), PEN_INVALID_INPUT,
+    CHECK_ERROR(pen_dataset_limit_classes(dataset, 0, 4), PEN_INVALID_INPUT,
                 "l.npy': example 2 has the class 4, expected 0 to 3");
     pen_dataset_close(dataset);
 }
@@ -151,7 +151,7 @@ static void whole_numbers_become_class_indices(void **state) {
     pen_dataset *dataset;
     int64_t read[3];
     CHECK_OK(pen_dataset_open(&options, &dataset));
-    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0, 1, 2}, 3, NULL, read));
+    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0, 1, 2}, 3, NULL, (void *[]){read}));
     assert_true(read[0] == 0 && read[1] == 2 && read[2] == 1);
     pen_dataset_close(dataset);
     const float wrong[] = {0.5f, NAN, INFINITY, 1e30f};

@@ -24,7 +24,8 @@ static void text_gives_what_comes_next(void **state) {
     assert_int_equal(info->inputs[0].shape[0], 4);
     assert_int_equal(info->labels->shape[0], 4);
     int64_t inputs[8], labels[8];
-    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){1, 0}, 2, (void *[]){inputs}, labels));
+    CHECK_OK(
+        pen_dataset_read(dataset, (uint64_t[]){1, 0}, 2, (void *[]){inputs}, (void *[]){labels}));
     const int64_t expected_inputs[8] = {'e', 'f', 'g', 'h', 'a', 'b', 'c', 'd'};
     const int64_t expected_labels[8] = {'f', 'g', 'h', 'i', 'b', 'c', 'd', 'e'};
     assert_memory_equal(inputs, expected_inputs, sizeof inputs);
@@ -48,7 +49,7 @@ static void stride_says_where_examples_begin(void **state) {
         assert_true(last * stride + 7 < sizeof bytes);
         assert_false((last + 1) * stride + 7 < sizeof bytes);
         int64_t inputs[7], labels[7];
-        CHECK_OK(pen_dataset_read(dataset, &last, 1, (void *[]){inputs}, labels));
+        CHECK_OK(pen_dataset_read(dataset, &last, 1, (void *[]){inputs}, (void *[]){labels}));
         assert_int_equal(inputs[0], last * stride);
         assert_int_equal(labels[6], last * stride + 7);
         pen_dataset_close(dataset);
@@ -63,7 +64,7 @@ static void check_tokens(const char *name, const void *bytes, size_t size,
     pen_dataset *dataset;
     CHECK_OK(pen_dataset_open(&options, &dataset));
     int64_t inputs[2], labels[2];
-    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, (void *[]){inputs}, labels));
+    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, (void *[]){inputs}, (void *[]){labels}));
     assert_int_equal(inputs[0], expected[0]);
     assert_int_equal(labels[0], expected[1]);
     assert_int_equal(labels[1], expected[2]);
@@ -123,7 +124,7 @@ static void compressed_text_is_inflated(void **state) {
     CHECK_OK(pen_dataset_open(&options, &dataset));
     assert_int_equal(pen_dataset_get_info(dataset)->example_count, 1);
     int64_t labels[7];
-    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, NULL, labels));
+    CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, NULL, (void *[]){labels}));
     assert_int_equal(labels[6], 'h');
     pen_dataset_close(dataset);
     options.path = scratch_file("cut.gz", bytes, sizeof bytes - 9);
@@ -173,8 +174,8 @@ static void says_what_is_wrong(void **state) {
     options.token_element = PEN_TOKEN_INT32;
     CHECK_OK(pen_dataset_open(&options, &dataset));
     int64_t labels[2];
-    CHECK_ERROR(pen_dataset_read(dataset, (uint64_t[]){0}, 1, NULL, labels), PEN_INVALID_INPUT,
-                "token 1 (counted from 0) is -2");
+    CHECK_ERROR(pen_dataset_read(dataset, (uint64_t[]){0}, 1, NULL, (void *[]){labels}),
+                PEN_INVALID_INPUT, "token 1 (counted from 0) is -2");
     pen_dataset_close(dataset);
     // a vocabulary smaller than the text's
     path = scratch_file("classes.txt", "\1\2\3\4\5\6", 6);

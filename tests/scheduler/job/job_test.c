@@ -59,7 +59,7 @@ static void every_key_is_read(void **state) {
     assert_int_equal(job->data.eval.format, PEN_JOB_NPY);
     const pen_job_array *arrays = job->data.eval.npy.inputs.items;
     assert_int_equal(job->data.eval.npy.inputs.count, 2);
-    assert_string_equal(arrays[0].input, "x");
+    assert_string_equal(arrays[0].name, "x");
     assert_string_equal(arrays[0].file, "jobs/x.npy");
     assert_string_equal(arrays[1].file, "/abs/y.npy");
     assert_int_equal(job->data.eval.limit, 1000);
@@ -233,7 +233,9 @@ static const mistake job_mistakes[] = {
      "a mapping of names, each to a path"},
     {7, 13, "    inputs: {}", "data.eval.inputs: ", "found 0 items", "at least 1"},
     {7, 17, "    inputs: {x: []}", "data.eval.inputs.x: ", "found a list", "a path"},
-    {8, 13, "    labels: {}", "data.eval.labels: ", "found a mapping", "a path"},
+    {8, 13, "    labels: {}", "data.eval.labels: ", "found 0 items", "at least 1"},
+    {8, 13, "    labels: []", "data.eval.labels: ", "found a list",
+     "a path, or a mapping of names, each to a path"},
     {9, 12, "    limit: 0", "data.eval.limit: ", "found \"0\"", "an integer of at least 1"},
     {10, 17, "    label_type: float", "data.eval.label_type: ", "found \"float\"",
      "one of auto, index, number"},
@@ -250,8 +252,6 @@ static const mistake job_mistakes[] = {
     {12, 12, "  holdout: 0.5", "data.holdout: ", "found together with data.eval", "one of the two"},
     {14, 9, "  loss: softmax", "train.loss: ", "found \"softmax\"",
      "one of softmax_cross_entropy, negative_log_likelihood"},
-    {14, 44, "  loss: softmax_cross_entropy\n  loss_output: x",
-     "train.loss_output: ", "found with loss softmax_cross_entropy", "only with loss: output"},
     {15, 14, "  optimizer: adagrad", "train.optimizer: ", "unknown key \"adagrad\"",
      "possible: sgd, adam, adamw, rmsprop"},
     {15, 15, "  optimizer: {adm: {}}", "train.optimizer: ", "unknown key \"adm\"",

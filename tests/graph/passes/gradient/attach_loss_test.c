@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/op.h"
+#include "tests/support/loss_request.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/run_graph.h"
 
@@ -22,7 +23,7 @@ static void losses_over_classes_count_right_answers(void **state) {
     pen_value_id y;
     pen_graph *graph = graph_with(arena, &type, &y);
     pen_attached_loss loss;
-    CHECK_OK(pen_attach_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, y, PEN_VALUE_NONE, &loss));
+    CHECK_OK(attach_plain_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, y, PEN_VALUE_NONE, &loss));
     const pen_tensor_type labels = {PEN_INT64, {2, {2, 3}}};
     assert_true(pen_tensor_type_equal(pen_value_type(graph, loss.labels), &labels));
     assert_int_equal(pen_shape_element_count(&pen_value_type(graph, loss.loss)->shape), 1);
@@ -78,7 +79,7 @@ static void a_mask_leaves_out_targets(void **state) {
             pen_attached_loss loss;
             run_graph run;
             if (masked == 1) mask = graph_value_of(graph, "mask", PEN_VALUE_INPUT, &mask_type);
-            CHECK_OK(pen_attach_loss(graph, kinds[k], y, mask, &loss));
+            CHECK_OK(attach_plain_loss(graph, kinds[k], y, mask, &loss));
             CHECK_OK(run_graph_init(&run, graph, arena));
             part = pen_graph_input(graph, 0);
             int64_t to = 0;
@@ -122,8 +123,8 @@ static void a_softmax_at_the_end_is_left_out(void **state) {
         spec.attribute_count = 1;
         CHECK_OK(pen_graph_add_simple(graph, &spec, &shares));
         pen_attached_loss loss;
-        CHECK_OK(
-            pen_attach_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, shares, PEN_VALUE_NONE, &loss));
+        CHECK_OK(attach_plain_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, shares, PEN_VALUE_NONE,
+                                   &loss));
         const pen_node_id node = pen_graph_value(graph, loss.loss)->producer;
         const pen_value_id read = pen_graph_node(graph, node)->inputs[0];
         assert_true(pen_value_same(read, axis == 0 ? shares : logits));
@@ -142,7 +143,7 @@ static void losses_over_elements_take_targets_like_the_output(void **state) {
         pen_value_id y;
         pen_graph *graph = graph_with(arena, &type, &y);
         pen_attached_loss loss;
-        CHECK_OK(pen_attach_loss(graph, kinds[i], y, PEN_VALUE_NONE, &loss));
+        CHECK_OK(attach_plain_loss(graph, kinds[i], y, PEN_VALUE_NONE, &loss));
         assert_true(pen_tensor_type_equal(pen_value_type(graph, loss.labels), &type));
         assert_int_equal(pen_shape_element_count(&pen_value_type(graph, loss.loss)->shape), 1);
         assert_false(pen_value_is(loss.accuracy));
@@ -154,7 +155,7 @@ static pen_status attach(pen_loss_kind kind, pen_tensor_type type, pen_attached_
     pen_arena *arena = check_arena();
     pen_value_id y;
     pen_graph *graph = graph_with(arena, &type, &y);
-    const pen_status status = pen_attach_loss(graph, kind, y, PEN_VALUE_NONE, out_loss);
+    const pen_status status = attach_plain_loss(graph, kind, y, PEN_VALUE_NONE, out_loss);
     pen_arena_destroy(arena);
     return status;
 }
@@ -185,7 +186,7 @@ static void labels_find_a_free_name(void **state) {
     pen_graph *graph = graph_with(arena, &type, &y);
     graph_value_of(graph, "labels", PEN_VALUE_INPUT, &type);
     pen_attached_loss loss;
-    CHECK_OK(pen_attach_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, y, PEN_VALUE_NONE, &loss));
+    CHECK_OK(attach_plain_loss(graph, PEN_LOSS_SOFTMAX_CROSS_ENTROPY, y, PEN_VALUE_NONE, &loss));
     assert_string_equal(pen_value_name(graph, loss.labels), "labels_2");
     pen_arena_destroy(arena);
 }

@@ -7,6 +7,7 @@
 #include "scheduler/compile/compile.h"
 #include "scheduler/runtime/executor/executor.h"
 #include "tests/support/dice.h"
+#include "tests/support/loss_request.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/tiny_model.h"
 
@@ -146,7 +147,8 @@ static lists_case case_of_model(const char *path, uint64_t size, const char *dev
         .mode = PEN_COMPILE_TRAIN,
         .microbatch_size = size,
         .accumulate = true,
-        .loss = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+        .losses = LOSS_REQUEST(PEN_LOSS_SOFTMAX_CROSS_ENTROPY),
+        .loss_count = 1,
         .optimizer = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1},
         .device = c.device};
     CHECK_OK(pen_compile(&request, &c.program));

@@ -1,0 +1,195 @@
+// What losses take of labels: which classes may be there, and what the targets of some examples
+// weigh together.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "scheduler/data/dataset_format.h"
+
+#define TARGET_CHUNK 256 // examples whose labels are read at a time
+#define TARGET_NAMES_SHOWN 6
+
+static pen_status target_refuse_name(const pen_dataset *dataset, const char *name) {
+    const pen_dataset_info *info = &dataset->info;
+    const char *names[PEN_DATASET_LABEL_COUNT_LIMIT];
+    pen_text text;
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        names[i] = info->labels[i].name;
+    }
+    pen_text_init(&text, dataset->arena);
+    if (name == NULL) {
+        pen_text_print(&text, "the data has %u labels, and a loss says not which of them: ",
+                       info->label_count);
+    } else {
+        pen_text_print(&text, "the data has no labels called '%s'; it has ", name);
+    }
+    pen_text_add_names(&text, names[0], names, info->label_count, TARGET_NAMES_SHOWN);
+    return pen_text_error(&text, PEN_INVALID_INPUT);
+}
+
+static pen_status target_find_labels(const pen_dataset *dataset, const char *name,
+                                     uint32_t *out_labels) {
+    const pen_dataset_info *info = &dataset->info;
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        const bool is_only = name == NULL && info->label_count == 1;
+        if (!is_only && (name == NULL || strcmp(info->labels[i].name, name) != 0)) continue;
+        *out_labels = i;
+        return PEN_OK;
+    }
+    return target_refuse_name(dataset, name);
+}
+
+static pen_status target_open(pen_dataset *dataset, const pen_dataset_target *rule,
+                              pen_dataset_known_target *target) {
+    float *weights;
+    *target = (pen_dataset_known_target){.rule = *rule, .labels = PEN_DATASET_NO_LABELS};
+    if (dataset->info.labels == NULL || !rule->has_classes) return PEN_OK;
+    uint32_t labels;
+    PEN_TRY(target_find_labels(dataset, rule->labels, &labels));
+    if (dataset->info.labels[labels].element != PEN_DATASET_INT64) return PEN_OK;
+    target->labels = labels;
+    if (rule->weights == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(dataset->arena, rule->weight_count, &weights));
+    memcpy(weights, rule->weights, rule->weight_count * sizeof *weights);
+    target->rule.weights = weights;
+    return PEN_OK;
+}
+
+// Without targets, the first labels are looked at as they are.
+pen_status pen_dataset_open_targets(pen_dataset *dataset, const pen_dataset_options *options) {
+    pen_dataset_info *info = &dataset->info;
+    const pen_dataset_target first = {.labels = info->labels == NULL ? NULL : info->labels[0].name,
+                                      .has_classes = true};
+    const bool has_none = options->target_count == 0;
+    const uint32_t count = has_none ? 1 : options->target_count;
+    PEN_ASSERT(count <= PEN_DATASET_LABEL_COUNT_LIMIT);
+    PEN_TRY(PEN_NEW(dataset->arena, count, &dataset->targets));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(
+            target_open(dataset, has_none ? &first : &options->targets[i], &dataset->targets[i]));
+    }
+    info->target_count = count;
+    return PEN_OK;
+}
+
+static bool target_is_ignored(const pen_dataset_target *rule, int64_t label) {
+    return rule->ignores && label == rule->ignore_index;
+}
+
+// ---- labels that are no classes
+
+static pen_status target_refuse(const pen_dataset *dataset, const pen_dataset_known_target *target,
+                                uint64_t example, int64_t label) {
+    const char *source = dataset->label_sources[target->labels];
+    if (dataset->format->token_hint != NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s': example %" PRIu64 " has the token %" PRId64
+                         ", but the model's vocabulary is 0 to %" PRIu32 "%s",
+                         source, example, label, target->class_limit - 1,
+                         dataset->format->token_hint);
+    }
+    if (target->rule.ignores) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s': example %" PRIu64 " has the class %" PRId64
+                         ", expected 0 to %" PRIu32 ", or %" PRId64 ", which is ignored",
+                         source, example, label, target->class_limit - 1,
+                         target->rule.ignore_index);
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "'%s': example %" PRIu64 " has the class %" PRId64 ", expected 0 to %" PRIu32,
+                     source, example, label, target->class_limit - 1);
+}
+
+static pen_status target_check(const pen_dataset *dataset, const pen_dataset_known_target *target,
+                               const uint64_t *indices, uint64_t count, const int64_t *classes) {
+    const uint64_t each = dataset->info.labels[target->labels].element_count;
+    for (uint64_t i = 0; i < count * each; i++) {
+        if (classes[i] >= 0 && classes[i] < (int64_t)target->class_limit) continue;
+        if (target_is_ignored(&target->rule, classes[i])) continue;
+        return target_refuse(dataset, target, indices[i / each], classes[i]);
+    }
+    return PEN_OK;
+}
+
+pen_status pen_dataset_check_targets(const pen_dataset *dataset, const uint64_t *indices,
+                                     uint64_t count, void *const *labels) {
+    for (uint32_t i = 0; dataset->targets != NULL && i < dataset->info.target_count; i++) {
+        const pen_dataset_known_target *target = &dataset->targets[i];
+        if (target->class_limit == 0 || target->labels == PEN_DATASET_NO_LABELS) continue;
+        if (labels[target->labels] == NULL) continue;
+        PEN_TRY(target_check(dataset, target, indices, count, labels[target->labels]));
+    }
+    return PEN_OK;
+}
+
+// ---- what targets weigh
+
+// A label that is no class weighs nothing: it is refused elsewhere.
+pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target, uint64_t count,
+                                 void *const *labels) {
+    const pen_dataset_known_target *known = &dataset->targets[target];
+    const pen_dataset_target *rule = &known->rule;
+    pen_target_sum sum = {0};
+    if (known->labels == PEN_DATASET_NO_LABELS) return sum;
+    const uint64_t each = dataset->info.labels[known->labels].element_count;
+    const int64_t *classes = labels[known->labels];
+    for (uint64_t i = 0; i < count * each; i++) {
+        if (target_is_ignored(rule, classes[i])) continue;
+        sum.count += 1;
+        if (rule->weights == NULL || classes[i] < 0 || classes[i] >= rule->weight_count) continue;
+        sum.weight += (double)rule->weights[classes[i]];
+    }
+    if (rule->weights == NULL) sum.weight = (double)sum.count;
+    return sum;
+}
+
+static pen_status target_read_all(pen_dataset *dataset, uint32_t target, void *const *labels,
+                                  pen_target_sum *out_sum) {
+    uint64_t indices[TARGET_CHUNK];
+    const uint64_t count = dataset->info.example_count;
+    *out_sum = (pen_target_sum){0};
+    for (uint64_t done = 0; done < count;) {
+        const uint64_t now = pen_min_u64(count - done, TARGET_CHUNK);
+        for (uint64_t i = 0; i < now; i++)
+            indices[i] = done + i;
+        PEN_TRY(pen_dataset_read(dataset, indices, now, NULL, labels));
+        const pen_target_sum sum = pen_dataset_weigh(dataset, target, now, labels);
+        out_sum->count += sum.count;
+        out_sum->weight += sum.weight;
+        done += now;
+    }
+    return PEN_OK;
+}
+
+pen_status pen_dataset_weigh_all(pen_dataset *dataset, uint32_t target, pen_target_sum *out_sum) {
+    pen_dataset_known_target *known = &dataset->targets[target];
+    void *labels[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
+    if (!known->is_weighed && known->labels != PEN_DATASET_NO_LABELS) {
+        const uint64_t bytes = dataset->info.labels[known->labels].bytes;
+        void *memory = pen_memory_allocate(TARGET_CHUNK, bytes);
+        if (memory == NULL) return pen_error_out_of_memory();
+        labels[known->labels] = memory;
+        const pen_status status = target_read_all(dataset, target, labels, &known->sum);
+        pen_memory_free(memory);
+        PEN_TRY(status);
+    }
+    known->is_weighed = true;
+    *out_sum = known->sum;
+    return PEN_OK;
+}
+
+pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t target, uint32_t class_count) {
+    pen_dataset_known_target *known = &dataset->targets[target];
+    pen_target_sum sum;
+    if (known->labels == PEN_DATASET_NO_LABELS) return PEN_OK;
+    known->class_limit = class_count;
+    known->is_weighed = false;
+    PEN_TRY(pen_dataset_weigh_all(dataset, target, &sum));
+    if (sum.weight > 0) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "'%s': no target counts: %s",
+                     dataset->label_sources[known->labels],
+                     sum.count == 0 ? "all labels are ignore_index"
+                                    : "class_weights are 0 for all classes that are there");
+}
