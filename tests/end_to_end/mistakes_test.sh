@@ -164,7 +164,7 @@ wrong 's/batch: 8/batch: 8\n  freeze: "^conv"/'
 wrong 's/batch: 8/batch: 8\n  freeze: "."/'
 wrong 's/loss: .*/loss: output/'
 wrong 's/loss: .*/loss: mean_squared_error/'
-wrong 's/batch: 8/batch: 8\n  loss_output: logits/'
+wrong 's/batch: 8/batch: 8\n  loss_output: scores/'
 show "$PENSTOCK" train good.yaml --parameters nowhere.safetensors
 show "$PENSTOCK" train good.yaml --parameters cut.onnx
 sed 's#model.onnx#reference/lenet/model.onnx#' good.yaml >lenet.yaml
