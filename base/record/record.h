@@ -81,8 +81,8 @@ typedef struct pen_record_field {
     const char *choices_name;   // the enum's: "Kind"
     const pen_record *record;   // MESSAGE
     pen_record_list list;
-    uint32_t chosen;     // the value of the table's `chosen` when this one of several is there
-    bool is_choice;      //
+    uint32_t chosen; // the value of the table's `chosen` when this one of several is there
+    bool is_choice;
     bool is_always;      // written also when it is 0
     bool is_packed;      // a list of numbers in one field
     bool is_required;    // NAME: not empty

@@ -7,9 +7,9 @@
 
 typedef struct pen_layout_layers {
     const pen_drawing *drawing;
-    uint32_t box_count;    // items below are boxes, the others bends
-    uint32_t item_count;   //
-    uint32_t layer_count;  //
+    uint32_t box_count; // items below are boxes, the others bends
+    uint32_t item_count;
+    uint32_t layer_count;
     uint32_t *layer_of;    // [item_count]
     uint32_t *first_item;  // [layer_count + 1], into items
     uint32_t *items;       // [item_count], layer by layer, from left to right

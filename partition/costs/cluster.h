@@ -57,8 +57,8 @@ typedef struct pen_cluster_device {
     pen_figure_source flops_source;
     double memory_bandwidth; // bytes a second, > 0, for the roofline
     pen_figure_source memory_bandwidth_source;
-    double flops_stated;            // by the user, also where measured ones are used; 0: not
-    double memory_bandwidth_stated; //
+    double flops_stated; // by the user, also where measured ones are used; 0: not
+    double memory_bandwidth_stated;
 } pen_cluster_device;
 
 typedef struct pen_cluster_link {
@@ -67,7 +67,7 @@ typedef struct pen_cluster_link {
     pen_figure_source source; // of the bandwidth
     pen_figure_source latency_source;
     double bandwidth_stated; // by the user, also where measured ones are used; 0: not
-    double latency_stated;   //
+    double latency_stated;
 } pen_cluster_link;
 
 typedef struct pen_cluster {

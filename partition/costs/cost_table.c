@@ -32,9 +32,9 @@ struct pen_cost_table {
     uint32_t item_count; // of all kinds
     uint32_t slot_count; // a power of two, or 0
     cost_slot *slots;
-    uint32_t counts[3];     // of each cost_kind
-    uint32_t capacities[3]; //
-    void *items[3];         // likewise: pen_cost_entry, pen_cost_rates, pen_cost_link
+    uint32_t counts[3]; // of each cost_kind
+    uint32_t capacities[3];
+    void *items[3]; // likewise: pen_cost_entry, pen_cost_rates, pen_cost_link
 };
 
 pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table) {

@@ -21,12 +21,12 @@
 
 // A graph with what a device says of it. Borrowed.
 typedef struct pen_planned_graph {
-    const pen_graph *graph;            // of training: typed, layouts final
-    const pen_node_id *order;          // [order_count], in which one device would run it
-    uint32_t order_count;              //
-    uint32_t update_first;             // as in pen_execution_order
-    const pen_value_id *kept;          // [kept_count] values asked for: the loss
-    uint32_t kept_count;               //
+    const pen_graph *graph;   // of training: typed, layouts final
+    const pen_node_id *order; // [order_count], in which one device would run it
+    uint32_t order_count;
+    uint32_t update_first;    // as in pen_execution_order
+    const pen_value_id *kept; // [kept_count] values asked for: the loss
+    uint32_t kept_count;
     const uint64_t *bytes_of_value;    // [value_count], as laid out on devices
     const uint64_t *workspace_of_node; // [node_count], of kernels
     uint32_t microbatch_count;         // of a step, at least 1

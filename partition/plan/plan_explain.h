@@ -22,7 +22,7 @@ typedef struct pen_plan_alternative {
     double load_seconds;    // of the device that has most to do
     double traffic_bytes;   // of a microbatch, all transfers
     uint64_t memory_total;  // on this device
-    uint64_t memory_limit;  //
+    uint64_t memory_limit;
 } pen_plan_alternative;
 
 typedef struct pen_plan_explanation {

@@ -30,10 +30,10 @@ typedef struct pen_plan_request {
     pen_recompute recompute;
 
     // what is written into the plan
-    const char *schedule;     // "1f1b"
-    const char *job;          // paths; NULL: none
-    const char *model;        //
-    const char *cost_table;   //
+    const char *schedule; // "1f1b"
+    const char *job;      // paths; NULL: none
+    const char *model;
+    const char *cost_table;
     uint64_t microbatch_size; // examples
     uint64_t process_bytes;   // 0: not known
 } pen_plan_request;
@@ -55,10 +55,10 @@ typedef struct pen_plan_solution {
     pen_stage_transfers transfers;
     const pen_stage_memory *stage_memory;   // [stage_count], as they are run
     const pen_device_memory *device_memory; // [device_count]
-    pen_stage_graph stages;                 //
-    pen_step_prediction prediction;         //
-    bool fits;                              // every device within its limit
-    uint32_t worst_device;                  // the one that is most above its limit, or fullest
+    pen_stage_graph stages;
+    pen_step_prediction prediction;
+    bool fits;             // every device within its limit
+    uint32_t worst_device; // the one that is most above its limit, or fullest
 } pen_plan_solution;
 
 // What of the weighted problem differs from one use to the next. Borrowed.

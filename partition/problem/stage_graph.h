@@ -39,11 +39,11 @@ typedef struct pen_stage {
 typedef struct pen_stage_edge {
     uint32_t source;
     uint32_t target;
-    double forward_bytes;    // of one microbatch
-    bool has_gradient;       // back from `target`; both stages have a backward pass
-    double backward_bytes;   // of one microbatch
-    double forward_seconds;  // to move them, latency included; 0 on one device
-    double backward_seconds; //
+    double forward_bytes;   // of one microbatch
+    bool has_gradient;      // back from `target`; both stages have a backward pass
+    double backward_bytes;  // of one microbatch
+    double forward_seconds; // to move them, latency included; 0 on one device
+    double backward_seconds;
 } pen_stage_edge;
 
 // Values that go from the update of one stage to that of another, once a step.

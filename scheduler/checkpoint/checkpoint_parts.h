@@ -14,9 +14,9 @@ typedef struct pen_checkpoint_part {
     const char *name;     // of the tensor
     pen_tensor_type type; // of the whole tensor
     uint64_t first;       // byte of the tensor
-    uint64_t bytes;       //
-    uint32_t shard;       // index in the manifest
-    uint64_t offset;      // in the shard
+    uint64_t bytes;
+    uint32_t shard;  // index in the manifest
+    uint64_t offset; // in the shard
 } pen_checkpoint_part;
 
 typedef struct pen_checkpoint_parts {

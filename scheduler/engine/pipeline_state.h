@@ -106,8 +106,8 @@ typedef struct pipeline_engine {
     const void **feeds; // [channels of the largest form]
     double *losses;     // [microbatch_count]
     uint64_t *correct;
-    double *step_losses;      // [microbatches + 1] of the last step finished
-    uint32_t step_loss_count; //
+    double *step_losses; // [microbatches + 1] of the last step finished
+    uint32_t step_loss_count;
 
     pen_tensor_store tensors;
     pipeline_tensor *tensor_places;

@@ -53,16 +53,16 @@ bool pen_profile_is_local(const char *host);
 // One operator of the program.
 typedef struct pen_profile_row {
     const char *op;
-    const char *shape;        // pen_cost_key
-    pen_node_id node;         // the first of its nodes
-    uint32_t node_count;      // of the program
-    double runs_per_step;     // of each node: microbatches, or 1 for updates
-    bool is_measured;         // `seconds` is known
-    bool is_fresh;            // measured now; else the table had it
-    double seconds;           // of one run, alone
-    const char *failure;      // why it could not be measured; NULL otherwise
-    double seconds_in_step;   // mean over its nodes of their medians; 0: steps have not run
-    uint64_t workspace_bytes; //
+    const char *shape;      // pen_cost_key
+    pen_node_id node;       // the first of its nodes
+    uint32_t node_count;    // of the program
+    double runs_per_step;   // of each node: microbatches, or 1 for updates
+    bool is_measured;       // `seconds` is known
+    bool is_fresh;          // measured now; else the table had it
+    double seconds;         // of one run, alone
+    const char *failure;    // why it could not be measured; NULL otherwise
+    double seconds_in_step; // mean over its nodes of their medians; 0: steps have not run
+    uint64_t workspace_bytes;
 } pen_profile_row;
 
 typedef struct pen_profile_summary {
@@ -70,8 +70,8 @@ typedef struct pen_profile_summary {
     uint32_t row_count;
     const pen_profile_row *rows; // [row_count], the most expensive in a step first
     uint32_t fresh_count;
-    uint32_t kept_count;      // the table had them
-    uint32_t failed_count;    //
+    uint32_t kept_count; // the table had them
+    uint32_t failed_count;
     uint32_t left_count;      // for lack of time
     double seconds_predicted; // of a step: the sum over measured rows
     // after pen_profiler_run_steps

@@ -68,8 +68,8 @@ typedef struct pen_coordinator_identity {
 } pen_coordinator_identity;
 
 typedef struct pen_coordinator_options {
-    uint64_t generation;           // at least 1
-    uint64_t first_round;          //
+    uint64_t generation; // at least 1
+    uint64_t first_round;
     pen_coordinator_identity self; // what workers must run too
     bool allows_other_build;
     bool allows_other_isa; // results may differ in their last bits
@@ -86,7 +86,7 @@ typedef struct pen_coordinator_options {
 typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_HELLO, // worker, incarnation, identity
     // of a worker: worker, incarnation, generation
-    PEN_COORDINATOR_EVENT_READY,      //
+    PEN_COORDINATOR_EVENT_READY,
     PEN_COORDINATOR_EVENT_LOSS,       // round, microbatch, stage, loss
     PEN_COORDINATOR_EVENT_ROUND_DONE, // round
     PEN_COORDINATOR_EVENT_CREDIT,     // form, channel, sequence
@@ -104,8 +104,8 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_BEGIN,     // form, count, updates: the next round
     PEN_COORDINATOR_EVENT_SAVE,      // step
     PEN_COORDINATOR_EVENT_PUBLISHED, // step, code of the append that PUBLISH asked for
-    PEN_COORDINATOR_EVENT_TICK,      //
-    PEN_COORDINATOR_EVENT_STOP,      //
+    PEN_COORDINATOR_EVENT_TICK,
+    PEN_COORDINATOR_EVENT_STOP,
 } pen_coordinator_event_kind;
 
 typedef struct pen_coordinator_loss {
@@ -159,19 +159,19 @@ typedef enum pen_coordinator_action_kind {
 
 typedef enum pen_coordinator_refusal {
     PEN_REFUSAL_NONE,
-    PEN_REFUSAL_WORKER,   // there is no such worker
-    PEN_REFUSAL_PROTOCOL, //
-    PEN_REFUSAL_BUILD,    //
-    PEN_REFUSAL_ISA,      //
-    PEN_REFUSAL_PLAN,     // it has another plan
-    PEN_REFUSAL_DEVICES,  // it can run fewer than it should
-    PEN_REFUSAL_TAKEN,    // another process is this worker
+    PEN_REFUSAL_WORKER, // there is no such worker
+    PEN_REFUSAL_PROTOCOL,
+    PEN_REFUSAL_BUILD,
+    PEN_REFUSAL_ISA,
+    PEN_REFUSAL_PLAN,    // it has another plan
+    PEN_REFUSAL_DEVICES, // it can run fewer than it should
+    PEN_REFUSAL_TAKEN,   // another process is this worker
 } pen_coordinator_refusal;
 
 typedef enum pen_coordinator_reason {
     PEN_COORDINATOR_REASON_NONE,
-    PEN_COORDINATOR_REASON_MISSING,    // at the deadline
-    PEN_COORDINATOR_REASON_LOST,       //
+    PEN_COORDINATOR_REASON_MISSING, // at the deadline
+    PEN_COORDINATOR_REASON_LOST,
     PEN_COORDINATOR_REASON_FAILED,     // it said so
     PEN_COORDINATOR_REASON_LOSS,       // it gave two different losses, or one of no microbatch
     PEN_COORDINATOR_REASON_CREDIT,     // it gave a credit for what was not sent

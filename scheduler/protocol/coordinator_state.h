@@ -64,12 +64,12 @@ struct pen_coordinator_core {
     uint64_t losses_round;       // the next whose losses are awaited
     bool is_not_finite;          // a loss of a training form was
     uint64_t now;                // the latest of all events
-    uint64_t assigned_at;        //
-    uint64_t progressed_at;      // a loss or an end of a round came, or a round began from quiet
-    bool is_fence_asked;         // FENCE was said
-    bool is_fenced;              // and done
-    bool has_saved;              // a save was asked for
-    bool save_is_failed;         //
+    uint64_t assigned_at;
+    uint64_t progressed_at; // a loss or an end of a round came, or a round began from quiet
+    bool is_fence_asked;    // FENCE was said
+    bool is_fenced;         // and done
+    bool has_saved;         // a save was asked for
+    bool save_is_failed;
     pen_coordinator_save_state save_state;
     uint64_t save_step;        // of the last save
     uint64_t save_at;          // when it was asked for

@@ -17,7 +17,7 @@ typedef struct flight_replay {
     pen_coordinator_core *coordinator;
     pen_coordinator_action *coordinator_actions;
     pen_worker_fault fault; // of the last event
-    uint32_t action_count;  //
+    uint32_t action_count;
 } flight_replay;
 
 // ---- feeding

@@ -98,13 +98,13 @@ typedef struct pen_member_core {
     pen_member_options options;
     pen_member_state state;
     pen_member_job jobs[PEN_MEMBER_JOB_LIMIT];
-    uint32_t job;          // that of the coordinator taken last
-    uint64_t call_count;   //
-    uint64_t generation;   // of the coordinator taken last, and of the run
-    uint64_t coordinator;  // its incarnation
-    uint32_t worker;       // that we are in the run
-    bool is_called;        // a call was taken: UP or DOWN will come
-    bool is_linked;        //
+    uint32_t job; // that of the coordinator taken last
+    uint64_t call_count;
+    uint64_t generation;  // of the coordinator taken last, and of the run
+    uint64_t coordinator; // its incarnation
+    uint32_t worker;      // that we are in the run
+    bool is_called;       // a call was taken: UP or DOWN will come
+    bool is_linked;
     bool is_disconnecting; // DOWN will come
     bool has_left;         // the run, or was told to stop before there was one
     bool sends_stopped;    // when it is left

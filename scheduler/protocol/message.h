@@ -120,9 +120,9 @@ typedef struct pen_message {
                                           // reason
     char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD (why not); STOPPED: what devices
                                           // waited for; SNAPSHOT: the folder
-    const void *bytes;   // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
-                         // what was decoded
-    size_t bytes_length; //
+    const void *bytes; // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
+                       // what was decoded
+    size_t bytes_length;
 } pen_message;
 
 // Its fields: what a kind has on the wire, and with which numbers.

@@ -70,7 +70,7 @@ typedef enum pen_worker_action_kind {
     PEN_WORKER_ACTION_LOSS,       // device, task, round, form: tell the coordinator the
                                   // microbatch's loss. Comes before the device's next RUN
     PEN_WORKER_ACTION_ROUND_DONE, // round: every device here has finished it; tell the coordinator
-    PEN_WORKER_ACTION_STOPPED,    //
+    PEN_WORKER_ACTION_STOPPED,
 } pen_worker_action_kind;
 
 typedef struct pen_worker_action {
@@ -123,8 +123,8 @@ typedef struct pen_worker_wait {
     bool needs_go;
     bool needs_frame; // else a place for a frame
     uint32_t form;
-    uint32_t channel;  // that it waits for; UINT32_MAX: none
-    uint64_t sequence; //
+    uint32_t channel; // that it waits for; UINT32_MAX: none
+    uint64_t sequence;
 } pen_worker_wait;
 pen_worker_wait pen_worker_core_get_wait(const pen_worker_core *core, uint32_t device);
 

@@ -22,8 +22,8 @@ typedef struct search_state {
     const pen_order_search *options;
     const uint32_t *first_task;
     uint32_t task_count;
-    uint32_t *order;    // at hand
-    uint32_t *best;     //
+    uint32_t *order; // at hand
+    uint32_t *best;
     uint32_t *position; // [number_count] in `order`
     uint32_t *arcs;     // positions whose task waits for the one before
     uint32_t arc_count;

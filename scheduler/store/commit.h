@@ -44,8 +44,8 @@ typedef enum pen_commit_kind {
 
 typedef struct pen_commit_record {
     pen_commit_kind kind;
-    uint64_t number;                 // its place in the log, from 1
-    uint64_t generation;             //
+    uint64_t number; // its place in the log, from 1
+    uint64_t generation;
     char job[PEN_COMMIT_TEXT_BYTES]; // the same in all records
     uint64_t coordinator;            // FENCE: incarnation of the process
     bool begins;                     // FENCE: a training from its first step: manifests before it

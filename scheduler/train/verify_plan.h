@@ -19,8 +19,8 @@ typedef struct pen_verify_options {
     uint64_t step_count;  // at least 1
     double tolerance;     // of relative errors; 0: every bit must be equal
     bool no_memory_check; // as pen_engine_options has it
-    bool insecure;        //
-    const char *tensors;  // path of the file, which is removed
+    bool insecure;
+    const char *tensors; // path of the file, which is removed
 } pen_verify_options;
 
 typedef struct pen_verify_step {

@@ -32,8 +32,8 @@ typedef struct computing_stage {
     uint64_t step;        // that the parameters are of
     uint64_t forward[SHAPE_MICROBATCHES];
     uint64_t backward[SHAPE_MICROBATCHES];
-    uint64_t forward_of[SHAPE_MICROBATCHES];  // round + 1
-    uint64_t backward_of[SHAPE_MICROBATCHES]; //
+    uint64_t forward_of[SHAPE_MICROBATCHES]; // round + 1
+    uint64_t backward_of[SHAPE_MICROBATCHES];
 } computing_stage;
 
 typedef struct computing_round {

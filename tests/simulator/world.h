@@ -132,12 +132,12 @@ struct world {
     struct link_packet *spare_packets;
     world_note notes[WORLD_NOTES];
     uint64_t note_count;
-    bool is_over;        // the training is done
-    bool is_wrong;       // an invariant is broken
-    bool is_calm;        // no more faults
-    uint32_t depth;      // of calls that are held
-    uint64_t faults_end; //
-    uint64_t bound;      // by which all must be done
+    bool is_over;   // the training is done
+    bool is_wrong;  // an invariant is broken
+    bool is_calm;   // no more faults
+    uint32_t depth; // of calls that are held
+    uint64_t faults_end;
+    uint64_t bound; // by which all must be done
     // the job
     uint32_t worker_count; // at the start
     uint32_t save_every;

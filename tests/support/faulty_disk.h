@@ -44,11 +44,11 @@ typedef struct faulty_disk faulty_disk;
 typedef struct faulty_view {
     pen_disk base;
     faulty_disk *disk;
-    uint32_t owner;      // a number of the process
-    uint64_t call_count; //
-    uint64_t crash_at;   // the call in which its process ends; 0: none
-    uint64_t pause_at;   // the call before which `pause` is called; 0: none
-    bool has_crashed;    //
+    uint32_t owner; // a number of the process
+    uint64_t call_count;
+    uint64_t crash_at; // the call in which its process ends; 0: none
+    uint64_t pause_at; // the call before which `pause` is called; 0: none
+    bool has_crashed;
     void (*pause)(void *context);
     void *context;
 } faulty_view;

@@ -10,14 +10,14 @@
 
 // Everything borrowed for the call.
 typedef struct pen_cut_request {
-    const pen_graph *graph;          // typed, layouts final, backward split
-    const pen_node_id *order;        // [order_count], in which one device would run them
-    uint32_t order_count;            //
-    const pen_value_id *fed;         // [fed_count]: inputs and labels
-    uint32_t fed_count;              //
-    const pen_value_id *kept;        // [kept_count]: loss, accuracy, outputs
-    uint32_t kept_count;             //
-    uint32_t device_count;           //
+    const pen_graph *graph;   // typed, layouts final, backward split
+    const pen_node_id *order; // [order_count], in which one device would run them
+    uint32_t order_count;
+    const pen_value_id *fed; // [fed_count]: inputs and labels
+    uint32_t fed_count;
+    const pen_value_id *kept; // [kept_count]: loss, accuracy, outputs
+    uint32_t kept_count;
+    uint32_t device_count;
     uint32_t stage_count;            // in topological order of the forward pass
     const uint32_t *device_of_stage; // [stage_count]
     const uint32_t *stage_of_node;   // [node_count]

@@ -36,8 +36,8 @@ typedef struct pen_coordinator_setup {
     const pen_transport_kind *transport;
     pen_transport_tls tls;
     bool is_insecure;
-    const char *job;                        // text that all must have
-    uint64_t plan_hash;                     //
+    const char *job; // text that all must have
+    uint64_t plan_hash;
     double rendezvous_seconds;              // for all workers to be there
     pen_coordinator_rendezvous *rendezvous; // of which that is a part; NULL: it is the whole
     uint32_t local_worker;                  // that is in this process and has the spec; 0: none
@@ -114,8 +114,8 @@ PEN_NODISCARD pen_status pen_coordinator_read(pen_coordinator *coordinator,
 
 // ---- checkpoints: what the spec lists as `saved`, written by the workers. One at a time.
 typedef enum pen_save_state {
-    PEN_SAVE_NONE,    // none was begun
-    PEN_SAVE_WRITING, //
+    PEN_SAVE_NONE, // none was begun
+    PEN_SAVE_WRITING,
     PEN_SAVE_DURABLE, // all shards are; the manifest may be published
     PEN_SAVE_FAILED,  // a worker could not; the run goes on
 } pen_save_state;

@@ -9,10 +9,10 @@ typedef struct part_measure {
     const pen_graph *graph;
     pen_arena *arena;
     uint32_t value_count;
-    uint64_t *bytes;        // [value_count]
-    uint64_t *workspace;    // [node_count]
-    pen_value_id *kept;     // [kept_count] as the executor keeps
-    uint32_t kept_count;    //
+    uint64_t *bytes;     // [value_count]
+    uint64_t *workspace; // [node_count]
+    pen_value_id *kept;  // [kept_count] as the executor keeps
+    uint32_t kept_count;
     bool *is_lent;          // [value_count]
     pen_memory_list *lists; // [list_count]
     pen_memory_plan *plan;

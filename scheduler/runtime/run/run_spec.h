@@ -34,13 +34,13 @@ typedef struct pen_run_spec_channel {
 
 // What one device runs of one form.
 typedef struct pen_run_spec_part {
-    const pen_part *part;       // NULL: the device is another worker's
-    const uint32_t *copies;     // [value_count] scheduler/runtime/run/part_buffers.h
-    pen_value_id loss;          // these are PEN_VALUE_NONE where the part does not have them
-    pen_value_id accuracy;      //
-    pen_value_id loss_weight;   // scalars
-    pen_value_id learning_rate; //
-    pen_value_id step;          //
+    const pen_part *part;   // NULL: the device is another worker's
+    const uint32_t *copies; // [value_count] scheduler/runtime/run/part_buffers.h
+    pen_value_id loss;      // these are PEN_VALUE_NONE where the part does not have them
+    pen_value_id accuracy;
+    pen_value_id loss_weight; // scalars
+    pen_value_id learning_rate;
+    pen_value_id step;
 } pen_run_spec_part;
 
 typedef struct pen_run_spec_form {
