@@ -54,7 +54,8 @@ static void encode_bytes(pen_protobuf_writer *writer, const pen_record_field *fi
     pen_protobuf_write_bytes(writer, field->number, bytes, count);
 }
 
-// A member, or an item of a list.
+// A member, or an item of a list, by its kind. A number that is 0 is written only where it counts:
+// in a list, or where its row says so.
 static void encode_one(pen_protobuf_writer *writer, const pen_record_field *field,
                        const char *object, const char *at) {
     const char *name;

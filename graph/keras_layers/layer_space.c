@@ -96,7 +96,8 @@ pen_status pen_layer_zero_padding_build(const pen_layer_call *call, pen_layer_re
     return pen_layer_give(out_result, result);
 }
 
-// A slice of the spatial dimensions.
+// One slice along all spatial dimensions at once. A dimension of which nothing is left is refused
+// here, by its number in the layer: the slice would count batch and channels, too.
 pen_status pen_layer_cropping_build(const pen_layer_call *call, pen_layer_result *out_result) {
     const space_options *options = call->options;
     int64_t before[PEN_LAYER_SPATIAL_LIMIT], after[PEN_LAYER_SPATIAL_LIMIT];

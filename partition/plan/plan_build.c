@@ -66,7 +66,8 @@ static pen_status writer_stages(plan_writer *w) {
     return PEN_OK;
 }
 
-// Transfers within a device are none.
+// What a plan tells of transfers: those between devices. Stages of one device read each other's
+// values where they lie.
 static pen_status writer_transfers(plan_writer *w) {
     const pen_stage_transfers *found = &w->solution->transfers;
     pen_plan_transfer *transfers;

@@ -236,7 +236,8 @@ static layer_norm_sums layer_norm_sum_run(const float *dy, const float *x, int64
     return total;
 }
 
-// As for rows, where a weight serves a run of elements.
+// As layer_norm_back_row, where a weight serves a run of elements: sums of a run are made once, and
+// serve the gradients of its weight and, scaled by it, those of the whole row.
 static void layer_norm_back_runs(const layer_norm_state *state, const layer_norm_back *row) {
     const int64_t run = state->norm.run, segments = state->norm.segments;
     const layer_norm_moments m = layer_norm_find_moments(state, row->x);
