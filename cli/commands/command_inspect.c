@@ -345,6 +345,27 @@ static pen_status inspect_model(pen_command_context *context, const inspect_opti
                                 : inspect_print_text(options, model, graph, &totals);
 }
 
+// The graph after a pass is printed as it is, and the list of passes is of no one graph. What these
+// would drop in silence is refused.
+static pen_status inspect_check(const inspect_options *options) {
+    const struct {
+        const char *name;
+        bool is_given;
+    } others[] = {{"--nodes", options->nodes},
+                  {"--fused", options->fused},
+                  {"--json", options->common.json && options->dump_after != NULL}};
+    if (!options->passes && options->dump_after == NULL) return PEN_OK;
+    if (options->passes && options->dump_after != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--passes and --dump-after: the one or the other");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!others[i].is_given) continue;
+        return pen_error(PEN_INVALID_INPUT, "%s changes nothing with %s", others[i].name,
+                         options->passes ? "--passes" : "--dump-after");
+    }
+    return PEN_OK;
+}
+
 // Passes are listed without a model, too: it is what somebody who meets the compiler asks first.
 // All else needs one.
 static pen_status inspect_run(pen_command_context *context, const void *options_given) {
@@ -352,9 +373,7 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
     const char *path = options->common.operand_count > 0 ? options->common.operands[0] : NULL;
     pen_model *model;
     context->input_exit_code = PEN_EXIT_USAGE;
-    if (options->passes && options->dump_after != NULL) {
-        return pen_error(PEN_INVALID_INPUT, "--passes and --dump-after: the one or the other");
-    }
+    PEN_TRY(inspect_check(options));
     if (path == NULL && !options->passes) {
         return pen_error(PEN_INVALID_INPUT, "MODEL is missing; --help says what it is");
     }

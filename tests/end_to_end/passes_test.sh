@@ -34,6 +34,12 @@ grep -q '^update ' dump || die "the last pass of a training has no updates"
 fails 2 "unknown pass 'fuse', possible: fuse_layers, .*, order" "$PENSTOCK" inspect --dump-after fuse "$model"
 fails 2 "pass 'attach_loss' does not run for $model" "$PENSTOCK" inspect --dump-after attach_loss "$model"
 fails 2 'the one or the other' "$PENSTOCK" inspect --passes --dump-after order "$model"
+for option in --nodes --fused; do
+    fails 2 "$option changes nothing with --dump-after" "$PENSTOCK" inspect "$option" --dump-after order "$model"
+done
+penstock inspect --json --dump-after order "$model" >refused.json || [ $? -eq 2 ] || die "not refused"
+check '"--json changes nothing" in d["error"] and d["exit_code"] == 2' refused.json
+fails 2 '--nodes changes nothing with --passes' "$PENSTOCK" inspect --nodes --passes "$model"
 fails 2 'MODEL is missing' "$PENSTOCK" inspect
 fails 4 'nowhere.onnx' "$PENSTOCK" inspect --passes nowhere.onnx
 penstock inspect --passes | grep -q '^fuse_layers ' || die "no list without a model"
