@@ -6,7 +6,8 @@
 NAME.pt2 is the model as it was before training, NAME.npz has its input `x`, the labels `y`, the
 losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold afterwards.
 `half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
-has a batch that is a number. `numbered` reads a size that only a formula tells.
+has a batch that is a number. `numbered` reads a size that only a formula tells. Some are also
+written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
 import os
 import re
@@ -18,6 +19,7 @@ import torch.nn.functional as F
 
 STEPS = 3
 HERE = os.path.dirname(os.path.abspath(__file__))
+SEEDS = os.path.join(HERE, "..", "..", "fuzz", "corpus", "pt2")
 BATCH = torch.export.Dim.DYNAMIC
 
 
@@ -123,16 +125,15 @@ def outputs_of(result):
     return result[0] if isinstance(result, tuple) else result
 
 
-def shorten(graph_module):
+def shorten(graph_module, keep=True):
     """Leaves of the paths in stack traces what does not depend on where this was run."""
     for node in graph_module.graph.nodes:
-        trace = node.meta.get("stack_trace")
-        if trace is not None:
-            short = re.sub(r'"[^"]*/(site-packages/|(?=make_))', r'"\1', trace)
-            node.meta["stack_trace"] = short
+        trace = node.meta.pop("stack_trace", None)
+        if trace is not None and keep:
+            node.meta["stack_trace"] = re.sub(r'"[^"]*/(site-packages/|(?=make_))', r'"\1', trace)
     for child in graph_module.children():
         if isinstance(child, torch.fx.GraphModule):
-            shorten(child)
+            shorten(child, keep)
 
 
 def make(name, model, x, classes, dynamic=True, decompose=False):
@@ -144,6 +145,9 @@ def make(name, model, x, classes, dynamic=True, decompose=False):
         program = program.run_decompositions({})
     shorten(program.graph_module)
     torch.export.save(program, os.path.join(HERE, name + ".pt2"))
+    if name in ("views", "pictures", "half", "numbered"):
+        shorten(program.graph_module, keep=False)
+        torch.export.save(program, os.path.join(SEEDS, name + ".pt2"))
     model = model.double()
     x = x.double()
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -1,0 +1,176 @@
+// What is wrong with a `.pt2` file is said: archives that are cut, packed or contradict themselves,
+// other versions, weights that lie where they cannot.
+
+#include <string.h>
+
+#include "base/system/file.h"
+#include "graph/graph.h"
+#include "graph/import/import.h"
+#include "graph/import/pytorch/pt2_archive.h"
+#include "tests/support/check.h"
+
+#define ARCHIVE_FILE "tests/reference/pytorch/tied.pt2"
+
+// A copy of the file, to be damaged.
+typedef struct damaged {
+    pen_arena *arena;
+    uint8_t *bytes;
+    size_t length;
+    pen_pt2_archive archive;
+} damaged;
+
+static damaged damaged_open(void) {
+    damaged d = {.arena = check_arena()};
+    pen_mapping mapping;
+    CHECK_OK(pen_mapping_open(ARCHIVE_FILE, &mapping));
+    CHECK_OK(PEN_NEW(d.arena, mapping.length, &d.bytes));
+    memcpy(d.bytes, mapping.bytes, mapping.length);
+    d.length = mapping.length;
+    pen_mapping_close(&mapping);
+    CHECK_OK(pen_pt2_archive_read(d.bytes, d.length, d.arena, &d.archive));
+    return d;
+}
+
+static const pen_pt2_entry *damaged_entry(const damaged *d, const char *name) {
+    const pen_pt2_entry *entry = pen_pt2_archive_find(&d->archive, name);
+    CHECK(entry != NULL, "the archive has no '%s'", name);
+    return entry;
+}
+
+static void damaged_put(damaged *d, uint64_t at, uint64_t number, uint32_t width) {
+    memcpy(d->bytes + at, &number, width);
+}
+
+// Another text for the first `from` of an entry, filled up with spaces; the checksum follows.
+static void damaged_replace(damaged *d, const char *name, const char *from, const char *to) {
+    const pen_pt2_entry *entry = damaged_entry(d, name);
+    uint8_t *text = d->bytes + entry->offset;
+    const size_t from_length = strlen(from), to_length = strlen(to);
+    uint8_t *found = memmem(text, entry->length, from, from_length);
+    CHECK(found != NULL && to_length <= from_length, "'%s' is not in %s, or too short", from, name);
+    memset(found, ' ', from_length);
+    memcpy(found, to, to_length);
+    damaged_put(d, entry->central_offset + 16, pen_pt2_checksum(0, text, entry->length), 4);
+}
+
+// Opening it fails so, and everything is released.
+static void damaged_check(damaged *d, pen_status_code code, const char *text) {
+    pen_model *model = NULL;
+    const pen_status status = pen_model_open_bytes(d->bytes, d->length, "net.pt2", NULL, &model);
+    if (status == PEN_OK) pen_model_destroy(model);
+    CHECK_ERROR(status, code, text);
+    pen_arena_destroy(d->arena);
+}
+
+#define WEIGHTS "data/weights/model_weights_config.json"
+#define MODEL "models/model.json"
+
+static void test_whole(void **state) {
+    (void)state;
+    damaged d = damaged_open();
+    pen_model *model;
+    CHECK_OK(pen_model_open_bytes(d.bytes, d.length, "net.pt2", NULL, &model));
+    assert_string_equal(model->format, "pt2");
+    assert_string_equal(model->batch_symbol, "batch");
+    pen_value_id weight, gate;
+    CHECK_OK(pen_graph_find_value(model->graph, "up.weight", &weight));
+    CHECK_ERROR(pen_graph_find_value(model->graph, "gate.weight", &gate), PEN_NOT_FOUND, "gate");
+    const pen_value *value = pen_graph_value(model->graph, weight);
+    assert_true(value->trainable);
+    const pen_pt2_entry *entry = damaged_entry(&d, "data/weights/weight_0");
+    assert_ptr_equal(value->data, d.bytes + entry->offset); // borrowed
+    pen_model_destroy(model);
+    pen_arena_destroy(d.arena);
+}
+
+static void test_cut(void **state) {
+    (void)state;
+    static const size_t left_out[] = {1, 22, 300, 4000};
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
+        damaged d = damaged_open();
+        d.length -= left_out[i];
+        damaged_check(&d, PEN_CORRUPT, "the zip archive has no end");
+    }
+}
+
+static void test_archive(void **state) {
+    (void)state;
+    damaged whole = damaged_open(), d = damaged_open();
+    const pen_pt2_entry *first = damaged_entry(&whole, "data/weights/weight_0");
+    const pen_pt2_entry *second = damaged_entry(&whole, "data/weights/weight_1");
+    damaged_put(&d, first->central_offset + 10, 8, 2);
+    damaged_check(&d, PEN_UNSUPPORTED, "it is compressed (method 8)");
+    d = damaged_open();
+    damaged_put(&d, first->central_offset + 8, 1, 2);
+    damaged_check(&d, PEN_UNSUPPORTED, "it is encrypted");
+    d = damaged_open();
+    damaged_put(&d, first->central_offset + 42, 0xfffffff0, 4);
+    damaged_check(&d, PEN_CORRUPT, "no file begins at byte");
+    d = damaged_open();
+    damaged_put(&d, first->central_offset + 20, 0x7fffffff, 4);
+    damaged_put(&d, first->central_offset + 24, 0x7fffffff, 4);
+    damaged_check(&d, PEN_CORRUPT, "do not lie in the archive");
+    d = damaged_open();
+    damaged_put(&d, first->central_offset + 20, first->length + 400, 4);
+    damaged_put(&d, first->central_offset + 24, first->length + 400, 4);
+    damaged_check(&d, PEN_CORRUPT, "'data/weights/weight_0' of the archive lies over");
+    d = damaged_open();
+    damaged_put(&d, first->central_offset + 42, second->header_offset, 4);
+    damaged_check(&d, PEN_CORRUPT, "it has another name at byte");
+    d = damaged_open();
+    d.bytes[second->central_offset + 46 + strlen("tied/data/weights/weight_")] = '0';
+    d.bytes[second->header_offset + 30 + strlen("tied/data/weights/weight_")] = '0';
+    damaged_check(&d, PEN_CORRUPT, "two files 'data/weights/weight_0'");
+    d = damaged_open();
+    d.bytes[damaged_entry(&d, MODEL)->offset] ^= 1;
+    damaged_check(&d, PEN_CORRUPT, "has checksum");
+    pen_arena_destroy(whole.arena);
+}
+
+static void test_versions(void **state) {
+    (void)state;
+    damaged d = damaged_open();
+    damaged_replace(&d, "byteorder", "little", "big   ");
+    damaged_check(&d, PEN_UNSUPPORTED, "its byteorder is 'big   ', expected: 'little'");
+    d = damaged_open();
+    damaged_replace(&d, "archive_format", "pt2", "pt3");
+    damaged_check(&d, PEN_UNSUPPORTED, "its archive_format is 'pt3', expected: 'pt2'");
+    d = damaged_open();
+    damaged_replace(&d, MODEL, "\"major\": 8", "\"major\": 9");
+    damaged_check(&d, PEN_UNSUPPORTED, "schema version 9");
+    d = damaged_open();
+    damaged_replace(&d, MODEL, "\"nodes\"", "\"gnats\"");
+    damaged_check(&d, PEN_CORRUPT, "\"nodes\" is nothing, expected: a list");
+    d = damaged_open();
+    damaged_replace(&d, MODEL, "aten.relu.default", "aten.rely.default");
+    damaged_check(&d, PEN_UNSUPPORTED, "aten.rely.default, 1 time");
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    damaged d = damaged_open();
+    damaged_replace(&d, WEIGHTS, "\"use_pickle\": false", "\"use_pickle\": true");
+    damaged_check(&d, PEN_UNSUPPORTED, "it is a pickle");
+    d = damaged_open();
+    damaged_replace(&d, WEIGHTS, "\"as_int\": 7", "\"as_int\": 9");
+    damaged_check(&d, PEN_CORRUPT, "does not lie in file 'data/weights/weight_0'");
+    d = damaged_open();
+    damaged_replace(&d, WEIGHTS,
+                    "[{\"as_int\": 7}, {\"as_int\": 5}], \"requires_grad\": true, \"device\": "
+                    "{\"type\": \"cpu\", \"index\": null},",
+                    "[{\"as_int\": 4611686018427387904}, {\"as_int\": 5}],");
+    damaged_check(&d, PEN_INVALID_INPUT, "in tensor 'up.weight'");
+    d = damaged_open();
+    damaged_replace(&d, WEIGHTS, "\"weight_2\"", "\"weight_1\"");
+    damaged_check(&d, PEN_CORRUPT, "shares bytes of file 'data/weights/weight_1'");
+    d = damaged_open();
+    damaged_replace(&d, WEIGHTS, "\"weight_2\"", "\"weight_9\"");
+    damaged_check(&d, PEN_NOT_FOUND, "no file 'data/weights/weight_9'");
+    d = damaged_open();
+    damaged_replace(&d, WEIGHTS, "\"dtype\": 7", "\"dtype\": 9");
+    damaged_check(&d, PEN_UNSUPPORTED, "of type complex32");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(test_whole), cmocka_unit_test(test_cut),
+              cmocka_unit_test(test_archive), cmocka_unit_test(test_versions),
+              cmocka_unit_test(test_weights))
