@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+// Dumps and keys of costs are compared as texts: what is written here stays as it is.
 void pen_attribute_add_numbers(pen_text *text, pen_attribute_kind kind,
                                const pen_attribute_value *value) {
     switch (kind) {
