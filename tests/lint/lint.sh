@@ -24,7 +24,7 @@ paths=("$@")
 mapfile -t sources < <(chosen '^(base|graph|partition|scheduler|device|cli|tests|examples)/.*\.[ch]$')
 mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep '\.c$')
 mapfile -t headers < <(printf '%s\n' "${sources[@]}" | grep '\.h$')
-mapfile -t products < <(printf '%s\n' "${sources[@]}" | grep -v '^tests/')
+mapfile -t products < <(printf '%s\n' "${sources[@]}" | grep -vE '^(tests/|$)')
 mapfile -t texts < <(chosen '\.(c|h|js|css|sh|awk|py|md|yaml|map|in|txt)$|(^|/)Makefile$|^\.ci/|^\.clang')
 jobs=${JOBS:-2}
 failed=0
