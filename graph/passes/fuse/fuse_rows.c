@@ -40,10 +40,36 @@ static bool rows_are_of_parameter(const rows_fuser *f, pen_node_id gather) {
     return pen_graph_value(f->graph, table)->kind == PEN_VALUE_PARAMETER;
 }
 
-static void rows_find_sum(rows_fuser *f, pen_node_id sum) {
+// Whether what `other` is the gradient of is computed from the rows that were gathered. Then it is
+// in their stage or a later one, and its gradient flows the way that gradients flow. Two tables for
+// two inputs, as encoder and decoder have, may be in stages of any order.
+static pen_status rows_are_before(const rows_fuser *f, pen_node_id gather, pen_value_id other,
+                                  bool *out_are) {
+    const pen_node_id from = pen_graph_node(f->graph, gather)->gradient_of;
+    const pen_node_id maker = pen_graph_value(f->graph, other)->producer;
+    *out_are = false;
+    if (!pen_node_is(maker)) return PEN_OK;
+    const pen_node_id to = pen_graph_node(f->graph, maker)->gradient_of;
+    bool *follows;
+    if (!pen_node_is(to) || to.index < from.index) return PEN_OK;
+    PEN_TRY(PEN_NEW(pen_graph_arena(f->graph), (size_t)to.index + 1, &follows));
+    follows[from.index] = true;
+    for (uint32_t n = from.index + 1; n <= to.index; n++) {
+        const pen_node *node = pen_graph_node(f->graph, (pen_node_id){n});
+        for (uint32_t i = 0; i < node->input_count && !follows[n]; i++) {
+            if (!pen_value_is(node->inputs[i])) continue;
+            const pen_node_id source = pen_graph_value(f->graph, node->inputs[i])->producer;
+            follows[n] = pen_node_is(source) && source.index < n && follows[source.index];
+        }
+    }
+    *out_are = follows[to.index];
+    return PEN_OK;
+}
+
+static pen_status rows_find_sum(rows_fuser *f, pen_node_id sum) {
     const pen_node *node = pen_graph_node(f->graph, sum);
     const pen_tensor_type *type = pen_value_type(f->graph, node->outputs[0]);
-    if (node->accumulates) return;
+    if (node->accumulates) return PEN_OK;
     for (uint32_t i = 2; i-- > 0;) { // the second is the later use
         const pen_node_id gather = rows_gather(f, node->inputs[i]);
         const pen_value_id other = node->inputs[1 - i];
@@ -52,10 +78,14 @@ static void rows_find_sum(rows_fuser *f, pen_node_id sum) {
             continue;
         }
         if (!pen_node_is(pen_readers_only(&f->readers, other))) continue; // it must stay as it is
+        bool are_before;
+        PEN_TRY(rows_are_before(f, gather, other, &are_before));
+        if (!are_before) continue;
         f->gathers[sum.index] = gather;
         f->is_gone[gather.index] = true;
-        return;
+        return PEN_OK;
     }
+    return PEN_OK;
 }
 
 static void rows_find_update(rows_fuser *f, pen_node_id update) {
@@ -158,7 +188,7 @@ pen_status pen_fuse_rows(const pen_graph *graph, uint32_t kept_count, const pen_
     for (uint32_t n = 0; n < node_count; n++) {
         const pen_node *node = pen_graph_node(graph, (pen_node_id){n});
         if (node->op == PEN_OP(add)) {
-            rows_find_sum(&f, (pen_node_id){n});
+            PEN_TRY(rows_find_sum(&f, (pen_node_id){n}));
         } else if (into_updates && node->op->update.rows != 0) {
             rows_find_update(&f, (pen_node_id){n});
         }

@@ -274,10 +274,12 @@ static pen_status convert_unbind(pen_pt2_draft *draft) {
 
 // ---- parts side by side
 
-// Whether a tensor of the list is one of no elements and one dimension, which goes with all others.
-static bool concat_is_empty(pen_pt2_draft *draft, uint32_t index, uint32_t rank) {
+// Whether a tensor of the list adds nothing: its size along the axis is 0, or it is one of no
+// elements and one dimension, which goes with all others. Without any other, the last one stays.
+static bool concat_is_empty(pen_pt2_draft *draft, uint32_t index, uint32_t rank, uint32_t axis) {
     const pen_shape *shape = &pen_pt2_type_at(draft, "tensors", index)->shape;
-    return rank > 1 && shape->rank == 1 && shape->dims[0] == 0;
+    if (rank > 1 && shape->rank == 1 && shape->dims[0] == 0) return true;
+    return shape->rank == rank && rank > 0 && shape->dims[axis] == 0;
 }
 
 static pen_status convert_cat(pen_pt2_draft *draft) {
@@ -289,7 +291,9 @@ static pen_status convert_cat(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_tensors_as(draft, "tensors", type->element, &count, &tensors));
     PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &kept));
     for (uint32_t i = 0; i < count; i++) {
-        if (!concat_is_empty(draft, i, type->shape.rank)) kept[kept_count++] = tensors[i];
+        const bool is_last = i + 1 == count && kept_count == 0;
+        if (!is_last && concat_is_empty(draft, i, type->shape.rank, axis)) continue;
+        kept[kept_count++] = tensors[i];
     }
     if (kept_count == 0) return pen_pt2_refuse(draft, "it has no tensors");
     return pen_pt2_give(draft, "concat", (pen_node_inputs){kept, kept_count},

@@ -22,6 +22,7 @@ static pen_value_id add_value(pen_graph *graph, const char *name, pen_value_kind
 typedef struct model {
     pen_graph *graph;
     pen_value_id table, rows, dy, gathered;
+    pen_value_id picked; // what the gather made
 } model;
 
 static model model_make_of(pen_value_kind kind) {
@@ -36,6 +37,7 @@ static model model_make_of(pen_value_kind kind) {
     forward.input_count = 2;
     pen_node_id gather;
     CHECK_OK(pen_graph_add_node(m.graph, &forward, &gather));
+    m.picked = pen_graph_node(m.graph, gather)->outputs[0];
     static const int64_t shape[2] = {ROWS, LENGTH};
     const pen_attribute_given attribute = pen_attribute_ints("shape", 2, shape);
     const pen_value_id inputs[] = {m.dy, m.rows};
@@ -52,6 +54,28 @@ static model model_make_of(pen_value_kind kind) {
 
 static model model_make(void) {
     return model_make_of(PEN_VALUE_PARAMETER);
+}
+
+static pen_node_id add_identity(pen_graph *graph, const char *name, pen_value_id of, pen_role role,
+                                pen_node_id gradient_of) {
+    pen_node_spec spec = pen_node_spec_make("identity", name);
+    spec.role = role;
+    spec.gradient_of = gradient_of;
+    spec.inputs = &of;
+    spec.input_count = 1;
+    pen_node_id node;
+    CHECK_OK(pen_graph_add_node(graph, &spec, &node));
+    return node;
+}
+
+// The gradient of another reader of the table: of a layer that reads `of`.
+static pen_value_id add_other(const model *m, pen_value_id of) {
+    const pen_node_id layer = add_identity(m->graph, "layer", of, PEN_ROLE_FORWARD, PEN_NODE_NONE);
+    const pen_value_id fed =
+        add_value(m->graph, "other", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
+    const pen_node_id made =
+        add_identity(m->graph, "layer/backward", fed, PEN_ROLE_BACKWARD_WEIGHT, layer);
+    return pen_graph_node(m->graph, made)->outputs[0];
 }
 
 static pen_value_id add_sum(pen_graph *graph, pen_value_id a, pen_value_id b) {
@@ -126,8 +150,7 @@ static void sums_take_rows(void **state) {
     (void)state;
     for (int second = 0; second < 2; second++) {
         const model m = model_make();
-        const pen_value_id other =
-            add_value(m.graph, "other", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
+        const pen_value_id other = add_other(&m, m.picked);
         const pen_value_id sum =
             second ? add_sum(m.graph, other, m.gathered) : add_sum(m.graph, m.gathered, other);
         const pen_node *made = fuse(&m, sum, false);
@@ -149,9 +172,10 @@ static void updates_take_rows(void **state) {
 static void others_stay(void **state) {
     (void)state;
     model m = model_make_of(PEN_VALUE_INPUT); // of what another device may have computed
-    const pen_value_id other =
-        add_value(m.graph, "other", PEN_VALUE_INPUT, op_type(PEN_FLOAT64, 2, ROWS, LENGTH));
-    const pen_node *made = fuse(&m, add_sum(m.graph, m.gathered, other), false);
+    const pen_node *made = fuse(&m, add_sum(m.graph, m.gathered, add_other(&m, m.picked)), false);
+    CHECK(strcmp(made->op->name, "add") == 0, "%s", made->op->name);
+    m = model_make(); // the layer reads none of the rows, so it may be in an earlier stage
+    made = fuse(&m, add_sum(m.graph, m.gathered, add_other(&m, m.table)), false);
     CHECK(strcmp(made->op->name, "add") == 0, "%s", made->op->name);
     m = model_make(); // not for a graph that is cut
     made = fuse(&m, add_update(&m, m.gathered, 0), false);

@@ -576,6 +576,8 @@ def movement():
         "cat": lambda m: torch.cat([m.x, m.y], 1),
         "cat_mixed": lambda m: torch.cat([m.v, m.i[0]]),
         "cat_empty": lambda m: torch.cat([m.empty, m.x], -1),
+        "cat_nothing": lambda m: torch.cat([m.x, m.x[:, :0]], 1),
+        "cat_nothings": lambda m: torch.cat([m.x[:, :0], m.y[:, :0]], 1).sum(1),
         "stack": lambda m: torch.stack([m.x, m.x * 2], 1),
         "stack_last": lambda m: torch.stack([m.v, m.v], -1),
         "hstack": lambda m: torch.hstack([m.x, m.y]),
