@@ -26,10 +26,12 @@ import pt2_chance
 import pt2_files
 import pt2_home
 import pt2_models
+import pt2_oracle
 
 TOLERANCE = 1e-5
 NOISE = 1e-5  # of the largest gradient of a parameter
 ALL_NOISE = 1e-6  # of the largest gradient of the model: a gradient that is 0 but for rounding
+EPSILON = 1e-8  # of AdamW
 OTHER = 2  # times what PyTorch in single precision is off
 
 
@@ -92,10 +94,13 @@ class Judge:
         return error <= max(TOLERANCE, OTHER * theirs()) or (self.widened() and error <= OTHER * theirs())
 
 
-def tells(gradient, single, largest):
-    """Which elements of a gradient are more than noise, or exactly 0, as of a word that is not there."""
+def tells(gradient, single, largest, scale):
+    """Which elements of a gradient are more than noise, or exactly 0, as of a word that is not there. AdamW divides by
+    their size and EPSILON: noise in what is about as small as that moves a parameter of `scale` by more than it may."""
     size = numpy.abs(gradient)
-    is_told = (size >= NOISE * size.max(initial=0)) & (size >= ALL_NOISE * largest)
+    noise = NOISE / 10 * size.max(initial=0)
+    moved = pt2_oracle.ADAMW["lr"] * noise * EPSILON / (size + EPSILON) ** 2
+    is_told = (size >= 10 * noise) & (size >= ALL_NOISE * largest) & (moved <= TOLERANCE * scale)
     return is_told | ((gradient == 0) & (single == 0))
 
 
@@ -132,10 +137,10 @@ def compare_state(found, judge, optimizer):
         if found[name].shape != right.shape:
             raise Failed(f"'{name}' is {found[name].shape}, expected {right.shape}")
         keep = numpy.ones(right.shape, bool)
-        if optimizer == "adamw" and name in gradients:
-            keep = tells(gradients[name], judge.arrays[f"gradient.single.{name}"], largest)
-        total, left_out = total + keep.size, left_out + int((~keep).sum())
         scale = max(numpy.abs(right).max(initial=0), 1e-2 * 1e-3)
+        if optimizer == "adamw" and name in gradients:
+            keep = tells(gradients[name], judge.arrays[f"gradient.single.{name}"], largest, scale)
+        total, left_out = total + keep.size, left_out + int((~keep).sum())
         error = error_of(found[name], right, keep, scale)
 
         def other(*of):

@@ -44,8 +44,8 @@ def without_chance(model):
 
 def quieten(model, spread):
     """The outputs spread by at most 1: larger ones begin with losses that one step throws far."""
-    heads = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d))]
-    if spread > 1:
+    heads = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv1d, nn.Conv2d))]
+    if spread > 1 and heads:
         for parameter in heads[-1].parameters():
             parameter.div_(spread)
 
