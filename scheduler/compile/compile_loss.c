@@ -9,6 +9,20 @@
 // Names shown of a model's outputs.
 #define LOSS_NAMES_SHOWN 6
 
+static pen_status loss_list_outputs(const pen_graph *graph, pen_arena *arena,
+                                    const char **out_names) {
+    const uint32_t count = pen_graph_output_count(graph);
+    const char **names;
+    pen_text text;
+    PEN_TRY(PEN_NEW(arena, count, &names));
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = pen_value_name(graph, pen_graph_output(graph, i));
+    }
+    pen_text_init(&text, arena);
+    pen_text_add_names(&text, names[0], names, count, LOSS_NAMES_SHOWN);
+    return pen_text_finish(&text, out_names);
+}
+
 // Of each loss: an output that is named, and a mask.
 #define LOSS_VALUES 2u
 
@@ -22,6 +36,17 @@ static pen_status loss_keep(pen_compilation *compilation, const char *name) {
     return PEN_OK;
 }
 
+// The output of a loss; one that is not there is told beside those that are.
+static pen_status loss_keep_output(pen_compilation *compilation, const char *name) {
+    const pen_status status = loss_keep(compilation, name);
+    const char *names;
+    if (pen_status_get_code(status) != PEN_NOT_FOUND) return status;
+    pen_status_ignore(status, "the outputs say more than the nearest of all names");
+    PEN_TRY(loss_list_outputs(compilation->graph, compilation->arena, &names));
+    return pen_error(PEN_NOT_FOUND, "the model has no output '%s' to take a loss of; it has %s",
+                     name, names);
+}
+
 // Makes passes before the losses keep what they will read besides the graph's outputs. Until the
 // results are known, this is all that is kept.
 pen_status pen_compile_keep_loss_values(pen_compilation *compilation) {
@@ -31,24 +56,10 @@ pen_status pen_compile_keep_loss_values(pen_compilation *compilation) {
     compilation->program.kept = compilation->kept;
     for (uint32_t i = 0; i < request->loss_count; i++) {
         const char *output = request->losses[i].output;
-        PEN_TRY(pen_compilation_blame_loss(compilation, i, loss_keep(compilation, output)));
+        PEN_TRY(pen_compilation_blame_loss(compilation, i, loss_keep_output(compilation, output)));
         PEN_TRY(loss_keep(compilation, pen_model_find_mask(model, output)));
     }
     return loss_keep(compilation, model->penalty);
-}
-
-static pen_status loss_list_outputs(const pen_graph *graph, pen_arena *arena,
-                                    const char **out_names) {
-    const uint32_t count = pen_graph_output_count(graph);
-    const char **names;
-    pen_text text;
-    PEN_TRY(PEN_NEW(arena, count, &names));
-    for (uint32_t i = 0; i < count; i++) {
-        names[i] = pen_value_name(graph, pen_graph_output(graph, i));
-    }
-    pen_text_init(&text, arena);
-    pen_text_add_names(&text, names[0], names, count, LOSS_NAMES_SHOWN);
-    return pen_text_finish(&text, out_names);
 }
 
 // A job that names no output gets the first of several: the user is warned, and where the outputs

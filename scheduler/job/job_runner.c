@@ -177,7 +177,8 @@ static pen_status runner_hint_type(const pen_dataset_info *info, pen_status stat
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
     for (uint32_t i = 0; i < program->loss_count; i++) {
-        PEN_TRY(runner_hint_type(info, pen_feed_check_labels(program, i, info)));
+        const pen_status status = pen_feed_check_labels(program, i, info);
+        PEN_TRY(program->losses[i].label_name == NULL ? runner_hint_type(info, status) : status);
         if (program->losses[i].class_count == 0) continue;
         PEN_TRY(pen_dataset_limit_classes(dataset, i, program->losses[i].class_count));
     }

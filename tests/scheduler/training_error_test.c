@@ -1,5 +1,7 @@
 // What is wrong with a job, its model or its data is said clearly, and no refused allocation does
 // more than end the training.
+#include <math.h>
+
 #include "base/memory.h"
 #include "scheduler/train/train.h"
 #include "tests/support/check.h"
@@ -130,6 +132,45 @@ static void the_loss_must_suit_the_model(void **state) {
     CHECK_OK(try_parts(&(job_parts){.model = fixed, .train = "batch: 4, drop_last: true"}));
 }
 
+#define ENTROPY "softmax_cross_entropy, "
+
+// Weights of three classes in a file.
+static const char *weights_of(const char *name, double first, double second, double third) {
+    static char text[512];
+    const float weights[] = {(float)first, (float)second, (float)third};
+    const char *path = tiny_npy_write(name, true, 1, (int64_t[]){3});
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, -(long)sizeof weights, SEEK_END);
+    fwrite(weights, sizeof weights, 1, file);
+    fclose(file);
+    snprintf(text, sizeof text, ENTROPY "class_weights: %s", path);
+    return text;
+}
+
+static void options_must_suit_the_loss(void **state) {
+    (void)state;
+    CHECK_OK(try_parts(&(job_parts){.loss = ENTROPY "class_weights: [0, 1, 2]"}));
+    CHECK_OK(try_parts(&(job_parts){.loss = weights_of("w1.npy", 1, 0, 2)}));
+    CHECK_OK(try_parts(&(job_parts){.loss = ENTROPY "ignore_index: 0, label_smoothing: 0.1"}));
+    CHECK_ERROR(try_parts(&(job_parts){.loss = ENTROPY "class_weights: [1, 2]"}), PEN_INVALID_INPUT,
+                "class_weights has 2 numbers, but output '");
+    CHECK_ERROR(try_parts(&(job_parts){.loss = ENTROPY "class_weights: [0, 0, 0]"}),
+                PEN_INVALID_INPUT, "found only 0");
+    CHECK_ERROR(try_parts(&(job_parts){.loss = weights_of("w2.npy", 1, -2, 2)}), PEN_INVALID_INPUT,
+                "w2.npy': the weight of class 1 is -2, expected a number of at least 0");
+    CHECK_ERROR(try_parts(&(job_parts){.loss = weights_of("w3.npy", 1, (double)NAN, 2)}),
+                PEN_INVALID_INPUT, "w3.npy': the weight of class 1 is");
+    CHECK_ERROR(try_parts(&(job_parts){.loss = ENTROPY "class_weights: nowhere.npy"}),
+                PEN_NOT_FOUND, "nowhere.npy");
+    CHECK_ERROR(try_parts(&(job_parts){.loss = ENTROPY "class_axis: 2"}), PEN_INVALID_INPUT,
+                "class_axis is 2, but output '");
+    int64_t dims[] = {13};
+    const char *all = labels_of("zeros.npy", false, 1, dims); // all are ignored
+    CHECK_ERROR(try_parts(&(job_parts){.loss = ENTROPY "ignore_index: 0", .labels = all}),
+                PEN_INVALID_INPUT, "zeros.npy': no target counts: all labels are ignore_index");
+}
+
 static void freezing_must_leave_something(void **state) {
     (void)state;
     CHECK_ERROR(try_parts(&(job_parts){.train = "batch: 8, freeze: conv"}), PEN_NOT_FOUND,
@@ -198,6 +239,7 @@ int main(void) {
         cmocka_unit_test(data_must_suit_the_model),
         cmocka_unit_test(labels_must_suit_the_loss),
         cmocka_unit_test(the_loss_must_suit_the_model),
+        cmocka_unit_test(options_must_suit_the_loss),
         cmocka_unit_test(freezing_must_leave_something),
         cmocka_unit_test(devices_must_have_room),
         cmocka_unit_test(batches_must_be_there),
