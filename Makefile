@@ -228,6 +228,12 @@ CONFORMANCE :=
 conformance: $(BUILD)/tests/conformance/onnx_conformance #! ONNX's own tests: how many pass, and why others do not
 	@$< $(CONFORMANCE)
 
+# The same with the tests of the newest ONNX, from its package, in a virtual environment outside of
+# the tree; the list is tests/conformance/newest.txt.
+.PHONY: conformance-new
+conformance-new: $(BUILD)/tests/conformance/onnx_conformance #! the newest ONNX's own tests, likewise; downloads its package
+	@tests/conformance/newest.sh $< $(CONFORMANCE)
+
 $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@

@@ -1,11 +1,12 @@
 // Runs ONNX's own tests (Debian's libonnx-testdata) on the reference kernels.
 //
 //   onnx_conformance [--update] [--verbose] [--device reference] [--only TEXT] [--data FOLDER]
-//                    [--export FOLDER]
+//                    [--list FILE] [--export FOLDER]
 //
-// Ends with "onnx conformance: N of 1072". Those that do not pass are counted by cause. A test in
-// tests/conformance/passing.txt that no longer passes makes the exit code 1; --update rewrites that
-// list. --only runs the tests whose name contains TEXT and says why each fails. --export writes
+// Ends with "onnx conformance: N of 1072". Those that do not pass are counted by cause. The list,
+// tests/conformance/passing.txt, has the tests that pass, and behind them the others with their
+// causes. One that passed and no longer does makes the exit code 1; --update rewrites the list.
+// --only runs the tests whose name contains TEXT and says why each fails. --export writes
 // each model that was read to FOLDER and goes on with what was written there.
 //
 // A test is a model, and inputs and expected outputs as TensorProto files. Each runs in a process
@@ -51,6 +52,7 @@ typedef struct conformance_test {
 typedef struct conformance {
     pen_arena *arena;
     const char *data;
+    const char *list; // of what passes
     const char *only;
     const char *export_folder; // or NULL
     bool update, verbose;
@@ -489,10 +491,16 @@ static void conformance_print_causes(const conformance *run) {
 
 static pen_status conformance_write_passing(const conformance *run) {
     pen_file *file = NULL;
-    pen_status status = pen_file_create_beside(CONFORMANCE_PASSING, &file);
+    pen_status status = pen_file_create_beside(run->list, &file);
     if (status != PEN_OK) return status;
     for (uint32_t i = 0; i < run->test_count; i++) {
         if (run->tests[i].passed) fprintf(pen_file_stream(file), "%s\n", run->tests[i].name);
+    }
+    for (uint32_t i = 0; i < run->test_count; i++) {
+        const conformance_test *test = &run->tests[i];
+        if (test->passed || test->cause == NULL) continue;
+        fprintf(pen_file_stream(file), "%s: %.*s\n", test->name, (int)strcspn(test->cause, "\n"),
+                test->cause);
     }
     status = pen_file_commit(file);
     return pen_status_join(status, pen_file_close(file));
@@ -503,10 +511,11 @@ static pen_status conformance_check_passing(const conformance *run, uint32_t *ou
     const char *list;
     size_t length;
     *out_lost = 0;
-    PEN_TRY(pen_file_read(CONFORMANCE_PASSING, 1u << 20, run->arena, &list, &length));
+    PEN_TRY(pen_file_read(run->list, 1u << 20, run->arena, &list, &length));
     for (const char *line = list; *line != '\0';) {
         const size_t name_length = strcspn(line, "\n");
         bool passed = false, ran = false;
+        const bool is_cause = memchr(line, ':', name_length) != NULL;
         for (uint32_t i = 0; i < run->test_count; i++) {
             const conformance_test *test = &run->tests[i];
             if (strlen(test->name) != name_length) continue;
@@ -514,7 +523,7 @@ static pen_status conformance_check_passing(const conformance *run, uint32_t *ou
             ran = test->cause != NULL;
             passed = test->passed;
         }
-        if (!passed && (ran || run->only == NULL)) {
+        if (!is_cause && !passed && (ran || run->only == NULL)) {
             *out_lost += 1;
             printf("passed once and fails now: %.*s\n", (int)name_length, line);
         }
@@ -555,6 +564,8 @@ static bool conformance_read_options(conformance *run, int count, char **argumen
             run->only = arguments[++i];
         } else if (strcmp(arguments[i], "--data") == 0 && more) {
             run->data = arguments[++i];
+        } else if (strcmp(arguments[i], "--list") == 0 && more) {
+            run->list = arguments[++i];
         } else if (strcmp(arguments[i], "--export") == 0 && more) {
             run->export_folder = arguments[++i];
         } else if (strcmp(arguments[i], "--device") == 0 && more) {
@@ -564,7 +575,7 @@ static bool conformance_read_options(conformance *run, int count, char **argumen
         } else {
             fprintf(stderr,
                     "'%s' is not possible; there is: --update --verbose --only TEXT --data "
-                    "FOLDER --device NAME --export FOLDER\n",
+                    "FOLDER --list FILE --device NAME --export FOLDER\n",
                     arguments[i]);
             return false;
         }
@@ -573,7 +584,7 @@ static bool conformance_read_options(conformance *run, int count, char **argumen
 }
 
 int main(int count, char **arguments) {
-    static conformance run = {.data = CONFORMANCE_DATA};
+    static conformance run = {.data = CONFORMANCE_DATA, .list = CONFORMANCE_PASSING};
     if (!conformance_read_options(&run, count, arguments)) return 2;
     int exit_code = 1;
     pen_status status = pen_arena_create(&run.arena);
