@@ -386,7 +386,7 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
                                       .sizes = {.batch = options->batch, .sizes = options->sizes}});
     }
     context->input_exit_code = PEN_EXIT_MODEL;
-    const pen_import_options import = {.evaluate = pen_reference_evaluate};
+    const pen_import_options import = {.evaluate = pen_reference_evaluate, .widens_halves = true};
     PEN_TRY(pen_model_open(path, &import, &model));
     const pen_status status = inspect_model(context, options, model);
     pen_model_destroy(model);

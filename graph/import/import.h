@@ -73,6 +73,7 @@ typedef struct pen_import_options {
     // themselves (in ONNX as much as the node says).
     bool train_batch_norm;
     double batch_norm_momentum; // 0 to 1
+    bool widens_halves; // ONNX: a model whose weights are float16 or bfloat16 is read as float32
     bool widens_inputs; // ONNX: inputs of bool and of other integers are int64, which data are,
                         // with a cast behind them
     bool train_what_is_left; // ONNX: a file that has lost parameters may be trained as it is

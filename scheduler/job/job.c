@@ -22,6 +22,7 @@ pen_import_options pen_job_import_options(const pen_job *job) {
         .unfreeze = job->model.unfreeze,
         .use_device_strings = job->model.use_device_strings,
         .train_batch_norm = job->model.train_batch_norm,
+        .widens_halves = true,
         .train_what_is_left = job->model.train_what_is_left,
         .batch_norm_momentum = job->model.batch_norm_momentum,
         .signature = job->model.signature,

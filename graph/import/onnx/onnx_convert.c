@@ -154,6 +154,9 @@ static pen_status convert_constant_tensor(pen_onnx_draft *draft,
     const void *data = NULL;
     PEN_TRY(pen_onnx_tensor_open(&attribute->tensor, arena, &tensor));
     PEN_TRY(pen_onnx_tensor_data(&tensor, draft->files, arena, &data));
+    if (draft->model->widens && pen_element_is_half(tensor.type.element)) {
+        PEN_TRY(pen_onnx_tensor_widen(&tensor.type, &data, arena));
+    }
     pen_value spec = {.name = draft->output_names[0],
                       .kind = PEN_VALUE_PARAMETER,
                       .type = tensor.type,
@@ -221,7 +224,8 @@ pen_status pen_onnx_convert_constant_of_shape(pen_onnx_draft *draft) {
                          (long long)pen_shape_element_count(&tensor.type.shape));
     }
     const double number = pen_element_read(tensor.type.element, data, 0);
-    const char *element = pen_element_name(tensor.type.element);
+    const char *element =
+        pen_element_name(pen_onnx_widened(tensor.type.element, draft->model->widens));
     pen_onnx_draft_add_attribute(draft, pen_attribute_float("value", number));
     pen_onnx_draft_add_attribute(draft, pen_attribute_text("element", element));
     return PEN_OK;
@@ -232,8 +236,9 @@ pen_status pen_onnx_convert_cast(pen_onnx_draft *draft) {
     const pen_onnx_attribute *to = pen_onnx_draft_attribute(draft, "to");
     if (to == NULL) to = pen_onnx_draft_attribute(draft, "dtype");
     if (to == NULL) return PEN_OK; // if it is required the op's schema says so
-    const pen_element_type element =
+    pen_element_type element =
         to->type == PEN_ONNX_INT ? pen_onnx_element_type(to->integer) : PEN_ELEMENT_UNKNOWN;
+    element = pen_onnx_widened(element, draft->model->widens);
     if (element == PEN_ELEMENT_UNKNOWN) {
         return pen_error(PEN_UNSUPPORTED, "element type %s", pen_onnx_data_type_name(to->integer));
     }

@@ -151,6 +151,10 @@ static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *e
                       .source.file = import->path};
     PEN_TRY(pen_onnx_importer_prefixed(import, entry->name, &spec.name));
     PEN_TRY(pen_onnx_tensor_data(entry->tensor, import->files, import->arena, &spec.data));
+    if (import->model->widens && pen_element_is_half(spec.type.element)) {
+        PEN_TRY(pen_onnx_tensor_widen(&spec.type, &spec.data, import->arena));
+        spec.data_bytes = pen_tensor_type_bytes(&spec.type);
+    }
     const bool is_float = pen_element_is_float(spec.type.element);
     if (is_float && entry->read_as_state) {
         spec.kind = PEN_VALUE_STATE;
@@ -386,7 +390,9 @@ static pen_status import_outputs(pen_onnx_importer *import, pen_model *model) {
         }
         PEN_TRY(pen_graph_add_output(import->graph, made->value));
         if (!output->has_shape) continue; // the element stays unknown
-        types[i] = (pen_tensor_type){pen_onnx_element_type(output->data_type), output->shape};
+        types[i] = (pen_tensor_type){
+            pen_onnx_widened(pen_onnx_element_type(output->data_type), from->widens),
+            output->shape};
         for (uint32_t d = 0; d < output->shape.rank; d++) {
             if (output->shape.dims[d] >= 0) continue;
             types[i].shape.dims[d] = import_find_symbol(import, output->symbols[d]);
@@ -504,6 +510,24 @@ static pen_status import_weights(const pen_onnx_importer *import, pen_onnx_weigh
                                   "in unfreeze");
 }
 
+// Whether weights are of 16 bits, which nothing here trains: then all of the model is float32.
+static pen_status import_widen(pen_onnx_model *read, pen_model *model) {
+    uint32_t count = 0;
+    const char **warnings;
+    for (uint32_t i = 0; i < read->tensor_count; i++) {
+        count += pen_element_is_half(read->tensors[i].type.element);
+    }
+    read->widens = count > 0;
+    if (count == 0) return PEN_OK;
+    PEN_TRY(PEN_NEW(model->arena, 1, &warnings));
+    model->warnings = warnings;
+    model->warning_count = 1;
+    return pen_arena_format(model->arena, &warnings[0],
+                            "%u tensor%s of the model %s float16 or bfloat16; all of it is read as "
+                            "float32",
+                            count, count == 1 ? "" : "s", count == 1 ? "is" : "are");
+}
+
 static pen_status import_build(pen_onnx_importer *import, pen_model *model) {
     pen_onnx_weights *weights = import->weights;
     PEN_TRY(import_weights(import, weights));
@@ -534,6 +558,7 @@ static pen_status import_model(const pen_model_input *input, pen_model *model) {
     PEN_TRY(pen_onnx_model_read(input->bytes, input->length, model->arena, &read));
     PEN_TRY(pen_onnx_functions_inline(&read, model->arena));
     PEN_TRY(pen_onnx_coverage_check(&read, model->arena));
+    if (input->options->widens_halves) PEN_TRY(import_widen(&read, model));
     pen_onnx_weights weights = {
         .arena = model->arena, .producer = read.producer, .options = input->options};
     pen_onnx_importer import = {.arena = model->arena,

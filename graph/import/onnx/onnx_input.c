@@ -6,8 +6,9 @@
 
 static pen_status input_type(pen_onnx_importer *import, const pen_onnx_value *input,
                              pen_tensor_type *out_type) {
-    pen_tensor_type type = {.element = pen_onnx_element_type(input->data_type),
-                            .shape = input->shape};
+    pen_tensor_type type = {
+        .element = pen_onnx_widened(pen_onnx_element_type(input->data_type), import->model->widens),
+        .shape = input->shape};
     for (uint32_t d = 0; d < type.shape.rank; d++) {
         if (type.shape.dims[d] >= 0) continue;
         const char *symbol = input->symbols[d];

@@ -406,6 +406,7 @@ pen_status pen_onnx_model_read_body(const pen_onnx_model *model,
                                     pen_onnx_model *out_body) {
     pen_onnx_model body = {.producer = model->producer,
                            .is_unbiased = model->is_unbiased,
+                           .widens = model->widens,
                            .graph_name = "",
                            .opset = model->opset,
                            .opset_count = model->opset_count,

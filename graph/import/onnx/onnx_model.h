@@ -97,6 +97,7 @@ typedef struct pen_onnx_function {
 typedef struct pen_onnx_model {
     const char *producer;
     bool is_unbiased; // running variances
+    bool widens;      // weights are float16 or bfloat16, and all is read as float32
     const char *graph_name;
     pen_protobuf_reader graph; // the GraphProto
     int64_t opset;             // of ONNX's own domain

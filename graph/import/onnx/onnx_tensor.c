@@ -42,6 +42,18 @@ static const pen_tensor_element tensor_element_list[] = {
     {PEN_ELEMENT_UNKNOWN, "complex64", 0},
     {PEN_ELEMENT_UNKNOWN, "complex128", 0},
     {PEN_BFLOAT16, "bfloat16", TENSOR_INT32_DATA},
+    {PEN_ELEMENT_UNKNOWN, "float8e4m3fn", 0},
+    {PEN_ELEMENT_UNKNOWN, "float8e4m3fnuz", 0},
+    {PEN_ELEMENT_UNKNOWN, "float8e5m2", 0},
+    {PEN_ELEMENT_UNKNOWN, "float8e5m2fnuz", 0},
+    {PEN_ELEMENT_UNKNOWN, "uint4", 0},
+    {PEN_ELEMENT_UNKNOWN, "int4", 0},
+    {PEN_ELEMENT_UNKNOWN, "float4e2m1", 0},
+    {PEN_ELEMENT_UNKNOWN, "float8e8m0", 0},
+    {PEN_ELEMENT_UNKNOWN, "uint2", 0},
+    {PEN_ELEMENT_UNKNOWN, "int2", 0},
+    {PEN_ELEMENT_UNKNOWN, "float6e2m3", 0},
+    {PEN_ELEMENT_UNKNOWN, "float6e3m2", 0},
 };
 static const pen_tensor_elements tensor_elements = {
     tensor_element_list, sizeof tensor_element_list / sizeof tensor_element_list[0]};
@@ -267,6 +279,24 @@ static pen_status tensor_data(const pen_onnx_tensor *tensor, pen_external_files 
                          contents.raw_bytes, bytes);
     }
     return pen_tensor_borrow(&tensor->type, contents.raw, arena, out_data);
+}
+
+pen_element_type pen_onnx_widened(pen_element_type element, bool widens) {
+    return widens && pen_element_is_half(element) ? PEN_FLOAT32 : element;
+}
+
+pen_status pen_onnx_tensor_widen(pen_tensor_type *type, const void **data, pen_arena *arena) {
+    const pen_tensor_type narrow = *type;
+    const int64_t count = pen_shape_element_count(&type->shape);
+    float *wide;
+    type->element = PEN_FLOAT32;
+    PEN_TRY(pen_tensor_type_check(type));
+    PEN_TRY(PEN_NEW(arena, (size_t)count, &wide));
+    for (int64_t i = 0; i < count; i++) {
+        wide[i] = (float)pen_element_read(narrow.element, *data, i);
+    }
+    *data = wide;
+    return PEN_OK;
 }
 
 pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,
