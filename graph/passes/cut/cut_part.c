@@ -314,11 +314,14 @@ static pen_status part_add_copy(part_builder *b, const cut_copy *copy) {
     return PEN_OK;
 }
 
-// Whether the bytes of a value came from elsewhere: through views, or as they are.
-static bool part_is_received(const part_builder *b, pen_value_id value) {
+// Whether the bytes of a value, through views or as they are, came from elsewhere, or are those of
+// a parameter: an update writes there, and need not wait for who reads them on another device.
+static bool part_is_borrowed(const part_builder *b, pen_value_id value) {
     for (;;) {
         const pen_value *found = pen_graph_value(b->to, value);
-        if (!pen_node_is(found->producer)) return found->kind == PEN_VALUE_INPUT;
+        if (!pen_node_is(found->producer)) {
+            return found->kind == PEN_VALUE_INPUT || found->kind == PEN_VALUE_PARAMETER;
+        }
         const pen_node *maker = pen_graph_node(b->to, found->producer);
         if (maker->role == PEN_ROLE_TRANSFER) return true;
         if (!maker->op->is_view) return false;
@@ -327,7 +330,7 @@ static bool part_is_received(const part_builder *b, pen_value_id value) {
 }
 
 // What is passed on gets a place of its own: that of what came is free again when this device has
-// read it.
+// read it, and that of a parameter is written by its update.
 static pen_status part_add_relay(part_builder *b, uint32_t channel, pen_value_id *value) {
     const pen_part_list *list =
         &b->plan->keys[b->plan->first_list[b->device] + b->plan->channels[channel].source_list]
@@ -355,7 +358,7 @@ static pen_status part_add_send(part_builder *b, uint32_t channel) {
     const pen_attribute_given number = pen_attribute_int("channel", channel);
     pen_value_id from = b->values[value.index];
     PEN_ASSERT(pen_value_is(from));
-    if (part_is_received(b, from)) PEN_TRY(part_add_relay(b, channel, &from));
+    if (part_is_borrowed(b, from)) PEN_TRY(part_add_relay(b, channel, &from));
     pen_node_spec spec = pen_node_spec_of(PEN_OP(send), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, pen_value_name(b->plan->graph, value), "send",
                       &spec.name));

@@ -115,6 +115,17 @@ static void check_end(const pen_part *part, uint32_t channel, const char *op, pe
     assert_int_equal(count, 1);
 }
 
+// Bytes of a parameter do not leave where they lie: its update writes there, and does not wait.
+static void check_own_bytes(const pen_part *source, pen_value_id value) {
+    const pen_value *from = pen_graph_value(source->graph, value);
+    while (pen_node_is(from->producer) &&
+           pen_graph_node(source->graph, from->producer)->op->is_view) {
+        const pen_node *view = pen_graph_node(source->graph, from->producer);
+        from = pen_graph_value(source->graph, view->inputs[0]);
+    }
+    CHECK(from->kind != PEN_VALUE_PARAMETER, "'%s' leaves as it lies", from->name);
+}
+
 static void check_channels(const cut_case *c) {
     for (uint32_t i = 0; i < c->cut->channel_count; i++) {
         const pen_channel *channel = &c->cut->channels[i], *before = channel - 1;
@@ -143,6 +154,7 @@ static void check_channels(const cut_case *c) {
         CHECK(from[strlen(channel->value)] == 0 || relayed != NULL, "'%s' leaves as '%s'",
               channel->value, from);
         check_end(source, i, "send", channel->from);
+        check_own_bytes(source, channel->from);
         check_end(target, i, "receive", channel->to);
         const bool is_update = source->lists[channel->source_list].kind == PEN_TASK_UPDATE;
         assert_int_equal(channel->is_per_step, is_update);
