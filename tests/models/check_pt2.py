@@ -98,7 +98,7 @@ def tells(gradient, single, largest, scale):
     """Which elements of a gradient are more than noise, or exactly 0, as of a word that is not there. AdamW divides by
     their size and EPSILON: noise in what is about as small as that moves a parameter of `scale` by more than it may."""
     size = numpy.abs(gradient)
-    noise = NOISE / 10 * size.max(initial=0)
+    noise = max(NOISE / 10 * size.max(initial=0), numpy.abs(single - gradient).max(initial=0))
     moved = pt2_oracle.ADAMW["lr"] * noise * EPSILON / (size + EPSILON) ** 2
     is_told = (size >= 10 * noise) & (size >= ALL_NOISE * largest) & (moved <= TOLERANCE * scale)
     return is_told | ((gradient == 0) & (single == 0))

@@ -147,7 +147,9 @@ class UNet(nn.Module):
 
 def mixer():
     from timm.models.mlp_mixer import MlpMixer
-    return MlpMixer(num_classes=CLASSES, img_size=64, patch_size=16, num_blocks=2, embed_dim=48)
+    model = MlpMixer(num_classes=CLASSES, img_size=64, patch_size=16, num_blocks=2, embed_dim=48)
+    nn.init.normal_(model.head.weight, std=0.1)  # timm begins with zeros
+    return model
 
 
 def from_timm(name, **options):
