@@ -2,10 +2,13 @@
 // operator `dropout`, which gives 0 with the probability p and is scaled by 1 / (1 - p) otherwise.
 
 #include <math.h>
+#include <string.h>
 
-#include "graph/import/import.h"
+#include "graph/graph.h"
 #include "graph/import/pytorch/ops/pt2_dropout.h"
 #include "graph/import/pytorch/pt2_mapping.h"
+#include "graph/op.h"
+#include "graph/op_known.h"
 
 static pen_element_type dropout_element(pen_pt2_draft *draft) {
     return pen_pt2_result_type(draft, 0)->element;
@@ -151,10 +154,8 @@ static pen_status convert_alpha_dropout(pen_pt2_draft *draft) {
 
 // 1 with the probability p, else 0: p times what a dropout leaves of ones, so that an evaluation
 // has the mean, which what is divided by p afterwards wants.
-static pen_status convert_bernoulli(pen_pt2_draft *draft) {
-    const double p = pen_pt2_float(draft, "p", 0.5);
+static pen_status bernoulli_give(pen_pt2_draft *draft, double p) {
     pen_value_id sizes, noise, factor;
-    if (!(p >= 0 && p <= 1)) return pen_pt2_refuse(draft, "its probability is %g", p);
     PEN_TRY(pen_pt2_sizes_of_result(draft, 0, &sizes));
     if (p == 0 || p == 1) {
         PEN_TRY(dropout_ones(draft, p, sizes, &noise));
@@ -163,6 +164,42 @@ static pen_status convert_bernoulli(pen_pt2_draft *draft) {
     PEN_TRY(dropout_noise(draft, sizes, 1 - p, &noise));
     PEN_TRY(pen_pt2_constant_number(draft, dropout_element(draft), p, &factor));
     return pen_pt2_give_pair(draft, "mul", noise, factor);
+}
+
+static pen_status convert_bernoulli(pen_pt2_draft *draft) {
+    const double p = pen_pt2_float(draft, "p", 0.5);
+    if (!(p >= 0 && p <= 1)) return pen_pt2_refuse(draft, "its probability is %g", p);
+    return bernoulli_give(draft, p);
+}
+
+// The operator that makes a value; NULL: none does.
+static const pen_node *dropout_maker(const pen_graph *graph, pen_value_id value) {
+    const pen_node_id node = pen_graph_value(graph, value)->producer;
+    return pen_node_is(node) ? pen_graph_node(graph, node) : NULL;
+}
+
+static bool dropout_is_uniform(const pen_graph *graph, pen_value_id value) {
+    const pen_node *node = dropout_maker(graph, value);
+    return node != NULL && strcmp(node->op->name, "random_uniform_like") == 0 &&
+           pen_node_float(node, "low") == 0 && pen_node_float(node, "high") == 1;
+}
+
+pen_status pen_pt2_dropout_of_floor(pen_pt2_draft *draft, pen_value_id x, bool *out_is_chance) {
+    const pen_graph *graph = pen_pt2_graph(draft);
+    const pen_node *sum = dropout_maker(graph, x);
+    *out_is_chance = false;
+    if (sum == NULL || sum->op != PEN_OP(add)) return PEN_OK;
+    for (uint32_t i = 0; i < 2; i++) {
+        const pen_value *share = pen_graph_value(graph, sum->inputs[i]);
+        double p;
+        if (!dropout_is_uniform(graph, sum->inputs[1 - i])) continue;
+        if (share->kind != PEN_VALUE_CONSTANT || share->type.shape.rank != 0) continue;
+        PEN_TRY(pen_value_read_number(graph, sum->inputs[i], &p));
+        if (!(p > 0 && p < 1)) continue;
+        *out_is_chance = true;
+        return bernoulli_give(draft, p);
+    }
+    return PEN_OK;
 }
 
 #define ROW(aten, of)                                                                              \

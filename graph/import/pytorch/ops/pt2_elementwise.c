@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/import/pytorch/ops/pt2_dropout.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
 static pen_element_type elementwise_element(pen_pt2_draft *draft) {
@@ -263,6 +264,15 @@ static pen_status convert_rounded(pen_pt2_draft *draft) {
     return pen_pt2_give_map(draft, is_float ? pen_pt2_op_name(draft) : "identity", x);
 }
 
+// Also how models make 0 and 1 of random numbers, to drop whole examples.
+static pen_status convert_floor(pen_pt2_draft *draft) {
+    pen_value_id x;
+    bool is_chance;
+    PEN_TRY(elementwise_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_dropout_of_floor(draft, x, &is_chance));
+    return is_chance ? PEN_OK : convert_rounded(draft);
+}
+
 static pen_status convert_trunc(pen_pt2_draft *draft) {
     pen_value_id x;
     PEN_TRY(elementwise_operand(draft, "self", &x));
@@ -466,7 +476,7 @@ static const pen_pt2_mapping elementwise_rows[] = {
     UNARY("asinh", "asinh"),
     UNARY("acosh", "acosh"),
     UNARY("atanh", "atanh"),
-    ROUNDED("floor"),
+    NAMED("floor.default", "floor", floor),
     ROUNDED("ceil"),
     ROUNDED("round"),
     ROW("trunc.default", trunc),

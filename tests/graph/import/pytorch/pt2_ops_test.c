@@ -346,6 +346,7 @@ static void drops_share_and_scale(void **state) {
         {"dropout2d", 1 / 0.6, 0, 0.4, 2},
         {"alpha_dropout", a + a * alpha * 0.2, a * alpha * 0.2 - a * alpha, 0.2, 1},
         {"bernoulli", 1 / 0.8, 0, 0.2, 50},
+        {"floor", 1 / 0.7, 0, 0.3, 50},
     };
     cases c;
     drop_run(&c, false);

@@ -736,6 +736,7 @@ def drop():
         "alpha_dropout": lambda m: F.alpha_dropout(m.x, 0.2, True),
         "bernoulli": lambda m: m.x * torch.empty(40, 1).bernoulli_(0.8).div_(0.8),
     }
+    calls["floor"] = lambda m: m.x / 0.7 * (0.7 + torch.rand(40, 1)).floor_()
     save("drop", Cases(tensors, calls))
 
 
