@@ -8,6 +8,8 @@
 #define LOG_LINE_BYTES 2048
 
 static pen_log_level log_level = PEN_LOG_NOTE;
+static pen_log_take log_take; // NULL: standard error
+static void *log_context;
 
 void pen_log_set_level(pen_log_level level) {
     log_level = level;
@@ -17,18 +19,23 @@ bool pen_log_is_shown(pen_log_level level) {
     return level <= log_level;
 }
 
-static const char *log_word(pen_log_level level) {
+const char *pen_log_level_name(pen_log_level level) {
     switch (level) {
     case PEN_LOG_ERROR:
-        return "error: ";
+        return "error";
     case PEN_LOG_WARNING:
-        return "warning: ";
+        return "warning";
     case PEN_LOG_NOTE:
-        return "";
+        return "note";
     case PEN_LOG_DEBUG:
-        return "debug: ";
+        return "debug";
     }
     return "";
+}
+
+void pen_log_redirect(pen_log_take take, void *context) {
+    log_take = take;
+    log_context = context;
 }
 
 void pen_log(pen_log_level level, const char *format, ...) {
@@ -38,7 +45,13 @@ void pen_log(pen_log_level level, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s%s\n", log_word(level), line);
+    if (log_take != NULL) {
+        log_take(log_context, level, line);
+        return;
+    }
+    const bool has_word = level != PEN_LOG_NOTE;
+    fprintf(stderr, "%s%s%s\n", has_word ? pen_log_level_name(level) : "", has_word ? ": " : "",
+            line);
 }
 
 void pen_log_status(pen_status status) {

@@ -20,6 +20,15 @@ typedef enum pen_log_level {
 void pen_log_set_level(pen_log_level level);
 bool pen_log_is_shown(pen_log_level level);
 
+// The word for a level: "error", "warning", "note", "debug".
+const char *pen_log_level_name(pen_log_level level);
+
+// Takes a message, without the end of its line, in place of standard error. On any thread; may not
+// log.
+typedef void (*pen_log_take)(void *context, pen_log_level level, const char *text);
+// NULL: standard error again. Call before threads are started.
+void pen_log_redirect(pen_log_take take, void *context);
+
 // Writes one line: "warning: …"; notes have no word before them.
 void pen_log(pen_log_level level, const char *format, ...) PEN_PRINTF(2, 3);
 

@@ -196,6 +196,12 @@ const char *pen_status_message(pen_status status) {
     return status == PEN_OK ? "" : status->message;
 }
 
+const char *pen_status_position(pen_status status, uint32_t *out_line, uint32_t *out_column) {
+    *out_line = status == PEN_OK ? 0 : status->line;
+    *out_column = status == PEN_OK ? 0 : status->column;
+    return status == PEN_OK ? NULL : status->file;
+}
+
 // Exit codes are documented and scripts depend on them. An input error with a line in it is one of
 // the job file (3), whatever the verb was given.
 int pen_status_exit_code(pen_status status, int input_exit_code) {

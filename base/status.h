@@ -86,6 +86,10 @@ size_t pen_status_format(pen_status status, char *out_text, size_t size);
 // The message alone, without position or context. Valid as long as the error. "" for PEN_OK.
 const char *pen_status_message(pen_status status);
 
+// The user's file that the error is about, with line and column (0: not known); NULL: none. Valid
+// as long as the error.
+const char *pen_status_position(pen_status status, uint32_t *out_line, uint32_t *out_column);
+
 // The process exit code that stands for `status` (DESIGN: 0 ok, 1 internal, 2 usage, 3 spec,
 // 4 model, 5 does not fit, 6 peer lost or superseded, 7 verification failed, 8 not finite).
 // INVALID_INPUT and its kin depend on what was being read, so the command chooses `input_exit_code`

@@ -1,51 +1,119 @@
 #include "scheduler/penstock.h"
 
-#include "base/arena.h"
+#include <string.h>
+
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/system/file.h"
+#include "base/system/interrupt.h"
+#include "partition/plan/plan_dump.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
-#include "scheduler/train/train.h"
-
-struct pen_training {
-    pen_arena *arena; // the job
-    const pen_job *job;
-    pen_trainer *trainer;
-    pen_dataset *evaluated; // evaluation data; NULL: none
-};
+#include "scheduler/job/job_runner.h"
+#include "scheduler/penstock_state.h"
+#include "scheduler/plan/plan_job.h"
 
 const char *pen_version(void) {
     return PEN_VERSION;
 }
 
+// ---- messages
+
+// Who takes messages: set before there are trainings.
+static pen_message_take message_take;
+
+static void message_give(void *context, pen_log_level level, const char *text) {
+    message_take(context, pen_log_level_name(level), text);
+}
+
+void pen_messages_redirect(pen_message_take take, void *context) {
+    message_take = take;
+    pen_log_redirect(take == NULL ? NULL : message_give, context);
+}
+
+// ---- opening
+
 // Several devices plan for the batches that are evaluated, so they are known from the start.
-static pen_status training_open_evaluated(pen_training *training) {
-    const pen_job_data *data = &training->job->data;
-    if (!data->has_eval && !(data->has_train && data->holdout > 0)) return PEN_OK;
-    return pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
-                                &training->evaluated);
+static bool training_has_evaluated(const pen_job *job) {
+    return job->data.has_eval || (job->data.has_train && job->data.holdout > 0);
+}
+
+pen_status pen_api_open_evaluated(pen_training *training) {
+    if (training->evaluated != NULL) return PEN_OK;
+    PEN_TRY(pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
+                                 &training->evaluated));
+    pen_dataset_set_cancel(training->evaluated, training->cancel);
+    return PEN_OK;
+}
+
+// Where the job says that checkpoints are kept, before anything takes time.
+static pen_status training_plan_checkpoints(const pen_training *training,
+                                            const pen_training_options *options,
+                                            pen_trainer_options *trainer_options) {
+    const pen_job_checkpoint *checkpoint = &training->job->checkpoint;
+    if (checkpoint->dir == NULL) return PEN_OK;
+    PEN_TRY(pen_job_blame(training->job, &checkpoint->dir,
+                          pen_folder_create(checkpoint->dir, training->arena)));
+    trainer_options->checkpoints = checkpoint->dir;
+    trainer_options->every = checkpoint->every;
+    trainer_options->continues = options->continues;
+    trainer_options->overwrites = options->overwrites;
+    return PEN_OK;
+}
+
+static void training_say_warnings(const pen_training *training) {
+    const pen_program *program = pen_trainer_program(training->trainer);
+    const pen_job_outputs *outputs = &training->job->outputs;
+    if (outputs->dir != NULL || outputs->export != NULL) {
+        pen_log(
+            PEN_LOG_WARNING,
+            "outputs: only the command writes them; a program saves and exports where it wants");
+    }
+    for (uint32_t i = 0; i < program->warning_count; i++) {
+        pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
+    }
+}
+
+static pen_status training_create_trainer(pen_training *training,
+                                          const pen_training_options *options) {
+    pen_trainer_options trainer_options = {.step_limit = options->step_limit,
+                                           .parameters = training->parameters,
+                                           .insecure = options->insecure,
+                                           .worker_program = options->worker_program,
+                                           .cancel = options->cancel};
+    PEN_TRY(training_plan_checkpoints(training, options, &trainer_options));
+    if (training_has_evaluated(training->job)) {
+        PEN_TRY(pen_api_open_evaluated(training));
+        trainer_options.evaluated = pen_dataset_get_info(training->evaluated);
+    }
+    PEN_TRY(pen_trainer_create(training->job, &trainer_options, &training->trainer));
+    training->is_kept = trainer_options.checkpoints != NULL;
+    training_say_warnings(training);
+    if (training->evaluated == NULL) return PEN_OK;
+    return pen_job_check_data(training->job, PEN_DATASET_PART_EVAL,
+                              pen_trainer_program(training->trainer), training->evaluated);
 }
 
 static pen_status training_start(pen_training *training, const char *job_path,
                                  const pen_training_options *options) {
-    pen_trainer_options trainer_options = {
-        .step_limit = options == NULL ? 0 : options->step_limit,
-        .parameters = options == NULL ? NULL : options->parameters,
-    };
+    training->cancel = options->cancel;
     PEN_TRY(pen_arena_create(&training->arena));
-    PEN_TRY(pen_job_read(job_path, training->arena, &training->job));
-    PEN_TRY(training_open_evaluated(training));
-    if (training->evaluated != NULL) {
-        trainer_options.evaluated = pen_dataset_get_info(training->evaluated);
+    if (options->parameters != NULL) {
+        PEN_TRY(pen_arena_copy_text(training->arena, options->parameters,
+                                    strlen(options->parameters), &training->parameters));
     }
-    return pen_trainer_create(training->job, &trainer_options, &training->trainer);
+    PEN_TRY(pen_api_open_job(job_path, options, training->arena, &training->job));
+    return options->inference ? PEN_OK : training_create_trainer(training, options);
 }
 
 pen_status pen_training_open(const char *job_path, const pen_training_options *options,
                              pen_training **out_training) {
+    pen_training_options known;
     *out_training = NULL;
+    PEN_TRY(pen_api_read_options(options, &known));
     pen_training *training = pen_memory_allocate(1, sizeof *training);
     if (training == NULL) return pen_error_out_of_memory();
-    const pen_status status = training_start(training, job_path, options);
+    const pen_status status = training_start(training, job_path, &known);
     if (status != PEN_OK) {
         pen_training_close(training);
         return status;
@@ -56,68 +124,158 @@ pen_status pen_training_open(const char *job_path, const pen_training_options *o
 
 void pen_training_close(pen_training *training) {
     if (training == NULL) return;
+    pen_runner_destroy(training->runner);
     pen_trainer_destroy(training->trainer);
     pen_dataset_close(training->evaluated);
     pen_arena_destroy(training->arena);
     pen_memory_free(training);
 }
 
+// ---- steps
+
 uint64_t pen_training_step_count(const pen_training *training) {
-    return pen_trainer_get_size(training->trainer).step_count;
+    return training->trainer == NULL ? 0 : pen_trainer_get_size(training->trainer).step_count;
 }
 
+static pen_status training_check_cancel(const pen_training *training) {
+    if (training->cancel == NULL || !pen_interrupt_wished(training->cancel)) return PEN_OK;
+    return pen_error(PEN_CANCELLED, "stopped after step %llu, as was wished",
+                     (unsigned long long)training->steps_done);
+}
+
+// The report is empty unless a step was done, so that nobody reads one twice.
 pen_status pen_training_step(pen_training *training, pen_training_step_report *out_report,
                              bool *out_more) {
-    pen_step_report report = {0};
-    *out_report = (pen_training_step_report){0};
+    pen_step_report step = {0};
+    pen_training_step_report report = {0};
     *out_more = false;
-    PEN_TRY(pen_trainer_step(training->trainer, &report, out_more));
-    if (!*out_more) return PEN_OK;
-    *out_report = (pen_training_step_report){
-        .step = report.step,
-        .epoch = report.epoch,
-        .loss = report.loss,
-        .example_count = report.example_count,
-        .target_count = report.target_count,
-        .correct_count = report.correct_count,
-        .learning_rate = report.learning_rate,
-        .seconds = report.seconds,
-    };
+    PEN_TRY(pen_api_check_report("pen_training_step_report", out_report, sizeof *out_report));
+    pen_api_fill_report(&report, sizeof report, out_report);
+    if (training->trainer == NULL) {
+        return pen_error(PEN_UNSUPPORTED, "the training was opened for inference: it has no steps");
+    }
+    PEN_TRY(training_check_cancel(training));
+    PEN_TRY(pen_trainer_step(training->trainer, &step, out_more));
+    if (!*out_more) return pen_training_keep(training);
+    training->steps_done = step.step;
+    report = (pen_training_step_report){.step = step.step,
+                                        .epoch = step.epoch,
+                                        .loss = step.loss,
+                                        .example_count = step.example_count,
+                                        .target_count = step.target_count,
+                                        .correct_count = step.correct_count,
+                                        .learning_rate = step.learning_rate,
+                                        .seconds = step.seconds,
+                                        .wait_seconds = step.wait_seconds,
+                                        .ends_epoch = step.ends_epoch};
+    pen_api_fill_report(&report, sizeof report, out_report);
     return PEN_OK;
 }
 
-// Where the job has no evaluation data, opening them gives the error that says what it lacks.
+pen_status pen_training_keep(pen_training *training) {
+    return training->is_kept ? pen_trainer_keep(training->trainer) : PEN_OK;
+}
+
+// ---- what comes of it
+
+static pen_status training_evaluate(pen_training *training, pen_evaluation *evaluation) {
+    PEN_TRY(pen_api_open_evaluated(training));
+    const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
+    const uint64_t batch = pen_trainer_evaluation_batch(training->job, info);
+    pen_runner *runner;
+    const pen_runner_form *form;
+    if (training->trainer != NULL) {
+        pen_engine *engine = pen_trainer_engine(training->trainer);
+        return engine->kind->evaluate(engine, training->evaluated, batch, evaluation);
+    }
+    PEN_TRY(pen_api_get_runner(training, info, &runner));
+    PEN_TRY(pen_job_blame_memory(
+        training->job, pen_runner_get(runner, PEN_COMPILE_EVALUATE, batch, false, &form)));
+    PEN_TRY(pen_job_check_data(training->job, PEN_DATASET_PART_EVAL, form->program,
+                               training->evaluated));
+    return pen_evaluate(runner, training->evaluated, batch, evaluation);
+}
+
 pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation *out_evaluation) {
     pen_evaluation evaluation = {0};
-    pen_engine *engine = pen_trainer_engine(training->trainer);
-    *out_evaluation = (pen_training_evaluation){0};
-    if (training->evaluated == NULL) { // says what the job lacks
-        return pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
-                                    &training->evaluated);
-    }
-    const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
-    PEN_TRY(engine->kind->evaluate(engine, training->evaluated,
-                                   pen_trainer_evaluation_batch(training->job, info), &evaluation));
-    *out_evaluation = (pen_training_evaluation){
+    PEN_TRY(
+        pen_api_check_report("pen_training_evaluation", out_evaluation, sizeof *out_evaluation));
+    PEN_TRY(training_evaluate(training, &evaluation));
+    const pen_training_evaluation report = {
         .example_count = evaluation.example_count,
         .loss = evaluation.loss,
         .target_count = evaluation.target_count,
         .correct_count = evaluation.correct_count,
         .seconds = evaluation.seconds,
     };
+    pen_api_fill_report(&report, sizeof report, out_evaluation);
     return PEN_OK;
 }
 
 pen_status pen_training_save(pen_training *training, const char *path) {
-    return pen_parameter_file_save(path, pen_trainer_tensors(training->trainer));
+    const pen_tensor_store *tensors;
+    PEN_TRY(pen_api_get_tensors(training, &tensors));
+    return pen_parameter_file_save(path, tensors);
 }
 
 pen_status pen_training_export(pen_training *training, const char *path) {
-    const pen_engine *engine = pen_trainer_engine(training->trainer);
+    const pen_tensor_store *tensors;
+    PEN_TRY(pen_api_get_tensors(training, &tensors));
+    const pen_engine *engine =
+        training->trainer == NULL ? NULL : pen_trainer_engine(training->trainer);
     const pen_import_options import = pen_job_import_options(training->job);
     const pen_model_export_source source = {
         .model_path = training->job->model.file,
         .import = &import,
-        .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
-    return pen_model_export(pen_trainer_tensors(training->trainer), &source, path);
+        .plan = engine != NULL && engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
+    PEN_TRY(pen_model_check_export(source.model_path, &import, path));
+    return pen_model_export(tensors, &source, path);
+}
+
+// ---- plans
+
+// In `arena`, for the plan's own memory goes.
+static pen_status plan_write(const pen_job *job, pen_arena *arena, const char **out_text) {
+    const pen_plan_job_options options = {.objective = -1, .seed = -1};
+    pen_plan_job *plan_job;
+    pen_plan *plan;
+    pen_text text;
+    pen_json_writer json;
+    PEN_TRY(pen_plan_job_create(job, &options, &plan_job));
+    pen_status status = pen_plan_job_place(plan_job, arena, &plan);
+    if (status == PEN_OK) {
+        pen_text_init(&text, arena);
+        pen_json_init_text(&json, &text, 0);
+        pen_json_begin_object(&json);
+        pen_plan_write_json(plan, &json);
+        pen_json_end_object(&json);
+        status = pen_json_finish(&json);
+    }
+    pen_plan_job_destroy(plan_job);
+    PEN_TRY(status);
+    return pen_text_finish(&text, out_text);
+}
+
+pen_status pen_plan_describe(const char *job_path, const pen_training_options *options,
+                             char **out_text) {
+    pen_training_options known;
+    const pen_job *job;
+    const char *text;
+    pen_arena *arena;
+    *out_text = NULL;
+    PEN_TRY(pen_api_read_options(options, &known));
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = pen_api_open_job(job_path, &known, arena, &job);
+    if (status == PEN_OK) status = plan_write(job, arena, &text);
+    if (status == PEN_OK) {
+        *out_text = pen_memory_allocate(strlen(text) + 1, 1);
+        if (*out_text == NULL) status = pen_error_out_of_memory();
+    }
+    if (status == PEN_OK) memcpy(*out_text, text, strlen(text));
+    pen_arena_destroy(arena);
+    return status;
+}
+
+void pen_plan_text_destroy(char *text) {
+    pen_memory_free(text);
 }

@@ -103,8 +103,9 @@ struct pen_option_field {
     uint32_t count_minimum;       // LIST, MAP: fewest items
     uint32_t count_maximum;       // LIST, MAP: most items; 0 for no limit
     bool is_list_optional;        // LIST: one item may stand without brackets
-    size_t path_offset; // LIST, MAP: in the struct of the table, a `const char *` for the path that
-                        // may stand in its place; 0, so never the first member, for none
+    size_t path_offset; // LIST, MAP: in the struct of the table, a `const char *` for the path (the
+                        // text, where items are texts) that may stand in its place; 0, so never the
+                        // first member, for none
     const pen_option_table *table; // MAPPING, ONE_OF
     bool may_be_file; // MAPPING, LIST of mappings: text instead is the path of a file that holds it
 };

@@ -460,10 +460,13 @@ static bool option_is_path(const pen_option_field *field, const pen_yaml_node *n
     return field->path_offset != 0 && node->kind == PEN_YAML_SCALAR && !pen_yaml_is_nothing(node);
 }
 
-// The path goes to a member of its own; errors about either are about the same text.
+// The path, or the text where items are texts, goes to a member of its own; errors about either are
+// about the same text.
 static pen_status option_read_path(option_reader *reader, const pen_option_field *field,
                                    const pen_yaml_node *node, void *out_value) {
-    const pen_option_field path = {.key = field->key, .kind = PEN_OPTION_PATH};
+    const bool is_text = field->item->kind == PEN_OPTION_TEXT;
+    const pen_option_field path = {.key = field->key,
+                                   .kind = is_text ? PEN_OPTION_TEXT : PEN_OPTION_PATH};
     unsigned char *object = (unsigned char *)out_value - field->offset;
     PEN_TRY(option_record_node(reader, object + field->path_offset, pen_option_value_bytes(&path),
                                node));

@@ -50,6 +50,11 @@ bool pen_interrupt_requested(void) {
     return atomic_load(&interrupt_requests) > 0;
 }
 
+bool pen_interrupt_wished(const volatile int *wish) {
+    if (wish != NULL && __atomic_load_n(wish, __ATOMIC_ACQUIRE) != 0) return true;
+    return pen_interrupt_requested();
+}
+
 void pen_interrupt_install_question(void (*also)(void)) {
     atomic_store(&interrupt_also, also);
     interrupt_take(SIGUSR1, interrupt_ask);

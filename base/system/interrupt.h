@@ -17,6 +17,10 @@ void pen_interrupt_install(const char *notice);
 // Whether the work is to stop.
 bool pen_interrupt_requested(void);
 
+// The same for one piece of work, that `wish` is about: whether there is a number other than 0. Any
+// thread, or a signal handler, may write it meanwhile. NULL: only the command as a whole stops.
+bool pen_interrupt_wished(const volatile int *wish);
+
 // From now on SIGUSR1 is a question; `also` is called in the signal handler, before the question
 // can be taken: it may only do what handlers may. NULL: nothing more.
 void pen_interrupt_install_question(void (*also)(void));

@@ -39,8 +39,8 @@ static pen_status build(pen_layers *model) {
 }
 
 static pen_status train(pen_training *training) {
-    pen_training_step_report step;
-    pen_training_evaluation evaluation;
+    pen_training_step_report step = {.struct_size = sizeof step};
+    pen_training_evaluation evaluation = {.struct_size = sizeof evaluation};
     for (bool more = true; more;) {
         PEN_TRY(pen_training_step(training, &step, &more));
         if (more && step.step % 50 == 0) {

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/format/npy.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "graph/tensor_type.h"
@@ -61,10 +62,19 @@ typedef enum pen_dataset_part {
     PEN_DATASET_PART_EVAL,  // those held out
 } pen_dataset_part;
 
+// An array in memory. It outlives the dataset.
+typedef struct pen_dataset_array {
+    const char *name;
+    pen_npy_element element;
+    uint32_t rank;
+    int64_t shape[PEN_RANK_LIMIT]; // the first dimension counts examples
+    const void *data;              // in C order, as the machine has numbers
+} pen_dataset_array;
+
 // One file of inputs.
 typedef struct pen_dataset_input {
-    const char *name; // of the graph's input
-    const char *path;
+    const char *name;            // of the graph's input
+    const char *path;            // arrays: the array's name
     pen_dataset_element element; // what the graph's input takes
 } pen_dataset_input;
 
@@ -86,11 +96,13 @@ typedef struct pen_dataset_options {
     // The files. `inputs` are those of npy, one each. The others have one unnamed input:
     const char *path;   // idx: the file of images; images: the folder of folders; else the file
     const char *labels; // idx and npy: the file of labels; NULL: no labels, or those below
-    const pen_dataset_input *label_files; // [label_file_count], npy: labels with names
+    const pen_dataset_input *label_files; // [label_file_count], npy and arrays: with names
     uint32_t label_file_count;
     const char *input_name;          // all but npy: name of the graph's input; NULL: ""
-    const pen_dataset_input *inputs; // [input_count], npy
+    const pen_dataset_input *inputs; // [input_count], npy and arrays
     uint32_t input_count;
+    const pen_dataset_array *arrays; // [array_count], arrays: those that paths are names of
+    uint32_t array_count;
     pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers
 
     // Normalisation of float32 inputs: (value * scale - mean) / deviation, rounded to float32 after
@@ -180,6 +192,9 @@ const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset);
 PEN_NODISCARD pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices,
                                           uint64_t count, void *const *out_inputs,
                                           void *const *out_labels);
+
+// From now on reading ends with CANCELLED once the number is not 0 (pen_interrupt_wished).
+void pen_dataset_set_cancel(pen_dataset *dataset, const volatile int *cancel);
 
 // Looks for a float32 among what pen_dataset_read gave for `count` examples that is infinite or no
 // number. `labels` may be NULL.

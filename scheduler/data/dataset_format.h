@@ -47,11 +47,13 @@ struct pen_dataset {
     const char *label_sources[PEN_DATASET_LABEL_COUNT_LIMIT];
     pen_dataset_known_target *targets; // [info.target_count]
     void *state;                       // the format's
+    const volatile int *cancel;        // not 0: nothing is read any more; NULL: nobody may say so
     uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
 };
 
 extern const pen_dataset_format pen_dataset_format_idx;
 extern const pen_dataset_format pen_dataset_format_npy;
+extern const pen_dataset_format pen_dataset_format_arrays;
 extern const pen_dataset_format pen_dataset_format_csv;
 extern const pen_dataset_format pen_dataset_format_images;
 extern const pen_dataset_format pen_dataset_format_text;

@@ -9,6 +9,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/system/interrupt.h"
 #include "scheduler/data/dataset_format.h"
 
 // Indices translated, or labels checked, at a time: enough to hide the cost of a call, and fits
@@ -18,6 +19,7 @@
 static const pen_dataset_format *const dataset_formats[] = {
     &pen_dataset_format_idx,    &pen_dataset_format_npy,  &pen_dataset_format_csv,
     &pen_dataset_format_images, &pen_dataset_format_text, &pen_dataset_format_tokens,
+    &pen_dataset_format_arrays,
 };
 #define DATASET_FORMAT_COUNT (sizeof dataset_formats / sizeof dataset_formats[0])
 
@@ -180,6 +182,10 @@ const pen_dataset_info *pen_dataset_get_info(const pen_dataset *dataset) {
     return &dataset->info;
 }
 
+void pen_dataset_set_cancel(pen_dataset *dataset, const volatile int *cancel) {
+    dataset->cancel = cancel;
+}
+
 static pen_status dataset_read_chunk(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *const *out_labels) {
     PEN_TRY(dataset->format->read(dataset, indices, count, out_inputs, out_labels));
@@ -199,6 +205,9 @@ pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint6
     void *inputs[PEN_DATASET_INPUT_COUNT_LIMIT] = {NULL};
     void *labels[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
     PEN_ASSERT(out_labels == NULL || info->labels != NULL);
+    if (dataset->cancel != NULL && pen_interrupt_wished(dataset->cancel)) {
+        return pen_error(PEN_CANCELLED, "stopped, as was wished");
+    }
     for (uint64_t done = 0; done < count;) {
         const uint64_t now = pen_min_u64(count - done, DATASET_CHUNK);
         for (uint64_t i = 0; i < now; i++) {

@@ -1,4 +1,5 @@
-// NumPy files: one for each input of the graph, one for the labels; memory-mapped.
+// NumPy files: one for each input of the graph, one for the labels; memory-mapped. And arrays of a
+// program, which need no file.
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "scheduler/data/dataset_format.h"
 
 typedef struct npy_file {
-    pen_mapping file;
+    pen_mapping file; // of an array: empty
     pen_array_source source;
 } npy_file;
 
@@ -19,10 +20,30 @@ typedef struct npy_state {
     uint32_t label_count;
 } npy_state;
 
-static pen_status npy_file_open(const char *path, pen_arena *arena, npy_file *file) {
+// An array that the program has given, by name.
+static pen_status npy_find_array(const char *name, const pen_dataset_options *options,
+                                 pen_array_source *out_source) {
+    for (uint32_t i = 0; i < options->array_count; i++) {
+        const pen_dataset_array *array = &options->arrays[i];
+        if (strcmp(array->name, name) != 0) continue;
+        *out_source = (pen_array_source){
+            .path = name, .element = array->element, .rank = array->rank, .data = array->data};
+        memcpy(out_source->shape, array->shape, sizeof array->shape);
+        return PEN_OK;
+    }
+    return pen_error(PEN_NOT_FOUND,
+                     "no array '%s' is given: format arrays takes those of the program that trains",
+                     name);
+}
+
+static pen_status npy_file_open(const char *path, const pen_dataset_options *options,
+                                pen_arena *arena, npy_file *file) {
     const char *kept;
     pen_npy_header header;
     PEN_TRY(pen_arena_copy_text(arena, path, strlen(path), &kept));
+    if (strcmp(options->format, pen_dataset_format_arrays.name) == 0) {
+        return npy_find_array(kept, options, &file->source);
+    }
     PEN_TRY(pen_mapping_open(kept, &file->file));
     PEN_TRY(pen_npy_read_header(file->file.bytes, file->file.length, kept, &header));
     file->source = (pen_array_source){
@@ -47,7 +68,7 @@ static pen_status npy_open_input(pen_dataset *dataset, const pen_dataset_options
         }
     }
     PEN_TRY(pen_arena_copy_text(dataset->arena, input->name, strlen(input->name), &field->name));
-    PEN_TRY(npy_file_open(input->path, dataset->arena, file));
+    PEN_TRY(npy_file_open(input->path, options, dataset->arena, file));
     PEN_TRY(pen_array_source_open_inputs(&file->source, options, input->element, false,
                                          dataset->arena, field));
     const pen_array_source *first = &state->inputs[0].source;
@@ -76,7 +97,7 @@ static pen_status npy_open_label_file(pen_dataset *dataset, const pen_dataset_op
     pen_array_source *source = &opened->source;
     const pen_array_source *first = &state->inputs[0].source;
     PEN_TRY(pen_arena_copy_text(dataset->arena, file->name, strlen(file->name), &field->name));
-    PEN_TRY(npy_file_open(file->path, dataset->arena, opened));
+    PEN_TRY(npy_file_open(file->path, options, dataset->arena, opened));
     PEN_TRY(pen_array_source_open_labels(source, npy_label_element(options, file->name), field));
     if (source->shape[0] != first->shape[0]) {
         return pen_error(PEN_INVALID_INPUT,
@@ -95,9 +116,8 @@ static pen_status npy_open_labels(pen_dataset *dataset, const pen_dataset_option
     pen_dataset_field *fields;
     if (count == 0) return PEN_OK;
     if (count > PEN_DATASET_LABEL_COUNT_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "format npy has %" PRIu32 " files of labels, expected at most %d", count,
-                         PEN_DATASET_LABEL_COUNT_LIMIT);
+        return pen_error(PEN_INVALID_INPUT, "format %s has %" PRIu32 " labels, expected at most %d",
+                         options->format, count, PEN_DATASET_LABEL_COUNT_LIMIT);
     }
     PEN_TRY(PEN_NEW(dataset->arena, count, &fields));
     for (uint32_t i = 0; i < count; i++) {
@@ -116,9 +136,8 @@ static pen_status npy_open(pen_dataset *dataset, const pen_dataset_options *opti
     npy_state *state;
     pen_dataset_field *fields;
     if (count == 0 || count > PEN_DATASET_INPUT_COUNT_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "format npy has %" PRIu32 " input files, expected 1 to %d", count,
-                         PEN_DATASET_INPUT_COUNT_LIMIT);
+        return pen_error(PEN_INVALID_INPUT, "format %s has %" PRIu32 " inputs, expected 1 to %d",
+                         options->format, count, PEN_DATASET_INPUT_COUNT_LIMIT);
     }
     PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
     dataset->state = state;
@@ -161,6 +180,13 @@ static void npy_close(pen_dataset *dataset) {
 
 const pen_dataset_format pen_dataset_format_npy = {
     .name = "npy",
+    .open = npy_open,
+    .read = npy_dataset_read,
+    .close = npy_close,
+};
+
+const pen_dataset_format pen_dataset_format_arrays = {
+    .name = "arrays",
     .open = npy_open,
     .read = npy_dataset_read,
     .close = npy_close,

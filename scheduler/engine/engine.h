@@ -61,6 +61,9 @@ typedef struct pen_engine_options {
     // On one device of this process whatever devices the job has, with kind and threads of its
     // first, and all memory of the machine: what others are compared with.
     bool as_reference;
+    // While the number is not 0, waits for workers end with CANCELLED (pen_interrupt_wished); steps
+    // under way are finished. NULL: nobody may say so. Outlives the engine.
+    const volatile int *cancel;
 } pen_engine_options;
 
 // Whether the job has one device, and that in this process.
@@ -206,6 +209,9 @@ typedef struct pen_engine_kind {
     void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
     // The plan that is run, of the nodes of program(). NULL member: none.
     const struct pen_plan *(*plan)(const pen_engine *engine);
+    // What runs the model on the only device, which is here: other forms that it is asked for share
+    // the parameters. NULL member: the parameters are elsewhere.
+    struct pen_runner *(*runner)(pen_engine *engine);
     // After a step whose loss or gradient is not finite: computes it again, and says why
     // (diagnose_step.h). Nothing but `destroy` may follow. Never PEN_OK. NULL member: not known.
     //   NOT_FINITE   names the node

@@ -303,6 +303,10 @@ static const pen_program *local_program(const pen_engine *engine) {
     return ((const local_engine *)(const void *)engine)->whole->program;
 }
 
+static pen_runner *local_runner(pen_engine *engine) {
+    return local_of(engine)->runner;
+}
+
 static pen_status local_estimate_process(const local_engine *local, pen_arena *scratch,
                                          uint64_t *out_bytes) {
     const uint32_t count = pen_runner_form_count(local->runner);
@@ -375,6 +379,7 @@ static const pen_engine_kind local_kind = {
     .poll_saved = local_poll_saved,
     .published = local_published,
     .memory = local_memory,
+    .runner = local_runner,
     .explain = local_explain,
 };
 

@@ -88,7 +88,8 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,
-                                         .local_worker = p->local_worker};
+                                         .local_worker = p->local_worker,
+                                         .cancel = p->options.cancel};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
     for (uint32_t w = 1; w <= p->worker_count; w++) {
         if (w == p->local_worker) continue;

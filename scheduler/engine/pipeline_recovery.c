@@ -163,7 +163,8 @@ static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
             pen_status_message(take_status));
     pen_status_ignore(take_status, "said: it waits");
     do {
-        if (pen_interrupt_requested()) return pen_error(PEN_CANCELLED, "stopped meanwhile");
+        if (pen_interrupt_wished(p->options.cancel))
+            return pen_error(PEN_CANCELLED, "stopped meanwhile");
         nanosleep(&pause, NULL);
         recovery_look(p, &situation);
     } while (!pen_recovery_takes_back(p->recovery, &situation));
@@ -200,7 +201,8 @@ static pen_status recovery_settle(pipeline_engine *p) {
         pen_recovery_decide(p->recovery, &situation, &decision);
         switch (decision.kind) {
         case PEN_RECOVERY_WAIT:
-            if (pen_interrupt_requested()) return pen_error(PEN_CANCELLED, "stopped meanwhile");
+            if (pen_interrupt_wished(p->options.cancel))
+                return pen_error(PEN_CANCELLED, "stopped meanwhile");
             if (decision.worker > 0) recovery_say(p, decision.text);
             nanosleep(&pause, NULL);
             break;

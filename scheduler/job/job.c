@@ -1,5 +1,7 @@
 #include "scheduler/job/job.h"
 
+#include <string.h>
+
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
@@ -18,6 +20,7 @@ static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *jo
 
 pen_import_options pen_job_import_options(const pen_job *job) {
     const bool has_layers = job->model.layers.layers.count > 0;
+    const bool is_in_text = has_layers && strcmp(job->model.file, job->file) == 0;
     return (pen_import_options){
         .unfreeze = job->model.unfreeze,
         .use_device_strings = job->model.use_device_strings,
@@ -30,6 +33,7 @@ pen_import_options pen_job_import_options(const pen_job *job) {
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,
         .input_shapes = job->model.input_shapes.items,
         .input_shape_count = job->model.input_shapes.count,
+        .text = is_in_text ? job->text : NULL,
         .evaluate = pen_reference_evaluate,
     };
 }
@@ -58,11 +62,14 @@ static void job_complete_losses(pen_job_train *train) {
     }
 }
 
-static pen_status job_from_root(const char *path, const pen_yaml_node *root, bool may_open_files,
-                                pen_arena *arena, const pen_job **out_job) {
+static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
+                                bool may_open_files, pen_arena *arena, const pen_job **out_job) {
     pen_job *job;
-    const pen_option_settings settings = {.file = path, .may_open_files = may_open_files};
+    const pen_option_settings settings = {.file = origin->path, .may_open_files = may_open_files};
     PEN_TRY(PEN_NEW(arena, 1, &job));
+    job->text = origin->text;
+    job->arrays = origin->arrays;
+    job->array_count = origin->array_count;
     PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
@@ -75,17 +82,25 @@ static pen_status job_from_root(const char *path, const pen_yaml_node *root, boo
     return PEN_OK;
 }
 
-pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job) {
+pen_status pen_job_open(const pen_job_origin *origin, pen_arena *arena, const pen_job **out_job) {
     const pen_yaml_node *root;
-    PEN_TRY(pen_yaml_read(path, arena, &root));
-    return job_from_root(path, root, true, arena, out_job);
+    if (origin->text == NULL) {
+        PEN_TRY(pen_yaml_read(origin->path, arena, &root));
+    } else {
+        PEN_TRY(pen_yaml_parse(origin->path, origin->text, strlen(origin->text), arena, &root));
+    }
+    return job_from_root(origin, root, true, arena, out_job);
+}
+
+pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job) {
+    return pen_job_open(&(pen_job_origin){.path = path}, arena, out_job);
 }
 
 pen_status pen_job_parse(const char *path, const char *bytes, size_t length, pen_arena *arena,
                          const pen_job **out_job) {
     const pen_yaml_node *root;
     PEN_TRY(pen_yaml_parse(path, bytes, length, arena, &root));
-    return job_from_root(path, root, false, arena, out_job);
+    return job_from_root(&(pen_job_origin){.path = path}, root, false, arena, out_job);
 }
 
 pen_status pen_job_blame(const pen_job *job, const void *field, pen_status status) {
@@ -111,6 +126,8 @@ static const struct {
     [PEN_JOB_TEXT] = {offsetof(pen_job_dataset, text.file), offsetof(pen_job_dataset, text.file)},
     [PEN_JOB_TOKENS] = {offsetof(pen_job_dataset, tokens.file),
                         offsetof(pen_job_dataset, tokens.file)},
+    [PEN_JOB_ARRAYS] = {offsetof(pen_job_dataset, arrays.inputs),
+                        offsetof(pen_job_dataset, arrays.labels)},
 };
 
 // Labels that are not written are the whole dataset's matter.
@@ -187,9 +204,9 @@ static pen_status job_set_arrays(const pen_option_list *list, pen_arena *arena,
     return PEN_OK;
 }
 
-static pen_status job_set_npy(const pen_job_npy *npy, pen_arena *arena,
+static pen_status job_set_npy(const char *format, const pen_job_npy *npy, pen_arena *arena,
                               pen_dataset_options *options) {
-    options->format = "npy";
+    options->format = format;
     options->labels = npy->labels;
     options->input_count = npy->inputs.count;
     options->label_file_count = npy->label_files.count;
@@ -208,7 +225,9 @@ static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena
         options->input_name = dataset->idx.input;
         return PEN_OK;
     case PEN_JOB_NPY:
-        return job_set_npy(&dataset->npy, arena, options);
+        return job_set_npy("npy", &dataset->npy, arena, options);
+    case PEN_JOB_ARRAYS:
+        return job_set_npy("arrays", &dataset->arrays, arena, options);
     case PEN_JOB_CSV:
         job_set_csv(&dataset->csv, options);
         return PEN_OK;
@@ -237,6 +256,20 @@ static pen_status job_blame_normalization(const void *context, bool is_mean, pen
     return pen_job_blame(job, is_mean ? (const void *)&normalize->mean : &normalize->std, status);
 }
 
+void pen_job_get_conversion(const pen_job *job, pen_dataset_options *out_options) {
+    const pen_job_normalize *normalize = &job->data.normalize;
+    *out_options = (pen_dataset_options){
+        .scale = normalize->scale,
+        .mean = normalize->mean.items,
+        .mean_count = normalize->mean.count,
+        .deviation = normalize->std.items,
+        .deviation_count = normalize->std.count,
+        .flatten = job->data.flatten,
+        .blame_normalization = job_blame_normalization,
+        .blame_context = job,
+    };
+}
+
 // Evaluation data are those of `eval`, or the held out part of `train`, chosen by the same seed so
 // that the two never overlap.
 pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_arena *arena,
@@ -252,21 +285,15 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
                       is_eval ? "; or 'holdout', a fraction of 'train'" : ""));
     }
     const pen_job_dataset *dataset = pen_job_find_dataset(job, part);
-    pen_dataset_options options = {
-        .label_element = job_label_elements[dataset->label_type],
-        .scale = data->normalize.scale,
-        .mean = data->normalize.mean.items,
-        .mean_count = data->normalize.mean.count,
-        .deviation = data->normalize.std.items,
-        .deviation_count = data->normalize.std.count,
-        .flatten = data->flatten,
-        .blame_normalization = job_blame_normalization,
-        .blame_context = job,
-        .part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN,
-        .holdout = dataset == &data->train ? data->holdout : 0,
-        .seed = (uint64_t)job->train.seed,
-        .example_limit = (uint64_t)dataset->limit,
-    };
+    pen_dataset_options options;
+    pen_job_get_conversion(job, &options);
+    options.label_element = job_label_elements[dataset->label_type];
+    options.part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
+    options.holdout = dataset == &data->train ? data->holdout : 0;
+    options.seed = (uint64_t)job->train.seed;
+    options.example_limit = (uint64_t)dataset->limit;
+    options.arrays = job->arrays;
+    options.array_count = job->array_count;
     PEN_TRY(job_set_files(dataset, arena, &options));
     PEN_TRY(pen_job_get_targets(job, arena, &options.targets, &options.target_count));
     *out_options = options;

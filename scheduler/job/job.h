@@ -171,8 +171,19 @@ typedef struct pen_job {
     pen_job_checkpoint checkpoint;
     pen_job_recovery recovery;
     pen_job_outputs outputs;
+    const char *text;                // of a job that is in no file; NULL: it is in one
+    const pen_dataset_array *arrays; // [array_count], of the program that opened it
+    uint32_t array_count;
     const pen_option_source *source; // for pen_job_blame
 } pen_job;
+
+// Where a job comes from.
+typedef struct pen_job_origin {
+    const char *path; // names it in messages, and paths in it are resolved beside it
+    const char *text; // the job itself, in YAML, which outlives it; NULL: `path` is read
+    const pen_dataset_array *arrays; // [array_count], for `format: arrays`; they outlive the job
+    uint32_t array_count;
+} pen_job_origin;
 
 // The keys of a job file.
 extern const pen_option_table pen_job_table;
@@ -183,6 +194,10 @@ pen_import_options pen_job_import_options(const pen_job *job);
 // Reads a job file. INVALID_INPUT with position, found and possible; NOT_FOUND, IO (the file or a
 // part of it), OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_job_read(const char *path, pen_arena *arena, const pen_job **out_job);
+
+// The same for a job that a program gives.
+PEN_NODISCARD pen_status pen_job_open(const pen_job_origin *origin, pen_arena *arena,
+                                      const pen_job **out_job);
 
 // Reads a job from memory, opening no file: parts in files of their own are INVALID_INPUT. `path`
 // names it in messages, and paths are resolved beside it.
@@ -212,6 +227,9 @@ const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part
 // `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,
                                              pen_arena *arena, pen_dataset_options *out_options);
+
+// Of these only what is done to inputs, whichever they are: normalization and shape.
+void pen_job_get_conversion(const pen_job *job, pen_dataset_options *out_options);
 
 // Opens that dataset. Errors have a position. As pen_job_get_dataset and pen_dataset_open.
 PEN_NODISCARD pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part,

@@ -18,6 +18,7 @@ typedef enum pen_job_format {
     PEN_JOB_IMAGES,
     PEN_JOB_TEXT,
     PEN_JOB_TOKENS,
+    PEN_JOB_ARRAYS, // of the program that opens the job
 } pen_job_format;
 
 typedef enum pen_job_label_type {
@@ -32,7 +33,7 @@ typedef struct pen_job_idx {
     const char *input;  // NULL: the model's only input
 } pen_job_idx;
 
-// One entry of `inputs` or `labels`: {NAME: FILE}.
+// One entry of `inputs` or `labels`: {NAME: FILE}, or {NAME: ARRAY}.
 typedef struct pen_job_array {
     const char *name; // of the graph's input, or that losses give labels
     const char *file;
@@ -77,14 +78,15 @@ typedef struct pen_job_tokens {
 } pen_job_tokens;
 
 typedef struct pen_job_dataset {
-    pen_job_format format; // says which of the six below is meant
+    pen_job_format format; // says which of those below is meant
     pen_job_idx idx;
     pen_job_npy npy;
     pen_job_csv csv;
     pen_job_images images;
     pen_job_text text;
     pen_job_tokens tokens;
-    int64_t limit; // most examples used; 0: all
+    pen_job_npy arrays; // names in place of files
+    int64_t limit;      // most examples used; 0: all
     pen_job_label_type label_type;
 } pen_job_dataset;
 

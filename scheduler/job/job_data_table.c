@@ -29,6 +29,24 @@ static const pen_option_field job_npy_fields[] = {
 };
 static const pen_option_table job_npy_table = {PEN_OPTION_FIELDS(pen_job_npy, job_npy_fields)};
 
+static const pen_option_field job_name_item = {
+    .kind = PEN_OPTION_TEXT,
+    .offset = offsetof(pen_job_array, file),
+    .help = "name of an array",
+};
+static const pen_option_field job_arrays_fields[] = {
+    PEN_OPTION(MAP, pen_job_npy, inputs, "the array of each input of the model",
+               .is_required = true, .item = &job_name_item, .entry_bytes = sizeof(pen_job_array),
+               .count_minimum = 1, .count_maximum = PEN_DATASET_INPUT_COUNT_LIMIT),
+    PEN_OPTION_AS("labels", MAP, pen_job_npy, label_files,
+                  "the array of the labels; of several, each by the name that a loss gives it",
+                  .item = &job_name_item, .entry_bytes = sizeof(pen_job_array), .count_minimum = 1,
+                  .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
+                  .path_offset = offsetof(pen_job_npy, labels)),
+};
+static const pen_option_table job_arrays_table = {
+    PEN_OPTION_FIELDS(pen_job_npy, job_arrays_fields)};
+
 static const pen_option_field job_csv_fields[] = {
     PEN_OPTION(PATH, pen_job_csv, file, "CSV file, a line an example", .is_required = true),
     PEN_OPTION(TEXT, pen_job_csv, label_column,
@@ -144,6 +162,9 @@ static const pen_option_field job_dataset_variants[] = {
     [PEN_JOB_TOKENS] = PEN_OPTION(MAPPING, pen_job_dataset, tokens,
                                   "sequences of a file of tokens, to predict the next",
                                   .table = &job_tokens_table),
+    [PEN_JOB_ARRAYS] = PEN_OPTION(MAPPING, pen_job_dataset, arrays,
+                                  "arrays in the memory of the program that opens the job",
+                                  .table = &job_arrays_table),
 };
 static const char *const job_label_types[] = {
     [PEN_JOB_LABEL_AUTO] = "auto",

@@ -93,7 +93,8 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
         .worker_program = options->worker_program,
         .plan = options->plan,
         .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
-        .as_reference = options->as_reference};
+        .as_reference = options->as_reference,
+        .cancel = options->cancel};
     if (options->evaluated != NULL) {
         engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
         engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;

@@ -43,6 +43,7 @@ typedef struct pen_trainer_options {
     bool insecure;                     //
     bool as_reference;                 //
     const char *worker_program;        //
+    const volatile int *cancel;        //
     const pen_plan *plan;              // that several devices run; NULL: one is made
     bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
                      // the tensors unless pen_trainer_is_ahead says no

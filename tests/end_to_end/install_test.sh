@@ -63,6 +63,7 @@ static std::string text_of(pen_status status) {
 int main() {
     pen_training *training = nullptr;
     pen_training_options options = {};
+    options.struct_size = sizeof options;
     options.step_limit = 1;
     std::cout << pen_version() << " " << text_of(build("dense"));
     std::cout << text_of(pen_training_open("none.yaml", &options, &training));

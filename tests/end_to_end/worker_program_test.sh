@@ -29,7 +29,7 @@ int main(int count, char **arguments) {
     pen_status status = pen_training_open("job.yaml", NULL, &training);
     bool more = status == PEN_OK;
     while (status == PEN_OK && more) {
-        pen_training_step_report step;
+        pen_training_step_report step = {.struct_size = sizeof step};
         status = pen_training_step(training, &step, &more);
         if (more) printf("%.17g\n", step.loss);
     }

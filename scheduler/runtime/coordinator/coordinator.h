@@ -58,6 +58,8 @@ typedef struct pen_coordinator_setup {
     // caller's thread while it waits. Its link need not be waited for then. NULL: nothing is known.
     bool (*is_gone)(void *context, uint32_t worker);
     void *is_gone_context;
+    // Not 0: workers are not waited for any longer (pen_interrupt_wished). NULL: nobody may say so.
+    const volatile int *cancel;
 } pen_coordinator_setup;
 
 // What is run: a form for some microbatches.
@@ -78,7 +80,7 @@ typedef struct pen_coordinator_round {
 // Links, fences, assigns, waits until all workers are ready.
 //   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
 //   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
-//                or a worker of another build or instruction set was refused
+//                or a worker of another build or instruction set was refused; or it was wished
 //   else         what a worker failed with, by name
 PEN_NODISCARD pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
                                                 pen_coordinator **out_coordinator);

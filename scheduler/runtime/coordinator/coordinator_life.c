@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/system/build.h"
 #include "base/system/failpoint.h"
+#include "base/system/interrupt.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/run/run_spec_wire.h"
 #include "scheduler/runtime/worker/worker.h"
@@ -297,18 +298,22 @@ static void coordinator_link_again(pen_coordinator *c) {
 
 // Waits until all are ready; the clock is the core's.
 static pen_status coordinator_recruit(pen_coordinator *c) {
+    bool is_cancelled = false;
     pen_mutex_lock(&c->lock);
-    while (!c->is_running && !c->is_failed) {
+    while (!c->is_running && !c->is_failed && !is_cancelled) {
         (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         pen_mutex_unlock(&c->lock);
         coordinator_fence(c);
         coordinator_link_again(c);
         pen_coordinator_say_late(c);
         pen_coordinator_look_for_gone(c);
+        is_cancelled = pen_interrupt_wished(c->setup.cancel);
         pen_mutex_lock(&c->lock);
     }
     const bool is_failed = c->is_failed;
+    is_cancelled = is_cancelled && !c->is_running && !is_failed;
     pen_mutex_unlock(&c->lock);
+    if (is_cancelled) return pen_error(PEN_CANCELLED, "stopped while waiting for workers");
     (void)PEN_FAILPOINT("coordinator.started");
     return is_failed ? pen_coordinator_explain(c) : PEN_OK;
 }

@@ -110,7 +110,7 @@ static void refuses_what_does_not_fit(void **state) {
         {{{"a", hollow, 0}}, 1, NULL, "dimension 0 of an example is 0", PEN_INVALID_INPUT},
         {{{"a", four, PEN_DATASET_INT64}}, 1, NULL, "float32, but int64", PEN_UNSUPPORTED},
         {{{"a", "/nowhere.npy", 0}}, 1, NULL, "/nowhere.npy", PEN_NOT_FOUND},
-        {{{"a", four, 0}}, 0, NULL, "0 input files", PEN_INVALID_INPUT},
+        {{{"a", four, 0}}, 0, NULL, "0 inputs", PEN_INVALID_INPUT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const pen_dataset_options options = {.format = "npy",
