@@ -143,6 +143,7 @@ static void compile_move_all(const pen_value_id *map, uint32_t count, pen_value_
     }
 }
 
+// All values that the compilation has noted so far are of the graph, and move with it.
 void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
                             const pen_value_id *map) {
     pen_program *program = &compilation->program;

@@ -184,6 +184,7 @@ void pen_batches_stop(pen_batches *batches) {
     pen_mutex_unlock(&batches->lock);
 }
 
+// Inputs, labels and scales of as many examples as a batch may have.
 static pen_status batches_allocate_buffer(const pen_batches *batches, batches_buffer *buffer) {
     const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
     const uint64_t size = batches->options.batch_size;
@@ -291,6 +292,7 @@ pen_status pen_batches_create(pen_dataset *dataset, const pen_batches_options *o
     return PEN_OK;
 }
 
+// What was taken before something failed is given back, too.
 void pen_batches_destroy(pen_batches *batches) {
     if (batches == NULL) return;
     pen_batches_stop(batches);

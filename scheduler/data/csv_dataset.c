@@ -12,6 +12,7 @@ typedef struct csv_state {
     pen_normalization normalization;
 } csv_state;
 
+// Whole numbers are class indices, unless numbers are asked for.
 static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_options *options,
                                   const csv_state *state) {
     const pen_csv_table *table = &state->table;

@@ -80,6 +80,7 @@ static bool target_is_ignored(const pen_dataset_target *rule, int64_t label) {
 
 // ---- labels that are no classes
 
+// Tokens and classes have words of their own; what may be there besides is said, too.
 static pen_status target_refuse(const pen_dataset *dataset, const pen_dataset_known_target *target,
                                 uint64_t example, int64_t label) {
     const char *source = dataset->label_sources[target->labels];

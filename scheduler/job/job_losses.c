@@ -15,6 +15,7 @@ static const pen_job_loss *losses_at(const pen_job *job, uint32_t index) {
 
 // ---- class weights
 
+// One number after the other, so that the one that cannot be is named.
 static pen_status losses_read_dataset(pen_dataset *dataset, const char *path, pen_arena *arena,
                                       loss_weights *out_weights) {
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
@@ -119,6 +120,7 @@ pen_status pen_job_get_losses(const pen_job *job, pen_arena *arena,
     return PEN_OK;
 }
 
+// What the data need to know is part of what the compiler is told.
 pen_status pen_job_get_targets(const pen_job *job, pen_arena *arena,
                                const pen_dataset_target **out_targets, uint32_t *out_count) {
     const pen_compile_loss *losses;

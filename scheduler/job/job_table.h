@@ -1,4 +1,4 @@
-// The tables of a job file, which is long enough for several files.
+// The contract of the job_*_table.c: tables of a job file, which is long enough for several files.
 //
 // Threads: immutable.
 #ifndef PEN_SCHEDULER_JOB_JOB_TABLE_H

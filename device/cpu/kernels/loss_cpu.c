@@ -50,6 +50,7 @@ static bool loss_supports(const pen_cpu_request *request) {
     return true;
 }
 
+// What all of them share: where scores and labels are, and which labels are ignored.
 static pen_status loss_make(const pen_cpu_request *request, const pen_shape *scores,
                             loss_state **out_state) {
     const pen_node *node = request->node;
@@ -250,6 +251,7 @@ static void loss_run_block(const loss_state *state, const pen_cpu_call *call, fl
     }
 }
 
+// The losses of the targets first, by the team; then their sum, in order.
 static pen_status loss_run(const pen_cpu_call *call) {
     const loss_state *state = call->state;
     PEN_TRY(loss_check_labels(state, call));

@@ -277,6 +277,7 @@ static double divergence_slope(double x, double target, double p) {
     return -target;
 }
 
+// Of equal scores the first class is chosen.
 static pen_status loss_accuracy_count(const pen_reference_call *call) {
     const pen_tensor *scores = &call->inputs[0];
     const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);

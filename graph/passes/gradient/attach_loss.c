@@ -284,6 +284,7 @@ static pen_status class_loss_add_weights(const class_loss *loss, pen_value_id *o
     return pen_graph_constant(loss->graph, "loss/class_weights", &type, data, out_weights);
 }
 
+// The operator itself, with the options that are asked for, and no others.
 static pen_status class_loss_add(const class_loss *loss, bool is_scaled, pen_value_id *out_loss) {
     const pen_op *op = pen_op_known(loss_ops[loss->spec->kind]);
     pen_value_id operands[3] = {loss->scores, loss->targets};
