@@ -57,7 +57,7 @@ static bool show_ends_with(const char *path, const char *suffix) {
 }
 
 static bool show_is_model(const char *path) {
-    static const char *const suffixes[] = {".onnx", ".h5", ".hdf5", ".keras", ".pb"};
+    static const char *const suffixes[] = {".onnx", ".pt2", ".pt", ".h5", ".hdf5", ".keras", ".pb"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         if (show_ends_with(path, suffixes[i])) return true;
     }

@@ -88,6 +88,7 @@ static bool zip_is_end(const pen_pt2_archive *archive, uint64_t at) {
            at + ZIP_END_BYTES + zip_16(archive->bytes + at + 20) == archive->length;
 }
 
+// The end is looked for from behind, as far as a comment may reach.
 static pen_status zip_find_end(const pen_pt2_archive *archive, zip_end *out_end) {
     const uint8_t *bytes = archive->bytes;
     const uint64_t length = archive->length;
@@ -253,6 +254,7 @@ static pen_status zip_check_apart(const pen_pt2_archive *archive, const zip_end 
     return PEN_OK;
 }
 
+// The count of files is bounded by the list that is there, before memory is taken for it.
 pen_status pen_pt2_archive_read(const void *bytes, size_t length, pen_arena *arena,
                                 pen_pt2_archive *out_archive) {
     pen_pt2_archive archive = {.bytes = bytes, .length = length};

@@ -65,6 +65,7 @@ static void coverage_print(pen_text *text, const coverage_miss *miss) {
     }
 }
 
+// The list is cut at COVERAGE_LISTED_LIMIT: a file may name any number of operators.
 pen_status pen_pt2_coverage_check(const pen_pt2_model *model, pen_arena *arena) {
     coverage *found;
     pen_text text;

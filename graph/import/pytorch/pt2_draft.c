@@ -96,6 +96,7 @@ static bool draft_is_first(const pen_pt2_draft *draft, const pen_pt2_argument *a
     return draft->node->argument_count > 0 && argument == &draft->node->arguments[0];
 }
 
+// A view that is made again, or is run on places, reads those in the place of its first argument.
 static pen_status draft_read(pen_pt2_draft *draft, const pen_pt2_argument *argument,
                              const pen_pt2_item *item, pen_value_id *out_value) {
     if (item->kind == PEN_PT2_NONE) {
@@ -227,6 +228,7 @@ static pen_status draft_size(pen_pt2_draft *draft, const pen_pt2_argument *argum
     return pen_pt2_with_ints(draft, "reshape", "size", scalar, (pen_pt2_list){1, &one}, out_value);
 }
 
+// Symbols become parts of one list, so that it is folded as a whole once sizes are bound.
 pen_status pen_pt2_sizes(pen_pt2_draft *draft, const char *name, pen_value_id *out_value) {
     const pen_pt2_argument *argument = draft_find(draft, name);
     const uint32_t count = argument == NULL ? 0 : argument->count;
@@ -447,6 +449,7 @@ typedef struct draft_operand_type {
     uint32_t rank; // 0: a number, 1: without dimensions, 2: with
 } draft_operand_type;
 
+// A symbol counts as a number, of the element that it has in the graph.
 static draft_operand_type draft_operand_type_of(pen_pt2_draft *draft, const char *name) {
     const pen_pt2_argument *argument = draft_find(draft, name);
     draft_operand_type found = {.element = PEN_INT64, .kind = 1};
@@ -502,6 +505,7 @@ pen_status pen_pt2_sizes_of(pen_pt2_draft *draft, const char *name, pen_value_id
     return pen_pt2_map(draft, "shape", "shape", value, out_value);
 }
 
+// Sizes that are numbers are constants; each of the others is computed.
 pen_status pen_pt2_sizes_of_result(pen_pt2_draft *draft, uint32_t result, pen_value_id *out_value) {
     static const int64_t one[] = {1};
     const pen_tensor_type *type = pen_pt2_result_type(draft, result);

@@ -115,6 +115,7 @@ static pen_status formula_call(formula_reader *reader, const formula_function *f
     return PEN_OK;
 }
 
+// One term: a symbol, an integer, or a function with its operands.
 static pen_status formula_read(formula_reader *reader, pen_value_id *out_value) {
     const char *at = reader->at;
     const size_t length = strcspn(at, "(");

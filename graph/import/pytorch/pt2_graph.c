@@ -187,6 +187,7 @@ static pen_status graph_read_items(const json_t *from, const char *key, pen_aren
     return PEN_OK;
 }
 
+// What the file says of tensors comes first: nodes are read by their names alone.
 static pen_status graph_read_tensors(const json_t *from, pen_arena *arena,
                                      pen_pt2_graph_part *graph) {
     const json_t *values;
@@ -241,6 +242,7 @@ static pen_status graph_read_symbols_of(const json_t *values, pen_element_type e
     return PEN_OK;
 }
 
+// Integers, numbers and truths are three lists in the file, and one here.
 static pen_status graph_read_symbols(const json_t *from, pen_arena *arena,
                                      pen_pt2_graph_part *graph) {
     static const struct {

@@ -112,6 +112,7 @@ static pen_status import_output_buffer(pen_pt2_importer *import, uint32_t i) {
     return pen_error(PEN_CORRUPT, "there is no buffer '%.100s', which an output is for", buffer);
 }
 
+// What is no tensor, None or a number, is no output here.
 static pen_status import_outputs(pen_pt2_importer *import, pen_model *model) {
     const pen_pt2_graph_part *graph = &import->model->graph;
     pen_tensor_type *types;
@@ -181,6 +182,7 @@ static void import_count_modes(const pen_pt2_graph_part *graph, import_modes *mo
     }
 }
 
+// What the file has lost, or never had, that training would want.
 static pen_status import_warnings(const pen_pt2_importer *import, pen_model *model) {
     const char **warnings;
     import_modes modes = {0};
@@ -226,6 +228,7 @@ static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
                             import->model->torch_version);
 }
 
+// The way of a file: archive, JSON, list of weights, then the graph.
 static pen_status import_model(const pen_model_input *input, pen_model *model) {
     pen_pt2_origin *origin;
     pen_pt2_model read;

@@ -128,6 +128,7 @@ static pen_status import_list_results(pen_pt2_draft *draft) {
     return PEN_OK;
 }
 
+// A mistake in an argument counts before whatever the conversion returned.
 pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *scope,
                                     const pen_pt2_node *node, pen_value_id first,
                                     pen_pt2_draft *out_draft) {
@@ -197,6 +198,7 @@ static pen_status import_bind_tensor(const pen_pt2_draft *draft, uint32_t r, boo
     return pen_pt2_scope_bind(draft->scope, name, slot);
 }
 
+// What is changed in place is written first, so that its new name shows the change.
 static pen_status import_bind(const pen_pt2_draft *draft, bool in_place) {
     pen_pt2_slot *first = import_first_slot(draft->scope, draft->node);
     if (in_place && draft->result_count > 0 && first != NULL) {

@@ -101,6 +101,7 @@ static bool json_is_contiguous(const pen_pt2_tensor_meta *meta) {
     return true;
 }
 
+// Sizes and strides have one form; sizes come first, and say how many strides there are.
 static pen_status json_sizes(const json_t *from, const char *key, pen_arena *arena,
                              pen_pt2_tensor_meta *meta) {
     const json_t *list;
@@ -235,6 +236,7 @@ static pen_status json_nested(const json_t *value, pen_arena *arena, pen_pt2_ite
     return pen_pt2_json_graph(json_object_get(value, "graph"), arena, graph);
 }
 
+// Each kind has a form of its own; a number where another kind of number stands is taken.
 static pen_status json_item(const json_t *value, pen_pt2_kind kind, pen_arena *arena,
                             pen_pt2_item *item) {
     *item = (pen_pt2_item){.kind = kind, .text = ""};
@@ -264,6 +266,7 @@ static pen_status json_item(const json_t *value, pen_pt2_kind kind, pen_arena *a
     return PEN_OK;
 }
 
+// A single item counts as a list of one, so that readers need not tell.
 pen_status pen_pt2_json_argument(const json_t *from, pen_arena *arena,
                                  pen_pt2_argument *out_argument) {
     const char *key;

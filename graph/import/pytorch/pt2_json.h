@@ -1,5 +1,5 @@
-// The JSON of a `.pt2` file, a value at a time: members of objects with the form that they must
-// have, and what PyTorch says of a tensor.
+// The contract of the readers of JSON of a `.pt2` file, a value at a time: members of objects with
+// the form that they must have, and what PyTorch says of a tensor.
 //
 // Lifetime: borrows the JSON; texts are copied into the arena given.
 // Threads:  any.

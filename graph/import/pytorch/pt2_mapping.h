@@ -1,4 +1,4 @@
-// The table of PyTorch's operators: how each becomes operators of ours.
+// The contract of the table of PyTorch's operators: how each becomes operators of ours.
 //
 // An operator is called as in the file, without "torch.ops.": "aten.add.Tensor". Families are one
 // file each under ops/. What changes its first argument in place, "aten.add_.Tensor", needs no row

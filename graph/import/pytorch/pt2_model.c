@@ -184,6 +184,7 @@ static pen_status model_walk_text(const char *text, model_leaves *leaves) {
     return status;
 }
 
+// Where the tree does not have as many leaves as there are outputs, these are numbered.
 static pen_status model_name_outputs(const json_t *module, pen_arena *arena, pen_pt2_model *model) {
     const json_t *entry = json_array_get(json_object_get(module, "module_call_graph"), 0);
     const char *text =

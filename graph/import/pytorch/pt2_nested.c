@@ -77,6 +77,7 @@ static pen_status nested_stop(pen_pt2_importer *import, const pen_pt2_node *node
     return pen_pt2_importer_note(import, *out_value, element);
 }
 
+// Behind no_grad, a result is a tensor of its own: views do not reach back through it.
 static pen_status nested_give(pen_pt2_importer *import, pen_pt2_scope *outer,
                               const pen_pt2_scope *inner, const pen_pt2_node *node,
                               const pen_pt2_item *output, const pen_pt2_item *result) {
@@ -99,6 +100,7 @@ static pen_status nested_give(pen_pt2_importer *import, pen_pt2_scope *outer,
     return pen_pt2_scope_bind(outer, result->text, slot);
 }
 
+// The inner graph has a scope of its own, which shares storage with what is passed to it.
 pen_status pen_pt2_nested_import(pen_pt2_importer *import, pen_pt2_scope *outer,
                                  const pen_pt2_node *node) {
     const nested_kind *kind = nested_find(node);

@@ -82,6 +82,7 @@ static pen_status sources_scan(sources_names *names, const pen_pt2_graph_part *g
     return PEN_OK;
 }
 
+// A buffer that is changed must be a state when it is made, so all nodes are looked at before.
 static pen_status sources_scan_all(pen_pt2_importer *import) {
     const pen_pt2_graph_part *graph = &import->model->graph;
     sources_names names = {.import = import};
@@ -187,6 +188,7 @@ static pen_status sources_make_tensor(pen_pt2_importer *import, uint32_t i,
 
 // ---- inputs
 
+// A size that is no symbol alone gets one of its own, named by input and dimension.
 static pen_status sources_make_input(pen_pt2_importer *import, const char *name,
                                      pen_pt2_slot **out_slot) {
     const pen_pt2_tensor_meta *meta = pen_pt2_graph_tensor(&import->model->graph, name);

@@ -112,6 +112,7 @@ static pen_status weights_check_size(pen_pt2_weight *tensor) {
                      bytes, tensor->entry->length);
 }
 
+// A pickle is refused before anything else is asked of it.
 static pen_status weights_read_one(const pen_pt2_archive *archive, const weights_list *list,
                                    const json_t *from, pen_arena *arena, pen_pt2_weight *tensor) {
     const char *path, *whole;
@@ -134,6 +135,7 @@ static pen_status weights_read_one(const pen_pt2_archive *archive, const weights
     return weights_check_size(tensor);
 }
 
+// The list of the file is bounded, and added to what is there.
 static pen_status weights_read_config(const pen_pt2_archive *archive, const weights_list *list,
                                       const json_t *root, pen_arena *arena,
                                       pen_pt2_weights *weights) {
@@ -222,6 +224,7 @@ static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint
     }
 }
 
+// Contents are borrowed wherever they lie as they are needed.
 pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *entry,
                                 pen_arena *arena, const void **out_data) {
     const uint8_t *from = archive->bytes + entry->entry->offset;
