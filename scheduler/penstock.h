@@ -1,5 +1,5 @@
-// Penstock for C programs: train the model of a job, evaluate it, predict with it, and take its
-// parameters.
+// The contract of Penstock with C programs, defined in penstock.c and penstock_*.c: train the model
+// of a job, evaluate it, predict with it, and take its parameters.
 //
 //   pen_training *training;
 //   pen_status status = pen_training_open("job.yaml", NULL, &training);

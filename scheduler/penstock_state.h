@@ -1,4 +1,5 @@
-// What the parts of the C interface share: a training, and structs that grow.
+// The contract of the C interface's parts with each other, defined in penstock_*.c and penstock.c:
+// a training, and structs that grow.
 //
 // Lifetime, threads: as scheduler/penstock.h.
 #ifndef PEN_SCHEDULER_PENSTOCK_STATE_H
