@@ -267,6 +267,7 @@ static void inspect_json_values(pen_json_writer *json, const char *key, const pe
     pen_json_end_array(json);
 }
 
+// Every weight by name, for scripts; the text groups them by reason.
 static void inspect_json_weights(pen_json_writer *json, const pen_model *model) {
     pen_json_key_array(json, "weights");
     for (uint32_t i = 0; i < model->weight_count; i++) {

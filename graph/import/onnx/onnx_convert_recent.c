@@ -225,6 +225,7 @@ static pen_status rotary_angles(const rotary *r, uint32_t input, const char *suf
     return recent_apply(draft, "unsqueeze", suffix, PEN_INPUTS(*out_value, axis), out_value);
 }
 
+// The heads get a dimension of their own while the numbers of each are turned.
 pen_status pen_onnx_convert_rotary(pen_onnx_draft *draft) {
     rotary r = {.draft = draft,
                 .is_interleaved = pen_onnx_draft_int(draft, "interleaved", 0) != 0,

@@ -528,6 +528,7 @@ static pen_status import_widen(pen_onnx_model *read, pen_model *model) {
                             count, count == 1 ? "" : "s", count == 1 ? "is" : "are");
 }
 
+// What is asked of weights at the end needs every one of them decided.
 static pen_status import_build(pen_onnx_importer *import, pen_model *model) {
     pen_onnx_weights *weights = import->weights;
     PEN_TRY(import_weights(import, weights));

@@ -33,6 +33,7 @@ static pen_status input_make_fixed(pen_onnx_importer *import, pen_onnx_name *ent
     return pen_graph_constant(import->graph, entry->name, &fixed->type, fixed->data, &entry->value);
 }
 
+// Data are int64 where they are whole, so narrower inputs are cast behind the input itself.
 pen_status pen_onnx_importer_make_input(pen_onnx_importer *import, pen_onnx_name *entry) {
     if (entry->fixed != NULL && (!entry->fixed->where_needed || entry->read_as_constant)) {
         return input_make_fixed(import, entry);

@@ -173,61 +173,66 @@ static pen_status origin_read_folded(pen_onnx_origins *origins, const char *name
     return PEN_OK;
 }
 
-// A ValueInfoProto: its name stands before its metadata in no file for certain.
+// An entry of metadata of the value `name`.
+static pen_status origin_read_mark(pen_onnx_origins *origins, const char *name,
+                                   const pen_protobuf_reader *message) {
+    origin_entry entry;
+    pen_onnx_target *target;
+    PEN_TRY(origin_read_entry(message, &entry));
+    if (origin_is(entry.key, ORIGIN_FOLDED)) return origin_read_folded(origins, name, entry.value);
+    if (!origin_is(entry.key, ORIGIN_KIND) || origins->is_signed) return PEN_OK;
+    PEN_TRY(origin_target(origins, name, &target));
+    target->is_parameter = origin_is(entry.value, "PARAMETER");
+    origins->is_marked = origins->is_marked || target->is_parameter;
+    return PEN_OK;
+}
+
+// A ValueInfoProto: the name, then the metadata, in whatever order they stand.
 static pen_status origin_read_value(pen_onnx_origins *origins, const pen_protobuf_reader *message) {
+    enum { VALUE_NAME = 1, VALUE_METADATA = 4 };
     const char *name = "";
-    for (int pass = 0; pass < 2; pass++) { // the name, then the metadata
+    for (int pass = 0; pass < 2; pass++) {
         pen_protobuf_reader reader = *message;
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        for (; field.number != 0;) {
+        pen_protobuf_field field = {.number = VALUE_NAME};
+        while (field.number != 0) {
             pen_protobuf_reader inner;
-            origin_entry entry;
-            if (field.number == 1 && pass == 0) {
-                PEN_TRY(pen_protobuf_name(&reader, &field, origins->arena, &name));
-            } else if (field.number == 4 && pass == 1) {
-                pen_onnx_target *target;
-                PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-                PEN_TRY(origin_read_entry(&inner, &entry));
-                if (origin_is(entry.key, ORIGIN_FOLDED)) {
-                    PEN_TRY(origin_read_folded(origins, name, entry.value));
-                } else if (origin_is(entry.key, ORIGIN_KIND) && !origins->is_signed) {
-                    PEN_TRY(origin_target(origins, name, &target));
-                    target->is_parameter = origin_is(entry.value, "PARAMETER");
-                    origins->is_marked = origins->is_marked || target->is_parameter;
-                }
-            }
             PEN_TRY(pen_protobuf_next(&reader, &field));
+            if (pass == 0 && field.number == VALUE_NAME) {
+                PEN_TRY(pen_protobuf_name(&reader, &field, origins->arena, &name));
+            }
+            if (pass == 0 || field.number != VALUE_METADATA) continue;
+            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
+            PEN_TRY(origin_read_mark(origins, name, &inner));
         }
     }
     return PEN_OK;
 }
 
+static pen_status origin_read_graph_entry(pen_onnx_origins *origins,
+                                          const pen_protobuf_reader *message) {
+    origin_entry entry;
+    PEN_TRY(origin_read_entry(message, &entry));
+    if (!origin_is(entry.key, ORIGIN_SIGNATURE)) return PEN_OK;
+    return origin_read_signature(origins, entry.value);
+}
+
 // The signature first: what it lists tells the parameters among what others were computed from.
 pen_status pen_onnx_origins_read(const pen_protobuf_reader *graph, pen_arena *arena,
                                  pen_onnx_origins *out_origins) {
-    enum { FIELD_VALUE = 13, FIELD_METADATA = 16 };
+    enum { GRAPH_VALUE = 13, GRAPH_METADATA = 16 };
     pen_onnx_origins origins = {.arena = arena};
     pen_name_map_init(&origins.target_index, arena);
     pen_name_map_init(&origins.computed_index, arena);
     for (int pass = 0; pass < 2; pass++) {
         pen_protobuf_reader reader = *graph;
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
+        pen_protobuf_field field = {.number = GRAPH_VALUE};
         while (field.number != 0) {
             pen_protobuf_reader inner;
-            origin_entry entry;
-            if (field.number == FIELD_METADATA && pass == 0) {
-                PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-                PEN_TRY(origin_read_entry(&inner, &entry));
-                if (origin_is(entry.key, ORIGIN_SIGNATURE)) {
-                    PEN_TRY(origin_read_signature(&origins, entry.value));
-                }
-            } else if (field.number == FIELD_VALUE && pass == 1) {
-                PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-                PEN_TRY(origin_read_value(&origins, &inner));
-            }
             PEN_TRY(pen_protobuf_next(&reader, &field));
+            if (field.number != (pass == 0 ? GRAPH_METADATA : GRAPH_VALUE)) continue;
+            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
+            PEN_TRY(pass == 0 ? origin_read_graph_entry(&origins, &inner)
+                              : origin_read_value(&origins, &inner));
         }
     }
     *out_origins = origins;
