@@ -419,6 +419,7 @@ static void shared_heads_are_found(void **state) {
         const pen_value_id scores = two(g, "matmul", m.q, transpose(g, shared[0], 4, 0, 1, 3, 2));
         const pen_node *found = fuse(&m, two(g, "matmul", softmax(g, scores), shared[1]));
         CHECK(found != NULL, "not found, way %d", way);
+        pen_arena_destroy(pen_graph_arena(g));
     }
 }
 

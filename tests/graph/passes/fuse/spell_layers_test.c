@@ -231,6 +231,7 @@ static void recurrent_nets_have_time_first(void **state) {
         if (strcmp(made->op->name, "lstm") == 0) assert_int_equal(pen_node_int(made, "layout"), 0);
     }
     check_same_result(graph, spelled);
+    pen_arena_destroy(pen_graph_arena(graph));
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(recurrent_nets_have_time_first),
