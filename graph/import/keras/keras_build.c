@@ -41,7 +41,7 @@ static pen_status build_note_readers(build_model *build) {
     PEN_TRY(PEN_NEW(build->state->arena, model->layer_count, &build->readers));
     for (uint32_t l = 0; l < model->layer_count; l++) {
         const pen_keras_layer *layer = &model->layers[l];
-        const bool is_embedding = strcmp(layer->class_name, "Embedding") == 0;
+        const bool is_embedding = strcmp(layer->class_name, "Embedding") == 0 || layer->is_mask;
         for (uint32_t c = 0; c < layer->call_count; c++) {
             for (uint32_t i = 0; i < layer->calls[c].input_count; i++) {
                 build->readers[layer->calls[c].inputs[i].layer] |=

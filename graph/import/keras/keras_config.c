@@ -216,7 +216,8 @@ static void config_collect_arguments(config_list *list, const json_t *arguments)
         bool is_done = false;
         for (size_t i = 0; i < sizeof first / sizeof *first; i++)
             is_done = is_done || strcmp(key, first[i]) == 0;
-        if (!is_done) config_collect(list, member);
+        // masks follow from the layers that make them
+        if (!is_done && strcmp(key, "mask") != 0) config_collect(list, member);
     }
 }
 
@@ -253,6 +254,25 @@ static pen_status config_gather(const config_reader *reader, const char *where,
     return list.status;
 }
 
+static pen_status config_read_mask(const config_reader *reader, const pen_keras_layer *layer,
+                                   pen_keras_call *call) {
+    uint32_t count;
+    pen_keras_reference *masks;
+    PEN_TRY(config_gather(reader, layer->name, config_collect,
+                          json_object_get(call->arguments, "mask"), &count, &masks));
+    call->is_masked = count == 1;
+    if (call->is_masked) call->mask = masks[0];
+    return PEN_OK;
+}
+
+// NotEqual of one tensor and 0.
+static bool config_is_mask(const json_t *item, const pen_keras_layer *layer) {
+    const json_t *node = json_array_get(json_object_get(item, "inbound_nodes"), 0);
+    const json_t *other = json_array_get(json_object_get(node, "args"), 1);
+    return strcmp(layer->class_name, "NotEqual") == 0 && layer->call_count == 1 &&
+           layer->calls->input_count == 1 && json_is_number(other) && json_number_value(other) == 0;
+}
+
 static pen_status config_read_calls(const config_reader *reader, const json_t *item,
                                     pen_keras_layer *layer) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");
@@ -268,7 +288,9 @@ static pen_status config_read_calls(const config_reader *reader, const json_t *i
         PEN_TRY(config_gather(reader, layer->name, config_collect_node, node, &call->input_count,
                               &call->inputs));
         call->arguments = config_node_arguments(node);
+        PEN_TRY(config_read_mask(reader, layer, call));
     }
+    layer->is_mask = config_is_mask(item, layer);
     return PEN_OK;
 }
 
@@ -302,6 +324,21 @@ static pen_status config_check_reference(const pen_keras_model *model,
     return pen_error(PEN_INVALID_INPUT,
                      "'%.200s' reads call %u of '%.200s', which is applied %u times", where,
                      reference->call, layer->name, layer->call_count);
+}
+
+// What is read as any other tensor is more than a mask.
+static void config_find_masks(pen_keras_model *model) {
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        model->layers[model->outputs[i].layer].is_mask = false;
+    }
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const pen_keras_layer *layer = &model->layers[l];
+        for (uint32_t c = 0; c < layer->call_count; c++) {
+            for (uint32_t i = 0; i < layer->calls[c].input_count; i++) {
+                model->layers[layer->calls[c].inputs[i].layer].is_mask = false;
+            }
+        }
+    }
 }
 
 // Checked after all layers are read, since a reference may point to a later one.
@@ -341,6 +378,7 @@ static pen_status config_connect(const config_reader *reader, const json_t *conf
     PEN_TRY(config_gather(reader, model->name, config_collect,
                           json_object_get(config, "output_layers"), &model->output_count,
                           &model->outputs));
+    config_find_masks(model);
     return config_check(model);
 }
 

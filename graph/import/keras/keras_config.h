@@ -29,6 +29,8 @@ typedef struct pen_keras_call {
     uint32_t input_count;
     pen_keras_reference *inputs; // [input_count]
     const json_t *arguments;     // by name, besides tensors; NULL: none
+    bool is_masked;
+    pen_keras_reference mask; // its argument "mask"
 } pen_keras_call;
 
 typedef struct pen_keras_model pen_keras_model;
@@ -40,6 +42,8 @@ typedef struct pen_keras_layer {
     const json_t *shape;    // of an input: a list, with the batch; else NULL
     bool is_input;
     bool is_trainable;
+    bool is_mask; // Keras' note of which steps an Embedding with mask_zero reads no 0 at: nothing
+                  // reads it but as a mask
     uint32_t call_count;
     pen_keras_call *calls;  // [call_count]
     pen_keras_model *model; // of a model that is a layer; else NULL

@@ -60,6 +60,12 @@ static const options_spare options_spares[] = {
     {"epsilon", "0.01"}, // of bins that are found
     {"synchronized", "false"},
     {"renorm", "false"},
+    {"renorm_clipping", NULL},
+    {"renorm_momentum", NULL},
+    {"use_gate", "false"},
+    {"sliding_window", "null"},
+    {"data_format", "\"channels_last\""}, // of layers that work on any channels
+    {"axis", "-1"},
     {"keepdims", "false"},
     {"supports_masking", NULL},
     {"groups", "1"},
@@ -115,9 +121,31 @@ static bool options_is_float32(const json_t *value) {
     return name != NULL && strcmp(name, "float32") == 0;
 }
 
-static bool options_may_be_left_out(const char *key, const json_t *value) {
+// The backward layer of Keras' own making has the options of the forward one, but for its name and
+// direction. First contents do not count.
+static bool options_is_mirror(const json_t *config, const json_t *backward) {
+    const json_t *forward = json_object_get(json_object_get(config, "layer"), "config");
+    const json_t *own = json_object_get(backward, "config");
+    const char *key;
+    json_t *value;
+    if (json_object_size(forward) == 0 || json_object_size(forward) != json_object_size(own)) {
+        return false;
+    }
+    json_object_foreach((json_t *)(uintptr_t)forward, key, value) {
+        const json_t *other = json_object_get(own, key);
+        const bool is_direction = strcmp(key, "go_backwards") == 0;
+        const bool is_free = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 ||
+                             options_ends_with(key, "_initializer");
+        if (is_direction && json_is_true(value) == json_is_true(other)) return false;
+        if (!is_direction && !is_free && !json_equal(value, other)) return false;
+    }
+    return true;
+}
+
+static bool options_may_be_left_out(const json_t *config, const char *key, const json_t *value) {
     if (strcmp(key, "dtype") == 0)
         return options_is_float32(value) || options_is(value, "\"int64\"");
+    if (strcmp(key, "backward_layer") == 0) return options_is_mirror(config, value);
     if (options_ends_with(key, "_initializer")) return true;
     if (options_ends_with(key, "_regularizer")) return options_adds_nothing(value);
     for (size_t i = 0; i < sizeof options_spares / sizeof *options_spares; i++) {
@@ -257,7 +285,8 @@ static json_t *options_convert(options_reader *reader, const pen_keras_layer *na
             if (ready != NULL) (void)json_object_set_new(converted, ours, ready);
             continue;
         }
-        if (!options_may_be_left_out(key, value)) options_complain(reader, named, "option", key);
+        if (!options_may_be_left_out(config, key, value))
+            options_complain(reader, named, "option", key);
     }
     return converted;
 }
@@ -270,8 +299,27 @@ static bool options_is_causal(const pen_keras_layer *layer, const char *key, con
            options_find_field(layer->builds, "causal") != NULL && layer->call_count == 1;
 }
 
+// Whether a call's mask says which steps some Embedding with mask_zero reads no 0 at. Its layers
+// pass that on by themselves, as those of Keras did when the model was made.
+static bool options_is_own_mask(const pen_keras_model *model, const pen_keras_call *call) {
+    if (!call->is_masked || !model->layers[call->mask.layer].is_mask) return false;
+    const pen_keras_reference *of = &model->layers[call->mask.layer].calls->inputs[0];
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const pen_keras_layer *layer = &model->layers[l];
+        if (!json_is_true(json_object_get(layer->config, "mask_zero"))) continue;
+        for (uint32_t c = 0; c < layer->call_count; c++) {
+            const pen_keras_call *reads = &layer->calls[c];
+            if (reads->input_count == 1 && memcmp(&reads->inputs[0], of, sizeof *of) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 // An argument of a call that is no tensor must say nothing.
-static void options_check_arguments(options_reader *reader, const pen_keras_layer *layer) {
+static void options_check_arguments(options_reader *reader, const pen_keras_model *model,
+                                    const pen_keras_layer *layer) {
     static const char *const tensors[] = {"query", "value", "key", "initial_state", "y"};
     for (uint32_t i = 0; i < layer->call_count; i++) {
         const char *key;
@@ -281,6 +329,8 @@ static void options_check_arguments(options_reader *reader, const pen_keras_laye
                 json_is_null(value) || json_is_false(value) || strcmp(key, "training") == 0;
             for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++)
                 is_known = is_known || strcmp(key, tensors[t]) == 0;
+            is_known = is_known || options_is_causal(layer, key, value) ||
+                       (strcmp(key, "mask") == 0 && options_is_own_mask(model, &layer->calls[i]));
             if (!is_known) options_complain(reader, layer, "argument", key);
         }
     }
@@ -293,7 +343,8 @@ static bool options_asks_for_causal(const pen_keras_layer *layer) {
 }
 
 // Problems are collected over all layers, so that one run shows everything that is missing.
-static pen_status options_read_layer(options_reader *reader, pen_keras_layer *layer) {
+static pen_status options_read_layer(options_reader *reader, const pen_keras_model *model,
+                                     pen_keras_layer *layer) {
     const pen_status found = pen_layer_find_class(layer->class_name, &layer->builds);
     if (found != PEN_OK) {
         if (pen_status_get_code(found) != PEN_NOT_FOUND) return found;
@@ -304,7 +355,7 @@ static pen_status options_read_layer(options_reader *reader, pen_keras_layer *la
     }
     const pen_yaml_node *node;
     const uint32_t before = reader->problem_count;
-    options_check_arguments(reader, layer);
+    options_check_arguments(reader, model, layer);
     json_t *converted = options_convert(reader, layer, layer->builds, layer->config);
     if (converted == NULL) return pen_error_out_of_memory();
     if (options_asks_for_causal(layer)) (void)json_object_set_new(converted, "causal", json_true());
@@ -323,12 +374,12 @@ static pen_status options_read_layer(options_reader *reader, pen_keras_layer *la
 static pen_status options_read_model(options_reader *reader, pen_keras_model *model) {
     for (uint32_t i = 0; i < model->layer_count; i++) {
         pen_keras_layer *layer = &model->layers[i];
-        if (layer->is_input) continue;
+        if (layer->is_input || layer->is_mask) continue;
         if (layer->model != NULL) {
-            options_check_arguments(reader, layer);
+            options_check_arguments(reader, model, layer);
             PEN_TRY(options_read_model(reader, layer->model));
         } else {
-            PEN_TRY(options_read_layer(reader, layer));
+            PEN_TRY(options_read_layer(reader, model, layer));
         }
     }
     return PEN_OK;
