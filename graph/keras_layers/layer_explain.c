@@ -26,7 +26,6 @@ static const explain_entry explain_options[] = {
     {"dtype", "layers compute with float32; inputs have a dtype"},
     {"sparse", "tensors are dense"},
     {"ragged", "tensors are dense: pad them, and use a mask"},
-    {"noise_shape", "every element is dropped by itself; spatial_dropout1d to 3d drop channels"},
     {"seed", "'train: {seed: …}' decides what is random in training"},
     {"synchronized", "statistics are those of a microbatch"},
     {"renorm", "batch renormalisation is not there"},

@@ -20,7 +20,8 @@ typedef struct pen_layer_result pen_layer_result;
     X(input, "InputLayer", input, input, 0, 0, 0, "an input of the model")                         \
     X(dense, "Dense", dense, dense, 0, 1, 1, "a matrix product and a bias")                        \
     X(activation, "Activation", activation, activation, 0, 1, 1, "an activation by name")          \
-    X(dropout, "Dropout", dropout, dropout, 0, 1, 1, "drops elements at random in training")       \
+    X(dropout, "Dropout", shaped_dropout, dropout, 0, 1, 1,                                        \
+      "drops elements at random in training")                                                      \
     X(spatial_dropout1d, "SpatialDropout1D", dropout, spatial_dropout, 3, 1, 1,                    \
       "drops whole channels at random in training")                                                \
     X(spatial_dropout2d, "SpatialDropout2D", dropout, spatial_dropout, 4, 1, 1,                    \
@@ -96,6 +97,9 @@ typedef struct pen_layer_result pen_layer_result;
       1, "normalises each example, or row")                                                        \
     X(group_normalization, "GroupNormalization", group_normalization, group_normalization, 0, 1,   \
       1, "normalises groups of channels of each example")                                          \
+    X(rms_normalization, "RMSNormalization", rms_normalization, rms_normalization, 0, 1, 1,        \
+      "by the root of the mean of the squares")                                                    \
+    X(layer_scale, "LayerScale", layer_scale, layer_scale, 0, 1, 1, "a factor for each channel")   \
     X(unit_normalization, "UnitNormalization", unit_normalization, unit_normalization, 0, 1, 1,    \
       "makes rows of length 1")                                                                    \
     X(relu, "ReLU", relu, relu, 0, 1, 1, "max(x, 0), with bounds and slopes")                      \

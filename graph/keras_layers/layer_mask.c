@@ -24,6 +24,7 @@ static const uint8_t mask_rules[PEN_LAYER_AT_END] = {
     [PEN_LAYER_AT_alpha_dropout] = MASK_FIRST,
     [PEN_LAYER_AT_batch_normalization] = MASK_FIRST,
     [PEN_LAYER_AT_layer_normalization] = MASK_FIRST,
+    [PEN_LAYER_AT_rms_normalization] = MASK_FIRST,
     [PEN_LAYER_AT_group_normalization] = MASK_FIRST,
     [PEN_LAYER_AT_unit_normalization] = MASK_FIRST,
     [PEN_LAYER_AT_relu] = MASK_FIRST,

@@ -14,10 +14,25 @@ typedef struct dropout_options {
     double rate;
 } dropout_options;
 
-PEN_LAYER_OPTIONS(dropout, dropout_options,
-                  PEN_LAYER_FIELD(dropout_options, rate, NUMBER,
-                                  "share of the elements that is dropped", .is_required = true,
-                                  .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)));
+#define DROPOUT_RATE(type)                                                                         \
+    PEN_LAYER_FIELD(type, rate, NUMBER, "share of the elements that is dropped",                   \
+                    .is_required = true, .minimum = PEN_OPTION_FROM(0),                            \
+                    .maximum = PEN_OPTION_BELOW(1))
+
+PEN_LAYER_OPTIONS(dropout, dropout_options, DROPOUT_RATE(dropout_options));
+
+typedef struct shaped_dropout_options {
+    pen_layer_common common;
+    double rate;
+    pen_option_list noise_shape;
+} shaped_dropout_options;
+
+PEN_LAYER_OPTIONS(shaped_dropout, shaped_dropout_options, DROPOUT_RATE(shaped_dropout_options),
+                  PEN_LAYER_FIELD(shaped_dropout_options, noise_shape, LIST,
+                                  "what is drawn, the batch first: 0 for each, 1 for all of a "
+                                  "dimension together",
+                                  .item = &pen_layer_integer_item,
+                                  .count_maximum = PEN_RANK_LIMIT));
 
 pen_status pen_layer_add_dropout(const pen_layer_call *call, const char *suffix, double rate,
                                  pen_value_id *io_value) {
@@ -35,13 +50,6 @@ pen_status pen_layer_add_dropout(const pen_layer_call *call, const char *suffix,
     return PEN_OK;
 }
 
-pen_status pen_layer_dropout_build(const pen_layer_call *call, pen_layer_result *out_result) {
-    const dropout_options *options = call->options;
-    pen_layer_tensor tensor = call->inputs[0];
-    PEN_TRY(pen_layer_add_dropout(call, NULL, options->rate, &tensor.value));
-    return pen_layer_give(out_result, tensor);
-}
-
 // (batch, sizes…) of ones, as many examples as `like` has.
 pen_status pen_layer_add_ones(const pen_layer_call *call, pen_value_id like, uint32_t count,
                               const int64_t *sizes, pen_value_id *out_value) {
@@ -53,6 +61,44 @@ pen_status pen_layer_add_ones(const pen_layer_call *call, pen_value_id like, uin
     PEN_TRY(pen_layer_concat(call, "mask_shape", PEN_INPUTS(batch, rest), 0, &shape));
     return pen_layer_add(call, "constant_of_shape", "whole", PEN_INPUTS(shape),
                          PEN_WITH(pen_attribute_float("value", 1)), out_value);
+}
+
+// Elements that share a draw are dropped together: a factor for all of them.
+static pen_status dropout_of_shape(const pen_layer_call *call, const pen_option_list *shape,
+                                   pen_layer_tensor *tensor) {
+    const shaped_dropout_options *options = call->options;
+    const int64_t *given = shape->items;
+    int64_t sizes[PEN_RANK_LIMIT];
+    const uint32_t rank = tensor->shape.rank;
+    bool fits = shape->count == rank && given[0] == 0;
+    for (uint32_t d = 1; d < rank && fits; d++) {
+        const int64_t own = tensor->shape.dims[d];
+        fits = given[d] == 0 || given[d] == 1 || given[d] == own;
+        sizes[d - 1] = given[d] == 0 ? own : given[d];
+    }
+    if (!fits) {
+        char text[PEN_SHAPE_TEXT_BYTES];
+        return pen_error(PEN_INVALID_INPUT,
+                         "noise_shape does not fit to %s: 0 (None) first, then 0, 1 or the size of "
+                         "each dimension",
+                         pen_layer_shape_format(&tensor->shape, text));
+    }
+    pen_value_id mask;
+    PEN_TRY(pen_layer_add_ones(call, tensor->value, rank - 1, sizes, &mask));
+    PEN_TRY(pen_layer_add_dropout(call, "mask", options->rate, &mask));
+    return pen_layer_pair(call, "mul", NULL, tensor->value, mask, &tensor->value);
+}
+
+pen_status pen_layer_dropout_build(const pen_layer_call *call, pen_layer_result *out_result) {
+    const shaped_dropout_options *options = call->options;
+    pen_layer_tensor tensor = call->inputs[0];
+    if (options->noise_shape.count > 0 && options->rate > 0) {
+        PEN_TRY(pen_layer_plain(call, &call->inputs[0], &tensor));
+        PEN_TRY(dropout_of_shape(call, &options->noise_shape, &tensor));
+    } else {
+        PEN_TRY(pen_layer_add_dropout(call, NULL, options->rate, &tensor.value));
+    }
+    return pen_layer_give(out_result, tensor);
 }
 
 pen_status pen_layer_spatial_dropout_build(const pen_layer_call *call,

@@ -222,6 +222,74 @@ pen_status pen_layer_layer_normalization_build(const pen_layer_call *call,
     return pen_layer_give(out_result, result);
 }
 
+// ---- root mean square, and scales alone
+
+typedef struct rms_normalization_options {
+    pen_layer_common common;
+    pen_option_list axis;
+    double epsilon;
+    pen_layer_weight_options scale;
+} rms_normalization_options;
+
+PEN_LAYER_OPTIONS(rms_normalization, rms_normalization_options,
+                  PEN_LAYER_FIELD(rms_normalization_options, axis, LIST,
+                                  "the dimensions of the mean, the last ones",
+                                  .item = &pen_layer_integer_item, .is_list_optional = true,
+                                  .count_minimum = 1, .default_text = "-1"),
+                  PEN_LAYER_FIELD(rms_normalization_options, epsilon, NUMBER,
+                                  "added to the mean of the squares", .default_text = "0.000001",
+                                  .minimum = PEN_OPTION_FROM(0)),
+                  PEN_LAYER_WEIGHT(rms_normalization_options, scale, "ones"));
+
+pen_status pen_layer_rms_normalization_build(const pen_layer_call *call,
+                                             pen_layer_result *out_result) {
+    const rms_normalization_options *options = call->options;
+    pen_layer_tensor x;
+    pen_value_id scale;
+    int64_t axis = 0;
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
+    PEN_TRY(layer_normalization_axis(&options->axis, x.shape.rank, &axis));
+    pen_layer_whole_weight weight = {
+        "scale", {.rank = x.shape.rank - (uint32_t)axis}, NULL, {.options = options->scale}};
+    for (uint32_t i = 0; i < weight.shape.rank; i++) {
+        weight.shape.dims[i] = x.shape.dims[(uint32_t)axis + i];
+    }
+    PEN_TRY(pen_layer_add_whole_weight(call, &weight, &scale));
+    PEN_TRY(pen_layer_add(
+        call, "rms_normalization", NULL, PEN_INPUTS(x.value, scale),
+        PEN_WITH(pen_attribute_int("axis", axis), pen_attribute_float("epsilon", options->epsilon)),
+        &x.value));
+    return pen_layer_give(out_result, x);
+}
+
+typedef struct layer_scale_options {
+    pen_layer_common common;
+    int64_t projection_dim;
+    double init_values;
+} layer_scale_options;
+
+PEN_LAYER_OPTIONS(layer_scale, layer_scale_options,
+                  PEN_LAYER_SIZE(layer_scale_options, projection_dim, NULL,
+                                 "size of the last dimension"),
+                  PEN_LAYER_NUMBER(layer_scale_options, init_values, "0.000001",
+                                   "what all factors are at first"));
+
+// As the ConvNeXt of Keras' applications has it.
+pen_status pen_layer_layer_scale_build(const pen_layer_call *call, pen_layer_result *out_result) {
+    const layer_scale_options *options = call->options;
+    pen_layer_contents first = {0};
+    first.options.initializer = (pen_layer_initializer){.kind = PEN_LAYER_CONSTANT};
+    first.options.initializer.numbers.value = options->init_values;
+    const pen_layer_whole_weight weight = {
+        "gamma", {.rank = 1, .dims = {options->projection_dim}}, NULL, first};
+    pen_layer_tensor x;
+    pen_value_id gamma;
+    PEN_TRY(pen_layer_plain(call, &call->inputs[0], &x));
+    PEN_TRY(pen_layer_add_whole_weight(call, &weight, &gamma));
+    PEN_TRY(pen_layer_pair(call, "mul", NULL, x.value, gamma, &x.value));
+    return pen_layer_give(out_result, x);
+}
+
 // ---- length
 
 PEN_LAYER_OPTIONS(unit_normalization, layer_normalization_options,

@@ -189,6 +189,17 @@ static json_t *options_convert_inner(options_reader *reader, const pen_keras_lay
     return whole;
 }
 
+// [null, 1, 1, 1] as [0, 1, 1, 1]: a size of the data.
+static json_t *options_convert_sizes(const json_t *value) {
+    json_t *sizes = json_array();
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        json_t *member = json_array_get(value, i);
+        (void)json_array_append_new(sizes,
+                                    json_is_null(member) ? json_integer(0) : json_incref(member));
+    }
+    return sizes;
+}
+
 // [[1, 0], [0, 1]] as [1, 0, 0, 1]: paddings are one list here.
 static json_t *options_flatten(const json_t *value) {
     json_t *flat = json_array();
@@ -234,6 +245,7 @@ static json_t *options_convert_value(options_reader *reader, const pen_keras_lay
     if (field->table == &pen_layer_regularizer_table) {
         return options_convert_regularizer(reader, named, field, value);
     }
+    if (strcmp(field->key, "noise_shape") == 0) return options_convert_sizes(value);
     const json_t *class_name = json_object_get(value, "class_name");
     if (json_is_string(class_name) && json_is_object(json_object_get(value, "config"))) {
         return options_convert_inner(reader, named, value);
