@@ -1,14 +1,15 @@
-// What is dropped by chance in training, and passed in evaluations: all of it is made of our
-// operator `dropout`, which gives 0 with the probability p and is scaled by 1 / (1 - p) otherwise.
+#include "graph/import/pytorch/ops/pt2_dropout.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "graph/graph.h"
-#include "graph/import/pytorch/ops/pt2_dropout.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
+
+// What is dropped by chance in training, and passed in evaluations: all of it is made of our
+// operator `dropout`, which gives 0 with the probability p and is scaled by 1 / (1 - p) otherwise.
 
 static pen_element_type dropout_element(pen_pt2_draft *draft) {
     return pen_pt2_result_type(draft, 0)->element;

@@ -12,6 +12,7 @@ pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t
     return PEN_OK;
 }
 
+// Sizes are the file's, so they are bounded before anything is computed of them.
 pen_status pen_pt2_spatial_read(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                 pen_pt2_spatial *out_spatial) {
     const pen_shape *shape = &pen_pt2_type(draft, name)->shape;
@@ -50,6 +51,7 @@ pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt2_spatial *spa
     return pen_pt2_spatial_set(draft, spatial, 0, value);
 }
 
+// A product with a constant matrix, by an equation that says which dimension goes.
 pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt2_weights *weights,
                                pen_value_id *io_value) {
     static const char *const equations[PEN_PT2_SPATIAL_LIMIT][PEN_PT2_SPATIAL_LIMIT] = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes operators.zip beside it, of NAME.pt2 and NAME.expected: calls of single operators, and what PyTorch makes of them.
+"""Makes operators.zip, of NAME.pt2 and NAME.expected: calls of single operators, and what PyTorch makes of them.
 
 Needs PyTorch 2.15. Equal runs write equal numbers.
 
