@@ -1,4 +1,4 @@
-// The contract of Penstock with C programs, defined in penstock.c and penstock_*.c: train the model
+// The contract of Penstock with C programs, defined in penstock_*.c: train the model
 // of a job, evaluate it, predict with it, and take its parameters.
 //
 //   pen_training *training;

@@ -1,5 +1,5 @@
-// The contract of the C interface's parts with each other, defined in penstock_*.c and penstock.c:
-// a training, and structs that grow.
+// The contract of the C interface's parts with each other, defined in penstock_*.c: a training, and
+// structs that grow.
 //
 // Lifetime, threads: as scheduler/penstock.h.
 #ifndef PEN_SCHEDULER_PENSTOCK_STATE_H

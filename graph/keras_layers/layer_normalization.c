@@ -241,6 +241,7 @@ PEN_LAYER_OPTIONS(rms_normalization, rms_normalization_options,
                                   .minimum = PEN_OPTION_FROM(0)),
                   PEN_LAYER_WEIGHT(rms_normalization_options, scale, "ones"));
 
+// The operator normalises over the last dimensions, so the axes have to be those.
 pen_status pen_layer_rms_normalization_build(const pen_layer_call *call,
                                              pen_layer_result *out_result) {
     const rms_normalization_options *options = call->options;

@@ -2,6 +2,7 @@
 
 #include "graph/graph.h"
 
+// Walks in order, so that a chain of idle nodes leads to what the first of them reads.
 pen_status pen_bypass_nodes(pen_graph *graph, const bool *is_idle) {
     pen_value_id *source; // of what an idle node passes on, else the value itself
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_value_count(graph), &source));

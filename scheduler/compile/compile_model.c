@@ -4,6 +4,7 @@
 #include "graph/passes/gradient/freeze_matching.h"
 #include "scheduler/compile/compile_pass.h"
 
+// Opens the model, unless the caller has it open, and notes its batch, its pins and its warnings.
 pen_status pen_compile_import(pen_compilation *compilation) {
     const pen_compile_request *request = compilation->request;
     pen_program *program = &compilation->program;

@@ -18,9 +18,9 @@ typedef struct pen_job_weight_name {
 typedef struct pen_job_model {
     const char *file;       // with layers: that of the job, or the part of it that has them
     pen_layer_model layers; // or none; `outputs` is for files of TensorFlow, too
-    const char *unfreeze;   // ONNX, TensorFlow: pattern of constants that become parameters; or NULL
-    const char *signature;  // of a SavedModel; NULL: serving_default
-    const char *weights;    // a file of first contents; NULL: the model's own
+    const char *unfreeze;  // ONNX, TensorFlow: pattern of constants that become parameters; or NULL
+    const char *signature; // of a SavedModel; NULL: serving_default
+    const char *weights;   // a file of first contents; NULL: the model's own
     pen_option_list weight_names; // of pen_job_weight_name
     bool weights_partial;         // the file may lack tensors, and have others
     pen_weight_layout weights_layout;

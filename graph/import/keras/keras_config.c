@@ -273,6 +273,7 @@ static bool config_is_mask(const json_t *item, const pen_keras_layer *layer) {
            layer->calls->input_count == 1 && json_is_number(other) && json_number_value(other) == 0;
 }
 
+// Who reads whom, in the form of Keras 2 or 3; a call has its tensors, other arguments and mask.
 static pen_status config_read_calls(const config_reader *reader, const json_t *item,
                                     pen_keras_layer *layer) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");

@@ -1,6 +1,6 @@
 // ONNX in: see import.h for what comes out.
 //
-// The parts: onnx_model.c reads the messages, onnx_function.c inlines model-local functions,
+// The parts: onnx_message.c reads the messages, onnx_function.c inlines model-local functions,
 // onnx_coverage.c lists what cannot be imported, onnx_import.c builds the graph, with the mapping
 // of operators in onnx_ops.c and the conversions of older forms in onnx_convert.c.
 

@@ -1,4 +1,5 @@
-// The messages of an ONNX file, as they stand there: what onnx_import.c builds a graph from.
+// The contract of the messages of an ONNX file, as they stand there: what onnx_import.c builds a
+// graph from. onnx_message.c reads them.
 //
 // Only structure is read: names, nodes, attributes, types. Tensor contents stay in the file until
 // asked for.

@@ -1,5 +1,5 @@
 // The contract of the parts of the import of a `.pt2` file: pt2_importer.c walks the nodes,
-// the nodes, pt2_storage.c keeps what tensors share, pt2_draft.c and pt2_emit.c are what
+// pt2_storage.c keeps what tensors share, pt2_draft.c and pt2_emit.c are what
 // conversions see, pt2_nested.c has graphs within graphs, pt2_sources.c makes parameters, buffers
 // and inputs.
 //

@@ -1,4 +1,5 @@
-// What the JSON of a `.pt2` file says a model is: `models/model.json`, as plain structs.
+// The contract of what the JSON of a `.pt2` file says a model is: `models/model.json`, as plain
+// structs. pt2_program.c reads it, with pt2_graph.c.
 //
 // PyTorch calls it an exported program: a graph of calls of operators, and a signature that says
 // which of the graph's inputs are parameters, buffers, constants, and what a caller gives. Its form

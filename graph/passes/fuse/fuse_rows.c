@@ -66,6 +66,8 @@ static pen_status rows_are_before(const rows_fuser *f, pen_node_id gather, pen_v
     return PEN_OK;
 }
 
+// A sum of rows of a table and of another gradient, which nobody else reads and which is there
+// before: the rows are added into it.
 static pen_status rows_find_sum(rows_fuser *f, pen_node_id sum) {
     const pen_node *node = pen_graph_node(f->graph, sum);
     const pen_tensor_type *type = pen_value_type(f->graph, node->outputs[0]);

@@ -22,6 +22,7 @@ typedef struct index_call {
     pen_value_id sizes;               // int64 [rank]: self's, in the order of to_front
 } index_call;
 
+// Which dimensions have indices, and where they go so that these come first.
 static pen_status index_read(pen_pt2_draft *draft, index_call *call) {
     *call = (index_call){.draft = draft, .rank = pen_pt2_rank(draft, "self"), .is_together = true};
     PEN_TRY(pen_pt2_tensors(draft, "indices", &call->index_count, &call->indices));

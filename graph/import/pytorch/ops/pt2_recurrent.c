@@ -215,6 +215,7 @@ static pen_status recurrent_layers(recurrent_call *call, uint32_t layer_count,
     return PEN_OK;
 }
 
+// The call's layers, directions and sizes. What is not as nn.LSTM and its like make it is refused.
 static pen_status recurrent_read(recurrent_call *call, uint32_t *out_layer_count) {
     pen_pt2_draft *draft = call->draft;
     const int64_t layer_count = pen_pt2_int(draft, "num_layers", 1);
@@ -246,6 +247,7 @@ static pen_status recurrent_read(recurrent_call *call, uint32_t *out_layer_count
     return PEN_OK;
 }
 
+// Layers one behind the other; the last states of all are put together in the end.
 static pen_status recurrent_convert(pen_pt2_draft *draft, const recurrent_kind *kind) {
     recurrent_call call = {.draft = draft, .kind = kind};
     uint32_t layer_count = 0;
