@@ -20,6 +20,17 @@ placement: {time_limit: 100ms, seed: 1${3:+, $3}}
 END
 }
 
+# outputs that no loss is taken of never run, and cost nothing: else the bound would be above the step
+cat >several.yaml <<'END'
+version: 1
+model: {file: reference/losses/model.onnx}
+data: {train: {format: npy, inputs: {x: reference/losses/x.npy}, labels: reference/losses/masks.npy}}
+train: {loss: softmax_cross_entropy, loss_output: last, optimizer: {sgd: {lr: 0.1}}, batch: 2, steps: 1}
+devices: [{name: a, threads: 1}]
+END
+penstock plan several.yaml --json >plan.json
+check '0 < d["lower_bound"] <= d["step_seconds"] * 1.0001' plan.json several
+
 # every node once, in a stage that is there, within memory
 for model in mlp lenet branching_cnn batchnorm_cnn resnet18; do
     job "$model" 4 >job.yaml

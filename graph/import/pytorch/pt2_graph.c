@@ -180,7 +180,8 @@ static pen_status graph_read_items(const json_t *from, const char *key, pen_aren
         PEN_TRY(
             pen_status_add_context(pen_pt2_json_argument(json_array_get(list, i), arena, &argument),
                                    "in \"%s\" %u", key, i));
-        items[i] = argument.is_list ? (pen_pt2_item){.kind = PEN_PT2_OTHER} : argument.items[0];
+        items[i].kind = PEN_PT2_OTHER;
+        if (!argument.is_list) items[i] = argument.items[0];
     }
     *out_count = count;
     *out_items = items;
