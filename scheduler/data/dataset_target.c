@@ -13,7 +13,7 @@
 
 static pen_status target_refuse_name(const pen_dataset *dataset, const char *name) {
     const pen_dataset_info *info = &dataset->info;
-    const char *names[PEN_DATASET_LABEL_COUNT_LIMIT];
+    const char *names[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
     pen_text text;
     for (uint32_t i = 0; i < info->label_count; i++) {
         names[i] = info->labels[i].name;

@@ -100,7 +100,7 @@ static pen_status formula_join(pen_pt2_draft *draft, const formula_function *fun
 // "a, b, …)" behind the name of a function.
 static pen_status formula_call(formula_reader *reader, const formula_function *function,
                                pen_value_id *out_value) {
-    pen_value_id joined, next;
+    pen_value_id joined = PEN_VALUE_NONE, next = PEN_VALUE_NONE;
     if (++reader->depth > FORMULA_DEPTH_LIMIT) return formula_refuse(reader);
     PEN_TRY(formula_read(reader, &joined));
     while (strncmp(reader->at, ", ", 2) == 0) {

@@ -102,7 +102,7 @@ static pen_status import_read_output(pen_pt2_importer *import, uint32_t i,
 // The new contents of a buffer, which are an output of graphs that change nothing in place.
 static pen_status import_output_buffer(pen_pt2_importer *import, uint32_t i) {
     const char *buffer = import->model->output_buffers[i];
-    pen_value_id value;
+    pen_value_id value = PEN_VALUE_NONE;
     PEN_TRY(import_read_output(import, i, &value));
     for (uint32_t p = 0; p < import->model->graph.input_count; p++) {
         const pen_pt2_port *port = &import->model->ports[p];

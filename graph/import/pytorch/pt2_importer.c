@@ -190,8 +190,7 @@ static pen_status import_bind_tensor(const pen_pt2_draft *draft, uint32_t r, boo
     pen_pt2_slot *first = import_first_slot(draft->scope, draft->node), *slot;
     if (in_place && r == 0 && first != NULL) return pen_pt2_scope_bind(draft->scope, name, first);
     if (import_is_view(draft->mapping, first, meta)) {
-        PEN_TRY(pen_pt2_slot_new_view(import, draft->scope, draft->node, r, first,
-                                      draft->results[r], &slot));
+        PEN_TRY(pen_pt2_slot_new_view(draft, r, first, draft->results[r], &slot));
     } else {
         PEN_TRY(pen_pt2_slot_new(import, name, meta, draft->results[r], &slot));
     }

@@ -128,9 +128,8 @@ PEN_NODISCARD pen_status pen_pt2_importer_name(const pen_pt2_importer *import,
 PEN_NODISCARD pen_status pen_pt2_slot_new(pen_pt2_importer *import, const char *name,
                                           const pen_pt2_tensor_meta *meta, pen_value_id value,
                                           pen_pt2_slot **out_slot);
-// A view that result `result` of `node` is of tensor argument 0 of it, `parent`.
-PEN_NODISCARD pen_status pen_pt2_slot_new_view(pen_pt2_importer *import, pen_pt2_scope *scope,
-                                               const pen_pt2_node *node, uint32_t result,
+// A view that result `result` of the draft's node is of tensor argument 0 of it, `parent`.
+PEN_NODISCARD pen_status pen_pt2_slot_new_view(const pen_pt2_draft *draft, uint32_t result,
                                                pen_pt2_slot *parent, pen_value_id value,
                                                pen_pt2_slot **out_slot);
 // Its value as it is now.

@@ -118,7 +118,7 @@ static pen_status json_sizes(const json_t *from, const char *key, pen_arena *are
                          count);
     }
     for (size_t i = 0; i < count; i++) {
-        const char *formula;
+        const char *formula = NULL;
         int64_t *to = is_shape ? &meta->shape.dims[i] : &meta->strides[i];
         PEN_TRY(json_size(json_array_get(list, i), arena, to, &formula));
         if (*to < 0 && formula == NULL) {

@@ -24,19 +24,18 @@ pen_status pen_pt2_slot_new(pen_pt2_importer *import, const char *name,
     return PEN_OK;
 }
 
-pen_status pen_pt2_slot_new_view(pen_pt2_importer *import, pen_pt2_scope *scope,
-                                 const pen_pt2_node *node, uint32_t result, pen_pt2_slot *parent,
+pen_status pen_pt2_slot_new_view(const pen_pt2_draft *draft, uint32_t result, pen_pt2_slot *parent,
                                  pen_value_id value, pen_pt2_slot **out_slot) {
     pen_pt2_slot *slot;
     if (parent->depth >= STORAGE_DEPTH_LIMIT) {
         return pen_error(PEN_UNSUPPORTED, "a view of a view, %d deep", STORAGE_DEPTH_LIMIT);
     }
-    PEN_TRY(PEN_NEW(import->arena, 1, &slot));
+    PEN_TRY(PEN_NEW(draft->import->arena, 1, &slot));
     *slot = (pen_pt2_slot){.storage = parent->storage,
                            .parent = parent,
                            .depth = parent->depth + 1,
-                           .scope = scope,
-                           .node = node,
+                           .scope = draft->scope,
+                           .node = draft->node,
                            .result = result,
                            .value = value,
                            .version = parent->storage->version};

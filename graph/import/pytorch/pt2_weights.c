@@ -69,7 +69,7 @@ static bool weights_is_same(const pen_pt2_tensor_meta *a, const pen_pt2_tensor_m
 // Tied weights are one tensor under two names. Others that share bytes would be trained apart.
 static pen_status weights_find_same(pen_pt2_weights *weights, uint32_t index) {
     pen_pt2_weight *tensor = &weights->entries[index];
-    weights_extent own, other;
+    weights_extent own = {0}, other = {0};
     PEN_TRY(weights_find_extent(tensor, &own));
     tensor->same_as = index;
     for (uint32_t i = 0; i < index; i++) {

@@ -251,8 +251,8 @@ static pen_status recurrent_read(recurrent_call *call, uint32_t *out_layer_count
 static pen_status recurrent_convert(pen_pt2_draft *draft, const recurrent_kind *kind) {
     recurrent_call call = {.draft = draft, .kind = kind};
     uint32_t layer_count = 0;
-    pen_value_id sequence, all, of_state[RECURRENT_LAYERS_LIMIT];
-    pen_value_id last[RECURRENT_LAYERS_LIMIT][2];
+    pen_value_id sequence, all, of_state[RECURRENT_LAYERS_LIMIT] = {PEN_VALUE_NONE};
+    pen_value_id last[RECURRENT_LAYERS_LIMIT][2] = {{PEN_VALUE_NONE}};
     PEN_TRY(recurrent_read(&call, &layer_count));
     PEN_TRY(pen_pt2_tensor(draft, "input", &sequence));
     PEN_TRY(recurrent_layers(&call, layer_count, &sequence, last));

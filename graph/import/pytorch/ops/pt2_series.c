@@ -47,7 +47,7 @@ static pen_status convert_diff(pen_pt2_draft *draft) {
     const pen_element_type element = pen_pt2_type(draft, "self")->element;
     const int64_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), -1);
     const int64_t count = pen_pt2_int(draft, "n", 1);
-    pen_value_id whole[3], before, after, joined;
+    pen_value_id whole[3] = {PEN_VALUE_NONE}, before, after, joined;
     uint32_t parts = 0;
     if (count < 0 || count > 16) return pen_pt2_refuse(draft, "%lld rounds", (long long)count);
     static const char *const names[] = {"prepend", "self", "append"};
