@@ -13,7 +13,7 @@
 // exports take was found with convolutional SavedModels of 3 MiB, what is held with recurrent
 // networks of layers.
 #define MIB ((uint64_t)1 << 20)
-#define PROCESS_BYTES (18 * MIB)              // the program, its libraries and their tables
+#define PROCESS_BYTES (16 * MIB)              // the program, its libraries and their tables
 #define PROCESS_PRODUCTS_BYTES (15 * MIB / 2) // the library of matrix products, once used
 #define PROCESS_PACKED_SHARE 4                // of an operand, rearranged while it is multiplied
 #define PROCESS_PACKED_LIMIT (8 * MIB)
