@@ -196,6 +196,16 @@ pen_status pen_protobuf_open(const pen_protobuf_reader *reader, const pen_protob
     return PEN_OK;
 }
 
+pen_status pen_protobuf_next_message(pen_protobuf_reader *reader, uint32_t number,
+                                     pen_protobuf_reader *out_message, bool *out_more) {
+    pen_protobuf_field field;
+    do {
+        PEN_TRY(pen_protobuf_next(reader, &field));
+    } while (field.number != 0 && field.number != number);
+    *out_more = field.number == number;
+    return *out_more ? pen_protobuf_open(reader, &field, out_message) : PEN_OK;
+}
+
 pen_status pen_protobuf_int(const pen_protobuf_reader *reader, const pen_protobuf_field *field,
                             int64_t *out_integer) {
     PEN_TRY(protobuf_expect(reader, field, PEN_PROTOBUF_VARINT));

@@ -84,6 +84,11 @@ PEN_NODISCARD pen_status pen_protobuf_open(const pen_protobuf_reader *reader,
                                            const pen_protobuf_field *field,
                                            pen_protobuf_reader *out_message);
 
+// The next field of that number, opened; others are passed over. *out_more is false at the end.
+PEN_NODISCARD pen_status pen_protobuf_next_message(pen_protobuf_reader *reader, uint32_t number,
+                                                   pen_protobuf_reader *out_message,
+                                                   bool *out_more);
+
 // A single number: int32, int64, enum or bool.
 PEN_NODISCARD pen_status pen_protobuf_int(const pen_protobuf_reader *reader,
                                           const pen_protobuf_field *field, int64_t *out_integer);

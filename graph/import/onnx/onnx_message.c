@@ -189,30 +189,6 @@ static const char *model_domain(const char *domain) {
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain; // two names for one
 }
 
-// Whether an entry of metadata is this one.
-static pen_status metadata_is(const pen_protobuf_reader *message, const char *key, const char *text,
-                              bool *out_is) {
-    const char *const expected[] = {key, text};
-    const uint8_t *bytes[2] = {NULL, NULL};
-    size_t lengths[2] = {0, 0};
-    pen_protobuf_reader reader = *message;
-    while (true) {
-        pen_protobuf_field field;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) break;
-        if (field.number > 2) continue;
-        const uint32_t i = field.number - 1;
-        PEN_TRY(pen_protobuf_bytes(&reader, &field, &bytes[i], &lengths[i]));
-    }
-    *out_is = true;
-    for (uint32_t i = 0; i < 2; i++) {
-        const bool is_equal =
-            lengths[i] == strlen(expected[i]) && memcmp(bytes[i], expected[i], lengths[i]) == 0;
-        *out_is = *out_is && is_equal;
-    }
-    return PEN_OK;
-}
-
 // Fields are counted first, so that arrays are made once and limits hold before anything is
 // allocated.
 static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena,
@@ -247,10 +223,11 @@ static pen_status node_read(const pen_protobuf_reader *message, pen_arena *arena
         if (field.number != 5 && field.number != 9) continue;
         PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
         if (field.number == 9) {
-            bool is;
-            PEN_TRY(metadata_is(&inner, PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING, &is));
-            PEN_TRY(pen_onnx_origin_read_padding(&inner, &node.has_padding, &node.padding_row));
-            node.trains = node.trains || is;
+            pen_onnx_entry entry;
+            PEN_TRY(pen_onnx_entry_read(&inner, &entry));
+            pen_onnx_origin_read_padding(&entry, &node.has_padding, &node.padding_row);
+            node.trains =
+                node.trains || pen_onnx_entry_is(&entry, PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING);
             continue;
         }
         PEN_TRY(attribute_read(&inner, arena, &node.attributes[node.attribute_count]));
@@ -431,10 +408,12 @@ static pen_status model_read_frame(const pen_protobuf_reader *message, pen_arena
             PEN_TRY(pen_protobuf_name(&reader, &field, arena, &model->producer));
             if (strcmp(model->producer, "pytorch") == 0) model->is_unbiased = true;
         } else if (field.number == 14) {
-            bool is;
+            pen_onnx_entry entry;
             PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-            PEN_TRY(metadata_is(&inner, PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED, &is));
-            model->is_unbiased = model->is_unbiased || is;
+            PEN_TRY(pen_onnx_entry_read(&inner, &entry));
+            model->is_unbiased =
+                model->is_unbiased ||
+                pen_onnx_entry_is(&entry, PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED);
         } else if (field.number == 7) {
             *out_graph = field;
         } else if (field.number == 8) {

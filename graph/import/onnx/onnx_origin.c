@@ -11,32 +11,17 @@
 #define ORIGIN_CALL "pkg.torch.onnx.fx_node"
 #define ORIGIN_FOLDED "pkg.onnxscript.optimizer.folded_from"
 
-// A piece of text in the file.
-typedef struct origin_text {
-    const char *bytes; // [length]
-    size_t length;
-} origin_text;
-
-// An entry of metadata.
-typedef struct origin_entry {
-    origin_text key, value;
-} origin_entry;
-
-static bool origin_is(origin_text text, const char *expected) {
-    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
-}
-
 // What stands before `separator`; the rest stays in *rest. All of it where there is none.
-static origin_text origin_cut(origin_text *rest, char separator) {
+static pen_onnx_text origin_cut(pen_onnx_text *rest, char separator) {
     const char *found = rest->length == 0 ? NULL : memchr(rest->bytes, separator, rest->length);
     const size_t length = found == NULL ? rest->length : (size_t)(found - rest->bytes);
-    const origin_text part = {rest->bytes, length};
+    const pen_onnx_text part = {rest->bytes, length};
     const size_t passed = found == NULL ? length : length + 1;
-    *rest = (origin_text){rest->bytes + passed, rest->length - passed};
+    *rest = (pen_onnx_text){rest->bytes + passed, rest->length - passed};
     return part;
 }
 
-static bool origin_has(origin_text text, const char *word) {
+static bool origin_has(pen_onnx_text text, const char *word) {
     const size_t length = strlen(word);
     for (size_t i = 0; i + length <= text.length; i++) {
         if (memcmp(text.bytes + i, word, length) == 0) return true;
@@ -45,54 +30,35 @@ static bool origin_has(origin_text text, const char *word) {
 }
 
 // What stands between the next two single quotes; false: there are none.
-static bool origin_quoted(origin_text *rest, origin_text *out_text) {
+static bool origin_quoted(pen_onnx_text *rest, pen_onnx_text *out_text) {
     origin_cut(rest, '\'');
     if (rest->length == 0) return false;
     *out_text = origin_cut(rest, '\'');
     return out_text->length > 0 && out_text->length <= PEN_NAME_BYTES_LIMIT;
 }
 
-static pen_status origin_read_entry(const pen_protobuf_reader *message, origin_entry *out_entry) {
-    pen_protobuf_reader reader = *message;
-    *out_entry = (origin_entry){{"", 0}, {"", 0}};
-    while (true) {
-        pen_protobuf_field field;
-        const uint8_t *bytes;
-        size_t length;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number > 2) continue;
-        PEN_TRY(pen_protobuf_bytes(&reader, &field, &bytes, &length));
-        const origin_text text = {length == 0 ? "" : (const char *)bytes, length};
-        *(field.number == 1 ? &out_entry->key : &out_entry->value) = text;
-    }
-}
-
 // "… target=torch.ops.aten.embedding.default](args = (%p_tok_weight, %x, 0), kwargs = {})"
-pen_status pen_onnx_origin_read_padding(const pen_protobuf_reader *entry, bool *out_has_padding,
-                                        int64_t *out_row) {
+void pen_onnx_origin_read_padding(const pen_onnx_entry *entry, bool *out_has_padding,
+                                  int64_t *out_row) {
     static const char call[] = "aten.embedding.default](args = (";
-    origin_entry read;
-    PEN_TRY(origin_read_entry(entry, &read));
-    if (!origin_is(read.key, ORIGIN_CALL)) return PEN_OK;
-    origin_text rest = read.value;
+    if (!pen_onnx_text_is(entry->key, ORIGIN_CALL)) return;
+    pen_onnx_text rest = entry->value;
     while (rest.length > 0) {
         origin_cut(&rest, '.');
         const size_t length = sizeof call - 1;
         if (rest.length < length || memcmp(rest.bytes, call, length) != 0) continue;
-        rest = (origin_text){rest.bytes + length, rest.length - length};
-        origin_text arguments = origin_cut(&rest, ')');
+        rest = (pen_onnx_text){rest.bytes + length, rest.length - length};
+        pen_onnx_text arguments = origin_cut(&rest, ')');
         origin_cut(&arguments, ',');
         origin_cut(&arguments, ',');
         char number[24];
-        origin_text third = origin_cut(&arguments, ',');
-        if (third.length == 0 || third.length >= sizeof number) return PEN_OK;
+        pen_onnx_text third = origin_cut(&arguments, ',');
+        if (third.length == 0 || third.length >= sizeof number) return;
         memcpy(number, third.bytes + 1, third.length - 1); // behind a space
         number[third.length - 1] = '\0';
         if (pen_integer_parse(number, out_row)) *out_has_padding = *out_row >= 0;
-        return PEN_OK;
+        return;
     }
-    return PEN_OK;
 }
 
 // ---- what the model had
@@ -123,10 +89,10 @@ static pen_status origin_target(pen_onnx_origins *origins, const char *name,
 
 // "p_fc_weight: PARAMETER target='fc.weight'", or what a run gives:
 // "add: BUFFER_MUTATION target='bn.running_mean'".
-static pen_status origin_read_line(pen_onnx_origins *origins, origin_text line) {
+static pen_status origin_read_line(pen_onnx_origins *origins, pen_onnx_text line) {
     const bool is_parameter = origin_has(line, ": PARAMETER target='");
     const bool is_updated = origin_has(line, ": BUFFER_MUTATION target='");
-    origin_text quoted;
+    pen_onnx_text quoted;
     const char *name;
     pen_onnx_target *target;
     if (!origin_has(line, " target='") || !origin_quoted(&line, &quoted)) return PEN_OK;
@@ -137,7 +103,7 @@ static pen_status origin_read_line(pen_onnx_origins *origins, origin_text line) 
     return PEN_OK;
 }
 
-static pen_status origin_read_signature(pen_onnx_origins *origins, origin_text text) {
+static pen_status origin_read_signature(pen_onnx_origins *origins, pen_onnx_text text) {
     while (text.length > 0) {
         PEN_TRY(origin_read_line(origins, origin_cut(&text, '\n')));
     }
@@ -150,9 +116,9 @@ static pen_status origin_read_signature(pen_onnx_origins *origins, origin_text t
 
 // "['blocks.0.qkv.weight', 'val_3']"; the signature has been read.
 static pen_status origin_read_folded(pen_onnx_origins *origins, const char *name,
-                                     origin_text sources) {
+                                     pen_onnx_text sources) {
     pen_onnx_computed computed = {.name = name};
-    origin_text quoted;
+    pen_onnx_text quoted;
     if (pen_name_map_find(&origins->computed_index, name) != PEN_NAME_MAP_NONE) return PEN_OK;
     while (origin_quoted(&sources, &quoted)) {
         char source[PEN_NAME_BYTES_LIMIT + 1];
@@ -176,13 +142,14 @@ static pen_status origin_read_folded(pen_onnx_origins *origins, const char *name
 // An entry of metadata of the value `name`.
 static pen_status origin_read_mark(pen_onnx_origins *origins, const char *name,
                                    const pen_protobuf_reader *message) {
-    origin_entry entry;
+    pen_onnx_entry entry;
     pen_onnx_target *target;
-    PEN_TRY(origin_read_entry(message, &entry));
-    if (origin_is(entry.key, ORIGIN_FOLDED)) return origin_read_folded(origins, name, entry.value);
-    if (!origin_is(entry.key, ORIGIN_KIND) || origins->is_signed) return PEN_OK;
+    PEN_TRY(pen_onnx_entry_read(message, &entry));
+    if (pen_onnx_text_is(entry.key, ORIGIN_FOLDED))
+        return origin_read_folded(origins, name, entry.value);
+    if (!pen_onnx_text_is(entry.key, ORIGIN_KIND) || origins->is_signed) return PEN_OK;
     PEN_TRY(origin_target(origins, name, &target));
-    target->is_parameter = origin_is(entry.value, "PARAMETER");
+    target->is_parameter = pen_onnx_text_is(entry.value, "PARAMETER");
     origins->is_marked = origins->is_marked || target->is_parameter;
     return PEN_OK;
 }
@@ -191,29 +158,43 @@ static pen_status origin_read_mark(pen_onnx_origins *origins, const char *name,
 static pen_status origin_read_value(pen_onnx_origins *origins, const pen_protobuf_reader *message) {
     enum { VALUE_NAME = 1, VALUE_METADATA = 4 };
     const char *name = "";
-    for (int pass = 0; pass < 2; pass++) {
-        pen_protobuf_reader reader = *message;
-        pen_protobuf_field field = {.number = VALUE_NAME};
-        while (field.number != 0) {
-            pen_protobuf_reader inner;
-            PEN_TRY(pen_protobuf_next(&reader, &field));
-            if (pass == 0 && field.number == VALUE_NAME) {
-                PEN_TRY(pen_protobuf_name(&reader, &field, origins->arena, &name));
-            }
-            if (pass == 0 || field.number != VALUE_METADATA) continue;
-            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-            PEN_TRY(origin_read_mark(origins, name, &inner));
-        }
+    pen_protobuf_reader reader = *message;
+    pen_protobuf_field field = {.number = VALUE_NAME};
+    while (field.number != 0) {
+        PEN_TRY(pen_protobuf_next(&reader, &field));
+        if (field.number != VALUE_NAME) continue;
+        PEN_TRY(pen_protobuf_name(&reader, &field, origins->arena, &name));
     }
-    return PEN_OK;
+    reader = *message;
+    while (true) {
+        pen_protobuf_reader entry;
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, VALUE_METADATA, &entry, &more));
+        if (!more) return PEN_OK;
+        PEN_TRY(origin_read_mark(origins, name, &entry));
+    }
 }
 
 static pen_status origin_read_graph_entry(pen_onnx_origins *origins,
                                           const pen_protobuf_reader *message) {
-    origin_entry entry;
-    PEN_TRY(origin_read_entry(message, &entry));
-    if (!origin_is(entry.key, ORIGIN_SIGNATURE)) return PEN_OK;
+    pen_onnx_entry entry;
+    PEN_TRY(pen_onnx_entry_read(message, &entry));
+    if (!pen_onnx_text_is(entry.key, ORIGIN_SIGNATURE)) return PEN_OK;
     return origin_read_signature(origins, entry.value);
+}
+
+static pen_status origin_read_each(pen_onnx_origins *origins, const pen_protobuf_reader *graph,
+                                   uint32_t number,
+                                   pen_status (*read)(pen_onnx_origins *origins,
+                                                      const pen_protobuf_reader *message)) {
+    pen_protobuf_reader reader = *graph;
+    while (true) {
+        pen_protobuf_reader message;
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, number, &message, &more));
+        if (!more) return PEN_OK;
+        PEN_TRY(read(origins, &message));
+    }
 }
 
 // The signature first: what it lists tells the parameters among what others were computed from.
@@ -223,18 +204,8 @@ pen_status pen_onnx_origins_read(const pen_protobuf_reader *graph, pen_arena *ar
     pen_onnx_origins origins = {.arena = arena};
     pen_name_map_init(&origins.target_index, arena);
     pen_name_map_init(&origins.computed_index, arena);
-    for (int pass = 0; pass < 2; pass++) {
-        pen_protobuf_reader reader = *graph;
-        pen_protobuf_field field = {.number = GRAPH_VALUE};
-        while (field.number != 0) {
-            pen_protobuf_reader inner;
-            PEN_TRY(pen_protobuf_next(&reader, &field));
-            if (field.number != (pass == 0 ? GRAPH_METADATA : GRAPH_VALUE)) continue;
-            PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
-            PEN_TRY(pass == 0 ? origin_read_graph_entry(&origins, &inner)
-                              : origin_read_value(&origins, &inner));
-        }
-    }
+    PEN_TRY(origin_read_each(&origins, graph, GRAPH_METADATA, origin_read_graph_entry));
+    PEN_TRY(origin_read_each(&origins, graph, GRAPH_VALUE, origin_read_value));
     *out_origins = origins;
     return PEN_OK;
 }

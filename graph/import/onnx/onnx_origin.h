@@ -17,6 +17,7 @@
 #include "base/format/protobuf_reader.h"
 #include "base/name_map.h"
 #include "base/status.h"
+#include "graph/import/onnx/onnx_entry.h"
 
 // A tensor that the model had when it was exported.
 typedef struct pen_onnx_target {
@@ -53,9 +54,9 @@ PEN_NODISCARD pen_status pen_onnx_origins_read(const pen_protobuf_reader *graph,
                                                pen_onnx_origins *out_origins);
 
 // Looks in an entry of a node's metadata for PyTorch's call of an embedding: which row of the table
-// gets no gradient (padding_idx). Leaves both alone where it says nothing of it. CORRUPT
-PEN_NODISCARD pen_status pen_onnx_origin_read_padding(const pen_protobuf_reader *entry,
-                                                      bool *out_has_padding, int64_t *out_row);
+// gets no gradient (padding_idx). Leaves both alone where it says nothing of it.
+void pen_onnx_origin_read_padding(const pen_onnx_entry *entry, bool *out_has_padding,
+                                  int64_t *out_row);
 
 // NULL when the file says nothing of a value of that name.
 pen_onnx_target *pen_onnx_origins_target(const pen_onnx_origins *origins, const char *name);

@@ -30,12 +30,10 @@ static pen_status value_read_shape(const pen_protobuf_reader *message, pen_arena
     pen_protobuf_reader reader = *message;
     value->has_shape = true;
     while (true) {
-        pen_protobuf_field field;
         pen_protobuf_reader dim;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != 1) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &dim));
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, 1, &dim, &more));
+        if (!more) return PEN_OK;
         PEN_TRY(value_read_dim(&dim, arena, value));
     }
 }
@@ -100,13 +98,11 @@ pen_status pen_onnx_value_find(const pen_onnx_model *model, const char *name, pe
     pen_protobuf_reader reader = model->graph;
     *out_value = (pen_onnx_value){.name = name, .kind = "untyped"};
     while (true) {
-        pen_protobuf_field field;
         pen_protobuf_reader inner;
         pen_onnx_value value;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != GRAPH_VALUE) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &inner));
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, GRAPH_VALUE, &inner, &more));
+        if (!more) return PEN_OK;
         PEN_TRY(pen_onnx_value_read(&inner, arena, &value));
         if (strcmp(value.name, name) != 0) continue;
         *out_value = value;

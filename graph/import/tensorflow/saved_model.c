@@ -57,14 +57,12 @@ static pen_status saved_serves(const pen_protobuf_reader *meta, pen_arena *arena
     pen_protobuf_reader reader = *meta;
     *out_serves = false;
     while (true) {
-        pen_protobuf_field field;
         pen_protobuf_reader info;
         const char **tags;
         uint32_t count;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return PEN_OK;
-        if (field.number != META_INFO) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &info));
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, META_INFO, &info, &more));
+        if (!more) return PEN_OK;
         PEN_TRY(pen_graphdef_texts(&info, INFO_TAG, arena, &count, &tags));
         for (uint32_t i = 0; i < count; i++) {
             *out_serves = *out_serves || strcmp(tags[i], "serve") == 0;
@@ -78,12 +76,10 @@ static pen_status saved_find_meta(saved_model *saved, const uint8_t *bytes, size
     bool has_any = false, serves = false;
     pen_protobuf_init(&reader, bytes, length);
     while (!serves) {
-        pen_protobuf_field field;
         pen_protobuf_reader meta;
-        PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) break;
-        if (field.number != SAVED_META_GRAPH) continue;
-        PEN_TRY(pen_protobuf_open(&reader, &field, &meta));
+        bool more;
+        PEN_TRY(pen_protobuf_next_message(&reader, SAVED_META_GRAPH, &meta, &more));
+        if (!more) break;
         PEN_TRY(saved_serves(&meta, saved->arena, &serves));
         if (!has_any || serves) saved->meta = meta;
         has_any = true;
