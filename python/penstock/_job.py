@@ -15,11 +15,9 @@ _NOT_PLAIN = {"null", "true", "false", "yes", "no", "on", "off"}
 
 
 def _scalar(value: Any, key: str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+    if hasattr(value, "item"):
         value = value.item() # of NumPy or PyTorch
     if isinstance(value, bool):
         return "true" if value else "false"

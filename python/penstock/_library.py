@@ -14,7 +14,6 @@ RANK_LIMIT = 8
 # By pen_array_element: names as NumPy and PyTorch have them.
 ELEMENTS = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16",
             "float32", "float64"]
-ELEMENT_BYTES = [1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8]
 
 
 class Array(Structure):
