@@ -78,6 +78,8 @@ class _Thread:
 
     def _run(self) -> None:
         for call in iter(self._calls.get, None):
+            if call.done.is_set():
+                continue # Ctrl-C came while it was queued, and it was queued again
             try:
                 call.result = call.work()
             except BaseException as error: # noqa: B902 - it is raised where the call was made
@@ -94,10 +96,13 @@ class _Thread:
         if self._is_over:
             raise _errors.InvalidInputError("the training is closed")
         call = _Call(work)
-        self._calls.put(call)
         interrupt = None
+        is_queued = False
         while not call.done.is_set():
             try:
+                if not is_queued:
+                    self._calls.put(call)
+                    is_queued = True
                 call.done.wait()
             except BaseException as error:
                 self.cancel.value = 1
@@ -229,14 +234,17 @@ class Training:
         return thread.do(lambda: _library.get().pen_training_step_count(thread.handle))
 
     def step(self) -> Step | None:
-        """Does one step; None when all are done."""
-        report = _library.make_struct(_library.StepReport)
-        more = ctypes.c_bool()
-        try:
-            self._call("pen_training_step", byref(report), byref(more))
-        finally: # a step that Ctrl-C came in is done nevertheless
+        """Does one step; None when all are done. A step that Ctrl-C comes in is done, and is one of `steps`."""
+        thread = self._thread
+
+        def work() -> Step | None: # notes it there, too, where no Ctrl-C comes between
+            report = _library.make_struct(_library.StepReport)
+            more = ctypes.c_bool()
+            status = _library.get().pen_training_step(thread.handle, byref(report), byref(more))
             step = self._note_step(report) if more.value and report.step > 0 else None
-        return step
+            _library.check(status, self._keys)
+            return step
+        return thread.do(work)
 
     def _note_step(self, report: _library.StepReport) -> Step:
         step = Step(step=report.step, epoch=report.epoch, loss=report.loss,

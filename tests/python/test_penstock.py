@@ -301,6 +301,23 @@ class Interrupting(Scratch):
                 self.assertEqual(losses(training), expected)
                 self.assertLessEqual(done, len(expected))
 
+    def test_a_step_is_counted_when_ctrl_c_comes_right_after_it(self):
+        with penstock.train(make_job()) as training:
+            expected = losses(training)
+        with penstock.Training(make_job()) as training:
+            note = training._note_step
+
+            def interrupt(report):
+                training._note_step = note
+                os.kill(os.getpid(), 2)
+                return note(report)
+            training._note_step = interrupt
+            with self.assertRaises(KeyboardInterrupt):
+                training.run()
+                time.sleep(5)
+            training.run()
+            self.assertEqual(losses(training), expected)
+
     def test_errors_of_callbacks_come_through(self):
         def fail(step):
             raise RuntimeError(f"at {step.step}")
