@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/memory_place.h"
 #include "base/status.h"
 #include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
@@ -65,10 +66,10 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*buffer_create)(pen_device *device, uint64_t bytes,
                                               pen_buffer **out_buffer);
     void (*buffer_destroy)(pen_device *device, pen_buffer *buffer);
-    // Memory of the host, 64-byte aligned, as a buffer: borrowed, not counted, destroyed as others.
-    // NULL member: the device cannot compute on it.
-    PEN_NODISCARD pen_status (*buffer_wrap)(pen_device *device, void *host, uint64_t bytes,
-                                            pen_buffer **out_buffer);
+    // Memory of a device of the same domain, 64-byte aligned, as a buffer: borrowed, not counted,
+    // destroyed as others. UNSUPPORTED: of another domain.
+    PEN_NODISCARD pen_status (*buffer_wrap)(pen_device *device, pen_memory_place place,
+                                            uint64_t bytes, pen_buffer **out_buffer);
     // Enqueued. `host` is in use until pen_device_synchronize (or a later read) returns.
     PEN_NODISCARD pen_status (*write)(pen_device *device, pen_operand to, const void *host,
                                       uint64_t bytes);
@@ -76,9 +77,9 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*read)(pen_device *device, pen_operand from, void *host,
                                      uint64_t bytes);
     PEN_NODISCARD pen_status (*synchronize)(pen_device *device);
-    // The host address of an operand, for devices whose memory is the host's; else NULL (the
-    // member itself may be NULL). Lets a loader or transport fill tensors without a copy.
-    void *(*host_address)(pen_device *device, pen_operand operand);
+    // Where an operand lies. Lets a loader or transport that reaches its domain fill tensors
+    // without a copy.
+    pen_memory_place (*place)(pen_device *device, pen_operand operand);
 
     // Bytes a value takes here in its layout. NULL member: as in the plain layout.
     uint64_t (*value_bytes)(pen_device *device, const pen_graph *graph, pen_value_id value);

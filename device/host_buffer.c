@@ -53,9 +53,11 @@ void pen_host_buffer_destroy(pen_host_memory *memory, pen_buffer *handle) {
     pen_memory_free(buffer);
 }
 
-pen_status pen_host_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
+pen_status pen_host_buffer_wrap(pen_device *device, pen_memory_place place, uint64_t bytes,
                                 pen_buffer **out_buffer) {
+    void *host;
     (void)device;
+    PEN_TRY(pen_memory_place_reach(place, &host));
     pen_host_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
     if (buffer == NULL) return pen_error_out_of_memory();
     *buffer = (pen_host_buffer){.bytes = host, .size = bytes, .is_wrapped = true};
@@ -63,10 +65,14 @@ pen_status pen_host_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
     return PEN_OK;
 }
 
-void *pen_host_buffer_address(pen_device *device, pen_operand operand) {
-    (void)device;
+void *pen_host_buffer_address(pen_operand operand) {
     const pen_host_buffer *buffer = (const pen_host_buffer *)operand.buffer;
     return buffer == NULL ? NULL : buffer->bytes + operand.offset;
+}
+
+pen_memory_place pen_host_buffer_place(pen_device *device, pen_operand operand) {
+    (void)device;
+    return pen_memory_place_at(pen_host_buffer_address(operand));
 }
 
 static void *host_buffer_range(pen_operand operand, uint64_t bytes) {

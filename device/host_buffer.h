@@ -40,10 +40,13 @@ PEN_NODISCARD pen_status pen_host_buffer_create(pen_host_memory *memory, uint64_
 // Accepts NULL for `buffer`.
 void pen_host_buffer_destroy(pen_host_memory *memory, pen_buffer *buffer);
 
+// NULL for no buffer.
+void *pen_host_buffer_address(pen_operand operand);
+
 // Members of a pen_device_kind.
-PEN_NODISCARD pen_status pen_host_buffer_wrap(pen_device *device, void *host, uint64_t bytes,
-                                              pen_buffer **out_buffer);
-void *pen_host_buffer_address(pen_device *device, pen_operand operand);
+PEN_NODISCARD pen_status pen_host_buffer_wrap(pen_device *device, pen_memory_place place,
+                                              uint64_t bytes, pen_buffer **out_buffer);
+pen_memory_place pen_host_buffer_place(pen_device *device, pen_operand operand);
 PEN_NODISCARD pen_status pen_host_buffer_write(pen_device *device, pen_operand to, const void *host,
                                                uint64_t bytes);
 PEN_NODISCARD pen_status pen_host_buffer_read(pen_device *device, pen_operand from, void *host,

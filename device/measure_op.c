@@ -68,8 +68,7 @@ static pen_status measure_fill_operand(measure_state *state, const measure_opera
     if (value->kind == PEN_VALUE_CONSTANT && value->data != NULL) {
         return device->kind->write(device, place, value->data, value->data_bytes);
     }
-    void *host =
-        device->kind->host_address == NULL ? NULL : device->kind->host_address(device, place);
+    void *host = pen_memory_place_address(device->kind->place(device, place));
     const bool is_mapped = host != NULL;
     if (!is_mapped) host = pen_memory_allocate(operand->bytes, 1);
     if (host == NULL) return pen_error_out_of_memory();

@@ -260,21 +260,22 @@ static pen_status cpu_bind(pen_device *device, const pen_kernel *handle, const p
     const cpu_kernel *kernel = (const cpu_kernel *)handle;
     cpu_launch *launch;
     void **inputs, **outputs;
+    (void)device;
     PEN_TRY(PEN_NEW(arena, 1, &launch));
     PEN_TRY(PEN_NEW(arena, kernel->node->input_count, &inputs));
     PEN_TRY(PEN_NEW(arena, kernel->node->output_count, &outputs));
     for (uint32_t i = 0; i < kernel->node->input_count; i++) {
-        inputs[i] = pen_host_buffer_address(device, binding->inputs[i]);
+        inputs[i] = pen_host_buffer_address(binding->inputs[i]);
     }
     for (uint32_t i = 0; i < kernel->node->output_count; i++) {
-        outputs[i] = pen_host_buffer_address(device, binding->outputs[i]);
+        outputs[i] = pen_host_buffer_address(binding->outputs[i]);
     }
     launch->kernel = kernel;
     launch->call = (pen_cpu_call){
         .state = kernel->state,
         .inputs = inputs,
         .outputs = outputs,
-        .workspace = pen_host_buffer_address(device, binding->workspace),
+        .workspace = pen_host_buffer_address(binding->workspace),
     };
     if (kernel->adds) PEN_TRY(cpu_bind_shadows(kernel, arena, outputs, launch));
     *out_launch = (pen_launch *)launch;
@@ -349,7 +350,7 @@ const pen_device_kind pen_cpu_device_kind = {
     .write = pen_host_buffer_write,
     .read = pen_host_buffer_read,
     .synchronize = pen_host_buffer_synchronize,
-    .host_address = pen_host_buffer_address,
+    .place = pen_host_buffer_place,
     .value_bytes = cpu_value_bytes,
     .layout_rules = cpu_layout_rules,
     .supports = cpu_supports,

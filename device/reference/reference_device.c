@@ -166,18 +166,19 @@ static pen_status reference_bind(pen_device *device, const pen_kernel *kernel,
     const uint32_t input_count = node->node->input_count;
     const uint32_t output_count = node->node->output_count;
     reference_launch *launch;
+    (void)device;
     PEN_TRY(PEN_NEW(arena, 1, &launch));
     PEN_TRY(PEN_NEW(arena, input_count, &launch->inputs));
     PEN_TRY(PEN_NEW(arena, output_count, &launch->outputs));
     launch->node = node;
     for (uint32_t i = 0; i < input_count; i++) {
         launch->inputs[i] = node->inputs[i];
-        void *address = pen_host_buffer_address(device, binding->inputs[i]);
+        void *address = pen_host_buffer_address(binding->inputs[i]);
         if (address != NULL) launch->inputs[i].data = address;
     }
     for (uint32_t i = 0; i < output_count; i++) {
         launch->outputs[i] = node->outputs[i];
-        launch->outputs[i].data = pen_host_buffer_address(device, binding->outputs[i]);
+        launch->outputs[i].data = pen_host_buffer_address(binding->outputs[i]);
     }
     *out_launch = (pen_launch *)launch;
     return PEN_OK;
@@ -208,7 +209,7 @@ const pen_device_kind pen_reference_device_kind = {
     .write = pen_host_buffer_write,
     .read = pen_host_buffer_read,
     .synchronize = pen_host_buffer_synchronize,
-    .host_address = pen_host_buffer_address,
+    .place = pen_host_buffer_place,
     .supports = reference_supports,
     .prepare = reference_prepare,
     .workspace_bytes = reference_workspace_bytes,

@@ -77,9 +77,11 @@ static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
 static pen_status receive_begin(pen_grpc_link *link, const pen_frame *frame) {
     pen_grpc *transport = link->transport;
     pen_grpc_session *session = link->session;
-    void *memory = NULL;
+    pen_memory_place place = pen_memory_place_at(NULL);
+    void *memory;
     PEN_ASSERT(!session->is_receiving);
-    PEN_TRY(transport->events.begin(transport->events.context, link->peer, frame, &memory));
+    PEN_TRY(transport->events.begin(transport->events.context, link->peer, frame, &place));
+    PEN_TRY(pen_memory_place_reach(place, &memory));
     const uint32_t chunk_count = pen_frame_chunk_count(frame->bytes);
     if (session->checksum_limit < chunk_count) {
         void *checksums = session->checksums;

@@ -157,10 +157,12 @@ static pen_status transport_send_message(pen_transport *self, uint32_t peer, con
 }
 
 static pen_status transport_send_frame(pen_transport *self, uint32_t peer, const pen_frame *frame,
-                                       const void *payload, const uint32_t *checksums,
+                                       pen_memory_place payload, const uint32_t *checksums,
                                        uint64_t token) {
+    void *bytes;
+    PEN_TRY(pen_memory_place_reach(payload, &bytes));
     const pen_grpc_loan loan = {
-        .frame = *frame, .payload = payload, .checksums = checksums, .token = token};
+        .frame = *frame, .payload = bytes, .checksums = checksums, .token = token};
     return pen_grpc_send_queue_frame(transport_of(self), peer, &loan);
 }
 

@@ -302,10 +302,12 @@ pen_status pen_hub_send_message(pen_transport *self, uint32_t peer, const void *
 
 // Lends the payload: it is copied when it is delivered, and let go after that.
 pen_status pen_hub_send_frame(pen_transport *self, uint32_t peer, const pen_frame *frame,
-                              const void *payload, const uint32_t *checksums, uint64_t token) {
+                              pen_memory_place payload, const uint32_t *checksums, uint64_t token) {
     pen_hub_end *end = pen_hub_end_of(self);
     pen_status status = PEN_OK;
     uint32_t side = 0;
+    void *bytes;
+    PEN_TRY(pen_memory_place_reach(payload, &bytes));
     pen_mutex_lock(&end->hub->lock);
     pen_hub_link *link = hub_find_open_link(end, peer, &side);
     pen_hub_item *item = link == NULL ? NULL : pen_hub_item_take(end->hub);
@@ -315,7 +317,7 @@ pen_status pen_hub_send_frame(pen_transport *self, uint32_t peer, const pen_fram
         status = pen_error_out_of_memory();
     } else {
         item->frame = *frame;
-        item->payload = payload;
+        item->payload = bytes;
         item->checksums = checksums;
         item->token = token;
         end->lent_count += 1;

@@ -129,7 +129,7 @@ PEN_NODISCARD pen_status pen_hub_connect(pen_transport *self, uint32_t peer, con
 PEN_NODISCARD pen_status pen_hub_send_message(pen_transport *self, uint32_t peer, const void *bytes,
                                               uint64_t count);
 PEN_NODISCARD pen_status pen_hub_send_frame(pen_transport *self, uint32_t peer,
-                                            const pen_frame *frame, const void *payload,
+                                            const pen_frame *frame, pen_memory_place payload,
                                             const uint32_t *checksums, uint64_t token);
 void pen_hub_disconnect(pen_transport *self, uint32_t peer);
 pen_transport_counters pen_hub_counters(const pen_transport *self);

@@ -216,13 +216,15 @@ static void hub_deliver_frame(pen_hub_item *item) {
     pen_hub_link *link = item->link;
     const uint32_t side = item->side;
     const pen_frame *frame = &item->frame;
+    pen_memory_place place = pen_memory_place_at(NULL);
     void *memory = NULL;
     pen_mutex_lock(&end->hub->lock);
     bool is_taken = !link->is_down;
     pen_mutex_unlock(&end->hub->lock);
     if (is_taken) {
-        const pen_status status =
-            end->events.begin(end->events.context, link->peers[side], frame, &memory);
+        pen_status status =
+            end->events.begin(end->events.context, link->peers[side], frame, &place);
+        if (status == PEN_OK) status = pen_memory_place_reach(place, &memory);
         is_taken = status == PEN_OK;
         if (!is_taken) hub_refuse_frame(link, side, status);
     }

@@ -14,9 +14,9 @@
 // A transport never blocks its caller and never computes: what it calls back runs on its own thread
 // and must return soon. Memory of a frame is lent from send_frame until `let_go`: until the peer
 // has said that it has the frame, or the link is down. At the receiver it is written into the
-// memory that `begin` names, each byte once. Sending is not limited here: credit is the protocol's
-// (scheduler/protocol/run_table.h); but who sends 256 MiB of messages that are not acknowledged
-// loses the link.
+// memory that `begin` names, each byte once. Both are a domain and an offset (memory_place.h).
+// Sending is not limited here: credit is the protocol's (scheduler/protocol/run_table.h); but who
+// sends 256 MiB of messages that are not acknowledged loses the link.
 //
 // Lifetime: create, listen, connect …, close (refuses new work, returns), stop (waits until nothing
 //           is called back any more), destroy.
@@ -29,6 +29,7 @@
 
 #include "base/arena.h"
 #include "base/checksum.h"
+#include "base/memory_place.h"
 #include "base/status.h"
 #include "graph/tensor_type.h"
 
@@ -84,8 +85,9 @@ typedef struct pen_transport_events {
     void (*message)(void *context, uint32_t peer, const void *bytes, uint64_t count);
     // Where the payload of a frame is to be written: `frame->bytes` bytes, left alone until `end`.
     // An error refuses the frame, is told to the sender (which sees the link go down with it), and
-    // takes the link down.
-    pen_status (*begin)(void *context, uint32_t peer, const pen_frame *frame, void **out_memory);
+    // takes the link down; so does a place that the transport cannot reach.
+    pen_status (*begin)(void *context, uint32_t peer, const pen_frame *frame,
+                        pen_memory_place *out_place);
     // The payload is whole. checksums [chunks] as the sender made them, not yet compared: whoever
     // computes compares (base/checksum.h).
     void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums);
@@ -158,9 +160,10 @@ typedef struct pen_transport_kind {
     PEN_NODISCARD pen_status (*send_message)(pen_transport *transport, uint32_t peer,
                                              const void *bytes, uint64_t count);
     // Lends payload and checksums [chunks] until let_go(token), which comes exactly once, also when
-    // the link goes down.
+    // the link goes down. UNAVAILABLE: no link. UNSUPPORTED: the payload lies in a domain that the
+    // transport does not reach; all kinds reach the host's, and no other so far.
     PEN_NODISCARD pen_status (*send_frame)(pen_transport *transport, uint32_t peer,
-                                           const pen_frame *frame, const void *payload,
+                                           const pen_frame *frame, pen_memory_place payload,
                                            const uint32_t *checksums, uint64_t token);
     // Takes the link to a peer down.
     void (*disconnect)(pen_transport *transport, uint32_t peer);

@@ -228,10 +228,10 @@ static void end_message(void *context, uint32_t peer, const void *bytes, uint64_
 }
 
 static pen_status end_begin(void *context, uint32_t peer, const pen_frame *frame,
-                            void **out_memory) {
+                            pen_memory_place *out_place) {
     end *e = context;
     (void)peer;
-    *out_memory = e->pool + pool_offset(e->job, frame->sequence);
+    *out_place = pen_memory_place_at(e->pool + pool_offset(e->job, frame->sequence));
     return PEN_OK;
 }
 
@@ -335,7 +335,8 @@ static void send_frames(end *e) {
         uint32_t *checksums = e->checksums + i % CREDIT_LIMIT * chunks;
         pen_checksum_chunks(at, j->bytes, checksums);
         const pen_frame frame = {.sequence = i, .bytes = j->bytes};
-        check(e->kind->send_frame(e->transport, e->peer, &frame, at, checksums, i));
+        check(e->kind->send_frame(e->transport, e->peer, &frame, pen_memory_place_at(at), checksums,
+                                  i));
     }
     pen_mutex_lock(&e->lock);
     while (e->arrived < j->count)

@@ -70,13 +70,20 @@ static void buffers_start_as_zeros_and_keep_bytes(void **state) {
             CHECK_OK(kind->read(device, (pen_operand){buffer, 0}, back, size));
             CHECK(memcmp(host, back, size) == 0, "%s: %llu bytes changed", kind->name,
                   (unsigned long long)size);
-            if (kind->host_address != NULL) {
-                void *address = kind->host_address(device, (pen_operand){buffer, 0});
-                CHECK(address == NULL || (uintptr_t)address % 64 == 0, "%s: not aligned",
-                      kind->name);
-                CHECK(address == NULL || memcmp(address, host, size) == 0, "%s: another memory",
-                      kind->name);
-            }
+            const pen_memory_place place = kind->place(device, (pen_operand){buffer, 0});
+            const void *address = pen_memory_place_address(place);
+            CHECK(place.offset % 64 == 0, "%s: not aligned", kind->name);
+            CHECK(address == NULL || memcmp(address, host, size) == 0, "%s: another memory",
+                  kind->name);
+            static const pen_memory_domain elsewhere = {.name = "another planet"};
+            pen_buffer *wrapped = NULL;
+            CHECK_OK(kind->buffer_wrap(device, place, size, &wrapped));
+            CHECK_OK(kind->read(device, (pen_operand){wrapped, 0}, back, size));
+            CHECK(memcmp(host, back, size) == 0, "%s: wrapped memory", kind->name);
+            kind->buffer_destroy(device, wrapped);
+            CHECK_ERROR(
+                kind->buffer_wrap(device, (pen_memory_place){&elsewhere, 64}, size, &wrapped),
+                PEN_UNSUPPORTED, "memory of another planet");
             kind->buffer_destroy(device, buffer);
             pen_memory_free(host);
             pen_memory_free(back);

@@ -132,7 +132,7 @@ static pen_worker_event run_frame_event(const pen_frame *frame) {
 }
 
 static pen_status run_begin(void *context, uint32_t peer, const pen_frame *frame,
-                            void **out_memory) {
+                            pen_memory_place *out_place) {
     run_peer *self = context;
     protocol_runner *r = self->runner;
     const pen_worker_event event = run_frame_event(frame);
@@ -146,7 +146,7 @@ static pen_status run_begin(void *context, uint32_t peer, const pen_frame *frame
     const pen_run_form *form = &r->table->forms[frame->form];
     const uint32_t place =
         run_place(form, frame->channel, frame->sequence, form->channels[frame->channel].capacity);
-    *out_memory = &r->channels[frame->form][frame->channel].target[place];
+    *out_place = pen_memory_place_at(&r->channels[frame->form][frame->channel].target[place]);
     return PEN_OK;
 }
 
@@ -207,7 +207,7 @@ void run_send_frame(run_peer *from, uint32_t form_number, uint32_t channel, uint
                              .bytes = sizeof word};
     const pen_status status =
         r->kind->send_frame(from->transport, form->channels[channel].target_worker, &frame,
-                            &ends->source[place], &checksum, word);
+                            pen_memory_place_at(&ends->source[place]), &checksum, word);
     if (status != PEN_OK) RUN_WRONG(r, "no frame: %s", pen_status_message(status));
     pen_status_ignore(status, "judged");
 }

@@ -61,7 +61,7 @@ static void station_message(void *context, uint32_t peer, const void *bytes, uin
 }
 
 static pen_status station_begin(void *context, uint32_t peer, const pen_frame *frame,
-                                void **out_memory) {
+                                pen_memory_place *out_place) {
     station *s = context;
     (void)peer;
     if (s->copies_frames_nowhere) {
@@ -70,7 +70,8 @@ static pen_status station_begin(void *context, uint32_t peer, const pen_frame *f
     if (frame->bytes > s->memory_bytes) {
         return pen_error(PEN_INVALID_INPUT, "a frame has %" PRIu64 " bytes", frame->bytes);
     }
-    *out_memory = s->memory;
+    *out_place = pen_memory_place_at(s->memory);
+    if (s->domain != NULL) out_place->domain = s->domain;
     return PEN_OK;
 }
 

@@ -11,11 +11,12 @@
 typedef struct station {
     const pen_transport_kind *kind;
     pen_transport *transport;
-    uint16_t port;                  // 0: does not listen
-    bool copies_frames_nowhere;     // begin refuses
-    bool frees_tokens;              // tokens are memory to be freed
-    bool numbers_messages;          // messages are numbers of 8 bytes, from 0 on
-    pen_simulated_network *network; // NULL: real time
+    uint16_t port;                   // 0: does not listen
+    bool copies_frames_nowhere;      // begin refuses
+    const pen_memory_domain *domain; // that frames go to; NULL: the host
+    bool frees_tokens;               // tokens are memory to be freed
+    bool numbers_messages;           // messages are numbers of 8 bytes, from 0 on
+    pen_simulated_network *network;  // NULL: real time
 
     pen_mutex lock;
     pen_condition changed;

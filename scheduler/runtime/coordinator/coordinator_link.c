@@ -84,15 +84,16 @@ static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) 
                              .bytes = channel->bytes};
     c->frames[token] =
         (coordinator_frame){action->form, action->channel, action->sequence, action->round};
-    const char *memory =
-        (const char *)announced->feeds[action->channel] + action->microbatch * channel->bytes;
+    const pen_memory_place place =
+        pen_memory_place_add(pen_memory_place_at(announced->feeds[action->channel]),
+                             action->microbatch * channel->bytes);
     const uint32_t *checksums = announced->checksums + announced->first_check[action->channel] +
                                 (size_t)action->microbatch * chunks;
     pen_mutex_lock(&c->lock);
     announced->lent_count += 1;
     pen_mutex_unlock(&c->lock);
     const pen_status status = c->transport->kind->send_frame(c->transport, channel->target_worker,
-                                                             &frame, memory, checksums, token);
+                                                             &frame, place, checksums, token);
     if (status == PEN_OK) return;
     pen_mutex_lock(&c->lock);
     announced->lent_count -= 1;

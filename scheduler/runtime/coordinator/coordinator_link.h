@@ -177,7 +177,8 @@ PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
 
 // ---- pieces of tensors (coordinator_tensors.c), from the transport
 PEN_NODISCARD pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer,
-                                                     const pen_frame *frame, void **out_memory);
+                                                     const pen_frame *frame,
+                                                     pen_memory_place *out_place);
 void pen_coordinator_end_piece(pen_coordinator *c, const pen_frame *frame,
                                const uint32_t *checksums);
 void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequence);

@@ -91,9 +91,9 @@ static pen_status link_accept(void *context, const pen_introduction *introductio
 // ---- frames
 
 static pen_status link_begin(void *context, uint32_t peer, const pen_frame *frame,
-                             void **out_memory) {
+                             pen_memory_place *out_place) {
     link_hear(context, peer, frame->incarnation);
-    return pen_coordinator_begin_piece(context, peer, frame, out_memory);
+    return pen_coordinator_begin_piece(context, peer, frame, out_place);
 }
 
 static void link_end(void *context, uint32_t peer, const pen_frame *frame,
@@ -134,9 +134,9 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
                              .sequence = pull->sequence,
                              .bytes = worker->blob_bytes};
     if (worker->blob == NULL || pull->frame_kind != PEN_FRAME_BLOB) return;
-    pen_status_ignore(c->transport->kind->send_frame(c->transport, peer, &frame, worker->blob,
-                                                     worker->blob_checksums,
-                                                     COORDINATOR_BLOB_TOKEN),
+    pen_status_ignore(c->transport->kind->send_frame(
+                          c->transport, peer, &frame, pen_memory_place_at(worker->blob),
+                          worker->blob_checksums, COORDINATOR_BLOB_TOKEN),
                       "a link that is down is told of by `down`");
 }
 

@@ -70,7 +70,7 @@ static pen_status tensors_send(pen_coordinator *c, coordinator_piece *piece, uin
                              .bytes = what->bytes};
     pen_checksum_chunks(memory, what->bytes, &piece->checksum);
     const pen_status status = c->transport->kind->send_frame(
-        c->transport, piece->peer, &frame, memory, &piece->checksum,
+        c->transport, piece->peer, &frame, pen_memory_place_at(memory), &piece->checksum,
         COORDINATOR_PIECE_TOKEN + piece->sequence % COORDINATOR_PIECES);
     if (status == PEN_OK) return PEN_OK;
     pen_mutex_lock(&c->lock);
@@ -147,7 +147,7 @@ pen_status pen_coordinator_read(pen_coordinator *coordinator, const pen_tensor_p
 // ---- from the transport
 
 pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer, const pen_frame *frame,
-                                       void **out_memory) {
+                                       pen_memory_place *out_place) {
     coordinator_piece *piece = &c->pieces[frame->sequence % COORDINATOR_PIECES];
     pen_status status = PEN_OK;
     pen_mutex_lock(&c->lock);
@@ -158,7 +158,7 @@ pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer, const 
                            c->spec->workers[peer].name);
     } else {
         piece->is_arriving = true;
-        *out_memory = piece->memory;
+        *out_place = pen_memory_place_at(piece->memory);
     }
     pen_mutex_unlock(&c->lock);
     return status;

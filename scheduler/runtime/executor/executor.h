@@ -15,8 +15,8 @@
 //
 // Lifetime: the graph and the device outlive the executor; so do executors that it shares
 //           parameters with, or that lend it values.
-// Threads:  one thread at a time, the device's compute thread. pen_executor_address, _copies and
-//           _bytes: any thread, once it is bound.
+// Threads:  one thread at a time, the device's compute thread. pen_executor_place, _address,
+//           _copies and _bytes: any thread, once it is bound.
 #ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_H
 #define PEN_SCHEDULER_RUNTIME_EXECUTOR_EXECUTOR_H
 
@@ -82,7 +82,7 @@ PEN_NODISCARD pen_status pen_executor_create(const pen_executor_spec *spec,
 void pen_executor_destroy(pen_executor *executor);
 
 // `value`, one of `lent`, lies where `maker` has its value `from`, and has as many copies.
-//   UNSUPPORTED  memory of one of the devices is not the host's
+//   UNSUPPORTED  the two devices are of different memory domains
 PEN_NODISCARD pen_status pen_executor_lend(pen_executor *executor, pen_value_id value,
                                            const pen_executor *maker, pen_value_id from);
 // Needed once where values are lent; all must have been.
@@ -102,8 +102,10 @@ PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_valu
                                                 uint64_t first, void *host, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
-// Where the value lies for this microbatch, in its layout; NULL: nowhere, or not in the
-// host's memory.
+// Where the value lies for this microbatch, in its layout; at NULL of the host: nowhere.
+pen_memory_place pen_executor_place(const pen_executor *executor, pen_value_id value,
+                                    uint64_t microbatch);
+// The same as an address; NULL: nowhere, or not in the host's memory.
 void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t microbatch);
 // Bytes at that address.
 uint64_t pen_executor_bytes(const pen_executor *executor, pen_value_id value);

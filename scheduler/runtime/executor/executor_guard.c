@@ -165,7 +165,7 @@ static pen_status guard_find(pen_executor *executor, struct executor_guards *gua
 pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop) {
     struct executor_guards *guards;
     PEN_ASSERT(executor->guards == NULL && executor->launches != NULL);
-    if (executor->spec.device->kind->host_address == NULL) return PEN_OK;
+    if (!executor_is_seen(executor)) return PEN_OK;
     PEN_TRY(PEN_NEW(executor->arena, 1, &guards));
     PEN_TRY(guard_find(executor, guards));
     if (pen_value_is(stop)) {

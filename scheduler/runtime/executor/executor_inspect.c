@@ -64,7 +64,7 @@ pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uin
     pen_device *device = executor->spec.device;
     const pen_memory_list *list = &executor->lists[list_index];
     inspection->bad = UINT32_MAX;
-    if (device->kind->host_address == NULL) {
+    if (!executor_is_seen(executor)) {
         return pen_error(PEN_UNSUPPORTED, "what a device of kind '%s' computes cannot be looked at",
                          device->kind->name);
     }

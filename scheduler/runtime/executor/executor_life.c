@@ -196,10 +196,21 @@ uint64_t pen_executor_bytes(const pen_executor *executor, pen_value_id value) {
     return executor->bytes_of_value[value.index];
 }
 
-void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t microbatch) {
+pen_memory_place pen_executor_place(const pen_executor *executor, pen_value_id value,
+                                    uint64_t microbatch) {
     pen_device *device = executor->spec.device;
-    if (!pen_executor_holds(executor, value) || device->kind->host_address == NULL) return NULL;
-    return device->kind->host_address(device, executor_operand(executor, value, microbatch));
+    if (!pen_executor_holds(executor, value)) return pen_memory_place_at(NULL);
+    return device->kind->place(device, executor_operand(executor, value, microbatch));
+}
+
+void *pen_executor_address(const pen_executor *executor, pen_value_id value, uint64_t microbatch) {
+    return pen_memory_place_address(pen_executor_place(executor, value, microbatch));
+}
+
+bool executor_is_seen(const pen_executor *executor) {
+    pen_device *device = executor->spec.device;
+    const pen_memory_place place = device->kind->place(device, (pen_operand){.buffer = NULL});
+    return place.domain == &pen_memory_host;
 }
 
 static void executor_check_bytes(const pen_executor *executor, pen_value_id value, uint64_t bytes) {

@@ -261,8 +261,7 @@ pen_operand executor_operand(const pen_executor *executor, pen_value_id value,
     return (pen_operand){place->buffer, place->offset + copy * place->stride};
 }
 
-// The maker's memory is wrapped as a buffer of this device. Devices with memory of their own cannot
-// do so.
+// The maker's memory is wrapped as a buffer of this device, which it can be within a domain.
 pen_status pen_executor_lend(pen_executor *executor, pen_value_id value, const pen_executor *maker,
                              pen_value_id from) {
     pen_device *device = executor->spec.device;
@@ -285,14 +284,10 @@ pen_status pen_executor_lend(pen_executor *executor, pen_value_id value, const p
     PEN_TRY(PEN_NEW(executor->arena, copies, &place.lent));
     executor->places[value.index] = place;
     for (uint32_t c = 0; c < copies; c++) {
-        void *host = pen_executor_address(maker, from, c);
-        if (host == NULL || device->kind->buffer_wrap == NULL) {
-            return pen_error(PEN_UNSUPPORTED,
-                             "value '%s' cannot be lent: one of the devices has memory of its own",
-                             name);
-        }
-        PEN_TRY(device->kind->buffer_wrap(device, host, executor->bytes_of_value[value.index],
-                                          &place.lent[c]));
+        const pen_status status =
+            device->kind->buffer_wrap(device, pen_executor_place(maker, from, c),
+                                      executor->bytes_of_value[value.index], &place.lent[c]);
+        PEN_TRY(pen_status_add_context(status, "while lending value '%s'", name));
     }
     return PEN_OK;
 }

@@ -54,6 +54,8 @@ PEN_NODISCARD pen_status executor_guard_before(const pen_executor *executor,
 PEN_NODISCARD pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
                                               uint64_t microbatch, const pen_run_context *run);
 
+// Whether this process sees the memory in which the executor computes.
+bool executor_is_seen(const pen_executor *executor);
 // The memory of a value, for looking at every element; NULL: not here, or elements do not fill it.
 const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
                           uint64_t *out_bytes);

@@ -165,6 +165,6 @@ PEN_NODISCARD pen_status pen_worker_run_prepare_save(pen_worker_run *run);
 // Where a piece of a parameter or state lies. CORRUPT: there is none
 PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
                                                     const pen_tensor_piece *piece,
-                                                    void **out_memory);
+                                                    pen_memory_place *out_place);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H

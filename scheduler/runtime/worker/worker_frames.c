@@ -61,11 +61,11 @@ static void frames_count_lent(pen_worker_run *run, uint32_t change) {
 }
 
 static pen_status frames_lend(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                              const void *memory, const uint32_t *checksums, uint64_t token) {
+                              pen_memory_place payload, const uint32_t *checksums, uint64_t token) {
     pen_transport *transport = run->options.transport;
     frames_count_lent(run, 1);
     const pen_status status =
-        transport->kind->send_frame(transport, peer, frame, memory, checksums, token);
+        transport->kind->send_frame(transport, peer, frame, payload, checksums, token);
     if (status != PEN_OK) frames_count_lent(run, UINT32_MAX); // it was not lent
     return status;
 }
@@ -108,10 +108,11 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const uint32_t index = (uint32_t)(place % channel->copies);
     worker_slot *slot = &ends->sends[index];
     const worker_device *device = frames_device(run, channel->source_device);
-    const void *memory = pen_executor_address(device->executors[send->form], spec->from, place);
+    const pen_memory_place payload =
+        pen_executor_place(device->executors[send->form], spec->from, place);
     slot->sequence = send->sequence;
     slot->start_seconds = pen_clock_seconds();
-    pen_checksum_chunks(memory, channel->bytes, slot->checksums);
+    pen_checksum_chunks(pen_memory_place_address(payload), channel->bytes, slot->checksums);
     frames_note_sent(run, send, place, pen_checksum_join(slot->checksums, channel->bytes));
     const pen_frame frame = {.kind = PEN_FRAME_VALUE,
                              .generation = run->options.generation,
@@ -127,7 +128,7 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const uint32_t number = ends->send_first + index;
     run->what_of_send[number] = *send;
     const pen_status status =
-        frames_lend(run, channel->target_worker, &frame, memory, slot->checksums, number);
+        frames_lend(run, channel->target_worker, &frame, payload, slot->checksums, number);
     (void)PEN_FAILPOINT("worker.frame_sent");
     return pen_status_add_context(status, "while sending '%s' to %s", spec->value,
                                   run->spec->workers[channel->target_worker].name);
@@ -199,7 +200,7 @@ static pen_status frames_check_value(const pen_worker_run *run, uint32_t peer,
 // Where the value goes: straight into the place that the reading executor has for it. The core says
 // first that the place is free.
 static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                                     void **out_memory) {
+                                     pen_memory_place *out_place) {
     PEN_TRY(frames_check_value(run, peer, frame));
     const pen_run_channel *channel = &run->table->forms[frame->form].channels[frame->channel];
     const pen_run_spec_channel *spec = frames_channel(run, frame->form, frame->channel);
@@ -221,14 +222,14 @@ static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const p
                          is_seen ? "it came before" : pen_worker_fault_text(fault));
     }
     slot->start_seconds = pen_clock_seconds();
-    *out_memory = pen_executor_address(device->executors[frame->form], spec->to, frame->microbatch);
+    *out_place = pen_executor_place(device->executors[frame->form], spec->to, frame->microbatch);
     return PEN_OK;
 }
 
 // Pieces of parameters and states alone can be asked for or sent; numbers come from outside and are
 // checked.
 pen_status pen_worker_run_find_tensor(pen_worker_run *run, const pen_tensor_piece *piece,
-                                      void **out_memory) {
+                                      pen_memory_place *out_place) {
     const worker_device *device = frames_device(run, piece->device);
     if (device == NULL || piece->form >= run->table->form_count ||
         device->executors[piece->form] == NULL) {
@@ -244,16 +245,16 @@ pen_status pen_worker_run_find_tensor(pen_worker_run *run, const pen_tensor_piec
     const pen_value_id id = {piece->value};
     const pen_value *value = pen_graph_value(graph, id);
     const bool is_kept = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
-    char *memory = is_kept ? pen_executor_address(executor, id, 0) : NULL;
+    const pen_memory_place place = pen_executor_place(executor, id, 0);
     const uint64_t bytes = is_kept ? pen_executor_bytes(executor, id) : 0;
-    if (memory == NULL || piece->offset > bytes || piece->bytes > bytes - piece->offset ||
-        piece->bytes > PEN_TRANSPORT_CHUNK_BYTES) {
+    if (!is_kept || pen_memory_place_address(place) == NULL || piece->offset > bytes ||
+        piece->bytes > bytes - piece->offset || piece->bytes > PEN_TRANSPORT_CHUNK_BYTES) {
         return pen_error(PEN_CORRUPT,
                          "%llu bytes from byte %llu of '%s', which has %llu that are kept",
                          (unsigned long long)piece->bytes, (unsigned long long)piece->offset,
                          value->name, (unsigned long long)bytes);
     }
-    *out_memory = memory + piece->offset;
+    *out_place = pen_memory_place_add(place, piece->offset);
     return PEN_OK;
 }
 
@@ -315,7 +316,7 @@ static pen_tensor_piece frames_piece(const pen_frame *frame) {
 
 // The transport asks where a frame's bytes go. An error here ends the link.
 pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                                void **out_memory) {
+                                pen_memory_place *out_place) {
     if (frame->generation != run->options.generation) {
         return pen_error(PEN_CORRUPT, "a frame of generation %llu, expected %llu",
                          (unsigned long long)frame->generation,
@@ -323,11 +324,11 @@ pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer, const pen_fr
     }
     switch (frame->kind) {
     case PEN_FRAME_VALUE:
-        return frames_begin_value(run, peer, frame, out_memory);
+        return frames_begin_value(run, peer, frame, out_place);
     case PEN_FRAME_TENSOR: {
         const pen_tensor_piece piece = frames_piece(frame);
         if (peer != 0) return pen_error(PEN_CORRUPT, "a piece of a tensor from worker %u", peer);
-        PEN_TRY(pen_worker_run_find_tensor(run, &piece, out_memory));
+        PEN_TRY(pen_worker_run_find_tensor(run, &piece, out_place));
         return frames_take_piece(run, &piece, WORKER_PIECE_ARRIVING);
     }
     case PEN_FRAME_BLOB:
@@ -413,7 +414,8 @@ pen_status pen_worker_run_check_frames(pen_worker_run *run, const pen_run_form *
     return PEN_OK;
 }
 
-static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece, const void *memory) {
+static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece,
+                                    pen_memory_place place) {
     const pen_frame frame = {
         .kind = PEN_FRAME_TENSOR,
         .generation = run->options.generation,
@@ -425,19 +427,20 @@ static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece, co
     pen_mutex_lock(&run->lock);
     piece->state = WORKER_PIECE_LENT;
     pen_mutex_unlock(&run->lock);
-    pen_checksum_chunks(memory, frame.bytes, &piece->checksum);
+    pen_checksum_chunks(pen_memory_place_address(place), frame.bytes, &piece->checksum);
     const uint64_t token = FRAMES_PIECE_TOKEN + (uint64_t)(piece - run->pieces);
-    return frames_lend(run, 0, &frame, memory, &piece->checksum, token);
+    return frames_lend(run, 0, &frame, place, &piece->checksum, token);
 }
 
 pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                    worker_piece *piece) {
-    void *memory = NULL;
-    PEN_TRY(pen_worker_run_find_tensor(run, &piece->piece, &memory));
+    pen_memory_place place;
+    PEN_TRY(pen_worker_run_find_tensor(run, &piece->piece, &place));
     (void)device;
-    if (piece->state == WORKER_PIECE_SEND) return frames_send_piece(run, piece, memory);
+    if (piece->state == WORKER_PIECE_SEND) return frames_send_piece(run, piece, place);
     const pen_tensor_piece done = piece->piece;
-    const uint32_t chunk = pen_checksum_find_difference(memory, done.bytes, &piece->checksum);
+    const uint32_t chunk =
+        pen_checksum_find_difference(pen_memory_place_address(place), done.bytes, &piece->checksum);
     pen_mutex_lock(&run->lock);
     piece->state = WORKER_PIECE_FREE;
     pen_mutex_unlock(&run->lock);
@@ -449,8 +452,8 @@ pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
 }
 
 pen_status pen_worker_run_send_piece(pen_worker_run *run, const pen_tensor_piece *piece) {
-    void *memory;
-    PEN_TRY(pen_worker_run_find_tensor(run, piece, &memory));
+    pen_memory_place place;
+    PEN_TRY(pen_worker_run_find_tensor(run, piece, &place));
     return frames_take_piece(run, piece, WORKER_PIECE_SEND);
 }
 

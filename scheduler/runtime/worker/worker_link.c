@@ -159,14 +159,14 @@ static void worker_hear(pen_worker *worker) {
 }
 
 static pen_status worker_begin_blob(pen_worker *worker, uint32_t peer, const pen_frame *frame,
-                                    void **out_memory) {
+                                    pen_memory_place *out_place) {
     pen_mutex_lock(&worker->lock);
     const bool is_asked = peer == 0 && worker->member.state == PEN_MEMBER_PULLING &&
                           !worker->is_blob_begun && frame->bytes == worker->blob_bytes &&
                           frame->generation == worker->member.generation && frame->offset == 0 &&
                           worker->blob != NULL;
     if (is_asked) {
-        *out_memory = worker->blob;
+        *out_place = pen_memory_place_at(worker->blob);
         worker->is_blob_begun = true;
         worker_note_arrival(worker, peer, true);
     }
@@ -186,12 +186,12 @@ static pen_status worker_refuse_tensor(pen_worker *worker) {
 }
 
 static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *frame,
-                               void **out_memory) {
+                               pen_memory_place *out_place) {
     pen_worker *worker = context;
-    if (frame->kind == PEN_FRAME_BLOB) return worker_begin_blob(worker, peer, frame, out_memory);
+    if (frame->kind == PEN_FRAME_BLOB) return worker_begin_blob(worker, peer, frame, out_place);
     pen_worker_run *run = pen_worker_use_run(worker);
     if (run == NULL) return worker_refuse_tensor(worker);
-    const pen_status status = pen_worker_run_begin(run, peer, frame, out_memory);
+    const pen_status status = pen_worker_run_begin(run, peer, frame, out_place);
     if (status == PEN_OK) {
         pen_mutex_lock(&worker->lock);
         if (peer == 0) worker_hear(worker);

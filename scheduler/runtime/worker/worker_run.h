@@ -91,7 +91,7 @@ void pen_worker_run_destroy(pen_worker_run *run);
 
 // ---- from the transport; errors are of the sender: they take the link down
 PEN_NODISCARD pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer,
-                                              const pen_frame *frame, void **out_memory);
+                                              const pen_frame *frame, pen_memory_place *out_place);
 void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
                         const uint32_t *checksums);
 void pen_worker_run_let_go(pen_worker_run *run, uint64_t token);

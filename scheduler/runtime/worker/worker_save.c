@@ -27,15 +27,15 @@ static pen_status save_add(pen_worker_run *run, const pen_run_spec_saved *saved)
     const pen_tensor_type *type = pen_value_type(graph, saved->value);
     const uint64_t bytes = pen_tensor_type_bytes(type);
     worker_device *device = &run->devices[run->local_of_device[saved->device]];
-    void *memory;
-    PEN_TRY(pen_worker_run_find_tensor(run, &piece, &memory));
+    pen_memory_place place;
+    PEN_TRY(pen_worker_run_find_tensor(run, &piece, &place));
     if (bytes > pen_executor_bytes(device->executors[0], saved->value)) {
         return pen_error(PEN_CORRUPT, "'%s' is saved, and has fewer bytes than its type",
                          saved->name);
     }
     run->saved[run->saved_count] =
         (pen_shard_tensor){.name = saved->name, .type = *type, .bytes = bytes};
-    run->saved_memory[run->saved_count++] = memory;
+    run->saved_memory[run->saved_count++] = pen_memory_place_address(place);
     device->saved_bytes += bytes;
     return PEN_OK;
 }

@@ -76,7 +76,8 @@ static void send_frame(station *s, uint32_t peer, uint64_t sequence, cargo *c, u
         pen_checksum_chunks(c->bytes, count, c->checksums);
         c->checked = count;
     }
-    CHECK_OK(s->kind->send_frame(s->transport, peer, &frame, c->bytes, c->checksums, sequence));
+    CHECK_OK(s->kind->send_frame(s->transport, peer, &frame, pen_memory_place_at(c->bytes),
+                                 c->checksums, sequence));
 }
 
 static void cargo_make(cargo *c, uint64_t seed) {

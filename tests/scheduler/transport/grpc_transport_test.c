@@ -79,7 +79,8 @@ static void frames_arrive_whole(void **state) {
                                  .type = pen_tensor_type_make(PEN_FLOAT32, 2, (int64_t[]){3, 4}),
                                  .sequence = i,
                                  .bytes = sizes[i]};
-        CHECK_OK(zero.kind->send_frame(zero.transport, 1, &frame, bytes, checksums[i], 100 + i));
+        CHECK_OK(zero.kind->send_frame(zero.transport, 1, &frame, pen_memory_place_at(bytes),
+                                       checksums[i], 100 + i));
         sum += sizes[i];
     }
     assert_true(station_wait(&one, &one.frame_count, count));

@@ -42,8 +42,9 @@ static bool try_frame(station *s, uint32_t peer, uint64_t sequence, const uint8_
                              .channel = 8,
                              .bytes = count};
     // the checksums live as long as the frame: stations here free their tokens
-    const pen_status status = s->kind->send_frame(s->transport, peer, &frame, bytes, checksums,
-                                                  (uint64_t)(uintptr_t)checksums);
+    const pen_status status =
+        s->kind->send_frame(s->transport, peer, &frame, pen_memory_place_at(bytes), checksums,
+                            (uint64_t)(uintptr_t)checksums);
     if (status == PEN_OK) return true;
     assert_int_equal(pen_status_get_code(status), PEN_UNAVAILABLE);
     pen_status_ignore(status, "the caller decides");

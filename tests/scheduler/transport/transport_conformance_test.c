@@ -102,7 +102,8 @@ static pen_status try_frame(station *s, uint32_t peer, uint64_t sequence, uint64
                              .type = pen_tensor_type_make(PEN_FLOAT32, 2, (int64_t[]){3, 4}),
                              .sequence = sequence,
                              .bytes = payload_checked};
-    return s->kind->send_frame(s->transport, peer, &frame, payload, payload_checksums, token);
+    return s->kind->send_frame(s->transport, peer, &frame, pen_memory_place_at(payload),
+                               payload_checksums, token);
 }
 
 static void send_frames(station *s, uint32_t peer, uint32_t count) {
@@ -318,6 +319,29 @@ static void a_refused_frame_ends_the_link_of_kind(void) {
 }
 FOR_EACH_KIND(a_refused_frame_ends_the_link)
 
+// Memory of a device that this process does not see is refused where it is named, not read.
+static void foreign_memory_is_refused_of_kind(void) {
+    static const pen_memory_domain elsewhere = {.name = "another planet"};
+    station zero, one;
+    const pen_frame frame = {.kind = PEN_FRAME_VALUE, .bytes = 64};
+    prepare_payload(64);
+    open_pair(&zero, &one, 64);
+    CHECK_ERROR(zero.kind->send_frame(zero.transport, 1, &frame, (pen_memory_place){&elsewhere, 64},
+                                      payload_checksums, 1),
+                PEN_UNSUPPORTED, "memory of another planet");
+    one.domain = &elsewhere;
+    send_frames(&zero, 1, 1);
+    CHECK(station_wait_down(&zero, 1, 1), "%s", kind_name);
+    CHECK(strstr(zero.down_text, "memory of another planet") != NULL, "%s: %s", kind_name,
+          zero.down_text);
+    CHECK(station_wait_down(&one, 0, 1), "%s", kind_name);
+    CHECK(station_wait(&zero, &zero.let_go_count, 1), "%s: let go", kind_name);
+    station_close(&zero);
+    station_close(&one);
+    CHECK(zero.let_go_count == 1 && one.frame_count == 0, "%s: nothing came", kind_name);
+}
+FOR_EACH_KIND(foreign_memory_is_refused)
+
 // ---- links that begin
 
 static uint32_t judge_count;
@@ -527,7 +551,8 @@ PEN_TEST_MAIN(cmocka_unit_test(messages_go_both_ways), cmocka_unit_test(frames_a
               cmocka_unit_test(lent_memory_comes_back_once),
               cmocka_unit_test(stopping_waits_for_lent_memory),
               cmocka_unit_test(a_refused_frame_ends_the_link),
-              cmocka_unit_test(a_listener_may_refuse), cmocka_unit_test(the_wrong_peer_is_refused),
+              cmocka_unit_test(foreign_memory_is_refused), cmocka_unit_test(a_listener_may_refuse),
+              cmocka_unit_test(the_wrong_peer_is_refused),
               cmocka_unit_test(any_peer_learns_its_number),
               cmocka_unit_test(a_newer_link_replaces_the_older), cmocka_unit_test(nobody_listens),
               cmocka_unit_test(a_late_listener_is_found), cmocka_unit_test(every_state_can_end),
