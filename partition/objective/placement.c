@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/components.h"
 #include "partition/objective/latency.h"
 #include "partition/objective/step_time.h"
 #include "partition/problem/problem_lists.h"
@@ -187,8 +188,8 @@ pen_status pen_placement_is_acyclic(const pen_problem *problem, const uint32_t *
     uint32_t *component, component_count;
     PEN_TRY(pen_problem_lists_build(given->device_count, edges, edge_count, false, arena, &after));
     PEN_TRY(PEN_NEW(arena, given->device_count, &component));
-    PEN_TRY(
-        pen_problem_components(given->device_count, &after, arena, component, &component_count));
+    PEN_TRY(pen_components_find(given->device_count, after.first, after.ids, arena, component,
+                                &component_count));
     *out_is_acyclic = component_count == given->device_count;
     return PEN_OK;
 }

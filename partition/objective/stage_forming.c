@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/components.h"
 #include "partition/problem/problem_lists.h"
 
 #define FORMING_NONE UINT32_MAX
@@ -50,7 +51,8 @@ static pen_status forming_find_circles(pen_stage_forming *forming, const uint32_
     }
     PEN_TRY(pen_problem_lists_build(device_count, forming->edges, edge_count, false,
                                     forming->scratch, &after));
-    return pen_problem_components(device_count, &after, forming->scratch, out_component, out_count);
+    return pen_components_find(device_count, after.first, after.ids, forming->scratch,
+                               out_component, out_count);
 }
 
 // Levels of forward nodes within their circles; fills level_most of each circle.

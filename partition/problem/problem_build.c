@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/components.h"
 #include "base/order.h"
 
 static bool problem_is_amount(double number) {
@@ -411,8 +412,8 @@ static pen_status problem_form_groups(pen_problem *problem, uint32_t *label, pen
         uint32_t *component; // of each group
         uint32_t component_count;
         PEN_TRY(PEN_NEW(arena, problem->group_count, &component));
-        PEN_TRY(pen_problem_components(problem->group_count, &problem->after, arena, component,
-                                       &component_count));
+        PEN_TRY(pen_components_find(problem->group_count, problem->after.first, problem->after.ids,
+                                    arena, component, &component_count));
         if (component_count < problem->group_count) {
             for (uint32_t v = 0; v < given->node_count; v++) {
                 label[v] = component[problem->group_of_node[v]];

@@ -1,4 +1,4 @@
-// Lists of ids, as the edges of graphs whose nodes are numbers, and the circles in them.
+// Lists of ids, as the edges of graphs whose nodes are numbers.
 #ifndef PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H
 #define PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H
 
@@ -26,11 +26,5 @@ PEN_NODISCARD pen_status pen_problem_lists_build(uint32_t owner_count,
                                                  const pen_problem_edge *edges, uint32_t edge_count,
                                                  bool reversed, pen_arena *arena,
                                                  pen_problem_lists *out_lists);
-
-// Strongly connected components: out_component[i] is a number below `count` that is equal for i and
-// j exactly when each reaches the other, and larger for what comes earlier. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_problem_components(uint32_t count, const pen_problem_lists *after,
-                                                pen_arena *arena, uint32_t *out_component,
-                                                uint32_t *out_component_count);
 
 #endif // PEN_PARTITION_PROBLEM_PROBLEM_LISTS_H

@@ -42,40 +42,6 @@ static void lists_are_sorted_sets(void **state) {
     }
 }
 
-static void components_reach_each_other(void **state) {
-    (void)state;
-    random_case random = {.seed = 5};
-    for (int i = 0; i < 300; i++) {
-        pen_arena *arena = check_arena();
-        bool reach[OWNERS][OWNERS] = {{false}};
-        pen_problem_edge edges[30];
-        pen_problem_lists after;
-        uint32_t component[OWNERS], component_count;
-        const uint32_t count = (uint32_t)random_between(&random, 0, 30);
-        for (uint32_t e = 0; e < count; e++) {
-            edges[e].source = (uint32_t)random_between(&random, 0, OWNERS - 1);
-            edges[e].target = (uint32_t)random_between(&random, 0, OWNERS - 1);
-            reach[edges[e].source][edges[e].target] = true;
-        }
-        for (int k = 0; k < OWNERS; k++) {
-            for (int a = 0; a < OWNERS; a++) {
-                for (int b = 0; b < OWNERS; b++)
-                    reach[a][b] = reach[a][b] || (reach[a][k] && reach[k][b]);
-            }
-        }
-        CHECK_OK(pen_problem_lists_build(OWNERS, edges, count, false, arena, &after));
-        CHECK_OK(pen_problem_components(OWNERS, &after, arena, component, &component_count));
-        for (int a = 0; a < OWNERS; a++) {
-            assert_true(component[a] < component_count);
-            for (int b = 0; b < OWNERS; b++) {
-                const bool is_same = a == b || (reach[a][b] && reach[b][a]);
-                assert_int_equal(component[a] == component[b], is_same);
-            }
-        }
-        pen_arena_destroy(arena);
-    }
-}
-
 // The cost that leaves group g for exactly the groups in `readers`.
 static double cost_for(const pen_problem *problem, uint32_t g, const bool *readers) {
     double cost = 0.0;
@@ -139,5 +105,4 @@ static void outputs_are_what_leaves_groups(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(lists_are_sorted_sets),
-              cmocka_unit_test(components_reach_each_other),
               cmocka_unit_test(outputs_are_what_leaves_groups))
