@@ -245,6 +245,10 @@ static pen_status verify_replacement(const verifier *v, pen_value_id id,
                          pen_tensor_type_format(&old->type, old_text));
     }
     const pen_node *maker = pen_graph_node(v->graph, value->producer);
+    if (maker->op->is_view) { // nothing would be written where the old value lies
+        return pen_error(PEN_INTERNAL, "'%s' replaces '%s', but %s only looks at its input",
+                         value->name, old->name, maker->op->name);
+    }
     if (maker->role == PEN_ROLE_UPDATE && old->kind == PEN_VALUE_PARAMETER &&
         !maker->op->is_update && maker->op != PEN_OP(copy)) { // it would escape the guards
         return pen_error(PEN_INTERNAL, "'%s' replaces the parameter '%s', but %s is no update",

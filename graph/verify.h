@@ -7,7 +7,7 @@
 //   - roles go one way: forward, backward_input, backward_weight, update. Nothing reads a value of
 //     a later role. `gradient_of` names an earlier forward node
 //   - a value that replaces a parameter or state has its type, replaces it alone, and comes after
-//     every reader of the old contents (or is made by that reader)
+//     every reader of the old contents (or is made by that reader); it is no view
 //
 // Threads: reads the graph only.
 #ifndef PEN_GRAPH_VERIFY_H

@@ -1,5 +1,6 @@
 #include "graph/analysis/forward_owner.h"
 
+#include "base/components.h"
 #include "base/disjoint_sets.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -244,17 +245,110 @@ static void owners_join_forward(owners_builder *builder, uint32_t n) {
     }
 }
 
-// Running statistics are written by the node that reads them: who shares one, shares a device.
-static void owners_join_states(owners_builder *builder) {
+// ---- loops
+
+// Edges between forward nodes, as lists: those of node n are to[first[n]] up to to[first[n + 1]].
+typedef struct owners_edges {
+    uint32_t *first; // [node_count + 1]
+    uint32_t *to;
+} owners_edges;
+
+// Counts an edge, or writes it down.
+static void owners_edge(owners_edges *edges, uint32_t from, uint32_t to) {
+    if (edges->to == NULL) {
+        edges->first[from + 1] += 1;
+    } else {
+        edges->to[edges->first[from]++] = to;
+    }
+}
+
+// The forward node that changes a state for every microbatch; PEN_ID_NONE without one.
+static uint32_t owners_changer(const owners_builder *builder, uint32_t value) {
+    const pen_value *found = pen_graph_value(builder->graph, (pen_value_id){value});
+    if (!pen_value_is(found->replaces) || !pen_node_is(found->producer)) return PEN_ID_NONE;
+    const uint32_t maker = found->producer.index;
+    return owners_node(builder, maker)->role == PEN_ROLE_FORWARD ? maker : PEN_ID_NONE;
+}
+
+// Edges of the forward pass, and between what changes a state and what reads it, both ways.
+static void owners_visit_edges(const owners_builder *builder, owners_edges *edges) {
     const pen_readers *readers = &builder->owners->readers;
     for (uint32_t v = 0; v < builder->owners->value_count; v++) {
-        if (pen_graph_value(builder->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
-        for (uint32_t r = readers->first[v] + 1; r < readers->first[v + 1]; r++) {
-            pen_disjoint_sets_join(&builder->sets, readers->nodes[readers->first[v]].index,
-                                   readers->nodes[r].index);
+        const pen_value *value = pen_graph_value(builder->graph, (pen_value_id){v});
+        const uint32_t maker = value->producer.index;
+        const uint32_t changer = owners_changer(builder, v);
+        const bool is_made =
+            pen_node_is(value->producer) && owners_node(builder, maker)->role == PEN_ROLE_FORWARD;
+        for (uint32_t r = readers->first[v]; is_made && r < readers->first[v + 1]; r++) {
+            const uint32_t reader = readers->nodes[r].index;
+            if (owners_node(builder, reader)->role != PEN_ROLE_FORWARD) continue;
+            owners_edge(edges, maker, reader);
+        }
+        if (changer == PEN_ID_NONE) continue;
+        const uint32_t state = value->replaces.index;
+        for (uint32_t r = readers->first[state]; r < readers->first[state + 1]; r++) {
+            owners_edge(edges, changer, readers->nodes[r].index);
+            owners_edge(edges, readers->nodes[r].index, changer);
         }
     }
 }
+
+static pen_status owners_list_edges(const owners_builder *builder, pen_arena *arena,
+                                    owners_edges *out_edges) {
+    const uint32_t count = builder->owners->node_count;
+    owners_edges edges = {0}, filled;
+    PEN_TRY(PEN_NEW(arena, (size_t)count + 1, &edges.first));
+    PEN_TRY(PEN_NEW(arena, (size_t)count + 1, &filled.first));
+    owners_visit_edges(builder, &edges);
+    for (uint32_t n = 0; n < count; n++) {
+        edges.first[n + 1] += edges.first[n];
+        filled.first[n] = edges.first[n];
+    }
+    PEN_TRY(PEN_NEW(arena, edges.first[count], &edges.to));
+    filled.to = edges.to;
+    owners_visit_edges(builder, &filled);
+    *out_edges = edges;
+    return PEN_OK;
+}
+
+// Whether a node that changes a state is not the only one that reads it.
+static bool owners_has_loops(const owners_builder *builder) {
+    const pen_readers *readers = &builder->owners->readers;
+    for (uint32_t v = 0; v < builder->owners->value_count; v++) {
+        const uint32_t changer = owners_changer(builder, v);
+        if (changer == PEN_ID_NONE) continue;
+        const uint32_t state = pen_graph_value(builder->graph, (pen_value_id){v})->replaces.index;
+        for (uint32_t r = readers->first[state]; r < readers->first[state + 1]; r++) {
+            if (readers->nodes[r].index != changer) return true;
+        }
+    }
+    return false;
+}
+
+// What a microbatch leaves of a state the next one reads: all from the readers of a state to what
+// changes it, which is a circle with the change itself, runs for one microbatch after the other.
+static pen_status owners_join_loops(owners_builder *builder, pen_arena *arena) {
+    const uint32_t count = builder->owners->node_count;
+    uint32_t *component, *first, *loop, component_count;
+    owners_edges edges;
+    PEN_TRY(PEN_NEW(arena, count, &loop));
+    builder->owners->loop = loop;
+    if (!owners_has_loops(builder)) return PEN_OK;
+    PEN_TRY(owners_list_edges(builder, arena, &edges));
+    PEN_TRY(PEN_NEW(arena, count, &component));
+    PEN_TRY(pen_components_find(count, edges.first, edges.to, arena, component, &component_count));
+    PEN_TRY(PEN_NEW(arena, component_count, &first));
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t *lowest = &first[component[n]]; // plus 1
+        if (*lowest == 0) *lowest = n + 1;
+        if (*lowest == n + 1) continue;
+        pen_disjoint_sets_join(&builder->sets, *lowest - 1, n);
+        loop[*lowest - 1] = loop[n] = *lowest;
+    }
+    return PEN_OK;
+}
+
+// ---- users of roots
 
 // Counts the users of roots into counts[root + 1], or lists them from where counts[root] says.
 static void owners_visit_users(const owners_builder *builder, uint32_t *counts, uint32_t *nodes) {
@@ -359,7 +453,7 @@ pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
         pen_disjoint_sets_join(&builder.sets, n, builder.home[n]);
         if (owners_node(&builder, n)->role == PEN_ROLE_FORWARD) owners_join_forward(&builder, n);
     }
-    owners_join_states(&builder);
+    PEN_TRY(owners_join_loops(&builder, arena));
     PEN_TRY(owners_list_users(&builder, arena));
     PEN_TRY(owners_finish(&builder, arena));
     *out_owners = owners;

@@ -9,9 +9,12 @@
 // What must share a device forms a group: a node and its home, a view and what it looks at, what is
 // made from parameters alone and its only reader, a change of layout and its only reader or else
 // (also where the producer's backward pass reads it) the value's producer, what only reports (the
-// accuracy) and the loss beside it or else the producer of what it reports on, and the readers of
-// one running statistic. Parameters with several readers do not: each reader's device has a copy,
-// and the gradients meet at the update's.
+// accuracy) and the loss beside it or else the producer of what it reports on, and a loop.
+// Parameters with several readers do not: each reader's device has a copy, and the gradients meet
+// at the update's.
+//
+// A loop is what runs for one microbatch after the other: where the forward pass changes a state,
+// all nodes from those that read it to the one that changes it. They are of one stage.
 //
 // Lifetime: in the arena it was made with; borrows the graph.
 // Threads:  immutable once returned.
@@ -31,10 +34,11 @@ typedef struct pen_forward_owners {
     uint32_t node_count;
     uint32_t value_count;
     pen_readers readers;
-    const uint32_t *home;   // [node_count], forward nodes; of a forward node itself
-    const uint32_t *group;  // [node_count], the lowest node of those that share its device
-    const uint32_t *root;   // [value_count], the value whose bytes it is: itself, but for views
-    const bool *is_listed;  // [node_count], forward nodes that a plan lists: no layout changes
+    const uint32_t *home;  // [node_count], forward nodes; of a forward node itself
+    const uint32_t *group; // [node_count], the lowest node of those that share its device
+    const uint32_t *loop;  // [node_count], equal and above 0 for forward nodes of one loop; 0: none
+    const uint32_t *root;  // [value_count], the value whose bytes it is: itself, but for views
+    const bool *is_listed; // [node_count], forward nodes that a plan lists: no layout changes
     const uint32_t *listed; // [node_count], the listed node that a plan counts it for: its home, or
                             // where that is a layout change the one that goes with
 

@@ -91,6 +91,7 @@ static void lowering_fill_nodes(lowering *l) {
         const pen_node *node = lowering_node(l, n);
         l->names[n] = node->name;
         l->nodes[n].color = l->color[n];
+        l->nodes[n].loop = l->owners->loop[n];
         l->nodes[n].pin = constraints->pin[n];
         l->nodes[n].role = node->role == PEN_ROLE_TRANSFER ? PEN_ROLE_FORWARD : node->role;
         l->nodes[n].workspace_bytes = (double)l->request->planned->workspace_of_node[n];

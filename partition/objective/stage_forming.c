@@ -22,6 +22,10 @@ pen_status pen_stage_forming_new(const pen_problem *problem, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, count, &forming->level));
     PEN_TRY(PEN_NEW(arena, count, &forming->rank));
     PEN_TRY(PEN_NEW(arena, count, &forming->sorted));
+    for (uint32_t v = 0; v < count && forming->loop_level == NULL; v++) {
+        if (problem->given.nodes[v].loop == 0) continue;
+        PEN_TRY(PEN_NEW(arena, count + 1, &forming->loop_level));
+    }
     PEN_TRY(PEN_NEW(arena, problem->group_count, &forming->stage_anchor));
     PEN_TRY(PEN_NEW(arena, problem->given.device_count, &forming->stage_last));
     PEN_TRY(PEN_NEW(arena, problem->successors.first[count], &forming->edges));
@@ -55,7 +59,8 @@ static pen_status forming_find_circles(pen_stage_forming *forming, const uint32_
                                out_component, out_count);
 }
 
-// Levels of forward nodes within their circles; fills level_most of each circle.
+// Levels of forward nodes within their circles, each at least what is known of its loop's; fills
+// level_most of each circle.
 static void forming_find_levels(pen_stage_forming *forming, const uint32_t *device_of_node,
                                 const uint32_t *component, uint32_t *level_most) {
     const pen_problem *problem = forming->problem;
@@ -64,6 +69,7 @@ static void forming_find_levels(pen_stage_forming *forming, const uint32_t *devi
         if (!pen_problem_is_forward(&problem->given, v)) continue;
         const uint32_t here = device_of_node[v];
         uint32_t level = 0;
+        if (forming->loop_level != NULL) level = forming->loop_level[problem->given.nodes[v].loop];
         for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
              e++) {
             const uint32_t u = problem->predecessors.ids[e];
@@ -76,6 +82,33 @@ static void forming_find_levels(pen_stage_forming *forming, const uint32_t *devi
         forming->level[v] = level;
         if (level > level_most[component[here]]) level_most[component[here]] = level;
     }
+}
+
+// Raises what is known of the levels of loops to the highest of their nodes. False: all were so.
+static bool forming_raise_loops(pen_stage_forming *forming) {
+    const pen_problem_given *given = &forming->problem->given;
+    bool is_raised = false;
+    for (uint32_t v = 0; forming->loop_level != NULL && v < given->node_count; v++) {
+        const uint32_t loop = given->nodes[v].loop;
+        if (loop == 0 || !pen_problem_is_forward(given, v)) continue;
+        if (forming->level[v] <= forming->loop_level[loop]) continue;
+        forming->loop_level[loop] = forming->level[v];
+        is_raised = true;
+    }
+    return is_raised;
+}
+
+// The nodes of a loop have one level, which those behind them see: no way leads back into a loop,
+// so that comes to an end.
+static void forming_level(pen_stage_forming *forming, const uint32_t *device_of_node,
+                          const uint32_t *component, uint32_t *level_most) {
+    if (forming->loop_level != NULL) {
+        memset(forming->loop_level, 0,
+               ((size_t)forming->problem->given.node_count + 1) * sizeof *forming->loop_level);
+    }
+    do {
+        forming_find_levels(forming, device_of_node, component, level_most);
+    } while (forming_raise_loops(forming));
 }
 
 // Stable counting sort of `count` nodes by key[node] (or key[by[node]]) below `limit`.
@@ -174,7 +207,7 @@ pen_status pen_stage_forming_run(pen_stage_forming *forming, const uint32_t *dev
     PEN_TRY(PEN_NEW(forming->scratch, device_count, &component));
     PEN_TRY(forming_find_circles(forming, device_of_node, component, &component_count));
     PEN_TRY(PEN_NEW(forming->scratch, component_count, &level_most));
-    forming_find_levels(forming, device_of_node, component, level_most);
+    forming_level(forming, device_of_node, component, level_most);
     memset(forming->stage_last, 0xff, device_count * sizeof *forming->stage_last);
     PEN_TRY(forming_number(forming, device_of_node, component, component_count, level_most));
     forming_attach(forming, device_of_node);

@@ -2,7 +2,8 @@
 //
 // Where the devices, linked as the forward nodes on them are, have an order, each has one stage.
 // Devices that wait for each other in a circle are cut by levels: a node's level is the most times
-// that a path to it, within the circle, changes device; a device has a stage for each level there.
+// that a path to it, within the circle, changes device, and a loop's the highest of its nodes; a
+// device has a stage for each level there.
 // So edges between forward nodes always lead to the same stage or a higher one.
 //
 // A backward node or an update goes with the forward nodes of its group, with the last of their
@@ -26,6 +27,7 @@ typedef struct pen_stage_forming {
     uint32_t *nodes;       // [node_count] by stage, ascending in each
 
     uint32_t *level;         // [node_count] scratch
+    uint32_t *loop_level;    // [node_count + 1] scratch, of loops; NULL: there are none
     uint32_t *rank;          // [node_count] scratch
     uint32_t *sorted;        // [node_count] scratch
     uint32_t *stage_anchor;  // [group_count] scratch

@@ -83,6 +83,8 @@ typedef struct pen_problem_node {
     uint32_t color;         // nodes of one colour share a device; PEN_PROBLEM_ANY: its own
     uint32_t pin;           // the device it must be on, or PEN_PROBLEM_ANY
     pen_role role;          // no TRANSFER; only forward nodes are judged for contiguity
+    uint32_t loop;          // forward nodes of one loop, and colour, share a stage; 0: none. No way
+                            // leads from one node of a loop to another by way of other nodes.
 } pen_problem_node;
 
 // `node` may not be on `device`.

@@ -10,6 +10,7 @@
 #include "graph/passes/fuse/lower_einsum.h"
 #include "graph/passes/gradient/skip_stops.h"
 #include "graph/passes/gradient/split_backward.h"
+#include "graph/passes/hold_states.h"
 #include "graph/passes/merge_duplicates.h"
 #include "graph/passes/remove_dead.h"
 #include "graph/passes/set_inference.h"
@@ -101,6 +102,10 @@ const pen_compile_pass pen_compile_passes[] = {
      .rewrite = pen_fuse_attention},
     {"attach_loss", "the loss, and for classes the count of right answers", IN_LOSS,
      .blamed = PEN_COMPILE_PART_LOSS, .run = pen_compile_attach_loss},
+    {"hold_states", "what is read of a changing state is what it was", IN_RUN,
+     .rewrite = pen_hold_states},
+    {"keep_states", "evaluations leave states as they are", IN_RUN & ~IN_TRAIN,
+     .change = pen_keep_states},
     {"build_gradients", "the backward pass", IN_TRAIN, .run = pen_compile_build_gradients},
     {"build_updates", "gradients add up, and the optimizer uses them", IN_TRAIN,
      .run = pen_compile_build_updates},

@@ -2,7 +2,7 @@
 # three, with the names of state_dict(). What is wrong with such a file is said, and how to mend it.
 . tests/end_to_end/common.sh
 
-# unpacks NAME.npz, and writes a job of NAME.pt2
+# unpacks NAME.npz, and writes a job of NAME.pt2; of more microbatches than 1, the second argument
 reference() {
     mkdir -p "$1"
     (cd "$1" && python3 -m zipfile -e "$top/tests/reference/pytorch/$1.npz" .)
@@ -10,7 +10,7 @@ reference() {
 version: 1
 model: {file: reference/pytorch/$1.pt2}
 data: {train: {format: npy, inputs: {x: $1/x.npy}, labels: $1/y.npy}}
-train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1, momentum: 0.9}}, batch: 8, steps: 3, shuffle: false}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1, momentum: 0.9}}, batch: 8, microbatches: ${2:-1}, steps: 3, shuffle: false}
 devices: [{name: a, threads: 1}]
 END_JOB
 }
@@ -41,8 +41,8 @@ for file in os.listdir(name):
     near(struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body), npy(name + "/" + file), file)
 PY
 
-for name in views pictures tied plain fixed half numbered; do
-    reference $name
+for name in views pictures tied plain fixed half numbered averages quantized; do
+    case $name in averages | quantized) reference $name 4 ;; *) reference $name ;; esac
     penstock train --json $name.yaml --save $name.safetensors >$name.json 2>$name.err ||
         die "$name: $(cat $name.err)"
     python3 compare.py $name || die "$name does not train as PyTorch does"
@@ -52,6 +52,25 @@ for name in views pictures tied plain fixed half numbered; do
         cmp $name.safetensors three.safetensors || die "$name: three devices train to other parameters"
     }
 done
+# what changes a buffer stays with what reads it, also where devices come by turns; an evaluation
+# leaves buffers as they are
+{ sed '$d' averages.yaml; cat; } >turns.yaml <<'END_JOB'
+devices: [{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]
+placement: {strategy: round_robin, contiguous: false}
+END_JOB
+penstock train --json turns.yaml --save turns.safetensors >turns.json
+cmp averages.safetensors turns.safetensors || die "placed by turns, it trains to other parameters"
+sed 's|y.npy}}$|y.npy}, eval: {format: npy, inputs: {x: averages/x.npy}, labels: averages/y.npy}}|' averages.yaml >evaluated.yaml
+penstock train --json evaluated.yaml --save evaluated.safetensors >evaluated.json
+cmp averages.safetensors evaluated.safetensors || die "an evaluation changes buffers"
+sed '$s/.*/devices: [{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]/' evaluated.yaml >three.yaml
+penstock train --json three.yaml --save three.safetensors --overwrite >three.json
+python3 - <<'PY'
+import json
+one, three = (json.load(open(name + ".json"))["evaluation"] for name in ("evaluated", "three"))
+assert one == three, (one, three)
+PY
+
 grep -q 'float16 or bfloat16' half.err || die "half: $(cat half.err)"
 
 # names are those of state_dict(): for freezing, for placing, and in errors

@@ -233,6 +233,41 @@ static void views_of_inputs_go_with_their_reader(void **state) {
     pen_arena_destroy(arena);
 }
 
+// From what reads a state to what changes it, all is of one loop: what lies between, too, and
+// another reader, but not what comes before or behind.
+static void loops_are_of_one_stage(void **state) {
+    (void)state;
+    static const char *const ops[] = {"relu", "mul", "tanh", "add", "exp", "sub"};
+    static const bool is_within[] = {false, true, true, true, false, true};
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    const pen_tensor_type type = {PEN_FLOAT32, {1, {3}}};
+    const pen_forward_owners *owners;
+    CHECK_OK(pen_graph_create(arena, "loop", &graph));
+    const pen_value_id x = graph_value_of(graph, "x", PEN_VALUE_INPUT, &type);
+    const pen_value_id average = graph_value_of(graph, "average", PEN_VALUE_STATE, &type);
+    pen_value_id made[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        const bool reads = i == 1 || i == 5;
+        made[i] = graph_apply(graph, ops[i], ops[i], i == 0 ? x : made[i == 5 ? 0 : i - 1],
+                              reads    ? average
+                              : i == 3 ? made[0]
+                                       : PEN_VALUE_NONE,
+                              PEN_VALUE_NONE);
+    }
+    for (uint32_t changes = 0; changes < 2; changes++) {
+        if (changes == 1) pen_graph_set_replaces(graph, made[3], average);
+        CHECK_OK(pen_forward_owners_build(graph, arena, &owners));
+        for (uint32_t n = 0; n < 6; n++) {
+            CHECK((owners->loop[n] != 0) == (changes == 1 && is_within[n]), "'%s'", ops[n]);
+            if (owners->loop[n] == 0) continue;
+            assert_int_equal(owners->loop[n], owners->loop[1]);
+            assert_int_equal(owners->group[n], owners->group[1]);
+        }
+    }
+    pen_arena_destroy(arena);
+}
+
 static void a_graph_without_nodes_is_refused(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -251,4 +286,5 @@ PEN_TEST_MAIN(cmocka_unit_test(every_node_has_a_forward_home),
               cmocka_unit_test(layouts_that_are_read_back_stay),
               cmocka_unit_test(metrics_go_with_the_loss),
               cmocka_unit_test(views_of_inputs_go_with_their_reader),
+              cmocka_unit_test(loops_are_of_one_stage),
               cmocka_unit_test(a_graph_without_nodes_is_refused))

@@ -6,8 +6,9 @@
 NAME.pt2 is the model as it was before training, NAME.npz has its input `x`, the labels `y`, the
 losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold afterwards.
 `half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
-has a batch that is a number. `numbered` reads a size that only a formula tells. Some are also
-written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
+has a batch that is a number. `numbered` reads a size that only a formula tells. `averages` and
+`quantized` change buffers in the forward pass, once for each of the microbatches of a step. Some
+are also written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
 import os
 import re
@@ -119,6 +120,63 @@ class Numbered(nn.Module):
         return self.layer(added.view(2, x.shape[0], 4).sum(0)).view(x.shape[0], -1, 3).sum(1)
 
 
+class Averages(nn.Module):
+    """Moving averages between layers, which divide what passes: the gradient reads them, too. One is
+    read by an earlier layer than the one that changes it, and one that stays by the first and the last."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.middle = nn.Linear(8, 8)
+        self.last = nn.Linear(8, 3)
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("scale", torch.ones(8))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("level", torch.ones(()) * 0.5)
+        self.register_buffer("tilt", torch.randn(8))
+
+    def forward(self, x):
+        y = self.first(x) + self.tilt
+        self.steps.add_(1)
+        z = torch.tanh((y - self.mean) / self.scale.clone())
+        with torch.no_grad():
+            self.mean.mul_(0.9).add_(y.mean(0), alpha=0.1)
+            self.scale.mul_(0.9).add_(y.abs().mean(0), alpha=0.1)
+        h = torch.relu(self.middle(z * self.level.clone()))
+        h = h + self.middle(h)
+        self.level.lerp_(h.detach().abs().mean(), 0.2)
+        return self.last(h / self.scale * self.tilt)
+
+
+class Quantized(nn.Module):
+    """A codebook that follows what falls to it, between two layers; what is taken of it passes the
+    gradient straight through."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Linear(6, 4)
+        self.decode = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        self.register_buffer("codes", torch.randn(5, 4))
+        self.register_buffer("sizes", torch.ones(5))
+        self.register_buffer("sums", torch.randn(5, 4))
+
+    def forward(self, x):
+        y = self.encode(x)
+        flat = y.detach()
+        distances = flat.pow(2).sum(1, keepdim=True) - 2 * flat @ self.codes.t() + self.codes.pow(2).sum(1)
+        chosen = distances.argmin(1)
+        hits = F.one_hot(chosen, 5).to(x.dtype)
+        taken = F.embedding(chosen, self.codes)
+        with torch.no_grad():
+            self.sizes.mul_(0.8).add_(hits.sum(0), alpha=0.2)
+            self.sums.mul_(0.8).add_(hits.t() @ flat, alpha=0.2)
+            total = self.sizes.sum()
+            smooth = (self.sizes + 0.1) / (total + 0.5) * total
+            self.codes.copy_(self.sums / smooth.unsqueeze(1))
+        taken = y + (taken - y).detach()
+        return self.decode(taken)
+
+
 def outputs_of(result):
     if isinstance(result, dict):
         return result["logits"]
@@ -136,7 +194,7 @@ def shorten(graph_module, keep=True):
             shorten(child, keep)
 
 
-def make(name, model, x, classes, dynamic=True, decompose=False):
+def make(name, model, x, classes, dynamic=True, decompose=False, microbatches=1):
     model.train()
     y = torch.randint(0, classes, (x.shape[0],))
     shapes = ({0: BATCH},) if dynamic else None
@@ -155,10 +213,12 @@ def make(name, model, x, classes, dynamic=True, decompose=False):
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = F.cross_entropy(outputs_of(model(x)), y)
-        loss.backward()
+        losses.append(0)
+        for part, labels in zip(x.chunk(microbatches), y.chunk(microbatches)):
+            loss = F.cross_entropy(outputs_of(model(part)), labels) / microbatches
+            loss.backward()
+            losses[-1] += loss.item()
         optimizer.step()
-        losses.append(loss.item())
     saved = {"buffer." + key: value.numpy() for key, value in model.named_buffers()
              if key in model.state_dict()}
     np.savez(os.path.join(HERE, name + ".npz"), x=x.float().numpy(), y=y.numpy(),
@@ -174,3 +234,5 @@ make("plain", Plain(), torch.randn(8, 6), 4, decompose=True)
 make("fixed", Tied(), torch.randn(8, 5), 3, dynamic=False)
 make("half", Tied().half().float().half(), torch.randn(8, 5).half(), 3)
 make("numbered", Numbered(), torch.randn(8, 4), 3)
+make("averages", Averages(), torch.randn(8, 6), 3, microbatches=4)
+make("quantized", Quantized(), torch.randn(8, 6), 3, microbatches=4)
