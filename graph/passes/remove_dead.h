@@ -16,4 +16,10 @@ PEN_NODISCARD pen_status pen_remove_dead(const pen_graph *graph, uint32_t kept_c
                                          const pen_value_id *kept, pen_graph **out_graph,
                                          const pen_value_id **out_values);
 
+// The same where outputs are no results, as in a training: of them only those stay that the rest
+// needs, and then they are outputs still. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_remove_idle(const pen_graph *graph, uint32_t kept_count,
+                                         const pen_value_id *kept, pen_graph **out_graph,
+                                         const pen_value_id **out_values);
+
 #endif // PEN_GRAPH_PASSES_REMOVE_DEAD_H

@@ -195,22 +195,14 @@ static pen_status lowering_devices(const lowering *l, pen_problem_given *given) 
     return PEN_OK;
 }
 
-// Seconds of a microbatch; of updates those of a step where the objective wants them so. Nodes that
-// never run, of outputs that no loss is taken of, cost nothing.
+// Seconds of a microbatch; of updates those of a step where the objective wants them so.
 static pen_status lowering_costs(const lowering *l, pen_problem_given *given) {
     const pen_cost_model *costs = l->request->costs;
-    const pen_planned_graph *planned = l->request->planned;
     const double share = lowering_step_share(l);
     double *compute;
-    bool *runs;
-    PEN_TRY(PEN_NEW(l->arena, l->owners->node_count, &runs));
-    for (uint32_t i = 0; i < planned->order_count; i++) {
-        runs[planned->order[i].index] = true;
-    }
     PEN_TRY(PEN_NEW(l->arena, (size_t)costs->row_count * l->node_count, &compute));
     for (uint32_t row = 0; row < costs->row_count; row++) {
         for (uint32_t n = 0; n < l->owners->node_count; n++) {
-            if (!runs[n]) continue;
             const double seconds = costs->costs[(size_t)row * costs->node_count + n].seconds;
             compute[(size_t)row * l->node_count + n] =
                 l->nodes[n].role == PEN_ROLE_UPDATE ? seconds * share : seconds;

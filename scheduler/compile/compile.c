@@ -116,7 +116,7 @@ const pen_compile_pass pen_compile_passes[] = {
     {"keep_results", "what is asked for after a run stays", IN_FUSED,
      .run = pen_compile_keep_results},
     {"merge_duplicates", "each thing is computed once", IN_FUSED, .rewrite = pen_merge_duplicates},
-    {"remove_dead", "what nobody needs goes", IN_FUSED, .rewrite = pen_remove_dead},
+    {"remove_dead", "what nobody needs goes", IN_FUSED, .run = pen_compile_remove_dead},
     {"fuse_normalization", "batch normalization takes in what follows it", IN_FUSED,
      .rewrite = pen_fuse_normalization},
     {"fuse_rows", "gradients of embeddings stay lists of rows", IN_FUSED,

@@ -88,6 +88,7 @@ PEN_NODISCARD pen_status pen_compile_check_lost(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_check_statistics(pen_compilation *compilation);
 // compile_results.c:
 PEN_NODISCARD pen_status pen_compile_keep_results(pen_compilation *compilation);
+PEN_NODISCARD pen_status pen_compile_remove_dead(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_fuse_rows(pen_compilation *compilation);
 bool pen_compile_has_layouts(const pen_compile_request *request);
 PEN_NODISCARD pen_status pen_compile_assign_layouts(pen_compilation *compilation);

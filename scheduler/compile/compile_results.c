@@ -3,6 +3,7 @@
 #include "graph/analysis/execution_order.h"
 #include "graph/graph.h"
 #include "graph/passes/fuse/fuse_rows.h"
+#include "graph/passes/remove_dead.h"
 #include "scheduler/compile/compile_pass.h"
 
 // Whether the value is fed for a loss: then it is none of the model's inputs.
@@ -63,6 +64,19 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     results_keep_losses(compilation);
     program->outputs = compilation->outputs;
     program->kept = compilation->kept;
+    return PEN_OK;
+}
+
+// In a training only losses and updates are asked for. Outputs that no loss is taken of would be
+// placed, counted and sent about, but never run.
+pen_status pen_compile_remove_dead(pen_compilation *compilation) {
+    const pen_program *program = &compilation->program;
+    const bool trains = compilation->request->mode == PEN_COMPILE_TRAIN;
+    pen_graph *graph;
+    const pen_value_id *map;
+    PEN_TRY((trains ? pen_remove_idle : pen_remove_dead)(compilation->graph, program->kept_count,
+                                                         program->kept, &graph, &map));
+    pen_compilation_follow(compilation, graph, map);
     return PEN_OK;
 }
 

@@ -57,6 +57,36 @@ static void drops_what_is_dead(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Where outputs are no results, they go with what only they need.
+static void drops_idle_outputs(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const small_graph small = small_graph_forward(arena);
+    pen_node_spec spec = pen_node_spec_make("transpose", "other");
+    spec.inputs = &small.hidden;
+    spec.input_count = 1;
+    pen_value_id other;
+    CHECK_OK(pen_graph_add_simple(small.graph, &spec, &other));
+    CHECK_OK(pen_graph_add_output(small.graph, other));
+    CHECK_OK(pen_graph_add_output(small.graph, small.hidden));
+    pen_graph *after;
+    const pen_value_id *values;
+    CHECK_OK(pen_remove_dead(small.graph, 1, &small.y, &after, &values));
+    assert_int_equal(pen_graph_node_count(after), 3);
+    assert_int_equal(pen_graph_output_count(after), 3);
+    CHECK_OK(pen_remove_idle(small.graph, 1, &small.y, &after, &values));
+    CHECK_OK(pen_graph_verify(after, &typed));
+    assert_int_equal(pen_graph_node_count(after), 2);
+    assert_false(pen_value_is(values[other.index]));
+    assert_int_equal(pen_graph_output_count(after), 2); // y, and what it is computed from
+    assert_int_equal(pen_graph_output(after, 0).index, values[small.y.index].index);
+    assert_int_equal(pen_graph_output(after, 1).index, values[small.hidden.index].index);
+    CHECK_OK(pen_remove_idle(small.graph, 0, NULL, &after, &values));
+    assert_int_equal(pen_graph_node_count(after), 0);
+    assert_int_equal(pen_graph_output_count(after), 0);
+    pen_arena_destroy(arena);
+}
+
 static void computes_the_same(void **state) {
     (void)state;
     uint32_t dropped = 0;
@@ -78,4 +108,4 @@ static void computes_the_same(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(keeps_what_lives), cmocka_unit_test(drops_what_is_dead),
-              cmocka_unit_test(computes_the_same))
+              cmocka_unit_test(drops_idle_outputs), cmocka_unit_test(computes_the_same))
