@@ -2,12 +2,12 @@
 
 #include <math.h>
 
+#include "base/format/yaml_writer.h"
 #include "partition/bound/bounds.h"
 #include "partition/objective/placement.h"
 #include "partition/problem/problem_build.h"
 
 #define VALUE_ROUNDING 1e-9
-#define VALUE_STEP_ROUNDING 1e-4 // steps are simulated with rounded costs (stage_split.h)
 
 static pen_status value_lower(const pen_planner *planner, pen_objective objective,
                               const double *bytes_limit, pen_arena *arena,
@@ -23,22 +23,31 @@ static pen_status value_lower(const pen_planner *planner, pen_objective objectiv
     return pen_problem_build(given, arena, out_problem);
 }
 
+// What no step can be below that is simulated with costs as a plan's file has them, rounded
+// (stage_costs.h); `bound` holds for the costs themselves.
+static double value_rounded_bound(const pen_planner *planner, double bound) {
+    const bool is_step_time = planner->request->placement->objective == PEN_OBJECTIVE_STEP_TIME;
+    return is_step_time ? bound * (1.0 - PEN_YAML_ROUNDING) : bound;
+}
+
 // A bound above a value would be a proof of the impossible: once it is worked out without memory
 // limits, then it is a mistake of ours.
 pen_status pen_plan_bound(const pen_planner *planner, double value, double proved, pen_arena *arena,
                           double *out_lower_bound) {
     const pen_objective objective = planner->request->placement->objective;
-    const bool is_rounded = objective == PEN_OBJECTIVE_STEP_TIME;
-    const double most = value * (1.0 + (is_rounded ? VALUE_STEP_ROUNDING : VALUE_ROUNDING));
+    const double most = value * (1.0 + VALUE_ROUNDING);
+    const double searched = value_rounded_bound(planner, proved);
     pen_problem *problem;
     double bound;
     PEN_TRY(value_lower(planner, objective, planner->bytes_limit, arena, &problem));
     PEN_TRY(pen_bound(problem, arena, &bound));
-    if (proved <= most) bound = fmax(bound, proved);
+    bound = value_rounded_bound(planner, bound);
+    if (searched <= most) bound = fmax(bound, searched);
     if (bound > most) {
         // the value's placement fits, so the problem reckons with more memory than it takes
         PEN_TRY(value_lower(planner, objective, planner->no_limit, arena, &problem));
         PEN_TRY(pen_bound(problem, arena, &bound));
+        bound = value_rounded_bound(planner, bound);
     }
     if (bound > most) {
         return pen_error(PEN_INTERNAL, "a lower bound, %.17g, is above a value, %.17g", bound,

@@ -1,11 +1,13 @@
 #include <math.h>
 
+#include "base/format/yaml_writer.h"
 #include "base/name_map.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_value.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 
@@ -84,6 +86,34 @@ static void every_node_is_planned_once(void **state) {
         CHECK(bound > 0.0 && bound <= least * (1.0 + 1e-9), "%s: bound %g, but there is %g",
               planned_models[m], bound, least);
     }
+}
+
+// A step is simulated with rounded costs, so it may take less than its parts do. What is said to
+// bound it must not follow the value of the plan that it is said beside.
+static void bounds_do_not_depend_on_the_plan(void **state) {
+    (void)state;
+    uint32_t below = 0;
+    for (uint32_t rate = 11; rate < 31; rate++) {
+        pen_arena *arena = check_arena();
+        const char *rest;
+        double beside, other;
+        CHECK_OK(pen_arena_format(arena, &rest,
+                                  "devices: [{name: a, threads: 1, memory: 1GiB, flops: %u00M, "
+                                  "memory_bandwidth: 8GB/s}]\n",
+                                  rate));
+        pen_plan_job *plan_job = planned_start(planned_reference(arena, "lenet", 2, rest));
+        const pen_plan *plan = planned_place(plan_job, arena);
+        const pen_planner *planner = planned_planner(plan_job, arena);
+        CHECK_OK(pen_plan_bound(planner, plan->value, 0.0, arena, &beside));
+        CHECK_OK(pen_plan_bound(planner, 2.0 * plan->value, 0.0, arena, &other));
+        assert_true(beside == other && other <= plan->value);
+        CHECK(other > plan->value * (1.0 - 1.1e-4), "%g, but one device takes %g", other,
+              plan->value);
+        below += plan->value * (1.0 - PEN_YAML_ROUNDING) < other;
+        pen_plan_job_destroy(plan_job);
+        pen_arena_destroy(arena);
+    }
+    CHECK(below > 0, "no step of 20 is rounded down");
 }
 
 // Four equal devices: the step by `strategy`, meaned over `seeds` seeds.
@@ -387,6 +417,7 @@ static void wishes_hold_for_plans_that_are_given(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(every_node_is_planned_once),
+              cmocka_unit_test(bounds_do_not_depend_on_the_plan),
               cmocka_unit_test(plans_beat_chance_and_one_device),
               cmocka_unit_test(shared_weights_are_cut), cmocka_unit_test(limits_are_the_jobs),
               cmocka_unit_test(constraints_are_kept), cmocka_unit_test(too_little_memory_is_told),
