@@ -161,7 +161,8 @@ demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST ov
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-exports check-models check-examples simulate-long fuzz #! check, exports and models judged by ONNX and PyTorch, the examples, 100000 simulated trainings, and every fuzzer for a while
+check-long: check check-exports check-models check-examples simulate-long fuzz lint #! check, exports and models judged by ONNX and PyTorch, the examples, 100000 simulated trainings, every fuzzer for a while, and lint in depth
+check-long: DEEP := 1
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
 
@@ -349,10 +350,11 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
 
 # ---- tools
 .PHONY: lint format coverage
-lint: | build/.has-lint build/.has-build #! all that STYLE asks for and a tool can check; LINT=path those files
+lint: | build/.has-lint build/.has-build #! all that STYLE asks for and a tool can check; LINT=path those files, DEEP=1 the analyzer's whole depth
 	@CPPFLAGS='$(CPPFLAGS)' CFLAGS='-std=c11 -pedantic $(filter-out -Werror,$(WARNINGS)) -fopenmp $(package_cflags)' \
-	  PAGE_SCRIPT='$(page_script)' JOBS=$(JOBS) tests/lint/lint.sh $(LINT)
+	  PAGE_SCRIPT='$(page_script)' JOBS=$(JOBS) DEEP=$(DEEP) tests/lint/lint.sh $(LINT)
 LINT :=
+DEEP :=
 
 format: | build/.has-lint #! clang-format all sources
 	$(Q)clang-format -i $(all_sources) $(headers)
