@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/format/text_columns.h"
 #include "base/text.h"
+#include "cli/loss_terms.h"
 #include "scheduler/report/run_report.h"
 
 #define PROGRESS_TERMINAL_SECONDS 0.1
@@ -57,7 +58,11 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     const pen_metrics *metrics = &progress->metrics;
     const double rate = pen_metrics_samples_per_second(metrics, now);
     pen_engine_pulse pulse = {.bubble = -1};
-    char accuracy[32] = "", left[32], devices[PEN_RUN_REPORT_LINE_BYTES], line[512];
+    char accuracy[32] = "", left[32], devices[PEN_RUN_REPORT_LINE_BYTES], line[768];
+    char terms[PEN_LOSS_TERMS_TEXT_BYTES];
+    double means[PEN_LOSSES_LIMIT];
+    pen_metrics_terms(metrics, means);
+    pen_loss_terms_format(engine->kind->program(engine), means, terms);
     if (metrics->judged_count > 0) {
         snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", pen_metrics_accuracy(metrics));
     }
@@ -69,10 +74,10 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     const size_t columns = progress_columns(progress);
     for (int part = 0; part < 2; part++) {
         snprintf(line, sizeof line,
-                 "epoch %llu  step %llu/%llu  loss %.4f%s  %.0f samples/s  %s left%s%s",
+                 "epoch %llu  step %llu/%llu  loss %.4f%s%s  %.0f samples/s  %s left%s%s",
                  (unsigned long long)report->epoch, (unsigned long long)report->step,
-                 (unsigned long long)size->step_count, pen_metrics_loss(metrics), accuracy, rate,
-                 left, devices[0] != '\0' ? "  " : "", devices);
+                 (unsigned long long)size->step_count, pen_metrics_loss(metrics), terms, accuracy,
+                 rate, left, devices[0] != '\0' ? "  " : "", devices);
         // what the devices do goes before the accuracy
         if (columns == 0 || devices[0] == '\0' || pen_text_columns(line) <= columns) break;
         accuracy[0] = '\0';
@@ -87,6 +92,7 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
 void pen_progress_step(pen_progress *progress, const pen_training_size *size,
                        const pen_step_report *report, const pen_engine *engine) {
     pen_metrics_add(&progress->metrics, report->loss, report->example_count);
+    pen_metrics_add_terms(&progress->metrics, report->terms, report->example_count);
     pen_metrics_add_correct(&progress->metrics, report->correct_count, report->target_count);
     progress->step_count += 1;
     if (!progress->is_quiet) {

@@ -140,7 +140,8 @@ static pen_status session_build_runner(pen_command_context *context,
     PEN_TRY(session_blame_memory(job, pen_runner_get(session->runner, options->mode,
                                                      pen_session_batch(session, options), false,
                                                      &form)));
-    PEN_TRY(pen_job_check_data(job, session->part, form->program, session->dataset));
+    session->program = form->program;
+    PEN_TRY(pen_job_check_data(job, session->part, session->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
 }
@@ -160,8 +161,8 @@ static pen_status session_build_engine(pen_command_context *context,
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_engine_create(&engine_options, &session->engine));
     pen_engine *engine = session->engine;
-    PEN_TRY(pen_job_check_data(session->job, session->part, engine->kind->program(engine),
-                               session->dataset));
+    session->program = engine->kind->program(engine);
+    PEN_TRY(pen_job_check_data(session->job, session->part, session->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, engine->kind->tensors(engine));
 }

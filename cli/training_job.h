@@ -48,9 +48,10 @@ typedef struct pen_job_session {
     const pen_job *job;
     pen_dataset_part part; // what the dataset is
     pen_dataset *dataset;
-    pen_runner *runner;     // of one device; NULL: there is an engine
-    pen_engine *engine;     // to evaluate with, over the devices of a job that has several
-    const char *parameters; // the file they came from; NULL: the model's own
+    pen_runner *runner;         // of one device; NULL: there is an engine
+    pen_engine *engine;         // to evaluate with, over the devices of a job that has several
+    const char *parameters;     // the file they came from; NULL: the model's own
+    const pen_program *program; // of one of its forms
 } pen_job_session;
 
 typedef struct pen_session_options {

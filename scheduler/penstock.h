@@ -115,6 +115,8 @@ typedef struct pen_training_options {
     const volatile int *cancel;
 } pen_training_options;
 
+#define PEN_TRAINING_LOSSES_LIMIT 16
+
 typedef struct pen_training_step_report {
     size_t struct_size;
     uint64_t step;  // counted from 1
@@ -127,6 +129,8 @@ typedef struct pen_training_step_report {
     double seconds;      // from the batch at hand to the update done
     double wait_seconds; // for data, before that
     bool ends_epoch;
+    // [pen_training_loss_count] each by itself, before its weight; the sum is `loss`
+    double losses[PEN_TRAINING_LOSSES_LIMIT];
 } pen_training_step_report;
 
 typedef struct pen_training_evaluation {
@@ -136,6 +140,7 @@ typedef struct pen_training_evaluation {
     uint64_t target_count; // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count;
     double seconds;
+    double losses[PEN_TRAINING_LOSSES_LIMIT]; // as in a step's report
 } pen_training_evaluation;
 
 // Reads the job, imports and compiles its model, allocates, and starts reading data. `options` may
@@ -154,6 +159,12 @@ void pen_training_close(pen_training *training);
 
 // Steps that will be run in all.
 uint64_t pen_training_step_count(const pen_training *training);
+
+// How many losses are told one by one: those of the job's `losses`, 0 for a single one. Their names
+// are those of the model's outputs, with the kind of the loss behind where several are of one
+// output: "logits/l1". NULL from the count on; a name lives as long as the training.
+uint32_t pen_training_loss_count(const pen_training *training);
+const char *pen_training_loss_name(const pen_training *training, uint32_t index);
 
 // One step. *out_more is false when all steps were done before; then the report is all zero, and
 // where the job has a folder for checkpoints, the last one is kept.

@@ -75,6 +75,7 @@ pen_status pen_api_get_runner(pen_training *training, const pen_dataset_info *in
     if (status != PEN_OK) { // another time it is made anew
         pen_runner_destroy(training->runner);
         training->runner = NULL;
+        training->program = NULL;
         return status;
     }
     *out_runner = training->runner;

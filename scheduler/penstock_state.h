@@ -18,6 +18,7 @@ struct pen_training {
     pen_trainer *trainer;       // NULL: of inference
     pen_dataset *evaluated;     // evaluation data; NULL: none, or not opened yet
     pen_runner *runner;         // on one device here, with parameters of its own; NULL: none yet
+    const pen_program *program; // of the runner, that was evaluated last; NULL: none was
     uint64_t steps_done;        //
     uint64_t steps_copied;      // whose parameters the runner has
     bool is_kept;               // checkpoints are

@@ -137,6 +137,21 @@ uint64_t pen_training_step_count(const pen_training *training) {
     return training->trainer == NULL ? 0 : pen_trainer_get_size(training->trainer).step_count;
 }
 
+// What it trains or evaluates; NULL: nothing yet.
+static const pen_program *training_program(const pen_training *training) {
+    return training->trainer != NULL ? pen_trainer_program(training->trainer) : training->program;
+}
+
+uint32_t pen_training_loss_count(const pen_training *training) {
+    const pen_program *program = training_program(training);
+    return program == NULL ? 0 : program->term_count;
+}
+
+const char *pen_training_loss_name(const pen_training *training, uint32_t index) {
+    const pen_program *program = training_program(training);
+    return index < pen_training_loss_count(training) ? program->losses[index].name : NULL;
+}
+
 static pen_status training_check_cancel(const pen_training *training) {
     if (training->cancel == NULL || !pen_interrupt_wished(training->cancel)) return PEN_OK;
     return pen_error(PEN_CANCELLED, "stopped after step %llu, as was wished",
@@ -168,6 +183,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
                                         .seconds = step.seconds,
                                         .wait_seconds = step.wait_seconds,
                                         .ends_epoch = step.ends_epoch};
+    memcpy(report.losses, step.terms, sizeof report.losses);
     pen_api_fill_report(&report, sizeof report, out_report);
     return PEN_OK;
 }
@@ -177,6 +193,8 @@ pen_status pen_training_keep(pen_training *training) {
 }
 
 // ---- what comes of it
+
+_Static_assert(PEN_TRAINING_LOSSES_LIMIT == PEN_LOSSES_LIMIT, "reports are copied as they are");
 
 static pen_status training_evaluate(pen_training *training, pen_evaluation *evaluation) {
     PEN_TRY(pen_api_open_evaluated(training));
@@ -191,6 +209,7 @@ static pen_status training_evaluate(pen_training *training, pen_evaluation *eval
     PEN_TRY(pen_api_get_runner(training, info, &runner));
     PEN_TRY(pen_job_blame_memory(
         training->job, pen_runner_get(runner, PEN_COMPILE_EVALUATE, batch, false, &form)));
+    training->program = form->program;
     PEN_TRY(pen_job_check_data(training->job, PEN_DATASET_PART_EVAL, form->program,
                                training->evaluated));
     return pen_evaluate(runner, training->evaluated, batch, evaluation);
@@ -201,13 +220,14 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
     PEN_TRY(
         pen_api_check_report("pen_training_evaluation", out_evaluation, sizeof *out_evaluation));
     PEN_TRY(training_evaluate(training, &evaluation));
-    const pen_training_evaluation report = {
+    pen_training_evaluation report = {
         .example_count = evaluation.example_count,
         .loss = evaluation.loss,
         .target_count = evaluation.target_count,
         .correct_count = evaluation.correct_count,
         .seconds = evaluation.seconds,
     };
+    memcpy(report.losses, evaluation.terms, sizeof report.losses);
     pen_api_fill_report(&report, sizeof report, out_evaluation);
     return PEN_OK;
 }

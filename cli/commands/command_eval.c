@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/loss_terms.h"
 #include "cli/training_job.h"
 #include "scheduler/runner/evaluate.h"
 
@@ -13,11 +14,12 @@ typedef struct eval_options {
     bool insecure;
 } eval_options;
 
-static pen_status eval_print_json(const pen_evaluation *evaluation) {
+static pen_status eval_print_json(const pen_program *program, const pen_evaluation *evaluation) {
     pen_json_writer json;
     pen_command_begin_json(&json, "eval");
     pen_json_key_unsigned(&json, "examples", evaluation->example_count);
     pen_json_key_number(&json, "loss", evaluation->loss);
+    pen_loss_terms_write(&json, program, evaluation->terms);
     if (evaluation->target_count > 0) {
         pen_json_key_number(&json, "accuracy",
                             (double)evaluation->correct_count / (double)evaluation->target_count);
@@ -29,9 +31,12 @@ static pen_status eval_print_json(const pen_evaluation *evaluation) {
     return pen_json_finish(&json);
 }
 
-static pen_status eval_print_text(const pen_evaluation *evaluation) {
+static pen_status eval_print_text(const pen_program *program, const pen_evaluation *evaluation) {
     printf("examples  %llu\nloss      %.6g\n", (unsigned long long)evaluation->example_count,
            evaluation->loss);
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        printf("  %s  %.6g\n", program->losses[i].name, evaluation->terms[i]);
+    }
     if (evaluation->target_count > 0) {
         printf("accuracy  %.4f (%llu of %llu)\n",
                (double)evaluation->correct_count / (double)evaluation->target_count,
@@ -53,10 +58,13 @@ static pen_status eval_run(pen_command_context *context, const void *options_giv
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
     pen_evaluation evaluation;
-    const pen_status status = pen_session_evaluate(&session, &session_options, &evaluation);
+    pen_status status = pen_session_evaluate(&session, &session_options, &evaluation);
+    if (status == PEN_OK) {
+        status = options->common.json ? eval_print_json(session.program, &evaluation)
+                                      : eval_print_text(session.program, &evaluation);
+    }
     pen_session_close(&session);
-    PEN_TRY(status);
-    return options->common.json ? eval_print_json(&evaluation) : eval_print_text(&evaluation);
+    return status;
 }
 
 static const pen_cli_option eval_cli_options[] = {

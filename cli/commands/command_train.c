@@ -8,6 +8,7 @@
 #include "base/system/interrupt.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
+#include "cli/loss_terms.h"
 #include "cli/progress.h"
 #include "cli/run_output.h"
 #include "cli/signals.h"
@@ -130,11 +131,13 @@ static pen_status train_describe(const train_run *run) {
     return PEN_OK;
 }
 
-static void train_write_step(pen_json_writer *json, const pen_step_report *report) {
+static void train_write_step(pen_json_writer *json, const pen_program *program,
+                             const pen_step_report *report) {
     pen_json_begin_object(json);
     pen_json_key_unsigned(json, "step", report->step);
     pen_json_key_unsigned(json, "epoch", report->epoch);
     pen_json_key_number(json, "loss", report->loss);
+    pen_loss_terms_write(json, program, report->terms);
     pen_json_key_unsigned(json, "examples", report->example_count);
     if (report->target_count > 0) {
         pen_json_key_number(json, "accuracy",
@@ -266,7 +269,7 @@ static pen_status train_loop(train_run *run) {
         if (!pen_trainer_engine(run->trainer)->kind->waits_for_workers) {
             pen_signals_answer(report.step);
         }
-        if (is_json) train_write_step(&run->json, &report);
+        if (is_json) train_write_step(&run->json, pen_trainer_program(run->trainer), &report);
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
     }
 }
@@ -340,6 +343,7 @@ static pen_status train_write_result(train_run *run) {
     if (run->has_evaluation) {
         pen_json_key_object(json, "evaluation");
         pen_json_key_number(json, "loss", run->evaluation.loss);
+        pen_loss_terms_write(json, pen_trainer_program(run->trainer), run->evaluation.terms);
         pen_json_key_unsigned(json, "examples", run->evaluation.example_count);
         if (run->evaluation.target_count > 0) {
             pen_json_key_number(json, "accuracy",
@@ -369,13 +373,15 @@ static pen_status train_write_result(train_run *run) {
 static void train_report(const train_run *run) {
     if (!run->has_evaluation) return;
     const pen_evaluation *evaluation = &run->evaluation;
+    char terms[PEN_LOSS_TERMS_TEXT_BYTES];
+    pen_loss_terms_format(pen_trainer_program(run->trainer), evaluation->terms, terms);
     if (evaluation->target_count > 0) {
-        pen_log(PEN_LOG_NOTE, "evaluation: loss %.4f  accuracy %.4f over %llu examples",
-                evaluation->loss,
+        pen_log(PEN_LOG_NOTE, "evaluation: loss %.4f%s  accuracy %.4f over %llu examples",
+                evaluation->loss, terms,
                 (double)evaluation->correct_count / (double)evaluation->target_count,
                 (unsigned long long)evaluation->example_count);
     } else {
-        pen_log(PEN_LOG_NOTE, "evaluation: loss %.6g over %llu examples", evaluation->loss,
+        pen_log(PEN_LOG_NOTE, "evaluation: loss %.6g%s over %llu examples", evaluation->loss, terms,
                 (unsigned long long)evaluation->example_count);
     }
 }

@@ -10,6 +10,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_do
 from . import _errors
 
 RANK_LIMIT = 8
+LOSSES_LIMIT = 16
 
 # By pen_array_element: names as NumPy and PyTorch have them.
 ELEMENTS = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16",
@@ -39,13 +40,14 @@ class StepReport(Structure):
     _c_name_ = "pen_training_step_report"
     _fields_ = [("struct_size", c_size_t), ("step", c_uint64), ("epoch", c_uint64), ("loss", c_double),
                 ("example_count", c_uint64), ("target_count", c_uint64), ("correct_count", c_uint64),
-                ("learning_rate", c_double), ("seconds", c_double), ("wait_seconds", c_double), ("ends_epoch", c_bool)]
+                ("learning_rate", c_double), ("seconds", c_double), ("wait_seconds", c_double), ("ends_epoch", c_bool),
+                ("losses", c_double * LOSSES_LIMIT)]
 
 
 class EvaluationReport(Structure):
     _c_name_ = "pen_training_evaluation"
     _fields_ = [("struct_size", c_size_t), ("example_count", c_uint64), ("loss", c_double), ("target_count", c_uint64),
-                ("correct_count", c_uint64), ("seconds", c_double)]
+                ("correct_count", c_uint64), ("seconds", c_double), ("losses", c_double * LOSSES_LIMIT)]
 
 
 STRUCTS = [Array, TensorInfo, TrainingOptions, StepReport, EvaluationReport]
@@ -58,6 +60,8 @@ FUNCTIONS = {
     "pen_training_open": (c_void_p, [c_char_p, POINTER(TrainingOptions), POINTER(c_void_p)]),
     "pen_training_close": (None, [c_void_p]),
     "pen_training_step_count": (c_uint64, [c_void_p]),
+    "pen_training_loss_count": (c_uint32, [c_void_p]),
+    "pen_training_loss_name": (c_char_p, [c_void_p, c_uint32]),
     "pen_training_step": (c_void_p, [c_void_p, POINTER(StepReport), POINTER(c_bool)]),
     "pen_training_keep": (c_void_p, [c_void_p]),
     "pen_training_evaluate": (c_void_p, [c_void_p, POINTER(EvaluationReport)]),

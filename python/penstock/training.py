@@ -9,7 +9,7 @@ import queue
 import threading
 import weakref
 from ctypes import byref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Mapping
 
 from . import _arrays, _errors, _job, _library
@@ -18,7 +18,11 @@ from .plan import Plan
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a training. `loss` is the mean over its examples, before the update."""
+    """One step of a training. `loss` is the mean over its examples, before the update.
+
+    `losses` has each of several losses by itself, before its weight, under the name of its output; it is empty where
+    the job has one.
+    """
     step: int
     epoch: int
     loss: float
@@ -28,11 +32,12 @@ class Step:
     seconds: float
     wait_seconds: float
     ends_epoch: bool
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """All steps of an epoch, as they went: loss and accuracy are means over its examples."""
+    """All steps of an epoch, as they went: losses and accuracy are means over its examples."""
     epoch: int
     step: int
     loss: float
@@ -40,15 +45,17 @@ class Epoch:
     examples: int
     learning_rate: float
     seconds: float
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Loss and, where it is over classes, accuracy over the evaluation data."""
+    """Loss and, where it is over classes, accuracy over the evaluation data; `losses` as a step's."""
     loss: float
     accuracy: float | None
     examples: int
     seconds: float
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 class _Call:
@@ -185,6 +192,7 @@ class Training:
         self.epochs: list[Epoch] = []
         self.evaluation: Evaluation | None = None
         self._names: dict[str, tuple[int, _library.TensorInfo]] | None = None
+        self._losses: list[str] | None = None
         thread = _Thread()
         options = _options(described, parameters=_path(parameters), step_limit=steps or 0, continues=continues,
                            overwrites=overwrite, insecure=insecure, worker_program=_path(worker), inference=inference,
@@ -250,11 +258,18 @@ class Training:
         step = Step(step=report.step, epoch=report.epoch, loss=report.loss,
                     accuracy=_fraction(report.correct_count, report.target_count), examples=report.example_count,
                     learning_rate=report.learning_rate, seconds=report.seconds, wait_seconds=report.wait_seconds,
-                    ends_epoch=report.ends_epoch)
+                    ends_epoch=report.ends_epoch, losses=self._name_losses(report))
         self.steps.append(step)
         if step.ends_epoch:
             self.epochs.append(self._sum_epoch(step))
         return step
+
+    def _name_losses(self, report: Any) -> dict[str, float]:
+        if self._losses is None:
+            library, thread = _library.get(), self._thread
+            self._losses = thread.do(lambda: [library.pen_training_loss_name(thread.handle, i).decode()
+                                              for i in range(library.pen_training_loss_count(thread.handle))])
+        return dict(zip(self._losses, report.losses))
 
     def _sum_epoch(self, last: Step) -> Epoch:
         steps = []
@@ -266,7 +281,8 @@ class Training:
         accuracy = None
         if last.accuracy is not None:
             accuracy = sum(step.accuracy * step.examples for step in steps) / examples
-        return Epoch(epoch=last.epoch, step=last.step, examples=examples, accuracy=accuracy,
+        losses = {name: sum(step.losses[name] * step.examples for step in steps) / examples for name in last.losses}
+        return Epoch(epoch=last.epoch, step=last.step, examples=examples, accuracy=accuracy, losses=losses,
                      loss=sum(step.loss * step.examples for step in steps) / examples,
                      learning_rate=last.learning_rate, seconds=sum(step.seconds + step.wait_seconds for step in steps))
 
@@ -303,7 +319,7 @@ class Training:
         report = _library.make_struct(_library.EvaluationReport)
         self._call("pen_training_evaluate", byref(report))
         return Evaluation(loss=report.loss, accuracy=_fraction(report.correct_count, report.target_count),
-                          examples=report.example_count, seconds=report.seconds)
+                          examples=report.example_count, seconds=report.seconds, losses=self._name_losses(report))
 
     def predict(self, inputs: Any = None, output: str | None = None) -> Any:
         """The model's output, a row for each example, as a NumPy array (without NumPy, a memoryview).

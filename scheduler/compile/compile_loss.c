@@ -1,5 +1,7 @@
 // The loss: what of the graph it will read, whether it is taken of the output that the job likely
 // means, and its nodes.
+#include <string.h>
+
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -157,6 +159,30 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index) {
     return PEN_OK;
 }
 
+// Losses of one output are told apart by their kinds, and those of one kind by their numbers.
+static pen_status loss_name_all(pen_compilation *compilation) {
+    const uint32_t count = compilation->request->loss_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_loss_kind kind = compilation->request->losses[i].spec.kind;
+        const char *output = compilation->losses[i].output, **name = &compilation->losses[i].name;
+        uint32_t of_output = 0, of_kind = 0;
+        for (uint32_t k = 0; k < count; k++) {
+            if (strcmp(compilation->losses[k].output, output) != 0) continue;
+            of_output += 1;
+            of_kind += compilation->request->losses[k].spec.kind == kind;
+        }
+        *name = output;
+        if (of_kind > 1) {
+            PEN_TRY(pen_arena_format(compilation->arena, name, "%s/%s/%u", output,
+                                     pen_loss_kind_names[kind], i));
+        } else if (of_output > 1) {
+            PEN_TRY(pen_arena_format(compilation->arena, name, "%s/%s", output,
+                                     pen_loss_kind_names[kind]));
+        }
+    }
+    return PEN_OK;
+}
+
 // Adds the nodes of the losses, each of its output and with the model's mask, and of the model's
 // penalty.
 pen_status pen_compile_attach_loss(pen_compilation *compilation) {
@@ -170,6 +196,8 @@ pen_status pen_compile_attach_loss(pen_compilation *compilation) {
     }
     program->losses = compilation->losses;
     program->loss_count = request->loss_count;
+    program->term_count = request->loss_count > 1 ? request->loss_count : 0;
+    PEN_TRY(loss_name_all(compilation));
     if (compilation->model->penalty != NULL) {
         PEN_TRY(pen_graph_find_value(graph, compilation->model->penalty, &penalty));
         PEN_TRY(pen_attach_penalty(graph, penalty, &program->loss));

@@ -89,6 +89,7 @@ typedef struct pen_compile_request {
 
 // A loss of a program. Values may be PEN_VALUE_NONE.
 typedef struct pen_program_loss {
+    const char *name;       // in reports: of its output, and its kind where others have that, too
     const char *output;     // of the model
     const char *label_name; // of the data's labels; NULL: the only ones
     double weight;          // in the sum
@@ -112,6 +113,7 @@ typedef struct pen_program {
     const pen_value_id *outputs; // [output_count], the model's; kept
     uint32_t loss_count;
     const pen_program_loss *losses; // [loss_count], as asked for
+    uint32_t term_count;            // losses that are told one by one: all, or 0 of a single one
     pen_value_id loss;              // their sum, kept; NONE: none is asked for
     pen_value_id accuracy;          // of the first loss over classes, kept; NONE: there is none
     uint32_t accuracy_loss;         // that loss

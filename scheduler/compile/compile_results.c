@@ -39,7 +39,7 @@ static void results_keep_losses(pen_compilation *compilation) {
     uint32_t count = program->kept_count;
     if (pen_value_is(program->loss)) compilation->kept[count++] = program->loss;
     if (pen_value_is(program->accuracy)) compilation->kept[count++] = program->accuracy;
-    for (uint32_t i = 0; program->loss_count > 1 && i < program->loss_count; i++) {
+    for (uint32_t i = 0; i < program->term_count; i++) {
         compilation->kept[count++] = program->losses[i].value;
     }
     program->kept_count = count;

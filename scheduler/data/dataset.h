@@ -26,8 +26,8 @@
 #include "base/status.h"
 #include "graph/tensor_type.h"
 
-#define PEN_DATASET_INPUT_COUNT_LIMIT 64 // inputs of one dataset
-#define PEN_DATASET_LABEL_COUNT_LIMIT 16 // labels, and targets, of one dataset
+#define PEN_DATASET_INPUT_COUNT_LIMIT 64               // inputs of one dataset
+#define PEN_DATASET_LABEL_COUNT_LIMIT PEN_LOSSES_LIMIT // labels, and targets, of one dataset
 
 // The element type of a field.
 typedef enum pen_dataset_element {

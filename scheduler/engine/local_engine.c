@@ -87,9 +87,14 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     const pen_run_context run = local_context(local, step, microbatch);
     PEN_TRY(local_run(local, form, PEN_EXECUTOR_MICROBATCH, &run, result));
     double loss;
-    PEN_TRY(pen_feed_read_loss(form, &loss));
+    PEN_TRY(pen_feed_read_number(form, program->loss, &loss));
     local->losses[local->loss_count++] = loss;
     result->loss += weight * loss;
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        double term;
+        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &term));
+        result->terms[i] += weight * term;
+    }
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     int64_t correct;
     PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
@@ -170,7 +175,7 @@ static pen_status local_run_again(void *context, uint32_t part, pen_node_inspect
                                  &run, &inspection));
     *out_bad = inspection.bad;
     if (!is_microbatch || *out_bad != UINT32_MAX) return PEN_OK;
-    return pen_feed_read_loss(again->form, out_loss);
+    return pen_feed_read_number(again->form, again->form->program->loss, out_loss);
 }
 
 // Says which device it was, where that was not this one.

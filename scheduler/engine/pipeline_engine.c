@@ -119,12 +119,15 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
     p->begun_count -= 1;
     p->step_loss_count = 0;
     for (uint32_t r = 0; r < rounds.count; r++) {
-        PEN_TRY(
-            pen_coordinator_await_losses(p->coordinator, rounds.number[r], p->losses, p->correct));
+        PEN_TRY(pen_coordinator_await_losses(p->coordinator, rounds.number[r], p->losses));
         for (uint32_t m = 0; m < rounds.microbatches[r]; m++) {
-            result.loss += rounds.weight[r] * p->losses[m];
-            p->step_losses[p->step_loss_count++] = p->losses[m];
-            result.correct_count += p->correct[m];
+            const pen_run_loss *loss = &p->losses[m];
+            result.loss += rounds.weight[r] * loss->sum;
+            p->step_losses[p->step_loss_count++] = loss->sum;
+            result.correct_count += loss->correct_count;
+            for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+                result.terms[i] += rounds.weight[r] * loss->terms[i];
+            }
         }
     }
     pen_pipeline_note_rounds(p);
@@ -185,10 +188,13 @@ static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
     const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
     const pen_batch *batch = e->batches[slot];
     const pen_program *program = p->forms.forms[e->forms[slot]].program;
-    PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses, p->correct));
+    PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses));
     e->finished += 1;
-    return pen_evaluation_add(&e->result, e->dataset, batch, p->losses[0], p->correct[0],
-                              pen_feed_target_count(program, batch));
+    pen_evaluation of_batch = {.loss = p->losses->sum,
+                               .correct_count = p->losses->correct_count,
+                               .target_count = pen_feed_target_count(program, batch)};
+    memcpy(of_batch.terms, p->losses->terms, sizeof of_batch.terms);
+    return pen_evaluation_add(&e->result, e->dataset, batch, &of_batch);
 }
 
 static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches *batches) {

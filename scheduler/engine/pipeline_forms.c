@@ -57,7 +57,11 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
             .accuracy = forms_find_kept(part, program->graph, program->accuracy),
             .loss_weight = forms_find(part->graph, program->graph, program->loss_weight),
             .learning_rate = forms_find(part->graph, program->graph, program->learning_rate),
-            .step = forms_find(part->graph, program->graph, program->step)};
+            .step = forms_find(part->graph, program->graph, program->step),
+            .term_count = program->term_count};
+        for (uint32_t i = 0; i < program->term_count; i++) {
+            parts[d].terms[i] = forms_find_kept(part, program->graph, program->losses[i].value);
+        }
     }
     *out_parts = parts;
     return PEN_OK;

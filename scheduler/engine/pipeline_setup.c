@@ -197,7 +197,6 @@ static pen_status setup_allocate(pipeline_engine *p) {
     PEN_TRY(PEN_NEW(p->placed, channel_limit, &p->feeds));
     PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->losses));
     PEN_TRY(PEN_NEW(p->placed, (size_t)table->forms[0].microbatch_count + 1, &p->step_losses));
-    PEN_TRY(PEN_NEW(p->placed, table->forms[0].microbatch_count, &p->correct));
     PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->figures));
     PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->busy));
     PEN_TRY(PEN_NEW(p->placed, (size_t)table->worker_count + 1, &p->clocks));

@@ -103,10 +103,9 @@ typedef struct pipeline_engine {
     pipeline_rounds begun[PIPELINE_STEPS_AHEAD];
     uint32_t begun_first;
     uint32_t begun_count;
-    const void **feeds; // [channels of the largest form]
-    double *losses;     // [microbatch_count]
-    uint64_t *correct;
-    double *step_losses; // [microbatches + 1] of the last step finished
+    const void **feeds;   // [channels of the largest form]
+    pen_run_loss *losses; // [microbatch_count]
+    double *step_losses;  // [microbatches + 1] of the last step finished
     uint32_t step_loss_count;
 
     pen_tensor_store tensors;

@@ -49,6 +49,10 @@ static const pen_record_field loss_fields[] = {
     ROW(FIXED, 6, value, "twice the same, or the run ends", .is_real = true),
     ROW(NUMBER, 7, correct_count, NULL),
     ROW(NUMBER, 8, target_count, NULL),
+    PEN_RECORD_LIST_ROW(ARRAY, FIXED, 9, "terms", pen_message, terms, term_count,
+                        "losses one by one, where there are several", .limit = PEN_LOSSES_LIMIT,
+                        .is_real = true),
+    ROW(NUMBER, 10, made, "bits: terms that the stage makes"),
 };
 static const pen_record_field round_done_fields[] = {
     ROW(NUMBER, 1, round, NULL),

@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "base/record/record.h"
 #include "base/status.h"
 
@@ -103,6 +104,9 @@ typedef struct pen_message {
     uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS
+    uint64_t terms[PEN_LOSSES_LIMIT];     // LOSS: [term_count], bits of doubles
+    uint32_t term_count;                  //
+    uint32_t made;                        // LOSS: bits, of terms that the stage makes
     uint32_t channel;                     // CREDIT
     uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB

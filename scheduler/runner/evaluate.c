@@ -57,9 +57,10 @@ typedef struct evaluate_state {
     pen_evaluation evaluation;
 } evaluate_state;
 
+// A bad loss is blamed on an example that is no number, if there is one, and else on the model.
 pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
-                              const pen_batch *batch, double loss, uint64_t correct_count,
-                              uint64_t target_count) {
+                              const pen_batch *batch, const pen_evaluation *of_batch) {
+    const double loss = of_batch->loss, count = (double)batch->count;
     if (!isfinite(loss)) {
         const uint64_t first = evaluation->example_count;
         PEN_TRY(pen_dataset_check_finite(dataset, batch->indices, batch->count, batch->inputs,
@@ -68,16 +69,23 @@ pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dat
                          (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
                          isnan(loss) ? "not a number" : "infinite");
     }
-    evaluation->loss += loss * (double)batch->count; // divided at the end
+    evaluation->loss += loss * count; // divided at the end, as the terms
+    for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+        evaluation->terms[i] += of_batch->terms[i] * count;
+    }
     evaluation->example_count += batch->count;
-    evaluation->correct_count += correct_count;
-    evaluation->target_count += target_count;
+    evaluation->correct_count += of_batch->correct_count;
+    evaluation->target_count += of_batch->target_count;
     return PEN_OK;
 }
 
 pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started) {
     pen_evaluation result = *evaluation;
-    if (result.example_count > 0) result.loss /= (double)result.example_count;
+    const double count = (double)result.example_count;
+    if (result.example_count > 0) result.loss /= count;
+    for (uint32_t i = 0; result.example_count > 0 && i < PEN_LOSSES_LIMIT; i++) {
+        result.terms[i] /= count;
+    }
     result.seconds = pen_clock_seconds() - started;
     return result;
 }
@@ -86,15 +94,17 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, con
                                  uint64_t first) {
     evaluate_state *state = context;
     const pen_program *program = form->program;
-    int64_t correct = 0;
-    double loss;
+    pen_evaluation of_batch = {.target_count = pen_feed_target_count(program, batch)};
     (void)first;
-    PEN_TRY(pen_feed_read_loss(form, &loss));
-    if (pen_value_is(program->accuracy)) {
-        PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
+    PEN_TRY(pen_feed_read_number(form, program->loss, &of_batch.loss));
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &of_batch.terms[i]));
     }
-    return pen_evaluation_add(&state->evaluation, state->dataset, batch, loss, (uint64_t)correct,
-                              pen_feed_target_count(program, batch));
+    if (pen_value_is(program->accuracy)) { // int64, and not below 0
+        PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &of_batch.correct_count,
+                                  sizeof of_batch.correct_count));
+    }
+    return pen_evaluation_add(&state->evaluation, state->dataset, batch, &of_batch);
 }
 
 pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,

@@ -11,8 +11,9 @@
 
 typedef struct pen_evaluation {
     uint64_t example_count;
-    double loss;           // mean over all examples, or what the loss says in its place
-    uint64_t target_count; // predictions judged; 0 when the loss is not over classes
+    double loss;                    // mean over all examples, or what the loss says in its place
+    double terms[PEN_LOSSES_LIMIT]; // [term_count of the program] likewise, of each loss by itself
+    uint64_t target_count;          // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count;
     double seconds;
 } pen_evaluation;
@@ -26,11 +27,11 @@ typedef struct pen_evaluation {
 PEN_NODISCARD pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                                       pen_evaluation *out_evaluation);
 
-// What evaluations of several devices share. Adds a batch whose mean loss is known: before a loss
-// that is not finite is blamed on the model, the batch's examples are looked at. NOT_FINITE
+// What evaluations of several devices share. Adds a batch, of which losses and counts are known:
+// before a loss that is not finite is blamed on the model, the batch's examples are looked at.
+//   NOT_FINITE
 PEN_NODISCARD pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
-                                            const pen_batch *batch, double loss,
-                                            uint64_t correct_count, uint64_t target_count);
+                                            const pen_batch *batch, const pen_evaluation *of_batch);
 // Of all batches: the mean, and the time since `started` (pen_clock_seconds).
 pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started);
 

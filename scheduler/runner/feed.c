@@ -166,14 +166,14 @@ pen_status pen_feed_microbatch(const pen_runner_form *form, const pen_dataset_in
     return PEN_OK;
 }
 
-pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss) {
-    const pen_value_id loss = form->program->loss;
-    if (pen_value_type(form->program->graph, loss)->element == PEN_FLOAT64) {
-        return pen_executor_read(form->executor, loss, 0, out_loss, sizeof *out_loss);
+pen_status pen_feed_read_number(const pen_runner_form *form, pen_value_id scalar,
+                                double *out_number) {
+    if (pen_value_type(form->program->graph, scalar)->element == PEN_FLOAT64) {
+        return pen_executor_read(form->executor, scalar, 0, out_number, sizeof *out_number);
     }
     float single;
-    PEN_TRY(pen_executor_read(form->executor, loss, 0, &single, sizeof single));
-    *out_loss = (double)single;
+    PEN_TRY(pen_executor_read(form->executor, scalar, 0, &single, sizeof single));
+    *out_number = (double)single;
     return PEN_OK;
 }
 

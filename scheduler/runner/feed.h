@@ -40,8 +40,9 @@ PEN_NODISCARD pen_status pen_feed_microbatch(const pen_runner_form *form,
                                              const pen_dataset_info *info, const pen_batch *batch,
                                              uint64_t first);
 
-// The loss of the microbatch that ran last.
-PEN_NODISCARD pen_status pen_feed_read_loss(const pen_runner_form *form, double *out_loss);
+// A scalar of float32 or float64 of the microbatch that ran last, as its loss is.
+PEN_NODISCARD pen_status pen_feed_read_number(const pen_runner_form *form, pen_value_id scalar,
+                                              double *out_number);
 // Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
 PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
                                          double number);

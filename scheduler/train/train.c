@@ -279,6 +279,7 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     pen_engine_result result;
     PEN_TRY(trainer->engine->kind->step(trainer->engine, step, &result));
     report->loss = result.loss;
+    memcpy(report->terms, result.terms, sizeof report->terms);
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
     if (isfinite(result.loss) && !result.is_gradient_bad) return PEN_OK;

@@ -83,3 +83,39 @@ for verb in eval 'predict -o x.npy' 'export -o x.onnx'; do
     fails 4 'other.safetensors lacks' "$PENSTOCK" $verb -q threads.yaml --parameters other.safetensors
     [ ! -e x.npy ] && [ ! -e x.onnx ] || die "$verb left something"
 done
+
+# ---- several losses: each by itself, beside their sum, whoever computes it
+losses() { # NAME DEVICES
+    data='{format: npy, inputs: {x: reference/losses/x.npy}, labels: {some: reference/losses/some.npy, '
+    data+='boxes: reference/losses/boxes.npy}}'
+    cat >"$1.yaml" <<JOB
+version: 1
+model: {file: reference/losses/model.onnx}
+data:
+  train: $data
+  eval: $data
+train:
+  losses:
+    - {output: logits, labels: some, kind: softmax_cross_entropy, class_axis: 1, ignore_index: 255}
+    - {output: boxes, kind: smooth_l1, weight: 0.5}
+  optimizer: {sgd: {lr: 0.2}}
+  batch: 4
+  microbatches: 2
+  steps: 3
+devices: [$2]
+placement: {strategy: round_robin}
+outputs: {dir: $1}
+JOB
+    mkdir -p "$1"
+    timeout 120 "$PENSTOCK" train --json "$1.yaml" 2>messages >train.json || die "train $1: $(cat messages)"
+    json '[s["losses"] for s in d["steps"]] + [d["evaluation"]["losses"]]' <train.json
+    timeout 120 "$PENSTOCK" eval "$1.yaml" 2>messages | grep -E '^  (logits|boxes)  [0-9.]+$'
+}
+losses lone '{name: a, threads: 1}' >lone.txt
+losses many "$(three "$own")" >many.txt
+cmp lone.txt many.txt || die 'three devices give other losses'
+[ "$(wc -l <lone.txt)" -eq 3 ] || die "losses one by one: $(cat lone.txt)"
+timeout 120 "$PENSTOCK" train --overwrite lone.yaml 2>messages || die "train lone: $(cat messages)"
+for line in 'step 3/3  loss' 'evaluation: loss'; do
+    grep -qE "$line [0-9.]+ \\(logits [0-9.]+, boxes [0-9.]+\\) " messages || die "no losses: $(cat messages)"
+done

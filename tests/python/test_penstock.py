@@ -190,6 +190,38 @@ class Training(Scratch):
         with penstock.train(make_job(), steps=2) as training:
             self.assertEqual(len(training.steps), 2)
 
+    def test_several_losses_are_told_one_by_one(self):
+        folder = TOP / "tests" / "reference" / "losses"
+        data = {"inputs": {"x": str(folder / "x.npy")}, "format": "npy",
+                "labels": {"some": str(folder / "some.npy"), "boxes": str(folder / "boxes.npy")}}
+        entries = [{"output": "logits", "labels": "some", "kind": "softmax_cross_entropy", "class_axis": 1,
+                    "ignore_index": 255}, {"output": "boxes", "kind": "smooth_l1", "weight": 0.5},
+                   {"output": "boxes", "kind": "l1", "weight": 0.25}]
+        job = {"model": str(folder / "model.onnx"), "data": {"train": data, "eval": data},
+               "train": {"losses": entries, "optimizer": {"adamw": {"lr": 0.01}}, "batch": 4, "epochs": 2, "seed": 2},
+               "checkpoint": {"dir": "kept"}}
+        names = ["logits", "boxes/smooth_l1", "boxes/l1"]
+
+        def check(told):
+            self.assertEqual(list(told.losses), names)
+            whole = sum(told.losses[name] * weight for name, weight in zip(names, (1, 0.5, 0.25)))
+            self.assertAlmostEqual(whole, told.loss, places=5)
+
+        with penstock.Training(job, overwrite=True) as training:
+            training.run()
+            expected = [(step.loss, step.losses) for step in training.steps]
+            for told in [*training.steps, *training.epochs, training.evaluate()]:
+                check(told)
+            training.save("trained.safetensors")
+        check(penstock.evaluate(job, parameters="trained.safetensors"))
+        with penstock.Training(job, overwrite=True) as training:
+            training.run(on_step=lambda step: step.step < 2)
+        with penstock.Training(job, continues=True) as training:
+            training.run()
+            self.assertEqual([(step.loss, step.losses) for step in training.steps], expected[2:])
+        with penstock.Training(make_job()) as training:
+            self.assertEqual(training.step().losses, {})
+
     def test_predictions_are_rows(self):
         with penstock.train(make_job()) as training:
             rows = training.predict()

@@ -2,6 +2,7 @@
 // a short last step, one device and three.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/format/npy.h"
 #include "base/system/file.h"
@@ -36,6 +37,7 @@ typedef struct loss_case {
 // What a run gave.
 typedef struct loss_run {
     double losses[STEPS];
+    double terms[STEPS][PEN_LOSSES_LIMIT];
     uint64_t parameters_hash;
 } loss_run;
 
@@ -93,11 +95,22 @@ static void check_parameters(const loss_case *c, pen_trainer *trainer) {
     }
 }
 
+// Each of several losses by itself; with their weights they are the sum.
+static void check_terms(const loss_case *c, const pen_program *program, const double *terms,
+                        double loss) {
+    double sum = 0;
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        sum += program->losses[i].weight * terms[i];
+    }
+    if (program->term_count > 0) check_near(c, "the sum of its losses", sum, loss);
+}
+
 // Batches of four: the last has two.
 static void check_evaluation(const loss_case *c, pen_trainer *trainer, pen_dataset *dataset) {
     pen_engine *engine = pen_trainer_engine(trainer);
     pen_evaluation evaluation;
     CHECK_OK(engine->kind->evaluate(engine, dataset, 4, &evaluation));
+    check_terms(c, engine->kind->program(engine), evaluation.terms, evaluation.loss);
     check_near(c, "the loss of all examples", evaluation.loss, (double)c->expected[STEPS]);
     assert_int_equal(evaluation.example_count, 10);
     if (c->expected[STEPS + 1] < 0) {
@@ -114,7 +127,10 @@ static loss_run run(const loss_case *c, int microbatches, const char *devices) {
     loss_run made = {.parameters_hash = 0};
     pen_trainer *trainer = start(c, microbatches, devices, arena, &dataset);
     for (int s = 0; s < STEPS; s++) {
-        made.losses[s] = training_step(trainer).loss;
+        const pen_step_report step = training_step(trainer);
+        made.losses[s] = step.loss;
+        memcpy(made.terms[s], step.terms, sizeof step.terms);
+        check_terms(c, pen_trainer_program(trainer), step.terms, step.loss);
         check_near(c, "the loss of a step", made.losses[s], (double)c->expected[s]);
     }
     check_parameters(c, trainer);
@@ -126,7 +142,16 @@ static loss_run run(const loss_case *c, int microbatches, const char *devices) {
     return made;
 }
 
-static void check_case(const loss_case *c) {
+// What `two` tells of the first step is what PyTorch says of its losses, each alone.
+static void check_alone(const loss_case *c, const loss_run *made, double alone[2]) {
+    if (strcmp(c->name, "ignored") == 0) alone[0] = (double)c->expected[0];
+    if (strcmp(c->name, "smooth_l1") == 0) alone[1] = (double)c->expected[0];
+    if (strcmp(c->name, "two") != 0) return;
+    check_near(c, "its first loss", made->terms[0][0], alone[0]);
+    check_near(c, "its second loss", made->terms[0][1], alone[1]);
+}
+
+static void check_case(const loss_case *c, double alone[2]) {
     loss_run one = {0};
     for (int microbatches = 1; microbatches <= 4; microbatches *= 2) {
         const loss_run made = run(c, microbatches, ONE);
@@ -134,6 +159,8 @@ static void check_case(const loss_case *c) {
     }
     const loss_run three = run(c, 2, THREE);
     assert_memory_equal(three.losses, one.losses, sizeof one.losses);
+    assert_memory_equal(three.terms, one.terms, sizeof one.terms);
+    check_alone(c, &one, alone);
     CHECK(three.parameters_hash == one.parameters_hash, "%s: three devices differ", c->name);
 }
 
@@ -142,6 +169,7 @@ static void losses_are_pytorchs(void **state) {
     pen_arena *arena = check_arena();
     pen_mapping text, numbers;
     pen_npy_header header;
+    double alone[2] = {NAN, NAN};
     CHECK_OK(pen_mapping_open(LOSSES "cases.txt", &text));
     CHECK_OK(pen_mapping_open(LOSSES "expected.npy", &numbers));
     CHECK_OK(pen_npy_read_header(numbers.bytes, numbers.length, "expected.npy", &header));
@@ -159,7 +187,7 @@ static void losses_are_pytorchs(void **state) {
         loss_case c = {.name = name, .expected = expected};
         expand(train, (size_t)(labels - 1 - train), c.train, sizeof c.train);
         expand(labels, (size_t)(end - labels), c.labels, sizeof c.labels);
-        check_case(&c);
+        check_case(&c, alone);
         at = end + 1;
     }
     pen_mapping_close(&numbers);

@@ -197,13 +197,12 @@ pen_status generation_begin_round(generation_case *g, pen_coordinator *coordinat
 
 pen_status generation_finish_round(generation_case *g, pen_coordinator *coordinator, uint64_t round,
                                    double *out_loss) {
-    double losses[GENERATION_MICROBATCHES];
-    uint64_t correct[GENERATION_MICROBATCHES];
+    pen_run_loss losses[GENERATION_MICROBATCHES];
     (void)g;
     *out_loss = 0;
-    PEN_TRY(pen_coordinator_await_losses(coordinator, round, losses, correct));
+    PEN_TRY(pen_coordinator_await_losses(coordinator, round, losses));
     for (uint32_t m = 0; m < GENERATION_MICROBATCHES; m++) {
-        *out_loss += losses[m];
+        *out_loss += losses[m].sum;
     }
     return PEN_OK;
 }

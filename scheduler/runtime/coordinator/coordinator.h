@@ -96,10 +96,10 @@ bool pen_coordinator_is_failed(pen_coordinator *coordinator);
 PEN_NODISCARD pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
                                                      const pen_coordinator_round *round,
                                                      uint64_t *out_round);
-// Waits for the losses of a round: out_losses and out_correct [count], by microbatch. A training
-// round with a loss that is not finite stops the training: no update follows.
+// Waits for the losses of a round: out_losses [count], by microbatch. A training round with a loss
+// that is not finite stops the training: no update follows.
 PEN_NODISCARD pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
-                                                      double *out_losses, uint64_t *out_correct);
+                                                      pen_run_loss *out_losses);
 // Waits until no round is under way. After losses that are not finite: at once.
 PEN_NODISCARD pen_status pen_coordinator_await_quiet(pen_coordinator *coordinator);
 

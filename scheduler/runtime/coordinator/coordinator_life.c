@@ -63,6 +63,7 @@ static void coordinator_prepare(pen_coordinator *c, const pen_coordinator_round 
     }
 }
 
+// What a round is fed is prepared without the lock, once there is a place for it.
 pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
                                        const pen_coordinator_round *round, uint64_t *out_round) {
     pen_coordinator *c = coordinator;
@@ -70,6 +71,7 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
     const pen_status status = pen_coordinator_await(c, coordinator_can_begin, 0);
     if (status == PEN_OK) {
         PEN_ASSERT(pen_coordinator_core_can_begin(c->core, out_round));
+        c->announced[*out_round % COORDINATOR_ROUNDS].number = *out_round;
     }
     pen_mutex_unlock(&c->lock);
     PEN_TRY(status);
@@ -83,13 +85,13 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
     return PEN_OK;
 }
 
-// Of all stages that report on the microbatch: one has the loss, one, or the same, the hits.
+// Of all stages that report on the microbatch: one has the sum, one, or the same, the hits. The
+// terms came with the same reports.
 static void coordinator_sum_reports(const pen_coordinator *c, uint64_t round, uint32_t microbatch,
-                                    double *out_loss, uint64_t *out_correct) {
-    const pen_run_form *form =
-        &c->table->forms[c->announced[round % COORDINATOR_ROUNDS].round.form];
-    *out_loss = 0;
-    *out_correct = 0;
+                                    pen_run_loss *out_loss) {
+    const coordinator_announced *announced = &c->announced[round % COORDINATOR_ROUNDS];
+    const pen_run_form *form = &c->table->forms[announced->round.form];
+    *out_loss = (pen_run_loss){0};
     for (uint32_t t = 0; t < form->task_count; t++) {
         const pen_run_task *task = &form->tasks[t];
         if (!task->makes_loss || task->task.microbatch != microbatch) continue;
@@ -98,20 +100,22 @@ static void coordinator_sum_reports(const pen_coordinator *c, uint64_t round, ui
         double value;
         if (report == NULL) continue;
         memcpy(&value, &report->value, sizeof value);
-        *out_loss += value;
-        *out_correct += report->correct_count;
+        out_loss->sum += value;
+        out_loss->correct_count += report->correct_count;
     }
+    memcpy(out_loss->terms, announced->terms + (size_t)microbatch * PEN_LOSSES_LIMIT,
+           sizeof out_loss->terms);
 }
 
 pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
-                                        double *out_losses, uint64_t *out_correct) {
+                                        pen_run_loss *out_losses) {
     pen_coordinator *c = coordinator;
     pen_mutex_lock(&c->lock);
     const pen_status status = pen_coordinator_await(c, coordinator_has_losses, round);
     if (status == PEN_OK) {
         const uint32_t count = c->announced[round % COORDINATOR_ROUNDS].round.count;
         for (uint32_t m = 0; m < count; m++) {
-            coordinator_sum_reports(c, round, m, &out_losses[m], &out_correct[m]);
+            coordinator_sum_reports(c, round, m, &out_losses[m]);
         }
     }
     pen_mutex_unlock(&c->lock);
@@ -158,6 +162,9 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
             checksums += pen_frame_chunk_count(channel->bytes) * form->microbatch_count;
         }
         if (checksums > checksum_limit) checksum_limit = checksums;
+        if (form->microbatch_count > c->microbatch_limit) {
+            c->microbatch_limit = form->microbatch_count;
+        }
         if (form->channel_count > c->channel_limit) c->channel_limit = form->channel_count;
     }
     PEN_TRY(PEN_NEW(c->arena, c->frame_count, &c->frames));
@@ -166,6 +173,8 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
         PEN_TRY(PEN_NEW(c->arena, c->channel_limit, &announced->feeds));
         PEN_TRY(PEN_NEW(c->arena, c->channel_limit, &announced->first_check));
         PEN_TRY(PEN_NEW(c->arena, checksum_limit, &announced->checksums));
+        PEN_TRY(
+            PEN_NEW(c->arena, (size_t)c->microbatch_limit * PEN_LOSSES_LIMIT, &announced->terms));
         PEN_TRY(PEN_NEW(c->arena, table->device_count, &c->figures[r]));
         c->figures_round[r] = UINT64_MAX;
     }

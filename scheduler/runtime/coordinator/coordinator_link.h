@@ -68,6 +68,8 @@ typedef struct coordinator_announced {
     uint32_t *checksums;   // [checksum_limit] of all that is fed
     uint32_t *first_check; // [channel_limit]
     uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
+    uint64_t number;       // guarded by lock, as the next
+    double *terms;         // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
 } coordinator_announced;
 
 // The last save. Guarded by the lock, but for what the caller's thread alone sets.
@@ -105,6 +107,7 @@ struct pen_coordinator {
     uint64_t incarnation;
     double rendezvous_end; // seconds of the clock
     uint32_t channel_limit;
+    uint32_t microbatch_limit;
     uint32_t **first_frame;    // [form_count][channel_count]
     coordinator_frame *frames; // [frame_count]
     uint32_t frame_count;

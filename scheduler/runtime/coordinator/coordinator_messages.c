@@ -265,6 +265,21 @@ static void link_on_beat(pen_coordinator *c, uint32_t peer, const pen_message *m
     pen_coordinator_step(c, &event);
 }
 
+// The losses one by one go past the core, which judges their sum; they are here before it counts
+// the report.
+static void link_take_terms(pen_coordinator *c, const pen_message *message) {
+    coordinator_announced *announced = &c->announced[message->round % COORDINATOR_ROUNDS];
+    pen_mutex_lock(&c->lock);
+    const bool is_known =
+        announced->number == message->round && message->microbatch < c->microbatch_limit;
+    for (uint32_t i = 0; is_known && i < message->term_count; i++) {
+        if ((message->made >> i & 1) == 0) continue;
+        memcpy(&announced->terms[(size_t)message->microbatch * PEN_LOSSES_LIMIT + i],
+               &message->terms[i], sizeof message->terms[i]);
+    }
+    pen_mutex_unlock(&c->lock);
+}
+
 // Messages that are an event of the core; false: it is none.
 static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     pen_coordinator_event_kind kind = PEN_COORDINATOR_EVENT_HEARD;
@@ -273,6 +288,7 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
         kind = PEN_COORDINATOR_EVENT_READY;
         break;
     case PEN_MESSAGE_LOSS:
+        link_take_terms(c, message);
         kind = PEN_COORDINATOR_EVENT_LOSS;
         break;
     case PEN_MESSAGE_ROUND_DONE:

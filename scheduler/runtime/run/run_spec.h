@@ -41,7 +41,18 @@ typedef struct pen_run_spec_part {
     pen_value_id loss_weight; // scalars
     pen_value_id learning_rate;
     pen_value_id step;
+    pen_value_id terms[PEN_LOSSES_LIMIT]; // [term_count] the same in all parts
+    uint32_t term_count;
 } pen_run_spec_part;
+
+// What is told of a microbatch's loss: by a stage of what it makes, or of all.
+typedef struct pen_run_loss {
+    double sum;
+    uint64_t correct_count;
+    uint32_t term_count;
+    uint32_t made; // bits: the terms that are known
+    double terms[PEN_LOSSES_LIMIT];
+} pen_run_loss;
 
 typedef struct pen_run_spec_form {
     const pen_run_spec_channel *channels; // [channel_count of the table's form]

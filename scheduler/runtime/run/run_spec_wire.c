@@ -93,6 +93,8 @@ static const pen_record_field part_fields[] = {
     PART(INDEX, 6, "loss_weight", values.loss_weight, NULL),
     PART(INDEX, 7, "learning_rate", values.learning_rate, NULL),
     PART(INDEX, 8, "step", values.step, NULL),
+    PEN_RECORD_LIST_ROW(ARRAY, INDEX, 9, "terms", wire_part, values.terms, values.term_count,
+                        "losses that are told one by one", .limit = PEN_LOSSES_LIMIT),
 };
 static const pen_record_field saved_fields[] = {
     SAVED(NUMBER, 1, device, NULL),
@@ -270,6 +272,9 @@ static pen_status decode_part(const wire_part *given, uint32_t device_count, pen
     PEN_TRY(decode_check_scalar(given, graph, given->values.accuracy, true));
     PEN_TRY(decode_check_scalar(given, graph, given->values.loss_weight, false));
     PEN_TRY(decode_check_scalar(given, graph, given->values.learning_rate, false));
+    for (uint32_t i = 0; i < given->values.term_count; i++) {
+        PEN_TRY(decode_check_scalar(given, graph, given->values.terms[i], false));
+    }
     return decode_check_scalar(given, graph, given->values.step, false);
 }
 

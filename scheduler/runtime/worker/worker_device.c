@@ -48,27 +48,41 @@ static bool device_makes(const pen_part *part, uint32_t list, pen_value_id value
     return false;
 }
 
-// A part may have the loss, the count of right answers, both or neither; the loss may be float64.
+// A scalar of float32 or float64 that the task makes; others stay as they are.
+static pen_status device_read_scalar(const worker_device *device, const pen_run_round *round,
+                                     const pen_run_task *task, pen_value_id value,
+                                     double *out_number) {
+    const pen_part *part = device->run->spec->forms[round->form].parts[device->index].part;
+    pen_executor *executor = device->executors[round->form];
+    const uint32_t microbatch = task->task.microbatch;
+    if (!device_makes(part, task->list, value)) return PEN_OK;
+    if (pen_value_type(part->graph, value)->element == PEN_FLOAT64) {
+        return pen_executor_read(executor, value, microbatch, out_number, sizeof *out_number);
+    }
+    float single;
+    PEN_TRY(pen_executor_read(executor, value, microbatch, &single, sizeof single));
+    *out_number = (double)single;
+    return PEN_OK;
+}
+
+// A part may have the sum of the losses, the count of right answers, some of the losses themselves,
+// or none of these.
 static pen_status device_read_loss(worker_device *device, const pen_run_round *round,
                                    const pen_run_task *task) {
     const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
-    pen_executor *executor = device->executors[round->form];
-    const uint32_t microbatch = task->task.microbatch;
-    device->correct = 0;
-    device->loss = 0;
+    pen_run_loss *loss = &device->loss;
+    *loss = (pen_run_loss){.term_count = part->term_count};
     if (device_makes(part->part, task->list, part->accuracy)) {
-        PEN_TRY(pen_executor_read(executor, part->accuracy, microbatch, &device->correct,
-                                  sizeof device->correct));
+        PEN_TRY(pen_executor_read(device->executors[round->form], part->accuracy,
+                                  task->task.microbatch, &loss->correct_count,
+                                  sizeof loss->correct_count));
     }
-    if (!device_makes(part->part, task->list, part->loss)) return PEN_OK;
-    if (pen_value_type(part->part->graph, part->loss)->element == PEN_FLOAT64) {
-        return pen_executor_read(executor, part->loss, microbatch, &device->loss,
-                                 sizeof device->loss);
+    for (uint32_t i = 0; i < part->term_count; i++) {
+        if (!device_makes(part->part, task->list, part->terms[i])) continue;
+        PEN_TRY(device_read_scalar(device, round, task, part->terms[i], &loss->terms[i]));
+        loss->made |= 1u << i;
     }
-    float single;
-    PEN_TRY(pen_executor_read(executor, part->loss, microbatch, &single, sizeof single));
-    device->loss = (double)single;
-    return PEN_OK;
+    return device_read_scalar(device, round, task, part->loss, &loss->sum);
 }
 
 static pen_status device_compute(worker_device *device, const pen_run_round *round,

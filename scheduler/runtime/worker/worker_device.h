@@ -78,8 +78,7 @@ typedef struct worker_device {
     pen_arena *arena;
     pen_worker_action *actions; // [action_limit]
     uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
-    double loss;
-    int64_t correct;
+    pen_run_loss loss;
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none

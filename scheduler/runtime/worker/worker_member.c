@@ -188,13 +188,16 @@ void pen_worker_keep_time(void *context) {
 // ---- what happens in a run
 
 static void member_on_loss(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
-                           double loss, int64_t correct) {
+                           const pen_run_loss *loss) {
     pen_message message = {.kind = PEN_MESSAGE_LOSS,
                            .round = round,
                            .microbatch = microbatch,
                            .stage = stage,
-                           .correct_count = (uint64_t)correct};
-    memcpy(&message.value, &loss, sizeof loss);
+                           .correct_count = loss->correct_count,
+                           .term_count = loss->term_count,
+                           .made = loss->made};
+    memcpy(&message.value, &loss->sum, sizeof loss->sum);
+    memcpy(message.terms, loss->terms, sizeof message.terms);
     pen_worker_tell(context, 0, &message);
     (void)PEN_FAILPOINT("worker.loss_sent");
 }

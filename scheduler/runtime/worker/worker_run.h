@@ -43,8 +43,8 @@ typedef struct pen_run_round {
 // What happens in a run, for whoever talks to the coordinator. On any thread; must not block.
 typedef struct pen_worker_run_events {
     void *context;
-    void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage, double loss,
-                 int64_t correct);
+    void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
+                 const pen_run_loss *loss);
     // figures of the devices (run_wire.h)
     void (*round_done)(void *context, uint64_t round, const unsigned char *figures, size_t length);
     void (*credit)(void *context, uint32_t worker, uint32_t form, uint32_t channel,

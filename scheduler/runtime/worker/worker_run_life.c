@@ -93,7 +93,7 @@ static void run_carry_out(pen_worker_run *run, const pen_worker_action *actions,
         case PEN_WORKER_ACTION_LOSS:
             PEN_ASSERT(device != NULL && device->index == action->device);
             events->loss(events->context, action->round, form->tasks[action->task].task.microbatch,
-                         form->tasks[action->task].task.stage, device->loss, device->correct);
+                         form->tasks[action->task].task.stage, &device->loss);
             break;
         case PEN_WORKER_ACTION_ROUND_DONE:
             run_tell_rounds(run);
