@@ -265,10 +265,11 @@ class Training:
         return step
 
     def _name_losses(self, report: Any) -> dict[str, float]:
+        """The losses of a report by name. On the training's thread."""
         if self._losses is None:
-            library, thread = _library.get(), self._thread
-            self._losses = thread.do(lambda: [library.pen_training_loss_name(thread.handle, i).decode()
-                                              for i in range(library.pen_training_loss_count(thread.handle))])
+            library, handle = _library.get(), self._thread.handle
+            self._losses = [library.pen_training_loss_name(handle, i).decode()
+                            for i in range(library.pen_training_loss_count(handle))]
         return dict(zip(self._losses, report.losses))
 
     def _sum_epoch(self, last: Step) -> Epoch:
@@ -316,10 +317,14 @@ class Training:
 
     def evaluate(self) -> Evaluation:
         """Loss and accuracy over the job's evaluation data, with the parameters as they are now."""
-        report = _library.make_struct(_library.EvaluationReport)
-        self._call("pen_training_evaluate", byref(report))
-        return Evaluation(loss=report.loss, accuracy=_fraction(report.correct_count, report.target_count),
-                          examples=report.example_count, seconds=report.seconds, losses=self._name_losses(report))
+        thread = self._thread
+
+        def work() -> Evaluation:
+            report = _library.make_struct(_library.EvaluationReport)
+            _library.check(_library.get().pen_training_evaluate(thread.handle, byref(report)), self._keys)
+            return Evaluation(loss=report.loss, accuracy=_fraction(report.correct_count, report.target_count),
+                              examples=report.example_count, seconds=report.seconds, losses=self._name_losses(report))
+        return thread.do(work)
 
     def predict(self, inputs: Any = None, output: str | None = None) -> Any:
         """The model's output, a row for each example, as a NumPy array (without NumPy, a memoryview).
