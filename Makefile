@@ -177,6 +177,10 @@ PT2_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/pt2
 check-pt2: $(BUILD)/penstock #! models that today's PyTorch exports as .pt2, trained beside it and taken home
 	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
 	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/check_pt2.py --penstock $< $(PT2)
+.PHONY: check-pt2-onnx
+check-pt2-onnx: $(BUILD)/penstock #! the same models as ONNX files: right, or refused with what keeps all of a model
+	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
+	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/pt2_onnx.py --penstock $< $(PT2)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

@@ -69,6 +69,7 @@ static void training_say_warnings(const pen_training *training) {
             PEN_LOG_WARNING,
             "outputs: only the command writes them; a program saves and exports where it wants");
     }
+    if (program->note != NULL) pen_log(PEN_LOG_NOTE, "%s", program->note);
     for (uint32_t i = 0; i < program->warning_count; i++) {
         pen_log(PEN_LOG_WARNING, "%s", program->warnings[i]);
     }

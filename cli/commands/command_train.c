@@ -128,6 +128,8 @@ static pen_status train_describe(const train_run *run) {
             run->size.trainable_count, (unsigned long long)run->size.example_count,
             (unsigned long long)run->size.step_count, pen_bytes_format(memory.device_bytes, bytes),
             where);
+    const char *note = pen_trainer_program(run->trainer)->note;
+    if (note != NULL) pen_log(PEN_LOG_NOTE, "%s", note);
     return PEN_OK;
 }
 

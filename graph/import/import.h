@@ -138,6 +138,7 @@ typedef struct pen_model {
                           // they are what no other node reads
     const pen_model_pin *pins; // [pin_count], if they were asked for
     uint32_t pin_count;
+    bool hides_frozen; // its kind of file has no word for parameters that the model had frozen
     const char *const *warnings; // [warning_count], what a user should know of the file
     uint32_t warning_count;
     const pen_model_range *ranges; // [range_count]; symbols without one may have any size

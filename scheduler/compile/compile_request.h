@@ -127,6 +127,7 @@ typedef struct pen_program {
     uint32_t kept_count;
     uint32_t trainable_count;    // parameters that are updated
     uint64_t trainable_elements; // in all of them
+    const char *note;            // what a user should know of the training; NULL: nothing
     const char *const *warnings; // [warning_count], for the user
     uint32_t warning_count;
     uint64_t held_bytes; // by the model and all that was made of it, without files that are mapped

@@ -73,12 +73,17 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
 }
 
 // A file that lacks parameters of its model can be trained, but to other numbers than the model:
-// that has to be asked for.
+// that has to be asked for. What no file of its kind can tell is said.
 pen_status pen_compile_check_lost(pen_compilation *compilation) {
     enum { TRAINING_LOST_SHOWN = 6 };
     const pen_model *model = compilation->model;
     pen_text text;
     const char *list;
+    if (model->hides_frozen && compilation->request->freeze == NULL) {
+        compilation->program.note =
+            "all parameters are trained: ONNX has no word for those that a model has frozen "
+            "(requires_grad); `freeze` names them";
+    }
     if (model->lost_count == 0) return PEN_OK;
     if (compilation->request->import.train_what_is_left) {
         PEN_TRY(pen_arena_format(compilation->arena, &list,

@@ -38,6 +38,9 @@ static void check_losses(const char *model, const char *more, const char *device
     snprintf(path, sizeof path, EXPORTS "%s.losses", model);
     CHECK_OK(pen_file_read(path, 4096, arena, &text, &length));
     pen_trainer *trainer = training_start(exports_job(arena, model, more, devices));
+    const char *note = pen_trainer_program(trainer)->note;
+    CHECK(note != NULL && strstr(note, "`freeze` names them") != NULL,
+          "%s: nothing is said of what may have been frozen", model);
     char *rest;
     for (int step = 0; step < 3; step++) {
         const double expected = strtod(text, &rest), found = training_step(trainer).loss;

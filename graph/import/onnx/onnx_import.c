@@ -542,6 +542,7 @@ static pen_status import_build(pen_onnx_importer *import, pen_model *model) {
     PEN_TRY(pen_onnx_weights_finish(weights));
     model->graph = import->graph;
     model->producer = import->model->producer;
+    model->hides_frozen = strcmp(model->producer, "pytorch") == 0;
     model->opset = import->model->opset;
     model->weights = weights->list;
     model->weight_count = weights->count;
