@@ -59,7 +59,8 @@ command_sources := $(call find_files,cli,*.c)
 support_sources := $(sort $(wildcard tests/support/*.c))
 test_sources := $(call find_files,tests,*_test.c)
 fuzz_sources := $(sort $(wildcard tests/fuzz/*_fuzz.c))
-fuzz_shared := tests/fuzz/fuzz.c tests/fuzz/fuzz_message.c
+fuzz_shared := $(addprefix tests/fuzz/,fuzz.c fuzz_json.c fuzz_message.c fuzz_model.c)
+fuzz_support := tests/support/pt2_text.c
 all_sources := $(library_sources) $(command_sources) $(call find_files,tests examples,*.c)
 headers := $(call find_files,$(folders) cli tests examples,*.h)
 
@@ -297,10 +298,10 @@ FUZZ_CC := clang
 fuzz_flags := -O1 -Wno-pass-failed -fsanitize=address,undefined -fno-sanitize-recover=all
 $(eval $(call compile_rules,build/fuzz,$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(fuzz_flags) -fsanitize=fuzzer-no-link $$(package_cflags)))
 fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,build/fuzz/%_fuzz,$(fuzz_sources))
-build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(fuzz_shared:%.c=build/fuzz/%.o) build/fuzz/libpenstock.a
+build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(patsubst %.c,build/fuzz/%.o,$(fuzz_shared) $(fuzz_support)) build/fuzz/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(FUZZ_CC) -fopenmp $(fuzz_flags) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
-$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources) $(fuzz_shared)): | build/.has-fuzz
+$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources) $(fuzz_shared) $(fuzz_support)): | build/.has-fuzz
 chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(fuzz_programs))
 fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, or FUZZ_EXECUTIONS=n; FUZZ='yaml csv' these
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_EXECUTIONS=$(FUZZ_EXECUTIONS) tests/fuzz/run_fuzzers.sh $^

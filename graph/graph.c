@@ -158,10 +158,22 @@ static pen_status graph_append_value(pen_graph *graph, const pen_value *spec,
     return PEN_OK;
 }
 
+// Rules of operators multiply sizes as they are, so that these must have a product. Sizes that are
+// open are looked at again when they are bound.
+static pen_status graph_check_type(const pen_value *spec) {
+    pen_tensor_type known = spec->type;
+    for (uint32_t d = 0; d < known.shape.rank; d++) {
+        if (known.shape.dims[d] < 0) known.shape.dims[d] = 1;
+    }
+    return pen_status_add_context(pen_tensor_type_check(&known), "as the type of '%.200s'",
+                                  spec->name);
+}
+
 // Adds a value whose name is free.
 static pen_status graph_add_free_value(pen_graph *graph, const pen_value *spec, const char *name,
                                        pen_value_id *out_value) {
     PEN_ASSERT(spec->kind != PEN_VALUE_COMPUTED);
+    PEN_TRY(graph_check_type(spec));
     pen_value value = *spec;
     value.name = name;
     value.producer = PEN_NODE_NONE;

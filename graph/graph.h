@@ -90,7 +90,7 @@ PEN_NODISCARD pen_status pen_graph_find_node(const pen_graph *graph, const char 
                                              pen_node_id *out_node);
 
 // Adds a value of any kind but computed. `spec` is copied, its data borrowed; producer fields are
-// ignored. INVALID_INPUT when the name is taken.
+// ignored. INVALID_INPUT when the name is taken, or the type too large (pen_tensor_type_check).
 PEN_NODISCARD pen_status pen_graph_add_value(pen_graph *graph, const pen_value *spec,
                                              pen_value_id *out_value);
 // The same; the name is made unique by a suffix if need be.

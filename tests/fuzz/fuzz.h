@@ -1,7 +1,8 @@
 // What fuzzers share. A fuzzer is a file NAME_fuzz.c with LLVMFuzzerTestOneInput, which gives any
 // bytes to one reader, looks at what comes of it, and leaves nothing behind. Seeds are in
-// corpus/NAME, words in NAME.dict. That file is all there is to add: `make fuzz` makes a program of
-// it, and readers_test sweeps it, cutting and flipping its seeds and refusing it memory.
+// corpus/NAME, words in NAME.dict, inputs that once were findings in found/NAME. That file is all
+// there is to add: `make fuzz` makes a program of it, and readers_test sweeps it, cutting and
+// flipping its seeds and refusing it memory.
 //
 // Threads: none.
 #ifndef PEN_TESTS_FUZZ_FUZZ_H
@@ -27,6 +28,15 @@ bool fuzz_reads(pen_status status);
 // What must succeed: aborts on any error, but for refused memory while fuzz_memory_fails. False
 // then: the caller cleans up and returns.
 bool fuzz_works(pen_status status);
+
+// ---- for readers of models
+
+// Reads a model in memory whose file's name is `name`, by which its kind is told, binds what it
+// leaves open small, infers shapes and folds small constants. No other file is opened.
+void fuzz_read_model(const uint8_t *bytes, size_t length, const char *name);
+
+// The same of an archive made of the texts of a `.pt2` file, see pt2_text_archive.
+void fuzz_read_pt2_text(const uint8_t *text, size_t length);
 
 // ---- for readers of protobuf messages
 

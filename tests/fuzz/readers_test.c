@@ -1,6 +1,7 @@
 // Sweeps every fuzzed reader of outside bytes over its seeds: cut at each length, each byte of the
 // beginning changed, and each allocation refused. Nothing may crash, take longer than a second or
-// more memory than 256 MiB, or be left behind. PEN_LONG takes more seeds and more places.
+// more memory than 256 MiB, or be left behind. PEN_LONG takes more seeds and more places. Inputs in
+// tests/fuzz/found/NAME once were findings, and are read as they are.
 //
 // Each reader is swept in a process of its own, which keeps in shared memory what it is at.
 
@@ -165,6 +166,7 @@ static void sweep_refusals(const sweep_reader *reader, const uint8_t *bytes, siz
     fuzz_memory_fails = false;
 }
 
+// `extent` NULL: it is read as it is, and no more.
 static void sweep_seed(const sweep_reader *reader, const char *path, const sweep_extent *extent) {
     FILE *file = fopen(path, "rb");
     if (file == NULL) sweep_complain("%s", "the seed cannot be opened");
@@ -179,6 +181,10 @@ static void sweep_seed(const sweep_reader *reader, const char *path, const sweep
     place->kind = SWEEP_WHOLE;
     place->position = 0;
     sweep_run(reader, bytes, length);
+    if (extent == NULL) {
+        free(bytes);
+        return;
+    }
     sweep_refusals(reader, bytes, length, extent->places);
     sweep_cuts(reader, bytes, length, extent->places);
     sweep_changes(reader, bytes, length, extent);
@@ -189,29 +195,43 @@ static int sweep_compare(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-// In the child.
-static void sweep_reader_seeds(const sweep_reader *reader) {
-    static char names[SWEEP_SEEDS_LIMIT][256];
-    const sweep_extent extent = sweep_get_extent();
+// Names of files, in order; returns how many. 0: the folder is not there, or empty.
+static size_t sweep_list(const char *folder, char names[SWEEP_SEEDS_LIMIT][256]) {
     size_t count = 0;
-    char folder[128];
-    snprintf(folder, sizeof folder, "tests/fuzz/corpus/%s", reader->name);
     DIR *listing = opendir(folder);
-    if (listing == NULL) sweep_complain("there is no folder '%s'", folder);
+    if (listing == NULL) return 0;
     for (const struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
         if (entry->d_name[0] == '.' || count == SWEEP_SEEDS_LIMIT) continue;
         snprintf(names[count++], sizeof names[0], "%s", entry->d_name);
     }
     closedir(listing);
-    if (count == 0) sweep_complain("%s has no seed", folder);
     qsort(names, count, sizeof names[0], sweep_compare);
-    const size_t taken = count < extent.seeds ? count : extent.seeds;
+    return count;
+}
+
+// `most` of the files of a folder, evenly chosen. `extent` as in sweep_seed.
+static void sweep_folder(const sweep_reader *reader, const char *folder, size_t most,
+                         const sweep_extent *extent) {
+    static char names[SWEEP_SEEDS_LIMIT][256];
+    const size_t count = sweep_list(folder, names);
+    if (count == 0 && extent != NULL) sweep_complain("%s has no seed", folder);
+    const size_t taken = count < most ? count : most;
     for (size_t i = 0; i < taken; i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/%s", folder, names[i * count / taken]);
         snprintf(place->seed, sizeof place->seed, "%s", names[i * count / taken]);
-        sweep_seed(reader, path, &extent);
+        sweep_seed(reader, path, extent);
     }
+}
+
+// In the child.
+static void sweep_reader_seeds(const sweep_reader *reader) {
+    const sweep_extent extent = sweep_get_extent();
+    char folder[128];
+    snprintf(folder, sizeof folder, "tests/fuzz/found/%s", reader->name);
+    sweep_folder(reader, folder, SWEEP_SEEDS_LIMIT, NULL);
+    snprintf(folder, sizeof folder, "tests/fuzz/corpus/%s", reader->name);
+    sweep_folder(reader, folder, extent.seeds, &extent);
 }
 
 static void sweep_in_child(const sweep_reader *reader) {

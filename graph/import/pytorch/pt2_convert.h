@@ -180,6 +180,15 @@ PEN_NODISCARD pen_status pen_pt2_constant_ints(pen_pt2_draft *draft, uint32_t co
                                                const int64_t *integers, pen_value_id *out_value);
 PEN_NODISCARD pen_status pen_pt2_constant_number(pen_pt2_draft *draft, pen_element_type element,
                                                  double number, pen_value_id *out_value);
+// Room for a table of numbers that grows with sizes of the file, not with the file: all tables of a
+// model have at most PEN_SPLAT_BYTES_LIMIT bytes. 64-byte aligned.
+//   UNSUPPORTED    there is no such room
+PEN_NODISCARD pen_status pen_pt2_table(pen_pt2_draft *draft, int64_t count, size_t element_bytes,
+                                       void **out_table);
+// A constant of the name `name`, which other nodes may have, too; one number for each element.
+PEN_NODISCARD pen_status pen_pt2_constant_numbers(pen_pt2_draft *draft, const char *name,
+                                                  const pen_tensor_type *type,
+                                                  const double *numbers, pen_value_id *out_value);
 
 // The places of all elements of `like`, as an int64 value of its shape: 0, 1, 2, …
 PEN_NODISCARD pen_status pen_pt2_places(pen_pt2_draft *draft, pen_value_id like,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/limits.h"
 #include "graph/op.h"
 
 // Where a node comes from, for errors: the user's own line where the file has it.
@@ -110,6 +111,37 @@ pen_status pen_pt2_constant_number(pen_pt2_draft *draft, pen_element_type elemen
     if (bytes == NULL) return pen_error_out_of_memory();
     pen_element_write(element, bytes, 0, number);
     return pen_graph_constant(draft->import->graph, name, &type, bytes, out_value);
+}
+
+pen_status pen_pt2_table(pen_pt2_draft *draft, int64_t count, size_t element_bytes,
+                         void **out_table) {
+    pen_pt2_importer *import = draft->import;
+    const uint64_t left = PEN_SPLAT_BYTES_LIMIT - import->table_bytes;
+    if (count < 0 || (uint64_t)count > left / element_bytes) {
+        return pen_pt2_refuse(draft, "tables of more than %u MiB, by the sizes",
+                              PEN_SPLAT_BYTES_LIMIT >> 20);
+    }
+    void *table = pen_arena_allocate(import->arena, (size_t)count, element_bytes, 64);
+    if (table == NULL) return pen_error_out_of_memory();
+    import->table_bytes += (uint64_t)count * element_bytes;
+    *out_table = table;
+    return PEN_OK;
+}
+
+pen_status pen_pt2_constant_numbers(pen_pt2_draft *draft, const char *name,
+                                    const pen_tensor_type *type, const double *numbers,
+                                    pen_value_id *out_value) {
+    void *bytes = NULL;
+    PEN_TRY(pen_tensor_type_check(type));
+    if (type->element == PEN_ELEMENT_UNKNOWN) {
+        return pen_error(PEN_UNSUPPORTED, "numbers of a type that Penstock has not");
+    }
+    const int64_t count = pen_shape_element_count(&type->shape);
+    PEN_TRY(pen_pt2_table(draft, count, pen_element_bytes(type->element), &bytes));
+    for (int64_t i = 0; i < count; i++) {
+        pen_element_write(type->element, bytes, i, numbers[i]);
+    }
+    return pen_graph_constant(draft->import->graph, name, type, bytes, out_value);
 }
 
 // ---- results

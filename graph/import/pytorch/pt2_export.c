@@ -119,6 +119,7 @@ static void export_place(const export_tensor *tensor, const void *data, uint8_t 
     const pen_element_type from = tensor->weight->type.element, to = meta->element;
     const size_t width = pen_element_bytes(to);
     const int64_t count = pen_shape_element_count(&meta->shape);
+    if (count == 0) return; // it may begin anywhere
     if (meta->is_contiguous && from == to) {
         memcpy(contents + (uint64_t)meta->storage_offset * width, data, (size_t)count * width);
         return;
@@ -132,6 +133,7 @@ static void export_place(const export_tensor *tensor, const void *data, uint8_t 
             pen_element_write(to, contents, at, pen_element_read(from, data, i));
         }
         for (uint32_t d = meta->shape.rank; d-- > 0;) {
+            if (meta->shape.dims[d] == 1) continue; // its stride may be any
             at += meta->strides[d];
             if (++place[d] < meta->shape.dims[d]) break;
             at -= meta->strides[d] * meta->shape.dims[d];

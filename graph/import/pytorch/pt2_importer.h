@@ -81,6 +81,7 @@ typedef struct pen_pt2_importer {
     pen_value_id *weight_values; // [weights->count], of those that have one
     uint8_t *elements;           // [element_capacity], of values, as far as they are known
     uint32_t element_capacity;
+    uint64_t table_bytes; // of constants that conversions made (pen_pt2_table)
 } pen_pt2_importer;
 
 // One conversion.

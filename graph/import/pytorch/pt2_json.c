@@ -211,6 +211,18 @@ static bool json_special(const json_t *value, double *out_number) {
     return strcmp(text, "NaN") == 0;
 }
 
+static pen_status json_number(const json_t *value, pen_pt2_item *item) {
+    if (json_special(value, &item->number)) {
+        item->kind = PEN_PT2_NUMBER;
+        return PEN_OK;
+    }
+    if (!json_is_number(value) && !json_is_boolean(value)) {
+        return pen_error(PEN_CORRUPT, "found %s, expected a number", json_type_name(value));
+    }
+    json_plain(value, item);
+    return PEN_OK;
+}
+
 // A tensor, or a symbol that may be a plain number: {"as_name": "s"} or {"as_int": 2}.
 static pen_status json_named(const json_t *value, pen_pt2_kind kind, pen_arena *arena,
                              pen_pt2_item *item) {
@@ -224,9 +236,9 @@ static pen_status json_named(const json_t *value, pen_pt2_kind kind, pen_arena *
         return pen_pt2_json_text(inner, arena, &item->text);
     }
     item->kind = json_find_kind(key)->kind;
+    if (item->kind == PEN_PT2_NONE) return PEN_OK; // None of a list is {"as_none": true}
     if (item->kind == PEN_PT2_TENSOR) return pen_pt2_json_name(inner, "name", arena, &item->text);
-    if (item->kind != PEN_PT2_NONE) json_plain(inner, item); // None of a list is {"as_none": true}
-    return PEN_OK;
+    return json_number(inner, item);
 }
 
 static pen_status json_nested(const json_t *value, pen_arena *arena, pen_pt2_item *item) {
@@ -257,12 +269,8 @@ static pen_status json_item(const json_t *value, pen_pt2_kind kind, pen_arena *a
     case PEN_PT2_ELEMENT:
         break;
     }
-    if (json_special(value, &item->number)) return PEN_OK;
-    if (!json_is_number(value) && !json_is_boolean(value)) {
-        return pen_error(PEN_CORRUPT, "found %s, expected a number", json_type_name(value));
-    }
-    json_plain(value, item);
-    item->kind = kind == PEN_PT2_ELEMENT ? kind : item->kind;
+    PEN_TRY(json_number(value, item));
+    if (kind == PEN_PT2_ELEMENT && item->kind == PEN_PT2_INTEGER) item->kind = kind;
     return PEN_OK;
 }
 

@@ -92,7 +92,28 @@ static pen_status weights_find_same(pen_pt2_weights *weights, uint32_t index) {
 
 // ---- the lists
 
-// What is copied may be larger than what is there, by strides of 0: only so much.
+// Whether it lies in the file as it is needed.
+static bool weights_is_plain(const pen_pt2_weight *tensor) {
+    return tensor->meta.is_contiguous && tensor->type.element == tensor->meta.element;
+}
+
+// What is copied may be larger than what is there, by strides of 0 and by names for the same bytes:
+// only so much.
+static pen_status weights_count_copy(const pen_pt2_archive *archive, const pen_pt2_weight *tensor,
+                                     pen_pt2_weights *weights) {
+    const uint64_t limit = 2 * (uint64_t)archive->length + PEN_SPLAT_BYTES_LIMIT;
+    if (weights_is_plain(tensor)) return PEN_OK;
+    const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
+    if (bytes > limit - weights->copied_bytes) {
+        return pen_error(PEN_CORRUPT,
+                         "tensors up to it have more than %" PRIu64
+                         " bytes as they are needed, and the archive has %zu",
+                         limit, archive->length);
+    }
+    weights->copied_bytes += bytes;
+    return PEN_OK;
+}
+
 static pen_status weights_check_size(pen_pt2_weight *tensor) {
     const pen_pt2_tensor_meta *meta = &tensor->meta;
     for (uint32_t d = 0; d < meta->shape.rank; d++) {
@@ -105,11 +126,7 @@ static pen_status weights_check_size(pen_pt2_weight *tensor) {
                          pen_pt2_element_name(meta->element_number));
     }
     tensor->type = (pen_tensor_type){pen_pt2_element_of(meta->element_number, true), meta->shape};
-    PEN_TRY(pen_tensor_type_check(&tensor->type));
-    const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
-    if (bytes <= PEN_SPLAT_BYTES_LIMIT || bytes / 2 <= tensor->entry->length) return PEN_OK;
-    return pen_error(PEN_CORRUPT, "it has %" PRIu64 " bytes, its file in the archive %" PRIu64,
-                     bytes, tensor->entry->length);
+    return pen_tensor_type_check(&tensor->type);
 }
 
 // A pickle is refused before anything else is asked of it.
@@ -162,6 +179,9 @@ static pen_status weights_read_config(const pen_pt2_archive *archive, const weig
         pen_status status =
             weights_read_one(archive, list, json_object_iter_value(at), arena, tensor);
         if (status == PEN_OK) status = weights_find_same(weights, weights->count);
+        if (status == PEN_OK && tensor->same_as == weights->count) {
+            status = weights_count_copy(archive, tensor, weights);
+        }
         PEN_TRY(pen_status_add_context(status, "in tensor '%.100s'", key));
         weights->count++;
         if (!list->is_constant && pen_element_is_half(tensor->meta.element)) {
@@ -216,6 +236,7 @@ static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint
             memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
         }
         for (uint32_t d = shape->rank; d-- > 0;) {
+            if (shape->dims[d] == 1) continue; // its stride may be any
             at += tensor->meta.strides[d];
             if (++index[d] < shape->dims[d]) break;
             at -= index[d] * tensor->meta.strides[d];
@@ -230,18 +251,18 @@ pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *
     const uint8_t *from = archive->bytes + entry->entry->offset;
     const size_t width = pen_element_bytes(entry->meta.element);
     const uint64_t bytes = pen_tensor_type_bytes(&entry->type);
-    const void *plain = from + (size_t)entry->meta.storage_offset * width;
+    const void *plain = ""; // without elements it may begin anywhere
     uint8_t *copy;
-    if (entry->data == NULL && bytes == 0) plain = "";
-    if (entry->data == NULL && bytes > 0 &&
-        (!entry->meta.is_contiguous || entry->type.element != entry->meta.element)) {
+    *out_data = entry->data;
+    if (entry->data != NULL) return PEN_OK;
+    if (bytes > 0 && weights_is_plain(entry)) {
+        plain = from + (size_t)entry->meta.storage_offset * width;
+    } else if (bytes > 0) {
         PEN_TRY(PEN_NEW(arena, bytes, &copy));
         weights_copy(entry, from, copy);
         plain = copy;
     }
-    if (entry->data == NULL) {
-        PEN_TRY(pen_tensor_borrow(&entry->type, plain, arena, &entry->data));
-    }
+    PEN_TRY(pen_tensor_borrow(&entry->type, plain, arena, &entry->data));
     *out_data = entry->data;
     return PEN_OK;
 }

@@ -80,7 +80,9 @@ static int64_t adaptive_end(int64_t window, int64_t from, int64_t to) {
 static pen_status adaptive_weights(pen_pt2_draft *draft, int64_t from, int64_t to,
                                    const double **out_weights) {
     double *weights;
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(to * from), &weights));
+    void *table = NULL;
+    PEN_TRY(pen_pt2_table(draft, to * from, sizeof *weights, &table));
+    weights = table;
     for (int64_t window = 0; window < to; window++) {
         const int64_t start = adaptive_start(window, from, to);
         const int64_t end = adaptive_end(window, from, to);
@@ -122,12 +124,14 @@ static pen_status adaptive_gather(pen_pt2_draft *draft, const adaptive *work, ui
                                   pen_value_id *value, int64_t *out_size) {
     const int64_t from = work->spatial.sizes[i], to = work->to[i];
     int64_t size = 0, *indices;
+    void *table = NULL;
     pen_value_id list;
     for (int64_t window = 0; window < to; window++) {
         const int64_t own = adaptive_end(window, from, to) - adaptive_start(window, from, to);
         size = own > size ? own : size;
     }
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(to * size), &indices));
+    PEN_TRY(pen_pt2_table(draft, to * size, sizeof *indices, &table));
+    indices = table;
     for (int64_t window = 0; window < to; window++) {
         const int64_t last = adaptive_end(window, from, to) - 1;
         for (int64_t k = 0; k < size; k++) {

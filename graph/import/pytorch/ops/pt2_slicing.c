@@ -173,6 +173,7 @@ static pen_status select_put(pen_pt2_draft *draft, pen_value_id x, pen_value_id 
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "changed", changed, axis, &changed));
     if (size > 0 && !pen_pt2_is_symbol(draft, "index")) {
         const int64_t given = pen_pt2_int(draft, "index", 0);
+        if (given > PLACE_LIMIT) return pen_pt2_refuse(draft, "its index is too large");
         const int64_t first = given < 0 ? given + size : given;
         const int64_t bounds[] = {first, first + 1};
         return slicing_join(draft, axis, bounds, x, changed, out_value);
@@ -415,12 +416,14 @@ static pen_status window_gather(pen_pt2_draft *draft, const window *w, uint32_t 
     const int64_t dims[] = {flips ? w->size : w->count, flips ? w->count : w->size};
     const pen_tensor_type type = pen_tensor_type_make(PEN_INT64, 2, dims);
     int64_t *indices;
+    void *table = NULL;
     pen_value_id list;
     if (w->count < 1 || w->size < 1 || w->count > WINDOW_LIMIT / w->size) {
         return pen_pt2_refuse(draft, "it has %lld windows of %lld", (long long)w->count,
                               (long long)w->size);
     }
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(w->count * w->size), &indices));
+    PEN_TRY(pen_pt2_table(draft, w->count * w->size, sizeof *indices, &table));
+    indices = table;
     for (int64_t i = 0; i < w->count * w->size; i++) {
         const int64_t row = i / dims[1], column = i % dims[1];
         indices[i] = (flips ? column : row) * w->step + (flips ? row : column) * w->dilation;
@@ -507,15 +510,18 @@ static pen_status columns_kernel(pen_pt2_draft *draft, const columns *c, int64_t
     const int64_t size = c->kernel[0] * c->kernel[1];
     const int64_t dims[] = {channels * size, 1, c->kernel[0], c->kernel[1]};
     const pen_tensor_type type = pen_tensor_type_make(element, 4, dims);
-    uint8_t *data;
+    double *numbers;
+    void *table = NULL;
     if (size > WINDOW_LIMIT || channels < 1 || channels > WINDOW_LIMIT / size / size) {
         return pen_pt2_refuse(draft, "its windows have %lld elements", (long long)size);
     }
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), pen_tensor_type_bytes(&type), &data));
-    for (int64_t i = 0; i < channels * size * size; i++) {
-        pen_element_write(element, data, i, i / size % size == i % size ? 1 : 0);
+    const int64_t count = channels * size * size;
+    PEN_TRY(pen_pt2_table(draft, count, sizeof *numbers, &table));
+    numbers = table;
+    for (int64_t i = 0; i < count; i++) {
+        numbers[i] = i / size % size == i % size ? 1 : 0;
     }
-    return pen_graph_constant(pen_pt2_graph(draft), "window_elements", &type, data, out_value);
+    return pen_pt2_constant_numbers(draft, "window_elements", &type, numbers, out_value);
 }
 
 // Columns put back where im2col would take them, sums where windows overlap: a transposed

@@ -81,8 +81,10 @@ static pen_status convert_smooth(pen_pt2_draft *draft) {
     for (uint32_t i = 0; i < 2; i++) {
         smooth s = {0};
         double *weights;
+        void *table = NULL;
         PEN_TRY(smooth_read(draft, &spatial, i, &s));
-        PEN_TRY(PEN_NEW(pen_pt2_arena(draft), (size_t)(s.to * s.from), &weights));
+        PEN_TRY(pen_pt2_table(draft, s.to * s.from, sizeof *weights, &table));
+        weights = table;
         smooth_fill(&s, weights);
         PEN_TRY(
             pen_pt2_spatial_mix(draft, 2, &(pen_pt2_weights){i, s.to, s.from, weights}, &value));

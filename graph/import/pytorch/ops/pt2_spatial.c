@@ -1,7 +1,5 @@
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 
-#include "graph/graph.h"
-
 pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                 int64_t fallback, int64_t *out_integers) {
     pen_pt2_ints_each(draft, name, rank, fallback, out_integers);
@@ -65,13 +63,7 @@ pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt
     const pen_attribute_given equation =
         pen_attribute_text("equation", equations[rank - 1][weights->dimension]);
     pen_value_id matrix;
-    uint8_t *data;
-    PEN_TRY(pen_tensor_type_check(&type));
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), pen_tensor_type_bytes(&type), &data));
-    for (int64_t k = 0; k < weights->to * weights->from; k++) {
-        pen_element_write(element, data, k, weights->numbers[k]);
-    }
-    PEN_TRY(pen_graph_constant(pen_pt2_graph(draft), "spatial_weights", &type, data, &matrix));
+    PEN_TRY(pen_pt2_constant_numbers(draft, "spatial_weights", &type, weights->numbers, &matrix));
     return pen_pt2_emit(draft, "einsum", "mixed", PEN_INPUTS(*io_value, matrix), PEN_WITH(equation),
                         io_value);
 }

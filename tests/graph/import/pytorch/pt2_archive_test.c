@@ -1,6 +1,7 @@
 // What is wrong with a `.pt2` file is said: archives that are cut, packed or contradict themselves,
 // other versions, weights that lie where they cannot.
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
@@ -8,6 +9,7 @@
 #include "graph/import/import.h"
 #include "graph/import/pytorch/pt2_archive.h"
 #include "tests/support/check.h"
+#include "tests/support/pt2_text.h"
 
 #define ARCHIVE_FILE "tests/reference/pytorch/tied.pt2"
 
@@ -171,6 +173,52 @@ static void test_weights(void **state) {
     damaged_check(&d, PEN_UNSUPPORTED, "of type complex32");
 }
 
+// Strides of 0 let a tensor have more elements than its file.
+static void test_copies(void **state) {
+    (void)state;
+    static const int sizes[][2] = {{7, 5}, {7, 5}, {3, 7}}; // up, gate, down
+    damaged d = damaged_open();
+    for (size_t i = 0; i < 3; i++) {
+        char from[256];
+        snprintf(from, sizeof from,
+                 "[{\"as_int\": %d}, {\"as_int\": %d}], \"requires_grad\": true, \"device\": "
+                 "{\"type\": \"cpu\", \"index\": null}, \"strides\": [{\"as_int\": %d}, "
+                 "{\"as_int\": 1}]",
+                 sizes[i][0], sizes[i][1], sizes[i][1]);
+        damaged_replace(&d, WEIGHTS, from,
+                        "[{\"as_int\": 3072}, {\"as_int\": 3072}], \"strides\": "
+                        "[{\"as_int\": 0}, {\"as_int\": 0}]");
+    }
+    damaged_check(&d, PEN_CORRUPT, "in tensor 'down.weight'");
+}
+
+// A few bytes may ask for any number of windows: tables for them are bounded together.
+static void test_tables(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"schema_version\":{\"major\":8},\"graph_module\":{\"graph\":{\"inputs\":[{\"as_tensor\":"
+        "{\"name\":\"x\"}}],\"outputs\":[{\"as_tensor\":{\"name\":\"y\"}}],\"nodes\":[{\"target\":"
+        "\"torch.ops.aten.adaptive_avg_pool1d.default\",\"name\":\"y\",\"outputs\":[{\"as_tensor\":"
+        "{\"name\":\"y\"}}],\"inputs\":[{\"name\":\"self\",\"arg\":{\"as_tensor\":{\"name\":\"x\"}}"
+        "},"
+        "{\"name\":\"output_size\",\"arg\":{\"as_ints\":[4000]}}]}],\"tensor_values\":{"
+        "\"x\":{\"dtype\":7,\"sizes\":[{\"as_int\":1},{\"as_int\":1},{\"as_int\":4001}],"
+        "\"strides\":[{\"as_int\":1},{\"as_int\":1},{\"as_int\":1}],\"storage_offset\":"
+        "{\"as_int\":0},\"layout\":7},\"y\":{\"dtype\":7,\"sizes\":[{\"as_int\":1},{\"as_int\":1},"
+        "{\"as_int\":4000}],\"strides\":[{\"as_int\":1},{\"as_int\":1},{\"as_int\":1}],"
+        "\"storage_offset\":{\"as_int\":0},\"layout\":7}}},\"signature\":{\"input_specs\":[{"
+        "\"user_input\":{}}],\"output_specs\":[{\"user_output\":{}}]}}}";
+    pen_model *model = NULL;
+    size_t length;
+    uint8_t *archive = pt2_text_archive((const uint8_t *)text, sizeof text - 1, &length);
+    assert_non_null(archive);
+    const pen_status status = pen_model_open_bytes(archive, length, "net.pt2", NULL, &model);
+    if (status == PEN_OK) pen_model_destroy(model);
+    CHECK_ERROR(status, PEN_UNSUPPORTED, "tables of more than 64 MiB");
+    free(archive);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(test_whole), cmocka_unit_test(test_cut),
               cmocka_unit_test(test_archive), cmocka_unit_test(test_versions),
-              cmocka_unit_test(test_weights))
+              cmocka_unit_test(test_weights), cmocka_unit_test(test_copies),
+              cmocka_unit_test(test_tables))
