@@ -19,8 +19,8 @@
 // not promote, those of PyTorch do: pen_pt2_operand casts to what the operator works on.
 //
 // In place and views: conversions know of neither. `aten.add_.Tensor` is converted as
-// `aten.add.Tensor`, and pt2_storage.c sees to who else shows the changed bytes. A row that says
-// `is_view` may be run again, or on integers that stand for the elements of argument 0.
+// `aten.add.Tensor`, and pt2_storage.c sees to who else shows the changed bytes. A row that has a
+// `view` may be run again, or on integers that stand for the elements of argument 0.
 //
 // Symbols: a size that the file leaves open is an int64 value without dimensions, computed in the
 // graph and folded once sizes are bound. Where only a plain number will do (a dimension, a kernel's
@@ -79,6 +79,12 @@ PEN_NODISCARD pen_status pen_pt2_tensors_as(pen_pt2_draft *draft, const char *na
 // becomes a value of `element` without dimensions.
 PEN_NODISCARD pen_status pen_pt2_operand(pen_pt2_draft *draft, const char *name,
                                          pen_element_type element, pen_value_id *out_value);
+// The same in the element of result 0; of two such operands.
+PEN_NODISCARD pen_status pen_pt2_own_operand(pen_pt2_draft *draft, const char *name,
+                                             pen_value_id *out_value);
+PEN_NODISCARD pen_status pen_pt2_own_operands(pen_pt2_draft *draft, const char *name_a,
+                                              const char *name_b, pen_value_id *out_a,
+                                              pen_value_id *out_b);
 // A number or symbol, as pen_pt2_operand; `fallback` where it is left out or None.
 PEN_NODISCARD pen_status pen_pt2_scalar(pen_pt2_draft *draft, const char *name,
                                         pen_element_type element, double fallback,
@@ -130,6 +136,8 @@ uint32_t pen_pt2_rank(pen_pt2_draft *draft, const char *name);
 // How many results there are (a list of tensors counts by its items), and their types.
 uint32_t pen_pt2_result_count(const pen_pt2_draft *draft);
 const pen_tensor_type *pen_pt2_result_type(pen_pt2_draft *draft, uint32_t result);
+// The element of result 0: that in which most operators compute, PyTorch having promoted to it.
+pen_element_type pen_pt2_own_element(pen_pt2_draft *draft);
 // The element that two arguments, tensors or numbers, are compared or combined in: PyTorch's rules
 // of promotion, in which numbers and tensors without dimensions count less.
 pen_element_type pen_pt2_common_element(pen_pt2_draft *draft, const char *a, const char *b);
@@ -162,6 +170,18 @@ PEN_NODISCARD pen_status pen_pt2_map(pen_pt2_draft *draft, const char *op_name, 
                                      pen_value_id a, pen_value_id *out_value);
 PEN_NODISCARD pen_status pen_pt2_pair(pen_pt2_draft *draft, const char *op_name, const char *suffix,
                                       pen_value_id a, pen_value_id b, pen_value_id *out_value);
+// a where `when` is true, else b.
+PEN_NODISCARD pen_status pen_pt2_where(pen_pt2_draft *draft, const char *suffix, pen_value_id when,
+                                       pen_value_id a, pen_value_id b, pen_value_id *out_value);
+// `value` times a number of the element of result 0; the value itself where that is 1.
+PEN_NODISCARD pen_status pen_pt2_scale(pen_pt2_draft *draft, const char *suffix, pen_value_id value,
+                                       double number, pen_value_id *out_value);
+// Elements `start` to `end` of dimension `axis`; negative places count from the end.
+typedef struct pen_pt2_part {
+    int64_t axis, start, end;
+} pen_pt2_part;
+PEN_NODISCARD pen_status pen_pt2_slice(pen_pt2_draft *draft, const char *suffix, pen_value_id x,
+                                       pen_pt2_part range, pen_value_id *out_value);
 // op(a, integers), as reshape, squeeze and unsqueeze have it.
 PEN_NODISCARD pen_status pen_pt2_with_ints(pen_pt2_draft *draft, const char *op_name,
                                            const char *suffix, pen_value_id a, pen_pt2_list ints,
@@ -189,6 +209,10 @@ PEN_NODISCARD pen_status pen_pt2_table(pen_pt2_draft *draft, int64_t count, size
 PEN_NODISCARD pen_status pen_pt2_constant_numbers(pen_pt2_draft *draft, const char *name,
                                                   const pen_tensor_type *type,
                                                   const double *numbers, pen_value_id *out_value);
+
+// A number of the element of result 0.
+PEN_NODISCARD pen_status pen_pt2_own_number(pen_pt2_draft *draft, double number,
+                                            pen_value_id *out_value);
 
 // The places of all elements of `like`, as an int64 value of its shape: 0, 1, 2, …
 PEN_NODISCARD pen_status pen_pt2_places(pen_pt2_draft *draft, pen_value_id like,

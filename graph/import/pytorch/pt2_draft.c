@@ -205,6 +205,16 @@ pen_status pen_pt2_operand(pen_pt2_draft *draft, const char *name, pen_element_t
     return pen_pt2_cast(draft, *out_value, element, out_value);
 }
 
+pen_status pen_pt2_own_operand(pen_pt2_draft *draft, const char *name, pen_value_id *out_value) {
+    return pen_pt2_operand(draft, name, pen_pt2_own_element(draft), out_value);
+}
+
+pen_status pen_pt2_own_operands(pen_pt2_draft *draft, const char *name_a, const char *name_b,
+                                pen_value_id *out_a, pen_value_id *out_b) {
+    PEN_TRY(pen_pt2_own_operand(draft, name_a, out_a));
+    return pen_pt2_own_operand(draft, name_b, out_b);
+}
+
 pen_status pen_pt2_scalar(pen_pt2_draft *draft, const char *name, pen_element_type element,
                           double fallback, pen_value_id *out_value) {
     if (pen_pt2_has(draft, name)) return pen_pt2_operand(draft, name, element, out_value);
@@ -431,6 +441,10 @@ uint32_t pen_pt2_result_count(const pen_pt2_draft *draft) {
 const pen_tensor_type *pen_pt2_result_type(pen_pt2_draft *draft, uint32_t result) {
     static const pen_tensor_type unknown;
     return result < draft->result_count ? &draft->types[result] : &unknown;
+}
+
+pen_element_type pen_pt2_own_element(pen_pt2_draft *draft) {
+    return pen_pt2_result_type(draft, 0)->element;
 }
 
 bool pen_pt2_type_is_known(const pen_tensor_type *type) {

@@ -58,6 +58,31 @@ pen_status pen_pt2_pair(pen_pt2_draft *draft, const char *op_name, const char *s
     return pen_pt2_emit(draft, op_name, suffix, PEN_INPUTS(a, b), PEN_NO_ATTRIBUTES, out_value);
 }
 
+pen_status pen_pt2_where(pen_pt2_draft *draft, const char *suffix, pen_value_id when,
+                         pen_value_id a, pen_value_id b, pen_value_id *out_value) {
+    return pen_pt2_emit(draft, "where", suffix, PEN_INPUTS(when, a, b), PEN_NO_ATTRIBUTES,
+                        out_value);
+}
+
+pen_status pen_pt2_scale(pen_pt2_draft *draft, const char *suffix, pen_value_id value,
+                         double number, pen_value_id *out_value) {
+    pen_value_id factor;
+    *out_value = value;
+    if (number == 1) return PEN_OK;
+    PEN_TRY(pen_pt2_own_number(draft, number, &factor));
+    return pen_pt2_pair(draft, "mul", suffix, value, factor, out_value);
+}
+
+pen_status pen_pt2_slice(pen_pt2_draft *draft, const char *suffix, pen_value_id x,
+                         pen_pt2_part part, pen_value_id *out_value) {
+    pen_value_id axis, start, end;
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, &part.start, &start));
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, &part.end, &end));
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, &part.axis, &axis));
+    return pen_pt2_emit(draft, "slice", suffix, PEN_INPUTS(x, start, end, axis), PEN_NO_ATTRIBUTES,
+                        out_value);
+}
+
 pen_status pen_pt2_with_ints(pen_pt2_draft *draft, const char *op_name, const char *suffix,
                              pen_value_id a, pen_pt2_list ints, pen_value_id *out_value) {
     pen_value_id operand;
@@ -144,6 +169,10 @@ pen_status pen_pt2_constant_numbers(pen_pt2_draft *draft, const char *name,
     return pen_graph_constant(draft->import->graph, name, type, bytes, out_value);
 }
 
+pen_status pen_pt2_own_number(pen_pt2_draft *draft, double number, pen_value_id *out_value) {
+    return pen_pt2_constant_number(draft, pen_pt2_own_element(draft), number, out_value);
+}
+
 // ---- results
 
 pen_status pen_pt2_set(pen_pt2_draft *draft, uint32_t result, pen_value_id value) {
@@ -185,15 +214,12 @@ pen_status pen_pt2_mutate(pen_pt2_draft *draft, const char *name, pen_value_id v
 
 pen_status pen_pt2_convert_unary(pen_pt2_draft *draft) {
     pen_value_id a;
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
-    PEN_TRY(pen_pt2_operand(draft, "self", element, &a));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &a));
     return pen_pt2_give_map(draft, draft->mapping->op_name, a);
 }
 
 pen_status pen_pt2_convert_binary(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
-    PEN_TRY(pen_pt2_operand(draft, "self", element, &a));
-    PEN_TRY(pen_pt2_operand(draft, "other", element, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     return pen_pt2_give_pair(draft, draft->mapping->op_name, a, b);
 }

@@ -37,9 +37,15 @@ typedef struct pen_pt2_mapping {
     // any view, and slow for large ones.
     pen_status (*write_back)(pen_pt2_draft *draft, const pen_pt2_change *change,
                              pen_value_id *out_value);
-    bool is_symbolic; // it makes a symbol, not a tensor: sym_size, _operator.mul
-    bool is_nothing;  // it has no results that anything reads: an assertion
+    bool is_nothing; // it has no results that anything reads: an assertion
 } pen_pt2_mapping;
+
+// A row without more to say, and one with our name for it: PEN_PT2_ROW("outer.default", outer) has
+// convert_outer for "aten.outer.default".
+#define PEN_PT2_ROW(aten, of)                                                                      \
+    { .target = "aten." aten, .convert = convert_##of }
+#define PEN_PT2_NAMED(aten, name, of)                                                              \
+    { .target = "aten." aten, .op_name = name, .convert = convert_##of }
 
 // The row of an operator; NULL when it is not known. *out_in_place: it changes argument 0.
 const pen_pt2_mapping *pen_pt2_mapping_find(const char *target, bool *out_in_place);

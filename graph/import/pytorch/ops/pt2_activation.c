@@ -2,34 +2,12 @@
 
 #include "graph/import/pytorch/pt2_mapping.h"
 
-static pen_element_type activation_element(pen_pt2_draft *draft) {
-    return pen_pt2_result_type(draft, 0)->element;
-}
-
-static pen_status activation_operand(pen_pt2_draft *draft, pen_value_id *out_value) {
-    return pen_pt2_operand(draft, "self", activation_element(draft), out_value);
-}
-
-static pen_status activation_number(pen_pt2_draft *draft, double number, pen_value_id *out_value) {
-    return pen_pt2_constant_number(draft, activation_element(draft), number, out_value);
-}
-
-// value · number, the value itself where the number is 1. NULL: it is the result.
-static pen_status activation_scale(pen_pt2_draft *draft, const char *suffix, pen_value_id value,
-                                   double number, pen_value_id *out_value) {
-    pen_value_id factor;
-    *out_value = value;
-    if (number == 1) return PEN_OK;
-    PEN_TRY(activation_number(draft, number, &factor));
-    return pen_pt2_pair(draft, "mul", suffix, value, factor, out_value);
-}
-
 // `clip` has no gradient at its limits, as hardtanh has none.
 static pen_status activation_clip(pen_pt2_draft *draft, double low, double high) {
     pen_value_id x, limits[2];
-    PEN_TRY(activation_operand(draft, &x));
-    PEN_TRY(activation_number(draft, low, &limits[0]));
-    PEN_TRY(activation_number(draft, high, &limits[1]));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, low, &limits[0]));
+    PEN_TRY(pen_pt2_own_number(draft, high, &limits[1]));
     return pen_pt2_give(draft, "clip", PEN_INPUTS(x, limits[0], limits[1]), PEN_NO_ATTRIBUTES);
 }
 
@@ -44,7 +22,7 @@ static pen_status convert_hardtanh(pen_pt2_draft *draft) {
 
 static pen_status convert_gelu(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     const char *approximate = pen_pt2_text(draft, "approximate", "none");
     return pen_pt2_give(draft, "gelu", PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_text("approximate", approximate)));
@@ -52,14 +30,14 @@ static pen_status convert_gelu(pen_pt2_draft *draft) {
 
 static pen_status convert_hardsigmoid(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     return pen_pt2_give(draft, "hard_sigmoid", PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_float("alpha", 1.0 / 6)));
 }
 
 static pen_status convert_leaky_relu(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     const double slope = pen_pt2_float(draft, "negative_slope", 0.01);
     return pen_pt2_give(draft, "leaky_relu", PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_float("alpha", slope)));
@@ -73,7 +51,7 @@ static pen_status convert_rrelu(pen_pt2_draft *draft) {
     }
     const double lower = pen_pt2_float(draft, "lower", 0.125);
     const double upper = pen_pt2_float(draft, "upper", 1.0 / 3);
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     return pen_pt2_give(draft, "leaky_relu", PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_float("alpha", (lower + upper) / 2)));
 }
@@ -86,17 +64,17 @@ static pen_status convert_elu(pen_pt2_draft *draft) {
     if (pen_pt2_float(draft, "input_scale", 1) != 1) {
         return pen_pt2_refuse(draft, "its input_scale is not 1");
     }
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     const pen_node_attributes attributes = PEN_WITH(pen_attribute_float("alpha", alpha));
     if (scale == 1) return pen_pt2_give(draft, "elu", PEN_INPUTS(x), attributes);
     PEN_TRY(pen_pt2_emit(draft, "elu", "elu", PEN_INPUTS(x), attributes, &x));
-    PEN_TRY(activation_scale(draft, NULL, x, scale, &x));
+    PEN_TRY(pen_pt2_scale(draft, NULL, x, scale, &x));
     return pen_pt2_set(draft, 0, x);
 }
 
 static pen_status convert_celu(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     const double alpha = pen_pt2_float(draft, "alpha", 1);
     return pen_pt2_give(draft, "celu", PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_float("alpha", alpha)));
@@ -108,12 +86,12 @@ static pen_status convert_softplus(pen_pt2_draft *draft) {
     const double beta = pen_pt2_float(draft, "beta", 1);
     const double threshold = pen_pt2_float(draft, "threshold", 20);
     pen_value_id x, scaled, y, limit, is_above;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     if (beta == 1 && threshold >= 20) return pen_pt2_give_map(draft, "softplus", x);
-    PEN_TRY(activation_scale(draft, "scaled", x, beta, &scaled));
+    PEN_TRY(pen_pt2_scale(draft, "scaled", x, beta, &scaled));
     PEN_TRY(pen_pt2_map(draft, "softplus", "softplus", scaled, &y));
-    PEN_TRY(activation_scale(draft, "unscaled", y, 1 / beta, &y));
-    PEN_TRY(activation_number(draft, threshold, &limit));
+    PEN_TRY(pen_pt2_scale(draft, "unscaled", y, 1 / beta, &y));
+    PEN_TRY(pen_pt2_own_number(draft, threshold, &limit));
     PEN_TRY(pen_pt2_pair(draft, "greater", "is_above", scaled, limit, &is_above));
     return pen_pt2_give(draft, "where", PEN_INPUTS(is_above, x, y), PEN_NO_ATTRIBUTES);
 }
@@ -122,8 +100,8 @@ static pen_status convert_softplus(pen_pt2_draft *draft) {
 static pen_status convert_prelu(pen_pt2_draft *draft) {
     const uint32_t rank = pen_pt2_rank(draft, "self");
     pen_value_id x, slope;
-    PEN_TRY(activation_operand(draft, &x));
-    PEN_TRY(pen_pt2_operand(draft, "weight", activation_element(draft), &slope));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "weight", &slope));
     if (rank > 2 && pen_pt2_rank(draft, "weight") == 1) {
         int64_t axes[PEN_RANK_LIMIT];
         for (uint32_t d = 2; d < rank; d++) {
@@ -139,7 +117,7 @@ static pen_status convert_prelu(pen_pt2_draft *draft) {
 static pen_status convert_glu(pen_pt2_draft *draft) {
     const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), -1);
     pen_value_id x, halves[2];
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     const pen_pt2_emission split = {.op_name = "split",
                                     .suffix = "halves",
                                     .inputs = PEN_INPUTS(x),
@@ -153,7 +131,7 @@ static pen_status convert_glu(pen_pt2_draft *draft) {
 static pen_status convert_softmax(pen_pt2_draft *draft) {
     const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), -1);
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     return pen_pt2_give(draft, pen_pt2_op_name(draft), PEN_INPUTS(x),
                         PEN_WITH(pen_attribute_int("axis", axis)));
 }
@@ -161,9 +139,9 @@ static pen_status convert_softmax(pen_pt2_draft *draft) {
 // x above the threshold, else the value.
 static pen_status convert_threshold(pen_pt2_draft *draft) {
     pen_value_id x, limit, value, is_above;
-    PEN_TRY(activation_operand(draft, &x));
-    PEN_TRY(pen_pt2_operand(draft, "threshold", activation_element(draft), &limit));
-    PEN_TRY(pen_pt2_operand(draft, "value", activation_element(draft), &value));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "threshold", &limit));
+    PEN_TRY(pen_pt2_own_operand(draft, "value", &value));
     PEN_TRY(pen_pt2_pair(draft, "greater", "is_above", x, limit, &is_above));
     return pen_pt2_give(draft, "where", PEN_INPUTS(is_above, x, value), PEN_NO_ATTRIBUTES);
 }
@@ -171,7 +149,7 @@ static pen_status convert_threshold(pen_pt2_draft *draft) {
 static pen_status activation_shrink(pen_pt2_draft *draft, double bias) {
     const double limit = pen_pt2_float(draft, "lambd", 0.5);
     pen_value_id x;
-    PEN_TRY(activation_operand(draft, &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     return pen_pt2_give(
         draft, "shrink", PEN_INPUTS(x),
         PEN_WITH(pen_attribute_float("lambd", limit), pen_attribute_float("bias", bias)));

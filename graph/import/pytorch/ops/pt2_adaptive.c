@@ -3,8 +3,6 @@
 // size, and overlap: means are products with a matrix for each dimension, largest elements those of
 // windows that are made equal in size by naming their last element again.
 
-#include <string.h>
-
 #include "graph/import/import.h"
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 #include "graph/import/pytorch/pt2_mapping.h"
@@ -17,8 +15,7 @@ typedef struct adaptive {
 } adaptive;
 
 static pen_status adaptive_read(pen_pt2_draft *draft, adaptive *work) {
-    const char *digit = strpbrk(pen_pt2_target(draft), "123");
-    const uint32_t rank = digit == NULL ? 0 : (uint32_t)(*digit - '0');
+    const uint32_t rank = pen_pt2_spatial_rank(draft);
     PEN_TRY(pen_pt2_spatial_read(draft, "self", rank, &work->spatial));
     pen_pt2_ints_each(draft, "output_size", rank, 1, work->to);
     for (uint32_t i = 0; i < rank; i++) {
@@ -97,7 +94,7 @@ static pen_status adaptive_weights(pen_pt2_draft *draft, int64_t from, int64_t t
 static pen_status adaptive_average(pen_pt2_draft *draft, const adaptive *work) {
     pen_value_id value = work->spatial.input;
     for (uint32_t i = 0; i < work->spatial.rank; i++) {
-        pen_pt2_weights weights = {i, work->to[i], work->spatial.sizes[i], NULL};
+        pen_pt2_mixture weights = {i, work->to[i], work->spatial.sizes[i], NULL};
         if (weights.from == weights.to) continue;
         PEN_TRY(adaptive_weights(draft, weights.from, weights.to, &weights.numbers));
         PEN_TRY(pen_pt2_spatial_mix(draft, work->spatial.rank, &weights, &value));
@@ -172,14 +169,15 @@ static pen_status convert_largest(pen_pt2_draft *draft) {
     return adaptive_largest(draft, &work);
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten ".default", .convert = convert_##of }
-
 static const pen_pt2_mapping adaptive_rows[] = {
-    ROW("adaptive_avg_pool1d", average),  ROW("adaptive_avg_pool2d", average),
-    ROW("adaptive_avg_pool3d", average),  ROW("_adaptive_avg_pool2d", average),
-    ROW("_adaptive_avg_pool3d", average), ROW("adaptive_max_pool1d", largest),
-    ROW("adaptive_max_pool2d", largest),  ROW("adaptive_max_pool3d", largest),
+    PEN_PT2_ROW("adaptive_avg_pool1d.default", average),
+    PEN_PT2_ROW("adaptive_avg_pool2d.default", average),
+    PEN_PT2_ROW("adaptive_avg_pool3d.default", average),
+    PEN_PT2_ROW("_adaptive_avg_pool2d.default", average),
+    PEN_PT2_ROW("_adaptive_avg_pool3d.default", average),
+    PEN_PT2_ROW("adaptive_max_pool1d.default", largest),
+    PEN_PT2_ROW("adaptive_max_pool2d.default", largest),
+    PEN_PT2_ROW("adaptive_max_pool3d.default", largest),
 };
 
 PEN_PT2_FAMILY(pen_pt2_adaptive_pools, adaptive_rows);

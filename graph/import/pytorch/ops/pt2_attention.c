@@ -62,8 +62,7 @@ static pen_status attention_hide(pen_pt2_draft *draft, const char *suffix, pen_v
     pen_value_id hidden;
     PEN_TRY(pen_pt2_constant_number(draft, pen_pt2_type(draft, "query")->element, ATTENTION_HIDDEN,
                                     &hidden));
-    return pen_pt2_emit(draft, "where", suffix, PEN_INPUTS(seen, *scores, hidden),
-                        PEN_NO_ATTRIBUTES, scores);
+    return pen_pt2_where(draft, suffix, seen, *scores, hidden, scores);
 }
 
 // The mask on the scores. *out_seen: the boolean mask, by which rows that see nothing give zeros.
@@ -126,6 +125,6 @@ static pen_status convert_attention(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping attention_rows[] = {
-    {.target = "aten.scaled_dot_product_attention.default", .convert = convert_attention},
+    PEN_PT2_ROW("scaled_dot_product_attention.default", attention),
 };
 PEN_PT2_FAMILY(pen_pt2_attentions, attention_rows);

@@ -99,9 +99,9 @@ static pen_status convert_rnn_cell(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping cell_rows[] = {
-    {.target = "aten.gru_cell.default", .convert = convert_gru_cell},
-    {.target = "aten.lstm_cell.default", .convert = convert_lstm_cell},
-    {.target = "aten.rnn_relu_cell.default", .op_name = "relu", .convert = convert_rnn_cell},
-    {.target = "aten.rnn_tanh_cell.default", .op_name = "tanh", .convert = convert_rnn_cell},
+    PEN_PT2_ROW("gru_cell.default", gru_cell),
+    PEN_PT2_ROW("lstm_cell.default", lstm_cell),
+    PEN_PT2_NAMED("rnn_relu_cell.default", "relu", rnn_cell),
+    PEN_PT2_NAMED("rnn_tanh_cell.default", "tanh", rnn_cell),
 };
 PEN_PT2_FAMILY(pen_pt2_cells, cell_rows);

@@ -93,21 +93,18 @@ static pen_status convert_convolution(pen_pt2_draft *draft) {
     return convolution_give(draft, &work, pen_pt2_bool(draft, "transposed", false));
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
-
 static const pen_pt2_mapping convolution_rows[] = {
-    ROW("conv1d.default", conv),
-    ROW("conv1d.padding", conv),
-    ROW("conv2d.default", conv),
-    ROW("conv2d.padding", conv),
-    ROW("conv3d.default", conv),
-    ROW("conv3d.padding", conv),
-    ROW("conv_transpose1d.default", conv_transpose),
-    ROW("conv_transpose2d.input", conv_transpose),
-    ROW("conv_transpose3d.input", conv_transpose),
-    ROW("convolution.default", convolution),
-    ROW("_convolution.default", convolution),
+    PEN_PT2_ROW("conv1d.default", conv),
+    PEN_PT2_ROW("conv1d.padding", conv),
+    PEN_PT2_ROW("conv2d.default", conv),
+    PEN_PT2_ROW("conv2d.padding", conv),
+    PEN_PT2_ROW("conv3d.default", conv),
+    PEN_PT2_ROW("conv3d.padding", conv),
+    PEN_PT2_ROW("conv_transpose1d.default", conv_transpose),
+    PEN_PT2_ROW("conv_transpose2d.input", conv_transpose),
+    PEN_PT2_ROW("conv_transpose3d.input", conv_transpose),
+    PEN_PT2_ROW("convolution.default", convolution),
+    PEN_PT2_ROW("_convolution.default", convolution),
 };
 
 PEN_PT2_FAMILY(pen_pt2_convolutions, convolution_rows);

@@ -8,7 +8,7 @@
 
 // One number, of the result's element, in all of `sizes`.
 static pen_status creation_number(pen_pt2_draft *draft, pen_value_id sizes, double number) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     return pen_pt2_give(draft, "constant_of_shape", PEN_INPUTS(sizes),
                         PEN_WITH(pen_attribute_float("value", number),
                                  pen_attribute_text("element", pen_element_name(element))));
@@ -41,7 +41,7 @@ static pen_status convert_full(pen_pt2_draft *draft) {
     if (!pen_pt2_is_tensor(draft, name) && !pen_pt2_is_symbol(draft, name)) {
         return creation_number(draft, sizes, pen_pt2_float(draft, name, 0));
     }
-    PEN_TRY(pen_pt2_operand(draft, name, pen_pt2_result_type(draft, 0)->element, &number));
+    PEN_TRY(pen_pt2_own_operand(draft, name, &number));
     return pen_pt2_give_pair(draft, "expand", number, sizes);
 }
 
@@ -60,7 +60,7 @@ static pen_status convert_copy(pen_pt2_draft *draft) {
 
 // aten.arange(start, end, step)
 static pen_status convert_arange(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     pen_value_id start, end, step;
     PEN_TRY(pen_pt2_scalar(draft, "start", element, 0, &start));
     PEN_TRY(pen_pt2_scalar(draft, "end", element, 0, &end));
@@ -70,7 +70,7 @@ static pen_status convert_arange(pen_pt2_draft *draft) {
 
 // aten.linspace(start, end, steps): from one to the other in equal steps
 static pen_status convert_linspace(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const double start = pen_pt2_float(draft, "start", 0), end = pen_pt2_float(draft, "end", 0);
     const int64_t count = pen_pt2_int(draft, "steps", 0);
     const double width = count > 1 ? (end - start) / (double)(count - 1) : 0;
@@ -90,7 +90,7 @@ static pen_status convert_linspace(pen_pt2_draft *draft) {
 
 // aten.eye(n, m?)
 static pen_status convert_eye(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const int64_t rows = pen_pt2_int(draft, "n", 0);
     const int64_t sides[2] = {rows, pen_pt2_int(draft, "m", rows)};
     pen_value_id sizes, zeros;
@@ -104,33 +104,22 @@ static pen_status convert_eye(pen_pt2_draft *draft) {
 // aten.scalar_tensor(s)
 static pen_status convert_scalar(pen_pt2_draft *draft) {
     pen_value_id number;
-    PEN_TRY(pen_pt2_scalar(draft, "s", pen_pt2_result_type(draft, 0)->element, 0, &number));
+    PEN_TRY(pen_pt2_scalar(draft, "s", pen_pt2_own_element(draft), 0, &number));
     return pen_pt2_set(draft, 0, number);
 }
 
 static const pen_pt2_mapping creation_rows[] = {
-    {.target = "aten.arange.default", .convert = convert_arange},
-    {.target = "aten.arange.start", .convert = convert_arange},
-    {.target = "aten.arange.start_step", .convert = convert_arange},
-    {.target = "aten.copy.default", .convert = convert_copy},
-    {.target = "aten.empty.memory_format", .convert = convert_zeros},
-    {.target = "aten.empty_like.default", .convert = convert_zeros},
-    {.target = "aten.eye.default", .convert = convert_eye},
-    {.target = "aten.eye.m", .convert = convert_eye},
-    {.target = "aten.fill.Scalar", .convert = convert_full},
-    {.target = "aten.fill.Tensor", .convert = convert_full},
-    {.target = "aten.full.default", .convert = convert_full},
-    {.target = "aten.full_like.default", .convert = convert_full},
-    {.target = "aten.linspace.default", .convert = convert_linspace},
-    {.target = "aten.new_empty.default", .convert = convert_zeros},
-    {.target = "aten.new_full.default", .convert = convert_full},
-    {.target = "aten.new_ones.default", .convert = convert_ones},
-    {.target = "aten.new_zeros.default", .convert = convert_zeros},
-    {.target = "aten.ones.default", .convert = convert_ones},
-    {.target = "aten.ones_like.default", .convert = convert_ones},
-    {.target = "aten.scalar_tensor.default", .convert = convert_scalar},
-    {.target = "aten.zero.default", .convert = convert_zeros},
-    {.target = "aten.zeros.default", .convert = convert_zeros},
-    {.target = "aten.zeros_like.default", .convert = convert_zeros},
+    PEN_PT2_ROW("arange.default", arange),     PEN_PT2_ROW("arange.start", arange),
+    PEN_PT2_ROW("arange.start_step", arange),  PEN_PT2_ROW("copy.default", copy),
+    PEN_PT2_ROW("empty.memory_format", zeros), PEN_PT2_ROW("empty_like.default", zeros),
+    PEN_PT2_ROW("eye.default", eye),           PEN_PT2_ROW("eye.m", eye),
+    PEN_PT2_ROW("fill.Scalar", full),          PEN_PT2_ROW("fill.Tensor", full),
+    PEN_PT2_ROW("full.default", full),         PEN_PT2_ROW("full_like.default", full),
+    PEN_PT2_ROW("linspace.default", linspace), PEN_PT2_ROW("new_empty.default", zeros),
+    PEN_PT2_ROW("new_full.default", full),     PEN_PT2_ROW("new_ones.default", ones),
+    PEN_PT2_ROW("new_zeros.default", zeros),   PEN_PT2_ROW("ones.default", ones),
+    PEN_PT2_ROW("ones_like.default", ones),    PEN_PT2_ROW("scalar_tensor.default", scalar),
+    PEN_PT2_ROW("zero.default", zeros),        PEN_PT2_ROW("zeros.default", zeros),
+    PEN_PT2_ROW("zeros_like.default", zeros),
 };
 PEN_PT2_FAMILY(pen_pt2_creations, creation_rows);

@@ -11,15 +11,6 @@
 // What is dropped by chance in training, and passed in evaluations: all of it is made of our
 // operator `dropout`, which gives 0 with the probability p and is scaled by 1 / (1 - p) otherwise.
 
-static pen_element_type dropout_element(pen_pt2_draft *draft) {
-    return pen_pt2_result_type(draft, 0)->element;
-}
-
-// What is dropped from is called `self` by operators that work in place.
-static const char *dropout_name(pen_pt2_draft *draft) {
-    return pen_pt2_is_tensor(draft, "input") ? "input" : "self";
-}
-
 // Both outputs: what is left, and the mask, which the gradient needs.
 static pen_status dropout_emit(pen_pt2_draft *draft, const char *suffix, pen_value_id x, double p,
                                pen_value_id out_values[2]) {
@@ -43,47 +34,53 @@ pen_status pen_pt2_dropout(pen_pt2_draft *draft, const char *suffix, pen_value_i
 
 static pen_status dropout_ones(pen_pt2_draft *draft, double number, pen_value_id sizes,
                                pen_value_id *out_value) {
-    const char *element = pen_element_name(dropout_element(draft));
+    const char *element = pen_element_name(pen_pt2_own_element(draft));
     return pen_pt2_emit(
         draft, "constant_of_shape", "ones", PEN_INPUTS(sizes),
         PEN_WITH(pen_attribute_float("value", number), pen_attribute_text("element", element)),
         out_value);
 }
 
-// All dropped: zeros, and no gradient.
-static pen_status dropout_nothing_left(pen_pt2_draft *draft, pen_value_id x) {
-    pen_value_id zero;
-    PEN_TRY(pen_pt2_constant_number(draft, dropout_element(draft), 0, &zero));
-    return pen_pt2_give_pair(draft, "mul", x, zero);
-}
+// What a dropout is asked for. Where nothing is left to chance, that is given: the operand as it
+// is, or zeros, which have no gradient. Probabilities outside of [0, 1] are an error.
+typedef struct dropout_call {
+    pen_value_id x;
+    double p;
+    bool is_given;
+} dropout_call;
 
-// Whether it drops at all. Probabilities outside of [0, 1] are an error.
-static pen_status dropout_read(pen_pt2_draft *draft, bool *out_drops, double *out_p) {
-    *out_p = pen_pt2_float(draft, "p", 0.5);
-    *out_drops = pen_pt2_bool(draft, "train", true) && *out_p != 0;
-    if (*out_p >= 0 && *out_p <= 1) return PEN_OK;
-    return pen_pt2_refuse(draft, "its probability is %g", *out_p);
+static pen_status dropout_read(pen_pt2_draft *draft, dropout_call *out_call) {
+    dropout_call call = {.p = pen_pt2_float(draft, "p", 0.5)};
+    const bool drops = pen_pt2_bool(draft, "train", true) && call.p != 0;
+    if (!(call.p >= 0 && call.p <= 1)) {
+        return pen_pt2_refuse(draft, "its probability is %g", call.p);
+    }
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &call.x));
+    call.is_given = !drops || call.p == 1;
+    *out_call = call;
+    if (!drops) return pen_pt2_set(draft, 0, call.x);
+    if (call.p != 1) return PEN_OK;
+    pen_value_id zero;
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    return pen_pt2_give_pair(draft, "mul", call.x, zero);
 }
 
 static pen_status convert_dropout(pen_pt2_draft *draft) {
-    pen_value_id x, values[2];
-    double p;
-    bool drops;
-    PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
-    if (!drops) return pen_pt2_set(draft, 0, x);
-    if (p == 1) return dropout_nothing_left(draft, x);
-    PEN_TRY(dropout_emit(draft, NULL, x, p, values));
+    dropout_call call;
+    pen_value_id values[2];
+    PEN_TRY(dropout_read(draft, &call));
+    if (call.is_given) return PEN_OK;
+    PEN_TRY(dropout_emit(draft, NULL, call.x, call.p, values));
     PEN_TRY(pen_pt2_set(draft, 1, values[1]));
     return pen_pt2_set(draft, 0, values[0]);
 }
 
 // The first two sizes of the operand, and 1 for all others: a number for each channel.
-static pen_status dropout_channel_sizes(pen_pt2_draft *draft, pen_value_id *out_value) {
-    const uint32_t rank = pen_pt2_rank(draft, dropout_name(draft));
+static pen_status dropout_channel_sizes(pen_pt2_draft *draft, pen_value_id x,
+                                        pen_value_id *out_value) {
+    const uint32_t rank = pen_pt2_rank(draft, "input");
     const int64_t ones[PEN_RANK_LIMIT] = {1, 1, 1, 1, 1, 1, 1, 1};
-    pen_value_id x, sizes, rest;
-    PEN_TRY(pen_pt2_tensor(draft, dropout_name(draft), &x));
+    pen_value_id sizes, rest;
     PEN_TRY(pen_pt2_emit(draft, "shape", "channel_sizes", PEN_INPUTS(x),
                          PEN_WITH(pen_attribute_int("end", 2)), &sizes));
     *out_value = sizes;
@@ -102,16 +99,13 @@ static pen_status dropout_noise(pen_pt2_draft *draft, pen_value_id sizes, double
 }
 
 static pen_status convert_feature_dropout(pen_pt2_draft *draft) {
-    pen_value_id x, sizes, noise;
-    double p;
-    bool drops;
-    PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
-    if (!drops) return pen_pt2_set(draft, 0, x);
-    if (p == 1) return dropout_nothing_left(draft, x);
-    PEN_TRY(dropout_channel_sizes(draft, &sizes));
-    PEN_TRY(dropout_noise(draft, sizes, p, &noise));
-    return pen_pt2_give_pair(draft, "mul", x, noise);
+    dropout_call call;
+    pen_value_id sizes, noise;
+    PEN_TRY(dropout_read(draft, &call));
+    if (call.is_given) return PEN_OK;
+    PEN_TRY(dropout_channel_sizes(draft, call.x, &sizes));
+    PEN_TRY(dropout_noise(draft, sizes, call.p, &noise));
+    return pen_pt2_give_pair(draft, "mul", call.x, noise);
 }
 
 // Keeps mean and variance of what selu gives: what is kept becomes a x + a alpha p, what is dropped
@@ -124,47 +118,43 @@ static pen_status alpha_dropout_give(pen_pt2_draft *draft, pen_value_id x, pen_v
     const double constants[] = {a, a * alpha * p, a * alpha * p - a * alpha, 1, 0};
     pen_value_id numbers[5], kept, is_evaluated, is_dropped;
     for (uint32_t i = 0; i < 5; i++) {
-        PEN_TRY(pen_pt2_constant_number(draft, dropout_element(draft), constants[i], &numbers[i]));
+        PEN_TRY(pen_pt2_own_number(draft, constants[i], &numbers[i]));
     }
     PEN_TRY(pen_pt2_pair(draft, "mul", "scaled", x, numbers[0], &kept));
     PEN_TRY(pen_pt2_pair(draft, "add", "kept", kept, numbers[1], &kept));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_dropped", noise, numbers[4], &is_dropped));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_evaluated", noise, numbers[3], &is_evaluated));
-    PEN_TRY(pen_pt2_emit(draft, "where", "trained", PEN_INPUTS(is_dropped, numbers[2], kept),
-                         PEN_NO_ATTRIBUTES, &kept));
+    PEN_TRY(pen_pt2_where(draft, "trained", is_dropped, numbers[2], kept, &kept));
     return pen_pt2_give(draft, "where", PEN_INPUTS(is_evaluated, x, kept), PEN_NO_ATTRIBUTES);
 }
 
 // The row's `op_name` says whether whole channels are dropped.
 static pen_status convert_alpha_dropout(pen_pt2_draft *draft) {
-    pen_value_id x, sizes, noise;
-    double p;
-    bool drops;
-    PEN_TRY(dropout_read(draft, &drops, &p));
-    PEN_TRY(pen_pt2_operand(draft, dropout_name(draft), dropout_element(draft), &x));
-    if (!drops) return pen_pt2_set(draft, 0, x);
-    if (p == 1) return dropout_nothing_left(draft, x);
+    dropout_call call;
+    pen_value_id sizes, noise;
+    PEN_TRY(dropout_read(draft, &call));
+    if (call.is_given) return PEN_OK;
     if (pen_pt2_op_name(draft) == NULL) {
-        PEN_TRY(pen_pt2_map(draft, "shape", "sizes", x, &sizes));
+        PEN_TRY(pen_pt2_map(draft, "shape", "sizes", call.x, &sizes));
     } else {
-        PEN_TRY(dropout_channel_sizes(draft, &sizes));
+        PEN_TRY(dropout_channel_sizes(draft, call.x, &sizes));
     }
-    PEN_TRY(dropout_noise(draft, sizes, p, &noise));
-    return alpha_dropout_give(draft, x, noise, p);
+    PEN_TRY(dropout_noise(draft, sizes, call.p, &noise));
+    return alpha_dropout_give(draft, call.x, noise, call.p);
 }
 
 // 1 with the probability p, else 0: p times what a dropout leaves of ones, so that an evaluation
 // has the mean, which what is divided by p afterwards wants.
 static pen_status bernoulli_give(pen_pt2_draft *draft, double p) {
-    pen_value_id sizes, noise, factor;
+    pen_value_id sizes, noise;
     PEN_TRY(pen_pt2_sizes_of_result(draft, 0, &sizes));
     if (p == 0 || p == 1) {
         PEN_TRY(dropout_ones(draft, p, sizes, &noise));
         return pen_pt2_set(draft, 0, noise);
     }
     PEN_TRY(dropout_noise(draft, sizes, 1 - p, &noise));
-    PEN_TRY(pen_pt2_constant_number(draft, dropout_element(draft), p, &factor));
-    return pen_pt2_give_pair(draft, "mul", noise, factor);
+    PEN_TRY(pen_pt2_scale(draft, NULL, noise, p, &noise));
+    return pen_pt2_set(draft, 0, noise);
 }
 
 static pen_status convert_bernoulli(pen_pt2_draft *draft) {
@@ -203,19 +193,14 @@ pen_status pen_pt2_dropout_of_floor(pen_pt2_draft *draft, pen_value_id x, bool *
     return PEN_OK;
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
-
 static const pen_pt2_mapping dropout_rows[] = {
-    ROW("dropout.default", dropout),
-    ROW("native_dropout.default", dropout),
-    ROW("feature_dropout.default", feature_dropout),
-    ROW("alpha_dropout.default", alpha_dropout),
-    {.target = "aten.feature_alpha_dropout.default",
-     .op_name = "channels",
-     .convert = convert_alpha_dropout},
-    ROW("bernoulli.p", bernoulli),
-    ROW("bernoulli_.float", bernoulli),
+    PEN_PT2_ROW("dropout.default", dropout),
+    PEN_PT2_ROW("native_dropout.default", dropout),
+    PEN_PT2_ROW("feature_dropout.default", feature_dropout),
+    PEN_PT2_ROW("alpha_dropout.default", alpha_dropout),
+    PEN_PT2_NAMED("feature_alpha_dropout.default", "channels", alpha_dropout),
+    PEN_PT2_ROW("bernoulli.p", bernoulli),
+    PEN_PT2_ROW("bernoulli_.float", bernoulli),
 };
 
 PEN_PT2_FAMILY(pen_pt2_dropouts, dropout_rows);

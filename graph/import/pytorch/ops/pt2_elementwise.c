@@ -7,56 +7,36 @@
 #include "graph/import/pytorch/ops/pt2_dropout.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
-static pen_element_type elementwise_element(pen_pt2_draft *draft) {
-    return pen_pt2_result_type(draft, 0)->element;
-}
-
-static pen_status elementwise_operand(pen_pt2_draft *draft, const char *name,
-                                      pen_value_id *out_value) {
-    return pen_pt2_operand(draft, name, elementwise_element(draft), out_value);
-}
-
-static pen_status elementwise_number(pen_pt2_draft *draft, double number, pen_value_id *out_value) {
-    return pen_pt2_constant_number(draft, elementwise_element(draft), number, out_value);
-}
-
-// Both operands of an operator, called as its schema has them.
-static pen_status elementwise_operands(pen_pt2_draft *draft, const char *name_a, const char *name_b,
-                                       pen_value_id *out_a, pen_value_id *out_b) {
-    PEN_TRY(elementwise_operand(draft, name_a, out_a));
-    return elementwise_operand(draft, name_b, out_b);
-}
-
 // `value` times the number `name`, which is 1 unless given.
 static pen_status elementwise_scale(pen_pt2_draft *draft, const char *name, pen_value_id value,
                                     pen_value_id *out_value) {
     *out_value = value;
     if (!pen_pt2_is_symbol(draft, name) && pen_pt2_float(draft, name, 1) == 1) return PEN_OK;
     pen_value_id factor;
-    PEN_TRY(pen_pt2_scalar(draft, name, elementwise_element(draft), 1, &factor));
+    PEN_TRY(pen_pt2_scalar(draft, name, pen_pt2_own_element(draft), 1, &factor));
     return pen_pt2_pair(draft, "mul", name, value, factor, out_value);
 }
 
 // self + alpha other, self - alpha other. The sum of bools is whether there is one.
 static pen_status convert_sum(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
-    if (elementwise_element(draft) == PEN_BOOL) return pen_pt2_give_pair(draft, "or", a, b);
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
+    if (pen_pt2_own_element(draft) == PEN_BOOL) return pen_pt2_give_pair(draft, "or", a, b);
     PEN_TRY(elementwise_scale(draft, "alpha", b, &b));
     return pen_pt2_give_pair(draft, pen_pt2_op_name(draft), a, b);
 }
 
 static pen_status convert_rsub(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     PEN_TRY(elementwise_scale(draft, "alpha", a, &a));
     return pen_pt2_give_pair(draft, "sub", b, a);
 }
 
 static pen_status convert_mul(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
-    const bool is_logical = elementwise_element(draft) == PEN_BOOL;
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
+    const bool is_logical = pen_pt2_own_element(draft) == PEN_BOOL;
     return pen_pt2_give_pair(draft, is_logical ? "and" : "mul", a, b);
 }
 
@@ -67,7 +47,7 @@ static pen_status convert_mul(pen_pt2_draft *draft) {
 static pen_status quotient_is_above(pen_pt2_draft *draft, pen_value_id m, pen_value_id divisor,
                                     pen_value_id *out_value) {
     pen_value_id zero, is_zero, differs, signs[2];
-    PEN_TRY(elementwise_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
     PEN_TRY(pen_pt2_pair(draft, "less", "remainder_sign", m, zero, &signs[0]));
     PEN_TRY(pen_pt2_pair(draft, "less", "divisor_sign", divisor, zero, &signs[1]));
     PEN_TRY(pen_pt2_pair(draft, "xor", "differs", signs[0], signs[1], &differs));
@@ -85,24 +65,23 @@ static pen_status quotient_rest(pen_pt2_draft *draft, pen_value_id a, pen_value_
 
 // By way of the remainder, as PyTorch has it: a / b may be rounded up to a whole number.
 static pen_status quotient_floor(pen_pt2_draft *draft, pen_value_id a, pen_value_id b) {
-    const bool is_float = pen_element_is_float(elementwise_element(draft));
+    const bool is_float = pen_element_is_float(pen_pt2_own_element(draft));
     pen_value_id rest, quotient, one, lower, is_above;
     PEN_TRY(quotient_rest(draft, a, b, !is_float, &rest));
     PEN_TRY(pen_pt2_pair(draft, "sub", "multiple", a, rest, &quotient));
     if (!is_float) return pen_pt2_give_pair(draft, "div", quotient, b);
     PEN_TRY(pen_pt2_pair(draft, "div", "quotient", quotient, b, &quotient));
-    PEN_TRY(elementwise_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(pen_pt2_pair(draft, "sub", "lower", quotient, one, &lower));
     PEN_TRY(quotient_is_above(draft, rest, b, &is_above));
-    PEN_TRY(pen_pt2_emit(draft, "where", "chosen", PEN_INPUTS(is_above, lower, quotient),
-                         PEN_NO_ATTRIBUTES, &quotient));
+    PEN_TRY(pen_pt2_where(draft, "chosen", is_above, lower, quotient, &quotient));
     return pen_pt2_give_map(draft, "round", quotient);
 }
 
 // The integer next to `value` towards 0.
 static pen_status elementwise_truncate(pen_pt2_draft *draft, pen_value_id value) {
     pen_value_id zero, is_negative, above, below;
-    PEN_TRY(elementwise_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
     PEN_TRY(pen_pt2_pair(draft, "less", "is_negative", value, zero, &is_negative));
     PEN_TRY(pen_pt2_map(draft, "ceil", "above", value, &above));
     PEN_TRY(pen_pt2_map(draft, "floor", "below", value, &below));
@@ -112,9 +91,9 @@ static pen_status elementwise_truncate(pen_pt2_draft *draft, pen_value_id value)
 static pen_status convert_div(pen_pt2_draft *draft) {
     const char *mode = pen_pt2_text(draft, "rounding_mode", "");
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     if (strcmp(mode, "floor") == 0) return quotient_floor(draft, a, b);
-    if (strcmp(mode, "trunc") == 0 && pen_element_is_float(elementwise_element(draft))) {
+    if (strcmp(mode, "trunc") == 0 && pen_element_is_float(pen_pt2_own_element(draft))) {
         PEN_TRY(pen_pt2_pair(draft, "div", "quotient", a, b, &a));
         return elementwise_truncate(draft, a);
     }
@@ -123,21 +102,21 @@ static pen_status convert_div(pen_pt2_draft *draft) {
 
 static pen_status convert_floor_divide(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     return quotient_floor(draft, a, b);
 }
 
 static pen_status convert_fmod(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     return pen_pt2_give(draft, "mod", PEN_INPUTS(a, b), PEN_WITH(pen_attribute_int("fmod", 1)));
 }
 
 // Has the sign of the divisor.
 static pen_status convert_remainder(pen_pt2_draft *draft) {
     pen_value_id a, b, rest, is_above, moved;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
-    if (!pen_element_is_float(elementwise_element(draft))) {
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
+    if (!pen_element_is_float(pen_pt2_own_element(draft))) {
         return pen_pt2_give(draft, "mod", PEN_INPUTS(a, b), PEN_WITH(pen_attribute_int("fmod", 0)));
     }
     PEN_TRY(quotient_rest(draft, a, b, false, &rest));
@@ -150,36 +129,36 @@ static pen_status convert_remainder(pen_pt2_draft *draft) {
 
 static pen_status convert_pow(pen_pt2_draft *draft) {
     pen_value_id base, exponent;
-    PEN_TRY(elementwise_operands(draft, "self", "exponent", &base, &exponent));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "exponent", &base, &exponent));
     return pen_pt2_give_pair(draft, "pow", base, exponent);
 }
 
 static pen_status convert_square(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     return pen_pt2_give_pair(draft, "mul", x, x);
 }
 
 static pen_status convert_rsqrt(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     PEN_TRY(pen_pt2_map(draft, "sqrt", "sqrt", x, &x));
     return pen_pt2_give_map(draft, "reciprocal", x);
 }
 
 static pen_status convert_exp2(pen_pt2_draft *draft) {
     pen_value_id x, two;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 2, &two));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 2, &two));
     return pen_pt2_give_pair(draft, "pow", two, x);
 }
 
 // 2 sinh(x / 2) exp(x / 2), which keeps all digits near 0.
 static pen_status convert_expm1(pen_pt2_draft *draft) {
     pen_value_id x, half, two, sinh_half;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 0.5, &half));
-    PEN_TRY(elementwise_number(draft, 2, &two));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 0.5, &half));
+    PEN_TRY(pen_pt2_own_number(draft, 2, &two));
     PEN_TRY(pen_pt2_pair(draft, "mul", "half", x, half, &half));
     PEN_TRY(pen_pt2_map(draft, "sinh", "sinh", half, &sinh_half));
     PEN_TRY(pen_pt2_map(draft, "exp", "exp", half, &half));
@@ -191,16 +170,14 @@ static pen_status convert_expm1(pen_pt2_draft *draft) {
 // is 0 where the other is meant, so that both add up.
 static pen_status convert_log1p(pen_pt2_draft *draft) {
     pen_value_id x, zero, one, two, is_small, small, large, size, quotient;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 0, &zero));
-    PEN_TRY(elementwise_number(draft, 1, &one));
-    PEN_TRY(elementwise_number(draft, 2, &two));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_number(draft, 2, &two));
     PEN_TRY(pen_pt2_map(draft, "abs", "size", x, &size));
     PEN_TRY(pen_pt2_pair(draft, "less", "is_small", size, one, &is_small));
-    PEN_TRY(pen_pt2_emit(draft, "where", "small", PEN_INPUTS(is_small, x, zero), PEN_NO_ATTRIBUTES,
-                         &small));
-    PEN_TRY(pen_pt2_emit(draft, "where", "large", PEN_INPUTS(is_small, zero, x), PEN_NO_ATTRIBUTES,
-                         &large));
+    PEN_TRY(pen_pt2_where(draft, "small", is_small, x, zero, &small));
+    PEN_TRY(pen_pt2_where(draft, "large", is_small, zero, x, &large));
     PEN_TRY(pen_pt2_pair(draft, "add", "divisor", small, two, &quotient));
     PEN_TRY(pen_pt2_pair(draft, "div", "quotient", small, quotient, &quotient));
     PEN_TRY(pen_pt2_map(draft, "atanh", "atanh", quotient, &small));
@@ -212,9 +189,9 @@ static pen_status convert_log1p(pen_pt2_draft *draft) {
 
 static pen_status elementwise_log(pen_pt2_draft *draft, double factor) {
     pen_value_id x, number;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     PEN_TRY(pen_pt2_map(draft, "log", "log", x, &x));
-    PEN_TRY(elementwise_number(draft, factor, &number));
+    PEN_TRY(pen_pt2_own_number(draft, factor, &number));
     return pen_pt2_give_pair(draft, "mul", x, number);
 }
 
@@ -229,7 +206,7 @@ static pen_status convert_log10(pen_pt2_draft *draft) {
 // max(a, b) + log(1 + exp(-|a - b|))
 static pen_status convert_logaddexp(pen_pt2_draft *draft) {
     pen_value_id a, b, larger, rest;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     PEN_TRY(pen_pt2_pair(draft, "max", "larger", a, b, &larger));
     PEN_TRY(pen_pt2_pair(draft, "sub", "difference", a, b, &rest));
     PEN_TRY(pen_pt2_map(draft, "abs", "distance", rest, &rest));
@@ -240,7 +217,7 @@ static pen_status convert_logaddexp(pen_pt2_draft *draft) {
 
 static pen_status convert_hypot(pen_pt2_draft *draft) {
     pen_value_id a, b;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     PEN_TRY(pen_pt2_pair(draft, "mul", "square", a, a, &a));
     PEN_TRY(pen_pt2_pair(draft, "mul", "other_square", b, b, &b));
     PEN_TRY(pen_pt2_pair(draft, "add", "squares", a, b, &a));
@@ -249,8 +226,8 @@ static pen_status convert_hypot(pen_pt2_draft *draft) {
 
 static pen_status convert_erfc(pen_pt2_draft *draft) {
     pen_value_id x, one;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(pen_pt2_map(draft, "erf", "erf", x, &x));
     return pen_pt2_give_pair(draft, "sub", one, x);
 }
@@ -259,8 +236,8 @@ static pen_status convert_erfc(pen_pt2_draft *draft) {
 
 static pen_status convert_rounded(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    const bool is_float = pen_element_is_float(elementwise_element(draft));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    const bool is_float = pen_element_is_float(pen_pt2_own_element(draft));
     return pen_pt2_give_map(draft, is_float ? pen_pt2_op_name(draft) : "identity", x);
 }
 
@@ -268,15 +245,15 @@ static pen_status convert_rounded(pen_pt2_draft *draft) {
 static pen_status convert_floor(pen_pt2_draft *draft) {
     pen_value_id x;
     bool is_chance;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
     PEN_TRY(pen_pt2_dropout_of_floor(draft, x, &is_chance));
     return is_chance ? PEN_OK : convert_rounded(draft);
 }
 
 static pen_status convert_trunc(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    if (!pen_element_is_float(elementwise_element(draft))) {
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    if (!pen_element_is_float(pen_pt2_own_element(draft))) {
         return pen_pt2_give_map(draft, "identity", x);
     }
     return elementwise_truncate(draft, x);
@@ -285,18 +262,12 @@ static pen_status convert_trunc(pen_pt2_draft *draft) {
 // x - trunc(x), the remainder of a division by 1 that has the sign of x.
 static pen_status convert_frac(pen_pt2_draft *draft) {
     pen_value_id x, one;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     return pen_pt2_give(draft, "mod", PEN_INPUTS(x, one), PEN_WITH(pen_attribute_int("fmod", 1)));
 }
 
 // ---- choices
-
-static pen_status elementwise_where(pen_pt2_draft *draft, const char *suffix, pen_value_id when,
-                                    pen_value_id a, pen_value_id b, pen_value_id *out_value) {
-    return pen_pt2_emit(draft, "where", suffix, PEN_INPUTS(when, a, b), PEN_NO_ATTRIBUTES,
-                        out_value);
-}
 
 // Of numbers as limits: nothing that equals one has a gradient. Of tensors: what is equal shares
 // it.
@@ -304,10 +275,10 @@ static pen_status convert_clamp(pen_pt2_draft *draft) {
     static const char *const names[] = {"min", "max"}, *const choices[] = {"max", "min"};
     const bool is_by_tensors = pen_pt2_is_tensor(draft, "min") || pen_pt2_is_tensor(draft, "max");
     pen_value_id inputs[3] = {PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
-    PEN_TRY(elementwise_operand(draft, "self", &inputs[0]));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &inputs[0]));
     for (uint32_t i = 0; i < 2; i++) {
         if (!pen_pt2_has(draft, names[i])) continue;
-        PEN_TRY(elementwise_operand(draft, names[i], &inputs[1 + i]));
+        PEN_TRY(pen_pt2_own_operand(draft, names[i], &inputs[1 + i]));
         if (!is_by_tensors) continue;
         const bool is_last = i == 1 || !pen_pt2_has(draft, "max");
         PEN_TRY(pen_pt2_pair(draft, choices[i], is_last ? NULL : "held", inputs[0], inputs[1 + i],
@@ -320,36 +291,36 @@ static pen_status convert_clamp(pen_pt2_draft *draft) {
 static pen_status convert_where(pen_pt2_draft *draft) {
     pen_value_id when, a, b;
     PEN_TRY(pen_pt2_operand(draft, "condition", PEN_BOOL, &when));
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
     return pen_pt2_give(draft, "where", PEN_INPUTS(when, a, b), PEN_NO_ATTRIBUTES);
 }
 
 static pen_status convert_masked_fill(pen_pt2_draft *draft) {
     pen_value_id mask, x, value;
     PEN_TRY(pen_pt2_operand(draft, "mask", PEN_BOOL, &mask));
-    PEN_TRY(elementwise_operands(draft, "self", "value", &x, &value));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "value", &x, &value));
     return pen_pt2_give(draft, "where", PEN_INPUTS(mask, value, x), PEN_NO_ATTRIBUTES);
 }
 
 // What is no number, or endless, becomes the numbers given, or 0 and the largest ones.
 static pen_status convert_nan_to_num(pen_pt2_draft *draft) {
     const double most =
-        elementwise_element(draft) == PEN_FLOAT64 ? 1.7976931348623157e308 : 3.4028234663852886e38;
+        pen_pt2_own_element(draft) == PEN_FLOAT64 ? 1.7976931348623157e308 : 3.4028234663852886e38;
     static const char *const names[] = {"nan", "posinf", "neginf"};
     const double numbers[] = {0, most, -most};
     pen_value_id x, is_odd;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    if (!pen_element_is_float(elementwise_element(draft))) {
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    if (!pen_element_is_float(pen_pt2_own_element(draft))) {
         return pen_pt2_give_map(draft, "identity", x);
     }
     for (uint32_t i = 0; i < 3; i++) {
         pen_value_id number;
-        PEN_TRY(pen_pt2_scalar(draft, names[i], elementwise_element(draft), numbers[i], &number));
+        PEN_TRY(pen_pt2_scalar(draft, names[i], pen_pt2_own_element(draft), numbers[i], &number));
         const pen_node_attributes signs = PEN_WITH(pen_attribute_int("detect_negative", i == 2),
                                                    pen_attribute_int("detect_positive", i == 1));
         PEN_TRY(pen_pt2_emit(draft, i == 0 ? "isnan" : "isinf", names[i], PEN_INPUTS(x),
                              i == 0 ? PEN_NO_ATTRIBUTES : signs, &is_odd));
-        PEN_TRY(elementwise_where(draft, i == 2 ? NULL : "replaced", is_odd, number, x, &x));
+        PEN_TRY(pen_pt2_where(draft, i == 2 ? NULL : "replaced", is_odd, number, x, &x));
     }
     return pen_pt2_set(draft, 0, x);
 }
@@ -357,13 +328,13 @@ static pen_status convert_nan_to_num(pen_pt2_draft *draft) {
 // self log(other), and 0 where self is 0 and the logarithm no number.
 static pen_status convert_xlogy(pen_pt2_draft *draft) {
     pen_value_id a, b, zero, one, is_zero, has_no_log;
-    PEN_TRY(elementwise_operands(draft, "self", "other", &a, &b));
-    PEN_TRY(elementwise_number(draft, 0, &zero));
-    PEN_TRY(elementwise_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "other", &a, &b));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_zero", a, zero, &is_zero));
     PEN_TRY(pen_pt2_pair(draft, "less_or_equal", "has_no_log", b, zero, &has_no_log));
     PEN_TRY(pen_pt2_pair(draft, "and", "is_nothing", is_zero, has_no_log, &is_zero));
-    PEN_TRY(elementwise_where(draft, "argument", is_zero, one, b, &b));
+    PEN_TRY(pen_pt2_where(draft, "argument", is_zero, one, b, &b));
     PEN_TRY(pen_pt2_map(draft, "log", "log", b, &b));
     return pen_pt2_give_pair(draft, "mul", a, b);
 }
@@ -373,8 +344,8 @@ static pen_status convert_xlogy(pen_pt2_draft *draft) {
 // self + value tensor1 tensor2, or self + value tensor1 / tensor2: the row says which.
 static pen_status convert_addc(pen_pt2_draft *draft) {
     pen_value_id x, a, b;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_operands(draft, "tensor1", "tensor2", &a, &b));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_operands(draft, "tensor1", "tensor2", &a, &b));
     PEN_TRY(pen_pt2_pair(draft, pen_pt2_op_name(draft), "term", a, b, &a));
     PEN_TRY(elementwise_scale(draft, "value", a, &a));
     return pen_pt2_give_pair(draft, "add", x, a);
@@ -382,8 +353,8 @@ static pen_status convert_addc(pen_pt2_draft *draft) {
 
 static pen_status convert_lerp(pen_pt2_draft *draft) {
     pen_value_id from, to, weight;
-    PEN_TRY(elementwise_operands(draft, "self", "end", &from, &to));
-    PEN_TRY(elementwise_operand(draft, "weight", &weight));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "end", &from, &to));
+    PEN_TRY(pen_pt2_own_operand(draft, "weight", &weight));
     PEN_TRY(pen_pt2_pair(draft, "sub", "way", to, from, &to));
     PEN_TRY(pen_pt2_pair(draft, "mul", "part", to, weight, &to));
     return pen_pt2_give_pair(draft, "add", from, to);
@@ -392,13 +363,13 @@ static pen_status convert_lerp(pen_pt2_draft *draft) {
 // log(x / (1 - x)), x being held between eps and 1 - eps where eps is given.
 static pen_status convert_logit(pen_pt2_draft *draft) {
     pen_value_id x, one, rest;
-    PEN_TRY(elementwise_operand(draft, "self", &x));
-    PEN_TRY(elementwise_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &x));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     if (pen_pt2_has(draft, "eps")) {
         const double eps = pen_pt2_float(draft, "eps", 0);
         pen_value_id low, high;
-        PEN_TRY(elementwise_number(draft, eps, &low));
-        PEN_TRY(elementwise_number(draft, 1 - eps, &high));
+        PEN_TRY(pen_pt2_own_number(draft, eps, &low));
+        PEN_TRY(pen_pt2_own_number(draft, 1 - eps, &high));
         PEN_TRY(
             pen_pt2_emit(draft, "clip", "held", PEN_INPUTS(x, low, high), PEN_NO_ATTRIBUTES, &x));
     }
@@ -411,13 +382,10 @@ static pen_status convert_logit(pen_pt2_draft *draft) {
     { .target = "aten." aten ".default", .op_name = op, .convert = pen_pt2_convert_unary }
 #define ROUNDED(op)                                                                                \
     { .target = "aten." op ".default", .op_name = op, .convert = convert_rounded }
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
-#define NAMED(aten, op, of)                                                                        \
-    { .target = "aten." aten, .op_name = op, .convert = convert_##of }
 // Of tensors, and of a tensor and a number.
-#define BOTH(aten, of) ROW(aten ".Tensor", of), ROW(aten ".Scalar", of)
-#define BOTH_NAMED(aten, op, of) NAMED(aten ".Tensor", op, of), NAMED(aten ".Scalar", op, of)
+#define BOTH(aten, of) PEN_PT2_ROW(aten ".Tensor", of), PEN_PT2_ROW(aten ".Scalar", of)
+#define BOTH_NAMED(aten, op, of)                                                                   \
+    PEN_PT2_NAMED(aten ".Tensor", op, of), PEN_PT2_NAMED(aten ".Scalar", op, of)
 
 static const pen_pt2_mapping elementwise_rows[] = {
     BOTH_NAMED("add", "add", sum),
@@ -427,34 +395,34 @@ static const pen_pt2_mapping elementwise_rows[] = {
     BOTH("mul", mul),
     BOTH("multiply", mul),
     BOTH("div", div),
-    ROW("div.Tensor_mode", div),
-    ROW("div.Scalar_mode", div),
+    PEN_PT2_ROW("div.Tensor_mode", div),
+    PEN_PT2_ROW("div.Scalar_mode", div),
     BOTH("divide", div),
-    ROW("divide.Tensor_mode", div),
-    ROW("divide.Scalar_mode", div),
+    PEN_PT2_ROW("divide.Tensor_mode", div),
+    PEN_PT2_ROW("divide.Scalar_mode", div),
     BOTH("true_divide", div),
-    ROW("floor_divide.default", floor_divide),
-    ROW("floor_divide.Scalar", floor_divide),
+    PEN_PT2_ROW("floor_divide.default", floor_divide),
+    PEN_PT2_ROW("floor_divide.Scalar", floor_divide),
     BOTH("fmod", fmod),
     BOTH("remainder", remainder),
-    ROW("remainder.Scalar_Tensor", remainder),
-    ROW("pow.Tensor_Tensor", pow),
-    ROW("pow.Tensor_Scalar", pow),
-    ROW("pow.Scalar", pow),
-    ROW("square.default", square),
-    ROW("rsqrt.default", rsqrt),
-    ROW("exp2.default", exp2),
-    ROW("expm1.default", expm1),
-    ROW("log1p.default", log1p),
-    ROW("log2.default", log2),
-    ROW("log10.default", log10),
-    ROW("logaddexp.default", logaddexp),
-    ROW("hypot.default", hypot),
-    ROW("erfc.default", erfc),
-    ROW("logit.default", logit),
-    ROW("xlogy.Tensor", xlogy),
-    ROW("xlogy.Scalar_Other", xlogy),
-    ROW("xlogy.Scalar_Self", xlogy),
+    PEN_PT2_ROW("remainder.Scalar_Tensor", remainder),
+    PEN_PT2_ROW("pow.Tensor_Tensor", pow),
+    PEN_PT2_ROW("pow.Tensor_Scalar", pow),
+    PEN_PT2_ROW("pow.Scalar", pow),
+    PEN_PT2_ROW("square.default", square),
+    PEN_PT2_ROW("rsqrt.default", rsqrt),
+    PEN_PT2_ROW("exp2.default", exp2),
+    PEN_PT2_ROW("expm1.default", expm1),
+    PEN_PT2_ROW("log1p.default", log1p),
+    PEN_PT2_ROW("log2.default", log2),
+    PEN_PT2_ROW("log10.default", log10),
+    PEN_PT2_ROW("logaddexp.default", logaddexp),
+    PEN_PT2_ROW("hypot.default", hypot),
+    PEN_PT2_ROW("erfc.default", erfc),
+    PEN_PT2_ROW("logit.default", logit),
+    PEN_PT2_ROW("xlogy.Tensor", xlogy),
+    PEN_PT2_ROW("xlogy.Scalar_Other", xlogy),
+    PEN_PT2_ROW("xlogy.Scalar_Self", xlogy),
     UNARY("neg", "neg"),
     UNARY("negative", "neg"),
     UNARY("abs", "abs"),
@@ -476,32 +444,32 @@ static const pen_pt2_mapping elementwise_rows[] = {
     UNARY("asinh", "asinh"),
     UNARY("acosh", "acosh"),
     UNARY("atanh", "atanh"),
-    NAMED("floor.default", "floor", floor),
+    PEN_PT2_NAMED("floor.default", "floor", floor),
     ROUNDED("ceil"),
     ROUNDED("round"),
-    ROW("trunc.default", trunc),
-    ROW("fix.default", trunc),
-    ROW("frac.default", frac),
+    PEN_PT2_ROW("trunc.default", trunc),
+    PEN_PT2_ROW("fix.default", trunc),
+    PEN_PT2_ROW("frac.default", frac),
     {.target = "aten.maximum.default", .op_name = "max", .convert = pen_pt2_convert_binary},
     {.target = "aten.minimum.default", .op_name = "min", .convert = pen_pt2_convert_binary},
     {.target = "aten.max.other", .op_name = "max", .convert = pen_pt2_convert_binary},
     {.target = "aten.min.other", .op_name = "min", .convert = pen_pt2_convert_binary},
-    ROW("clamp.default", clamp),
-    ROW("clamp.Tensor", clamp),
-    ROW("clip.default", clamp),
-    ROW("clip.Tensor", clamp),
-    ROW("clamp_min.default", clamp),
-    ROW("clamp_min.Tensor", clamp),
-    ROW("clamp_max.default", clamp),
-    ROW("clamp_max.Tensor", clamp),
-    ROW("where.self", where),
-    ROW("where.ScalarOther", where),
-    ROW("where.ScalarSelf", where),
-    ROW("where.Scalar", where),
+    PEN_PT2_ROW("clamp.default", clamp),
+    PEN_PT2_ROW("clamp.Tensor", clamp),
+    PEN_PT2_ROW("clip.default", clamp),
+    PEN_PT2_ROW("clip.Tensor", clamp),
+    PEN_PT2_ROW("clamp_min.default", clamp),
+    PEN_PT2_ROW("clamp_min.Tensor", clamp),
+    PEN_PT2_ROW("clamp_max.default", clamp),
+    PEN_PT2_ROW("clamp_max.Tensor", clamp),
+    PEN_PT2_ROW("where.self", where),
+    PEN_PT2_ROW("where.ScalarOther", where),
+    PEN_PT2_ROW("where.ScalarSelf", where),
+    PEN_PT2_ROW("where.Scalar", where),
     BOTH("masked_fill", masked_fill),
-    ROW("nan_to_num.default", nan_to_num),
-    NAMED("addcmul.default", "mul", addc),
-    NAMED("addcdiv.default", "div", addc),
+    PEN_PT2_ROW("nan_to_num.default", nan_to_num),
+    PEN_PT2_NAMED("addcmul.default", "mul", addc),
+    PEN_PT2_NAMED("addcdiv.default", "div", addc),
     BOTH("lerp", lerp),
 };
 

@@ -62,10 +62,10 @@ static bool index_is_in_order(const int64_t *permutation, uint32_t count) {
     return true;
 }
 
-static pen_status index_turn(const index_call *call, const char *suffix, const int64_t *permutation,
+static pen_status index_turn(pen_pt2_draft *draft, const char *suffix, const int64_t *permutation,
                              uint32_t rank, pen_value_id *value) {
     if (index_is_in_order(permutation, rank)) return PEN_OK;
-    return pen_pt2_transpose(call->draft, suffix, *value, (pen_pt2_list){rank, permutation}, value);
+    return pen_pt2_transpose(draft, suffix, *value, (pen_pt2_list){rank, permutation}, value);
 }
 
 // Dimension `i` of self, in the order of to_front: an int64 without dimensions.
@@ -82,8 +82,7 @@ static pen_status index_positive(const index_call *call, pen_value_id index, pen
     PEN_TRY(pen_pt2_constant_number(call->draft, PEN_INT64, 0, &zero));
     PEN_TRY(pen_pt2_pair(call->draft, "less", "is_from_end", index, zero, &is_negative));
     PEN_TRY(pen_pt2_pair(call->draft, "add", "from_end", index, size, &from_end));
-    return pen_pt2_emit(call->draft, "where", "index", PEN_INPUTS(is_negative, from_end, index),
-                        PEN_NO_ATTRIBUTES, out_index);
+    return pen_pt2_where(call->draft, "index", is_negative, from_end, index, out_index);
 }
 
 // One tensor of indices into the dimensions that have them, as if these were one.
@@ -109,7 +108,7 @@ static pen_status index_join(const index_call *call, pen_value_id *out_index) {
 // self with the dimensions that have indices in front, and those as one: [joined, others…]
 static pen_status index_flatten(index_call *call, pen_value_id self, pen_value_id *out_value) {
     static const int64_t whole = -1;
-    PEN_TRY(index_turn(call, "to_front", call->to_front, call->rank, &self));
+    PEN_TRY(index_turn(call->draft, "to_front", call->to_front, call->rank, &self));
     PEN_TRY(pen_pt2_map(call->draft, "shape", "sizes", self, &call->sizes));
     *out_value = self;
     if (call->axis_count == 1) return PEN_OK;
@@ -211,7 +210,7 @@ static pen_status index_values(const index_call *call, pen_value_id index, pen_v
     for (uint32_t d = own; d < rank; d++) { // as many dimensions as what they replace
         PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "values", values, 0, &values));
     }
-    PEN_TRY(index_turn(call, "turned_values", back, rank, &values));
+    PEN_TRY(index_turn(draft, "turned_values", back, rank, &values));
     PEN_TRY(pen_pt2_map(draft, "shape", "index_sizes", index, &sizes));
     PEN_TRY(pen_pt2_emit(draft, "shape", "row_sizes", PEN_INPUTS(flat),
                          PEN_WITH(pen_attribute_int("start", 1)), &others));
@@ -260,33 +259,27 @@ static pen_status convert_select(pen_pt2_draft *draft) {
                         PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
-// aten.index_add(self, dim, index, source, alpha) and aten.index_copy(self, dim, index, source)
+// aten.index_add(self, dim, index, source, alpha) and aten.index_copy(self, dim, index, source);
+// the row's op_name is the reduction.
 static pen_status convert_index_add(pen_pt2_draft *draft) {
-    const bool adds = strcmp(pen_pt2_target(draft), "aten.index_copy.default") != 0 &&
-                      strcmp(pen_pt2_target(draft), "aten.index_copy_.default") != 0;
     const uint32_t rank = pen_pt2_rank(draft, "self");
     const uint32_t axis = pen_pt2_axis(draft, "dim", rank, 0);
     const double alpha = pen_pt2_float(draft, "alpha", 1);
-    const pen_element_type element = pen_pt2_type(draft, "self")->element;
     int64_t front[PEN_RANK_LIMIT]; // its own inverse
-    pen_value_id self, index, source, factor;
+    pen_value_id self, index, source;
     for (uint32_t d = 0; d < rank; d++) {
         front[d] = d == 0 ? axis : d == axis ? 0 : d;
     }
-    const index_call call = {.draft = draft};
     PEN_TRY(pen_pt2_tensor(draft, "self", &self));
     PEN_TRY(pen_pt2_tensor(draft, "index", &index));
-    PEN_TRY(pen_pt2_operand(draft, "source", element, &source));
-    if (alpha != 1) {
-        PEN_TRY(pen_pt2_constant_number(draft, element, alpha, &factor));
-        PEN_TRY(pen_pt2_pair(draft, "mul", "scaled", source, factor, &source));
-    }
-    PEN_TRY(index_turn(&call, "self_in_front", front, rank, &self));
-    PEN_TRY(index_turn(&call, "source_in_front", front, rank, &source));
+    PEN_TRY(pen_pt2_own_operand(draft, "source", &source));
+    PEN_TRY(pen_pt2_scale(draft, "scaled", source, alpha, &source));
+    PEN_TRY(index_turn(draft, "self_in_front", front, rank, &self));
+    PEN_TRY(index_turn(draft, "source_in_front", front, rank, &source));
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "places", index, 1, &index));
     PEN_TRY(pen_pt2_emit(draft, "scatter_nd", "put", PEN_INPUTS(self, index, source),
-                         PEN_WITH(pen_attribute_text("reduction", adds ? "add" : "none")), &self));
-    PEN_TRY(index_turn(&call, "back", front, rank, &self));
+                         PEN_WITH(pen_attribute_text("reduction", pen_pt2_op_name(draft))), &self));
+    PEN_TRY(index_turn(draft, "back", front, rank, &self));
     return pen_pt2_set(draft, 0, self);
 }
 
@@ -400,21 +393,21 @@ static pen_status convert_embedding(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping indexing_rows[] = {
-    {.target = "aten._unsafe_index.Tensor", .convert = convert_index},
-    {.target = "aten.embedding.default", .convert = convert_embedding},
-    {.target = "aten.gather.default", .convert = convert_gather},
-    {.target = "aten.index.Tensor", .convert = convert_index},
-    {.target = "aten.index_add.default", .convert = convert_index_add},
-    {.target = "aten.index_copy.default", .convert = convert_index_add},
-    {.target = "aten.index_put.default", .convert = convert_put},
-    {.target = "aten.index_select.default", .convert = convert_select},
-    {.target = "aten.masked_scatter.default", .convert = convert_masked_scatter},
-    {.target = "aten.scatter.reduce", .convert = convert_scatter},
-    {.target = "aten.scatter.src", .op_name = "none", .convert = convert_scatter},
-    {.target = "aten.scatter.value", .op_name = "none", .convert = convert_scatter},
-    {.target = "aten.scatter.value_reduce", .convert = convert_scatter},
-    {.target = "aten.scatter_add.default", .op_name = "add", .convert = convert_scatter},
-    {.target = "aten.scatter_reduce.two", .convert = convert_scatter},
-    {.target = "aten.take_along_dim.default", .convert = convert_gather},
+    PEN_PT2_ROW("_unsafe_index.Tensor", index),
+    PEN_PT2_ROW("embedding.default", embedding),
+    PEN_PT2_ROW("gather.default", gather),
+    PEN_PT2_ROW("index.Tensor", index),
+    PEN_PT2_NAMED("index_add.default", "add", index_add),
+    PEN_PT2_NAMED("index_copy.default", "none", index_add),
+    PEN_PT2_ROW("index_put.default", put),
+    PEN_PT2_ROW("index_select.default", select),
+    PEN_PT2_ROW("masked_scatter.default", masked_scatter),
+    PEN_PT2_ROW("scatter.reduce", scatter),
+    PEN_PT2_NAMED("scatter.src", "none", scatter),
+    PEN_PT2_NAMED("scatter.value", "none", scatter),
+    PEN_PT2_ROW("scatter.value_reduce", scatter),
+    PEN_PT2_NAMED("scatter_add.default", "add", scatter),
+    PEN_PT2_ROW("scatter_reduce.two", scatter),
+    PEN_PT2_ROW("take_along_dim.default", gather),
 };
 PEN_PT2_FAMILY(pen_pt2_indexings, indexing_rows);

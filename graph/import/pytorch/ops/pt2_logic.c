@@ -46,7 +46,7 @@ static pen_status convert_logical_not(pen_pt2_draft *draft) {
 }
 
 static pen_status convert_bitwise(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     if (element == PEN_BOOL) return convert_logical(draft);
     return pen_pt2_refuse(draft, "the bits of %s are combined, only bools can be",
                           pen_element_name(element));
@@ -54,7 +54,7 @@ static pen_status convert_bitwise(pen_pt2_draft *draft) {
 
 // Of integers, all bits turned: -x - 1.
 static pen_status convert_bitwise_not(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     pen_value_id x, one;
     if (element == PEN_BOOL) return convert_logical_not(draft);
     PEN_TRY(pen_pt2_tensor(draft, "self", &x));
@@ -84,11 +84,11 @@ static pen_status convert_isfinite(pen_pt2_draft *draft) {
     return pen_pt2_give_map(draft, "not", x);
 }
 
-#define ROW(aten, op, of)                                                                          \
-    { .target = "aten." aten, .op_name = op, .convert = convert_##of }
-#define BOTH(aten, op, of) ROW(aten ".Tensor", op, of), ROW(aten ".Scalar", op, of)
+#define BOTH(aten, op, of)                                                                         \
+    PEN_PT2_NAMED(aten ".Tensor", op, of), PEN_PT2_NAMED(aten ".Scalar", op, of)
 #define BITWISE(aten, op)                                                                          \
-    BOTH("bitwise_" aten, op, bitwise), ROW("bitwise_" aten ".Scalar_Tensor", op, bitwise),        \
+    BOTH("bitwise_" aten, op, bitwise),                                                            \
+        PEN_PT2_NAMED("bitwise_" aten ".Scalar_Tensor", op, bitwise),                              \
         BOTH("__" aten "__", op, bitwise)
 
 static const pen_pt2_mapping logic_rows[] = {
@@ -103,17 +103,17 @@ static const pen_pt2_mapping logic_rows[] = {
     BOTH("eq", NULL, equal),
     BOTH("ne", NULL, not_equal),
     BOTH("not_equal", NULL, not_equal),
-    ROW("logical_and.default", "and", logical),
-    ROW("logical_or.default", "or", logical),
-    ROW("logical_xor.default", "xor", logical),
-    ROW("logical_not.default", NULL, logical_not),
+    PEN_PT2_NAMED("logical_and.default", "and", logical),
+    PEN_PT2_NAMED("logical_or.default", "or", logical),
+    PEN_PT2_NAMED("logical_xor.default", "xor", logical),
+    PEN_PT2_ROW("logical_not.default", logical_not),
     BITWISE("and", "and"),
     BITWISE("or", "or"),
     BITWISE("xor", "xor"),
-    ROW("bitwise_not.default", NULL, bitwise_not),
-    ROW("isnan.default", "isnan", test),
-    ROW("isinf.default", "isinf", test),
-    ROW("isfinite.default", NULL, isfinite),
+    PEN_PT2_ROW("bitwise_not.default", bitwise_not),
+    PEN_PT2_NAMED("isnan.default", "isnan", test),
+    PEN_PT2_NAMED("isinf.default", "isinf", test),
+    PEN_PT2_ROW("isfinite.default", isfinite),
 };
 
 PEN_PT2_FAMILY(pen_pt2_logic, logic_rows);

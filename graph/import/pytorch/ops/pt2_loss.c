@@ -4,34 +4,6 @@
 
 #include "graph/import/pytorch/pt2_mapping.h"
 
-static pen_element_type loss_element(pen_pt2_draft *draft) {
-    return pen_pt2_result_type(draft, 0)->element;
-}
-
-static pen_status loss_number(pen_pt2_draft *draft, double number, pen_value_id *out_value) {
-    return pen_pt2_constant_number(draft, loss_element(draft), number, out_value);
-}
-
-static pen_status loss_operands(pen_pt2_draft *draft, const char *name_a, const char *name_b,
-                                pen_value_id *out_a, pen_value_id *out_b) {
-    PEN_TRY(pen_pt2_operand(draft, name_a, loss_element(draft), out_a));
-    return pen_pt2_operand(draft, name_b, loss_element(draft), out_b);
-}
-
-// `value` times a number.
-static pen_status loss_scale(pen_pt2_draft *draft, const char *suffix, pen_value_id value,
-                             double number, pen_value_id *out_value) {
-    pen_value_id factor;
-    PEN_TRY(loss_number(draft, number, &factor));
-    return pen_pt2_pair(draft, "mul", suffix, value, factor, out_value);
-}
-
-static pen_status loss_where(pen_pt2_draft *draft, const char *suffix, pen_value_id when,
-                             pen_value_id a, pen_value_id b, pen_value_id *out_value) {
-    return pen_pt2_emit(draft, "where", suffix, PEN_INPUTS(when, a, b), PEN_NO_ATTRIBUTES,
-                        out_value);
-}
-
 // The losses of all elements, their mean or their sum.
 static pen_status loss_reduce(pen_pt2_draft *draft, pen_value_id losses) {
     const int64_t reduction = pen_pt2_int(draft, "reduction", 1);
@@ -58,7 +30,7 @@ typedef struct class_loss {
 // Labels of other integers than the kernels know become int64.
 static pen_status class_loss_read(pen_pt2_draft *draft, class_loss *work) {
     *work = (class_loss){.is_single = pen_pt2_rank(draft, "self") == 1};
-    PEN_TRY(pen_pt2_operand(draft, "self", loss_element(draft), &work->scores));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &work->scores));
     PEN_TRY(pen_pt2_operand(draft, "target", PEN_INT64, &work->labels));
     PEN_TRY(pen_pt2_tensor_or_none(draft, "weight", &work->weights));
     if (!work->is_single) return PEN_OK;
@@ -120,15 +92,15 @@ static pen_status class_loss_sum(pen_pt2_draft *draft, const char *suffix, pen_v
 static pen_status smoothing_divisor(pen_pt2_draft *draft, const class_loss *work,
                                     pen_value_id is_ignored, pen_value_id *out_value) {
     pen_value_id zero, one, index, picked;
-    PEN_TRY(loss_number(draft, 0, &zero));
-    PEN_TRY(loss_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     picked = one;
     if (pen_value_is(work->weights)) {
         PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, 0, &index));
-        PEN_TRY(loss_where(draft, "class", is_ignored, index, work->labels, &index));
+        PEN_TRY(pen_pt2_where(draft, "class", is_ignored, index, work->labels, &index));
         PEN_TRY(pen_pt2_pair(draft, "gather", "label_weights", work->weights, index, &picked));
     }
-    PEN_TRY(loss_where(draft, "counted", is_ignored, zero, picked, &picked));
+    PEN_TRY(pen_pt2_where(draft, "counted", is_ignored, zero, picked, &picked));
     return pen_pt2_emit(draft, "reduce_sum", "divisor", PEN_INPUTS(picked),
                         PEN_WITH(pen_attribute_int("keepdims", 0)), out_value);
 }
@@ -143,8 +115,8 @@ static pen_status smoothing_part(pen_pt2_draft *draft, const class_loss *work, u
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64,
                                     (double)pen_pt2_int(draft, "ignore_index", -100), &ignored));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_ignored", work->labels, ignored, &is_ignored));
-    PEN_TRY(loss_number(draft, 0, &zero));
-    PEN_TRY(loss_where(draft, "not_ignored", is_ignored, zero, part, &part));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_where(draft, "not_ignored", is_ignored, zero, part, &part));
     if (reduction != 0) {
         PEN_TRY(pen_pt2_emit(draft, "reduce_sum", "sum", PEN_INPUTS(part),
                              PEN_WITH(pen_attribute_int("keepdims", 0)), &part));
@@ -168,8 +140,8 @@ static pen_status cross_entropy_smooth(pen_pt2_draft *draft, class_loss *work, d
                          PEN_WITH(pen_attribute_int("axis", 1)), &work->scores));
     PEN_TRY(class_loss_emit(draft, work, "negative_log_likelihood_loss", "at_labels", &loss));
     PEN_TRY(smoothing_part(draft, work, rank, &part));
-    PEN_TRY(loss_scale(draft, "label_share", loss, 1 - smoothing, &loss));
-    PEN_TRY(loss_scale(draft, "smooth_share", part, smoothing / (double)classes, &part));
+    PEN_TRY(pen_pt2_scale(draft, "label_share", loss, 1 - smoothing, &loss));
+    PEN_TRY(pen_pt2_scale(draft, "smooth_share", part, smoothing / (double)classes, &part));
     return pen_pt2_give_pair(draft, "add", loss, part);
 }
 
@@ -180,12 +152,12 @@ static pen_status cross_entropy_of_shares(pen_pt2_draft *draft, double smoothing
     const int64_t classes = shape->rank == 0 ? 0 : shape->dims[work.is_single ? 0 : 1];
     pen_value_id target, losses;
     if (classes < 1) return pen_pt2_refuse(draft, "the number of its classes is open");
-    PEN_TRY(loss_operands(draft, "self", "target", &work.scores, &target));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &work.scores, &target));
     PEN_TRY(pen_pt2_tensor_or_none(draft, "weight", &work.weights));
     if (smoothing != 0) {
         pen_value_id share;
-        PEN_TRY(loss_scale(draft, "target_share", target, 1 - smoothing, &target));
-        PEN_TRY(loss_number(draft, smoothing / (double)classes, &share));
+        PEN_TRY(pen_pt2_scale(draft, "target_share", target, 1 - smoothing, &target));
+        PEN_TRY(pen_pt2_own_number(draft, smoothing / (double)classes, &share));
         PEN_TRY(pen_pt2_pair(draft, "add", "target_smooth", target, share, &target));
     }
     if (work.is_single) {
@@ -216,7 +188,7 @@ static pen_status convert_cross_entropy(pen_pt2_draft *draft) {
 
 static pen_status loss_difference(pen_pt2_draft *draft, pen_value_id *out_value) {
     pen_value_id x, target;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &target));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &target));
     return pen_pt2_pair(draft, "sub", "difference", x, target, out_value);
 }
 
@@ -240,14 +212,14 @@ static pen_status loss_parabola(pen_pt2_draft *draft, double limit, double squar
     pen_value_id d, size, edge, half, near, far, is_near;
     PEN_TRY(loss_difference(draft, &d));
     PEN_TRY(pen_pt2_map(draft, "abs", "sizes", d, &size));
-    PEN_TRY(loss_number(draft, limit, &edge));
-    PEN_TRY(loss_number(draft, limit / 2, &half));
+    PEN_TRY(pen_pt2_own_number(draft, limit, &edge));
+    PEN_TRY(pen_pt2_own_number(draft, limit / 2, &half));
     PEN_TRY(pen_pt2_pair(draft, "mul", "squares", d, d, &near));
-    PEN_TRY(loss_scale(draft, "near", near, square, &near));
+    PEN_TRY(pen_pt2_scale(draft, "near", near, square, &near));
     PEN_TRY(pen_pt2_pair(draft, "sub", "rest", size, half, &far));
-    PEN_TRY(loss_scale(draft, "far", far, slope, &far));
+    PEN_TRY(pen_pt2_scale(draft, "far", far, slope, &far));
     PEN_TRY(pen_pt2_pair(draft, "less_or_equal", "is_near", size, edge, &is_near));
-    PEN_TRY(loss_where(draft, "losses", is_near, near, far, &d));
+    PEN_TRY(pen_pt2_where(draft, "losses", is_near, near, far, &d));
     return loss_reduce(draft, d);
 }
 
@@ -269,27 +241,27 @@ static pen_status loss_weigh(pen_pt2_draft *draft, pen_value_id losses, pen_valu
     pen_value_id weight;
     *out_value = losses;
     if (!pen_pt2_has(draft, "weight")) return PEN_OK;
-    PEN_TRY(pen_pt2_operand(draft, "weight", loss_element(draft), &weight));
+    PEN_TRY(pen_pt2_own_operand(draft, "weight", &weight));
     return pen_pt2_pair(draft, "mul", "weighed", losses, weight, out_value);
 }
 
 // The logarithm of a probability, held above -100.
 static pen_status bce_logarithm(pen_pt2_draft *draft, pen_value_id p, pen_value_id *out_value) {
     pen_value_id limit, is_below;
-    PEN_TRY(loss_number(draft, -100, &limit));
+    PEN_TRY(pen_pt2_own_number(draft, -100, &limit));
     PEN_TRY(pen_pt2_map(draft, "log", "log", p, &p));
     PEN_TRY(pen_pt2_pair(draft, "less", "is_below", p, limit, &is_below));
-    return loss_where(draft, "log_held", is_below, limit, p, out_value);
+    return pen_pt2_where(draft, "log_held", is_below, limit, p, out_value);
 }
 
 // Our operator is the mean without weights, and finite at 0 and 1, in its gradient, too.
 static pen_status convert_bce(pen_pt2_draft *draft) {
     pen_value_id x, t, one, logs[2], rest;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &t));
     if (pen_pt2_int(draft, "reduction", 1) == 1 && !pen_pt2_has(draft, "weight")) {
         return pen_pt2_give_pair(draft, "binary_cross_entropy", x, t);
     }
-    PEN_TRY(loss_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(bce_logarithm(draft, x, &logs[0]));
     PEN_TRY(pen_pt2_pair(draft, "sub", "other", one, x, &rest));
     PEN_TRY(bce_logarithm(draft, rest, &logs[1]));
@@ -305,14 +277,14 @@ static pen_status convert_bce(pen_pt2_draft *draft) {
 // (1 - t) x + w softplus(-x), w being 1 + (pos_weight - 1) t.
 static pen_status convert_bce_with_logits(pen_pt2_draft *draft) {
     pen_value_id x, t, one, first, second, weight;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &t));
-    PEN_TRY(loss_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(pen_pt2_pair(draft, "sub", "other_target", one, t, &first));
     PEN_TRY(pen_pt2_pair(draft, "mul", "first", first, x, &first));
     PEN_TRY(pen_pt2_map(draft, "neg", "negative", x, &second));
     PEN_TRY(pen_pt2_map(draft, "softplus", "second", second, &second));
     if (pen_pt2_has(draft, "pos_weight")) {
-        PEN_TRY(pen_pt2_operand(draft, "pos_weight", loss_element(draft), &weight));
+        PEN_TRY(pen_pt2_own_operand(draft, "pos_weight", &weight));
         PEN_TRY(pen_pt2_pair(draft, "sub", "more", weight, one, &weight));
         PEN_TRY(pen_pt2_pair(draft, "mul", "more_of_target", weight, t, &weight));
         PEN_TRY(pen_pt2_pair(draft, "add", "log_weight", weight, one, &weight));
@@ -326,17 +298,17 @@ static pen_status convert_bce_with_logits(pen_pt2_draft *draft) {
 // t (log t - x), or exp(t) (t - x) where targets are logarithms. 0 log 0 is 0.
 static pen_status convert_kl_div(pen_pt2_draft *draft) {
     pen_value_id x, t, zero, one, is_zero, log;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &t));
     if (pen_pt2_bool(draft, "log_target", false)) {
         PEN_TRY(pen_pt2_pair(draft, "sub", "difference", t, x, &x));
         PEN_TRY(pen_pt2_map(draft, "exp", "share", t, &t));
         PEN_TRY(pen_pt2_pair(draft, "mul", "losses", t, x, &x));
         return loss_reduce(draft, x);
     }
-    PEN_TRY(loss_number(draft, 0, &zero));
-    PEN_TRY(loss_number(draft, 1, &one));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_number(draft, 1, &one));
     PEN_TRY(pen_pt2_pair(draft, "equal", "is_zero", t, zero, &is_zero));
-    PEN_TRY(loss_where(draft, "share", is_zero, one, t, &log));
+    PEN_TRY(pen_pt2_where(draft, "share", is_zero, one, t, &log));
     PEN_TRY(pen_pt2_map(draft, "log", "log", log, &log));
     PEN_TRY(pen_pt2_pair(draft, "sub", "difference", log, x, &x));
     PEN_TRY(pen_pt2_pair(draft, "mul", "losses", t, x, &x));
@@ -350,13 +322,13 @@ static pen_status convert_poisson(pen_pt2_draft *draft) {
     if (pen_pt2_bool(draft, "full", false)) {
         return pen_pt2_refuse(draft, "it has the term of Stirling's formula (full)");
     }
-    PEN_TRY(loss_operands(draft, "input", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_operands(draft, "input", "target", &x, &t));
     if (pen_pt2_bool(draft, "log_input", true)) {
         PEN_TRY(pen_pt2_map(draft, "exp", "rate", x, &a));
         PEN_TRY(pen_pt2_pair(draft, "mul", "product", t, x, &b));
     } else {
         a = x;
-        PEN_TRY(loss_number(draft, pen_pt2_float(draft, "eps", 1e-8), &b));
+        PEN_TRY(pen_pt2_own_number(draft, pen_pt2_float(draft, "eps", 1e-8), &b));
         PEN_TRY(pen_pt2_pair(draft, "add", "moved", x, b, &b));
         PEN_TRY(pen_pt2_map(draft, "log", "log", b, &b));
         PEN_TRY(pen_pt2_pair(draft, "mul", "product", t, b, &b));
@@ -370,7 +342,7 @@ static pen_status convert_poisson(pen_pt2_draft *draft) {
 // log(1 + exp(-t x))
 static pen_status convert_soft_margin(pen_pt2_draft *draft) {
     pen_value_id x, t;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &t));
     PEN_TRY(pen_pt2_pair(draft, "mul", "product", x, t, &x));
     PEN_TRY(pen_pt2_map(draft, "neg", "negative", x, &x));
     PEN_TRY(pen_pt2_map(draft, "softplus", "losses", x, &x));
@@ -380,9 +352,9 @@ static pen_status convert_soft_margin(pen_pt2_draft *draft) {
 // max(0, -t (x1 - x2) + margin)
 static pen_status convert_margin_ranking(pen_pt2_draft *draft) {
     pen_value_id a, b, t, margin;
-    PEN_TRY(loss_operands(draft, "input1", "input2", &a, &b));
-    PEN_TRY(pen_pt2_operand(draft, "target", loss_element(draft), &t));
-    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "margin", 0), &margin));
+    PEN_TRY(pen_pt2_own_operands(draft, "input1", "input2", &a, &b));
+    PEN_TRY(pen_pt2_own_operand(draft, "target", &t));
+    PEN_TRY(pen_pt2_own_number(draft, pen_pt2_float(draft, "margin", 0), &margin));
     PEN_TRY(pen_pt2_pair(draft, "sub", "difference", b, a, &a));
     PEN_TRY(pen_pt2_pair(draft, "mul", "product", t, a, &a));
     PEN_TRY(pen_pt2_pair(draft, "add", "moved", a, margin, &a));
@@ -393,17 +365,17 @@ static pen_status convert_margin_ranking(pen_pt2_draft *draft) {
 // x where t is 1, max(0, margin - x) where it is -1, and both where it is neither.
 static pen_status convert_hinge_embedding(pen_pt2_draft *draft) {
     pen_value_id x, t, margin, zero, ones[2], is_one[2], held;
-    PEN_TRY(loss_operands(draft, "self", "target", &x, &t));
-    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "margin", 1), &margin));
-    PEN_TRY(loss_number(draft, 0, &zero));
+    PEN_TRY(pen_pt2_own_operands(draft, "self", "target", &x, &t));
+    PEN_TRY(pen_pt2_own_number(draft, pen_pt2_float(draft, "margin", 1), &margin));
+    PEN_TRY(pen_pt2_own_number(draft, 0, &zero));
     for (uint32_t i = 0; i < 2; i++) {
-        PEN_TRY(loss_number(draft, i == 0 ? 1 : -1, &ones[i]));
+        PEN_TRY(pen_pt2_own_number(draft, i == 0 ? 1 : -1, &ones[i]));
         PEN_TRY(pen_pt2_pair(draft, "equal", "is_one", t, ones[i], &is_one[i]));
     }
     PEN_TRY(pen_pt2_pair(draft, "sub", "missing", margin, x, &held));
     PEN_TRY(pen_pt2_map(draft, "relu", "held", held, &held));
-    PEN_TRY(loss_where(draft, "apart", is_one[0], zero, held, &held));
-    PEN_TRY(loss_where(draft, "together", is_one[1], zero, x, &x));
+    PEN_TRY(pen_pt2_where(draft, "apart", is_one[0], zero, held, &held));
+    PEN_TRY(pen_pt2_where(draft, "together", is_one[1], zero, x, &x));
     PEN_TRY(pen_pt2_pair(draft, "add", "losses", held, x, &x));
     return loss_reduce(draft, x);
 }
@@ -412,7 +384,7 @@ static pen_status convert_hinge_embedding(pen_pt2_draft *draft) {
 static pen_status triplet_distance(pen_pt2_draft *draft, pen_value_id a, pen_value_id b,
                                    pen_value_id *out_value) {
     pen_value_id eps, axes, d;
-    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "eps", 1e-6), &eps));
+    PEN_TRY(pen_pt2_own_number(draft, pen_pt2_float(draft, "eps", 1e-6), &eps));
     PEN_TRY(pen_pt2_constant_ints(draft, 1, (const int64_t[]){-1}, &axes));
     PEN_TRY(pen_pt2_pair(draft, "sub", "difference", a, b, &d));
     PEN_TRY(pen_pt2_pair(draft, "add", "moved", d, eps, &d));
@@ -425,9 +397,9 @@ static pen_status triplet_distance(pen_pt2_draft *draft, pen_value_id a, pen_val
 static pen_status convert_triplet_margin(pen_pt2_draft *draft) {
     pen_value_id anchor, positive, negative, margin, near, far, other;
     if (pen_pt2_float(draft, "p", 2) != 2) return pen_pt2_refuse(draft, "its p is not 2");
-    PEN_TRY(loss_operands(draft, "anchor", "positive", &anchor, &positive));
-    PEN_TRY(pen_pt2_operand(draft, "negative", loss_element(draft), &negative));
-    PEN_TRY(loss_number(draft, pen_pt2_float(draft, "margin", 1), &margin));
+    PEN_TRY(pen_pt2_own_operands(draft, "anchor", "positive", &anchor, &positive));
+    PEN_TRY(pen_pt2_own_operand(draft, "negative", &negative));
+    PEN_TRY(pen_pt2_own_number(draft, pen_pt2_float(draft, "margin", 1), &margin));
     PEN_TRY(triplet_distance(draft, anchor, positive, &near));
     PEN_TRY(triplet_distance(draft, anchor, negative, &far));
     if (pen_pt2_bool(draft, "swap", false)) {
@@ -440,26 +412,23 @@ static pen_status convert_triplet_margin(pen_pt2_draft *draft) {
     return loss_reduce(draft, near);
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten ".default", .convert = convert_##of }
-
 static const pen_pt2_mapping loss_rows[] = {
-    ROW("cross_entropy_loss", cross_entropy),
-    ROW("nll_loss", nll),
-    ROW("nll_loss2d", nll),
-    ROW("nll_loss_nd", nll),
-    ROW("mse_loss", mse),
-    ROW("l1_loss", l1),
-    ROW("smooth_l1_loss", smooth_l1),
-    ROW("huber_loss", huber),
-    ROW("binary_cross_entropy", bce),
-    ROW("binary_cross_entropy_with_logits", bce_with_logits),
-    ROW("kl_div", kl_div),
-    ROW("poisson_nll_loss", poisson),
-    ROW("soft_margin_loss", soft_margin),
-    ROW("margin_ranking_loss", margin_ranking),
-    ROW("hinge_embedding_loss", hinge_embedding),
-    ROW("triplet_margin_loss", triplet_margin),
+    PEN_PT2_ROW("cross_entropy_loss.default", cross_entropy),
+    PEN_PT2_ROW("nll_loss.default", nll),
+    PEN_PT2_ROW("nll_loss2d.default", nll),
+    PEN_PT2_ROW("nll_loss_nd.default", nll),
+    PEN_PT2_ROW("mse_loss.default", mse),
+    PEN_PT2_ROW("l1_loss.default", l1),
+    PEN_PT2_ROW("smooth_l1_loss.default", smooth_l1),
+    PEN_PT2_ROW("huber_loss.default", huber),
+    PEN_PT2_ROW("binary_cross_entropy.default", bce),
+    PEN_PT2_ROW("binary_cross_entropy_with_logits.default", bce_with_logits),
+    PEN_PT2_ROW("kl_div.default", kl_div),
+    PEN_PT2_ROW("poisson_nll_loss.default", poisson),
+    PEN_PT2_ROW("soft_margin_loss.default", soft_margin),
+    PEN_PT2_ROW("margin_ranking_loss.default", margin_ranking),
+    PEN_PT2_ROW("hinge_embedding_loss.default", hinge_embedding),
+    PEN_PT2_ROW("triplet_margin_loss.default", triplet_margin),
 };
 
 PEN_PT2_FAMILY(pen_pt2_losses, loss_rows);

@@ -201,12 +201,11 @@ static pen_status convert_expand(pen_pt2_draft *draft) {
 }
 
 // With fewer numbers than dimensions, those in front are not repeated; with more, dimensions of one
-// element are put in front. The row's `op_name` is the argument's name.
+// element are put in front.
 static pen_status convert_tile(pen_pt2_draft *draft) {
     const uint32_t rank = pen_pt2_rank(draft, "self");
     const uint32_t result_rank = pen_pt2_result_type(draft, 0)->shape.rank;
-    const bool is_tile = pen_pt2_has(draft, "dims");
-    const char *name = is_tile ? "dims" : "repeats";
+    const char *name = pen_pt2_has(draft, "dims") ? "dims" : "repeats";
     int64_t front[PEN_RANK_LIMIT];
     pen_value_id x, repeats, ones;
     PEN_TRY(pen_pt2_tensor(draft, "self", &x));
@@ -342,7 +341,7 @@ static pen_status convert_channel_shuffle(pen_pt2_draft *draft) {
 static pen_status convert_cast(pen_pt2_draft *draft) {
     pen_value_id x;
     PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_cast(draft, x, pen_pt2_result_type(draft, 0)->element, &x));
+    PEN_TRY(pen_pt2_cast(draft, x, pen_pt2_own_element(draft), &x));
     return pen_pt2_set(draft, 0, x);
 }
 
@@ -363,8 +362,6 @@ static pen_status convert_detach(pen_pt2_draft *draft) {
     return pen_pt2_give_map(draft, "stop_gradient", x);
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
 #define VIEW(aten, of, when, back)                                                                 \
     {                                                                                              \
         .target = "aten." aten, .convert = convert_##of, .view = PEN_PT2_VIEW_##when,              \
@@ -379,7 +376,7 @@ static pen_status convert_detach(pen_pt2_draft *draft) {
 
 static const pen_pt2_mapping movement_rows[] = {
     RESHAPE("view.default"),
-    ROW("_unsafe_view.default", reshape),
+    PEN_PT2_ROW("_unsafe_view.default", reshape),
     RESHAPE("view_as.default"),
     RESHAPE("unflatten.int"),
     MAYBE_RESHAPE("reshape.default"),
@@ -405,26 +402,26 @@ static const pen_pt2_mapping movement_rows[] = {
     VIEW("expand.default", expand, ALWAYS, NULL),
     VIEW("expand_as.default", expand, ALWAYS, NULL),
     VIEW("broadcast_to.default", expand, ALWAYS, NULL),
-    ROW("repeat.default", tile),
-    ROW("tile.default", tile),
-    ROW("repeat_interleave.self_int", repeat_interleave),
-    ROW("broadcast_tensors.default", broadcast_tensors),
-    ROW("meshgrid.default", meshgrid),
-    ROW("meshgrid.indexing", meshgrid),
+    PEN_PT2_ROW("repeat.default", tile),
+    PEN_PT2_ROW("tile.default", tile),
+    PEN_PT2_ROW("repeat_interleave.self_int", repeat_interleave),
+    PEN_PT2_ROW("broadcast_tensors.default", broadcast_tensors),
+    PEN_PT2_ROW("meshgrid.default", meshgrid),
+    PEN_PT2_ROW("meshgrid.indexing", meshgrid),
     SHUFFLE("pixel_shuffle", "depth_to_space"),
     SHUFFLE("pixel_unshuffle", "space_to_depth"),
-    ROW("channel_shuffle.default", channel_shuffle),
-    ROW("native_channel_shuffle.default", channel_shuffle),
+    PEN_PT2_ROW("channel_shuffle.default", channel_shuffle),
+    PEN_PT2_ROW("native_channel_shuffle.default", channel_shuffle),
     CAST("to.dtype"),
     CAST("to.dtype_layout"),
     CAST("to.device"),
     CAST("to.other"),
     CAST("type_as.default"),
-    ROW("_to_copy.default", cast),
+    PEN_PT2_ROW("_to_copy.default", cast),
     VIEW("contiguous.default", same, IF_CONTIGUOUS, same_write_back),
     VIEW("alias.default", same, ALWAYS, same_write_back),
-    ROW("clone.default", same),
-    ROW("lift_fresh_copy.default", same),
+    PEN_PT2_ROW("clone.default", same),
+    PEN_PT2_ROW("lift_fresh_copy.default", same),
     VIEW("detach.default", detach, ALWAYS, same_write_back),
 };
 

@@ -3,10 +3,6 @@
 #include "graph/import/pytorch/ops/pt2_movement.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
-static pen_element_type normalization_element(pen_pt2_draft *draft) {
-    return pen_pt2_result_type(draft, 0)->element;
-}
-
 // A vector of one number for each of the channels, which are dimension 1.
 static pen_status normalization_vector(pen_pt2_draft *draft, double number,
                                        pen_value_id *out_value) {
@@ -14,7 +10,7 @@ static pen_status normalization_vector(pen_pt2_draft *draft, double number,
     if (shape->rank < 2 || shape->dims[1] < 0) {
         return pen_pt2_refuse(draft, "the number of its channels is open");
     }
-    PEN_TRY(pen_pt2_constant_number(draft, normalization_element(draft), number, out_value));
+    PEN_TRY(pen_pt2_own_number(draft, number, out_value));
     return pen_pt2_with_int(draft, "expand", number == 0 ? "zeros" : "ones", *out_value,
                             shape->dims[1], out_value);
 }
@@ -33,7 +29,7 @@ typedef struct batch_norm {
 } batch_norm;
 
 static pen_status batch_norm_read(pen_pt2_draft *draft, batch_norm *work) {
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &work->inputs[0]));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &work->inputs[0]));
     PEN_TRY(normalization_operand(draft, "weight", 1, &work->inputs[1]));
     PEN_TRY(normalization_operand(draft, "bias", 0, &work->inputs[2]));
     PEN_TRY(normalization_operand(draft, "running_mean", 0, &work->inputs[3]));
@@ -65,7 +61,7 @@ static pen_status batch_norm_standardize(pen_pt2_draft *draft, pen_value_id x, p
     PEN_TRY(pen_pt2_pair(draft, "sub", "centred", x, mean, &x));
     PEN_TRY(pen_pt2_pair(draft, "mul", "squares", x, x, &variance));
     PEN_TRY(pen_pt2_pair(draft, "reduce_mean", "variance", variance, list, &variance));
-    PEN_TRY(pen_pt2_constant_number(draft, normalization_element(draft), eps, &epsilon));
+    PEN_TRY(pen_pt2_own_number(draft, eps, &epsilon));
     PEN_TRY(pen_pt2_pair(draft, "add", "held", variance, epsilon, &variance));
     PEN_TRY(pen_pt2_map(draft, "sqrt", "deviation", variance, &variance));
     return pen_pt2_pair(draft, "div", "standard", x, variance, out_value);
@@ -81,7 +77,7 @@ static pen_status batch_norm_without_statistics(pen_pt2_draft *draft) {
         shape[d] = d == 1 ? -1 : 1;
         if (d >= 2) axes[d - 1] = d;
     }
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &x));
     PEN_TRY(normalization_operand(draft, "weight", 1, &weights[0]));
     PEN_TRY(normalization_operand(draft, "bias", 0, &weights[1]));
     for (uint32_t i = 0; i < 2; i++) {
@@ -144,7 +140,7 @@ static int64_t normalization_axis(pen_pt2_draft *draft) {
 
 static pen_status convert_layer_norm(pen_pt2_draft *draft) {
     pen_value_id x;
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &x));
     return normalization_give(
         draft, "layer_normalization", x,
         PEN_WITH(pen_attribute_int("axis", normalization_axis(draft)),
@@ -153,9 +149,9 @@ static pen_status convert_layer_norm(pen_pt2_draft *draft) {
 
 // Without an epsilon: the distance of 1 to the next number.
 static pen_status convert_rms_norm(pen_pt2_draft *draft) {
-    const double smallest = normalization_element(draft) == PEN_FLOAT64 ? 0x1p-52 : 0x1p-23;
+    const double smallest = pen_pt2_own_element(draft) == PEN_FLOAT64 ? 0x1p-52 : 0x1p-23;
     pen_value_id x;
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &x));
     return normalization_give(
         draft, "rms_normalization", x,
         PEN_WITH(pen_attribute_int("axis", normalization_axis(draft)),
@@ -169,7 +165,7 @@ static pen_status convert_group_norm(pen_pt2_draft *draft) {
     if (pen_pt2_has(draft, "bias") && !pen_pt2_has(draft, "weight")) {
         return pen_pt2_refuse(draft, "it has a bias, but no weight");
     }
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &x));
     return normalization_give(
         draft, "group_normalization", x,
         PEN_WITH(pen_attribute_int("num_groups", groups),
@@ -231,7 +227,7 @@ static pen_status convert_instance_norm(pen_pt2_draft *draft) {
         return pen_pt2_set(draft, 0, work.outputs[0]);
     }
     if (pen_pt2_has(draft, "running_mean")) return instance_norm_with_statistics(draft);
-    PEN_TRY(pen_pt2_operand(draft, "input", normalization_element(draft), &x));
+    PEN_TRY(pen_pt2_own_operand(draft, "input", &x));
     return normalization_give(
         draft, "instance_normalization", x,
         PEN_WITH(pen_attribute_float("epsilon", pen_pt2_float(draft, "eps", 1e-5))));
@@ -260,24 +256,21 @@ static pen_status convert_weight_norm(pen_pt2_draft *draft) {
     return pen_pt2_give_pair(draft, "mul", v, g);
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
-
 static const pen_pt2_mapping normalization_rows[] = {
-    ROW("batch_norm.default", batch_norm),
-    ROW("native_batch_norm.default", batch_norm),
-    ROW("_native_batch_norm_legit.default", batch_norm),
-    ROW("_native_batch_norm_legit.no_stats", batch_norm),
-    ROW("_native_batch_norm_legit_no_training.default", batch_norm),
-    ROW("_native_batch_norm_legit_functional.default", functional_batch_norm),
-    ROW("layer_norm.default", layer_norm),
-    ROW("native_layer_norm.default", layer_norm),
-    ROW("rms_norm.default", rms_norm),
-    ROW("group_norm.default", group_norm),
-    ROW("native_group_norm.default", group_norm),
-    ROW("instance_norm.default", instance_norm),
-    ROW("_weight_norm.default", weight_norm),
-    ROW("_weight_norm_interface.default", weight_norm),
+    PEN_PT2_ROW("batch_norm.default", batch_norm),
+    PEN_PT2_ROW("native_batch_norm.default", batch_norm),
+    PEN_PT2_ROW("_native_batch_norm_legit.default", batch_norm),
+    PEN_PT2_ROW("_native_batch_norm_legit.no_stats", batch_norm),
+    PEN_PT2_ROW("_native_batch_norm_legit_no_training.default", batch_norm),
+    PEN_PT2_ROW("_native_batch_norm_legit_functional.default", functional_batch_norm),
+    PEN_PT2_ROW("layer_norm.default", layer_norm),
+    PEN_PT2_ROW("native_layer_norm.default", layer_norm),
+    PEN_PT2_ROW("rms_norm.default", rms_norm),
+    PEN_PT2_ROW("group_norm.default", group_norm),
+    PEN_PT2_ROW("native_group_norm.default", group_norm),
+    PEN_PT2_ROW("instance_norm.default", instance_norm),
+    PEN_PT2_ROW("_weight_norm.default", weight_norm),
+    PEN_PT2_ROW("_weight_norm_interface.default", weight_norm),
 };
 
 PEN_PT2_FAMILY(pen_pt2_normalizations, normalization_rows);

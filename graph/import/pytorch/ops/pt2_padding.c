@@ -34,21 +34,10 @@ static pen_status padding_give(pen_pt2_draft *draft, const padding *work, const 
 }
 
 static pen_status padding_constant(pen_pt2_draft *draft, const padding *work) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     pen_value_id value;
     PEN_TRY(pen_pt2_scalar(draft, "value", element, 0, &value));
     return padding_give(draft, work, "constant", value);
-}
-
-// Elements `start` to `end` of dimension `d`.
-static pen_status padding_slice(pen_pt2_draft *draft, pen_value_id x, uint32_t d, int64_t start,
-                                int64_t end, pen_value_id *out_value) {
-    pen_value_id starts, ends, axes;
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &start, &starts));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &end, &ends));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, (const int64_t[]){d}, &axes));
-    return pen_pt2_emit(draft, "slice", "border", PEN_INPUTS(x, starts, ends, axes),
-                        PEN_NO_ATTRIBUTES, out_value);
 }
 
 // As if each dimension began again behind its end.
@@ -63,9 +52,15 @@ static pen_status padding_circular(pen_pt2_draft *draft, const padding *work) {
             return pen_pt2_refuse(draft, "it is circular, and its size is below 0");
         }
         if (before == 0 && behind == 0) continue;
-        if (before > 0) PEN_TRY(padding_slice(draft, x, d, -before, INT64_MAX, &parts[count++]));
+        if (before > 0) {
+            PEN_TRY(pen_pt2_slice(draft, "border", x, (pen_pt2_part){d, -before, INT64_MAX},
+                                  &parts[count++]));
+        }
         parts[count++] = x;
-        if (behind > 0) PEN_TRY(padding_slice(draft, x, d, 0, behind, &parts[count++]));
+        if (behind > 0) {
+            PEN_TRY(
+                pen_pt2_slice(draft, "border", x, (pen_pt2_part){d, 0, behind}, &parts[count++]));
+        }
         PEN_TRY(pen_pt2_emit(draft, "concat", "around", (pen_node_inputs){parts, count},
                              PEN_WITH(pen_attribute_int("axis", d)), &x));
     }
@@ -110,9 +105,9 @@ static pen_status convert_named_pad(pen_pt2_draft *draft) {
     { .target = "aten." aten ".default", .op_name = mode, .convert = convert_named_pad }
 
 static const pen_pt2_mapping padding_rows[] = {
-    {.target = "aten.pad.default", .convert = convert_pad},
-    {.target = "aten.constant_pad_nd.default", .convert = convert_constant_pad},
-    {.target = "aten._pad_circular.default", .convert = convert_circular_pad},
+    PEN_PT2_ROW("pad.default", pad),
+    PEN_PT2_ROW("constant_pad_nd.default", constant_pad),
+    PEN_PT2_ROW("_pad_circular.default", circular_pad),
     NAMED("reflection_pad1d", "reflect"),
     NAMED("reflection_pad2d", "reflect"),
     NAMED("reflection_pad3d", "reflect"),

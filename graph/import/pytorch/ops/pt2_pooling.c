@@ -13,14 +13,8 @@ typedef struct pooling {
     bool rounds_up;
 } pooling;
 
-// The rank stands in the operator's name: "aten.max_pool2d.default".
-static uint32_t pooling_rank(const pen_pt2_draft *draft) {
-    const char *digit = strpbrk(pen_pt2_target(draft), "123");
-    return digit == NULL ? 0 : (uint32_t)(*digit - '0');
-}
-
 static pen_status pooling_read(pen_pt2_draft *draft, pooling *work) {
-    const uint32_t rank = pooling_rank(draft);
+    const uint32_t rank = pen_pt2_spatial_rank(draft);
     *work = (pooling){.rounds_up = pen_pt2_bool(draft, "ceil_mode", false)};
     PEN_TRY(pen_pt2_spatial_read(draft, "self", rank, &work->spatial));
     PEN_TRY(pen_pt2_spatial_ints(draft, "kernel_size", rank, 1, work->kernel));
@@ -114,8 +108,7 @@ static pen_status pooling_divide(pen_pt2_draft *draft, pooling *work, double div
     pooling_attributes(work, attributes);
     PEN_TRY(pen_pt2_emit(draft, "average_pool", "mean", PEN_INPUTS(work->spatial.input),
                          (pen_node_attributes){attributes, POOLING_ATTRIBUTES - 1}, &mean));
-    PEN_TRY(pen_pt2_constant_number(draft, pen_pt2_result_type(draft, 0)->element, size / divisor,
-                                    &factor));
+    PEN_TRY(pen_pt2_own_number(draft, size / divisor, &factor));
     return pen_pt2_spatial_give(draft, &work->spatial, "mul", PEN_INPUTS(mean, factor),
                                 PEN_NO_ATTRIBUTES);
 }
@@ -134,19 +127,16 @@ static pen_status convert_avg_pool(pen_pt2_draft *draft) {
                                 (pen_node_attributes){attributes, POOLING_ATTRIBUTES});
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten ".default", .convert = convert_##of }
-
 static const pen_pt2_mapping pooling_rows[] = {
-    ROW("max_pool1d", max_pool),
-    ROW("max_pool2d", max_pool),
-    ROW("max_pool3d", max_pool),
-    ROW("max_pool1d_with_indices", max_pool),
-    ROW("max_pool2d_with_indices", max_pool),
-    ROW("max_pool3d_with_indices", max_pool),
-    ROW("avg_pool1d", avg_pool),
-    ROW("avg_pool2d", avg_pool),
-    ROW("avg_pool3d", avg_pool),
+    PEN_PT2_ROW("max_pool1d.default", max_pool),
+    PEN_PT2_ROW("max_pool2d.default", max_pool),
+    PEN_PT2_ROW("max_pool3d.default", max_pool),
+    PEN_PT2_ROW("max_pool1d_with_indices.default", max_pool),
+    PEN_PT2_ROW("max_pool2d_with_indices.default", max_pool),
+    PEN_PT2_ROW("max_pool3d_with_indices.default", max_pool),
+    PEN_PT2_ROW("avg_pool1d.default", avg_pool),
+    PEN_PT2_ROW("avg_pool2d.default", avg_pool),
+    PEN_PT2_ROW("avg_pool3d.default", avg_pool),
 };
 
 PEN_PT2_FAMILY(pen_pt2_pools, pooling_rows);

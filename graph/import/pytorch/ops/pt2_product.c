@@ -3,17 +3,6 @@
 #include "graph/import/pytorch/pt2_convert.h"
 #include "graph/import/pytorch/pt2_mapping.h"
 
-// value * factor, or the value where the factor is 1.
-static pen_status product_scaled(pen_pt2_draft *draft, const char *suffix, pen_value_id value,
-                                 double factor, pen_value_id *out_value) {
-    pen_value_id number;
-    *out_value = value;
-    if (factor == 1) return PEN_OK;
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
-    PEN_TRY(pen_pt2_constant_number(draft, element, factor, &number));
-    return pen_pt2_pair(draft, "mul", suffix, value, number, out_value);
-}
-
 // aten.linear(input, weight, bias?): the weight is (outputs, inputs), or (inputs) for one number.
 static pen_status convert_linear(pen_pt2_draft *draft) {
     pen_value_id input, weight, bias, product;
@@ -72,9 +61,9 @@ static pen_status convert_baddbmm(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_tensor(draft, "batch1", &a));
     PEN_TRY(pen_pt2_tensor(draft, "batch2", &b));
     PEN_TRY(pen_pt2_pair(draft, "matmul", "product", a, b, &a));
-    PEN_TRY(product_scaled(draft, "scaled", a, pen_pt2_float(draft, "alpha", 1), &a));
+    PEN_TRY(pen_pt2_scale(draft, "scaled", a, pen_pt2_float(draft, "alpha", 1), &a));
     if (beta == 0) return pen_pt2_set(draft, 0, a);
-    PEN_TRY(product_scaled(draft, "summand", self, beta, &self));
+    PEN_TRY(pen_pt2_scale(draft, "summand", self, beta, &self));
     return pen_pt2_give_pair(draft, "add", self, a);
 }
 
@@ -118,8 +107,8 @@ static pen_status convert_bilinear(pen_pt2_draft *draft) {
 // each ends. `rows` is (rows, numbers).
 static pen_status product_members(pen_pt2_draft *draft, pen_value_id rows, pen_value_id offsets,
                                   pen_value_id *out_members) {
-    static const int64_t first = 0, last = -1;
-    pen_value_id zero, count, one, row, ends, starts, from, to, axes;
+    static const int64_t first = 0;
+    pen_value_id zero, count, one, row, ends, starts, start;
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, 0, &zero));
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, 1, &one));
     PEN_TRY(pen_pt2_map(draft, "shape", "sizes", rows, &count));
@@ -127,12 +116,9 @@ static pen_status product_members(pen_pt2_draft *draft, pen_value_id rows, pen_v
     PEN_TRY(pen_pt2_emit(draft, "range", "rows", PEN_INPUTS(zero, count, one), PEN_NO_ATTRIBUTES,
                          &row));
     PEN_TRY(pen_pt2_cast(draft, offsets, PEN_INT64, &ends));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &first, &from));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &last, &to));
-    axes = from;
-    PEN_TRY(pen_pt2_emit(draft, "slice", "ends_before", PEN_INPUTS(ends, from, to, axes),
-                         PEN_NO_ATTRIBUTES, &starts));
-    PEN_TRY(pen_pt2_emit(draft, "concat", "starts", PEN_INPUTS(from, starts),
+    PEN_TRY(pen_pt2_slice(draft, "ends_before", ends, (pen_pt2_part){0, 0, -1}, &starts));
+    PEN_TRY(pen_pt2_constant_ints(draft, 1, &first, &start));
+    PEN_TRY(pen_pt2_emit(draft, "concat", "starts", PEN_INPUTS(start, starts),
                          PEN_WITH(pen_attribute_int("axis", 0)), &starts));
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "start_column", starts, 1, &starts));
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "end_column", ends, 1, &ends));
@@ -159,7 +145,7 @@ static pen_status convert_grouped(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_tensor(draft, "offs", &offsets));
     PEN_TRY(product_members(draft, rows, offsets, &members));
     PEN_TRY(pen_pt2_pair(draft, "matmul", "products", rows, matrices, &products));
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     PEN_TRY(pen_pt2_cast(draft, members, element, &members));
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "weights", members, 2, &members));
     PEN_TRY(pen_pt2_pair(draft, "mul", "own_products", products, members, &products));
@@ -168,38 +154,19 @@ static pen_status convert_grouped(pen_pt2_draft *draft) {
                         PEN_WITH(pen_attribute_int("keepdims", 0)));
 }
 
-// aten._weight_norm(v, g, dim): v g / |v|, the norm being over all dimensions but one (-1: all).
-static pen_status convert_weight_norm(pen_pt2_draft *draft) {
-    pen_value_id v, g, norm, axes_value, factor;
-    const uint32_t rank = pen_pt2_rank(draft, "v");
-    const int64_t dim = pen_pt2_int(draft, "dim", 0);
-    int64_t axes[PEN_RANK_LIMIT];
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        if ((int64_t)d != dim) axes[count++] = d;
-    }
-    PEN_TRY(pen_pt2_tensor(draft, "v", &v));
-    PEN_TRY(pen_pt2_tensor(draft, "g", &g));
-    PEN_TRY(pen_pt2_constant_ints(draft, count, axes, &axes_value));
-    PEN_TRY(pen_pt2_pair(draft, "reduce_l2", "norm", v, axes_value, &norm));
-    PEN_TRY(pen_pt2_pair(draft, "div", "factor", g, norm, &factor));
-    return pen_pt2_give_pair(draft, "mul", v, factor);
-}
-
 static const pen_pt2_mapping product_rows[] = {
-    {.target = "aten._grouped_mm.default", .convert = convert_grouped},
-    {.target = "aten._weight_norm.default", .convert = convert_weight_norm},
-    {.target = "aten.addmm.default", .convert = convert_addmm},
-    {.target = "aten.baddbmm.default", .convert = convert_baddbmm},
-    {.target = "aten.bilinear.default", .convert = convert_bilinear},
-    {.target = "aten.bmm.default", .convert = convert_mm},
-    {.target = "aten.dot.default", .convert = convert_dot},
-    {.target = "aten.einsum.default", .convert = convert_einsum},
-    {.target = "aten.linear.default", .convert = convert_linear},
-    {.target = "aten.matmul.default", .convert = convert_matmul},
-    {.target = "aten.mm.default", .convert = convert_mm},
-    {.target = "aten.mv.default", .convert = convert_mv},
-    {.target = "aten.outer.default", .convert = convert_outer},
+    PEN_PT2_ROW("_grouped_mm.default", grouped),
+    PEN_PT2_ROW("addmm.default", addmm),
+    PEN_PT2_ROW("baddbmm.default", baddbmm),
+    PEN_PT2_ROW("bilinear.default", bilinear),
+    PEN_PT2_ROW("bmm.default", mm),
+    PEN_PT2_ROW("dot.default", dot),
+    PEN_PT2_ROW("einsum.default", einsum),
+    PEN_PT2_ROW("linear.default", linear),
+    PEN_PT2_ROW("matmul.default", matmul),
+    PEN_PT2_ROW("mm.default", mm),
+    PEN_PT2_ROW("mv.default", mv),
+    PEN_PT2_ROW("outer.default", outer),
     {.target = "transformers.grouped_mm_fallback.default", .convert = convert_grouped},
 };
 PEN_PT2_FAMILY(pen_pt2_products, product_rows);

@@ -13,13 +13,9 @@ static pen_status convert_random(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping random_rows[] = {
-    {.target = "aten.rand.default", .op_name = "random_uniform_like", .convert = convert_random},
-    {.target = "aten.rand_like.default",
-     .op_name = "random_uniform_like",
-     .convert = convert_random},
-    {.target = "aten.randn.default", .op_name = "random_normal_like", .convert = convert_random},
-    {.target = "aten.randn_like.default",
-     .op_name = "random_normal_like",
-     .convert = convert_random},
+    PEN_PT2_NAMED("rand.default", "random_uniform_like", random),
+    PEN_PT2_NAMED("rand_like.default", "random_uniform_like", random),
+    PEN_PT2_NAMED("randn.default", "random_normal_like", random),
+    PEN_PT2_NAMED("randn_like.default", "random_normal_like", random),
 };
 PEN_PT2_FAMILY(pen_pt2_randoms, random_rows);

@@ -122,18 +122,12 @@ static pen_status recurrent_biases(const recurrent_call *call, pen_value_id *out
 // The layer's part of an initial state, (directions, batch, hidden), or with the batch first.
 static pen_status recurrent_state(const recurrent_call *call, uint32_t which, const char *what,
                                   pen_value_id *out_value) {
-    static const int64_t turned[3] = {1, 0, 2}, axis = 0;
+    static const int64_t turned[3] = {1, 0, 2};
     char name[RECURRENT_NAME];
     pen_pt2_draft *draft = call->draft;
     const int64_t first = (int64_t)call->layer * call->directions;
-    const int64_t last = first + call->directions;
-    pen_value_id from, to, along;
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &first, &from));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &last, &to));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &axis, &along));
-    PEN_TRY(pen_pt2_emit(draft, "slice", recurrent_name(call, what, name),
-                         PEN_INPUTS(call->states[which], from, to, along), PEN_NO_ATTRIBUTES,
-                         out_value));
+    PEN_TRY(pen_pt2_slice(draft, recurrent_name(call, what, name), call->states[which],
+                          (pen_pt2_part){0, first, first + call->directions}, out_value));
     if (!call->is_batch_first) return PEN_OK;
     return pen_pt2_transpose(draft, recurrent_name(call, "turned_state", name), *out_value,
                              (pen_pt2_list){3, turned}, out_value);
@@ -286,9 +280,9 @@ static pen_status convert_rnn_relu(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping recurrent_rows[] = {
-    {.target = "aten.gru.input", .convert = convert_gru},
-    {.target = "aten.lstm.input", .convert = convert_lstm},
-    {.target = "aten.rnn_relu.input", .convert = convert_rnn_relu},
-    {.target = "aten.rnn_tanh.input", .convert = convert_rnn_tanh},
+    PEN_PT2_ROW("gru.input", gru),
+    PEN_PT2_ROW("lstm.input", lstm),
+    PEN_PT2_ROW("rnn_relu.input", rnn_relu),
+    PEN_PT2_ROW("rnn_tanh.input", rnn_tanh),
 };
 PEN_PT2_FAMILY(pen_pt2_recurrents, recurrent_rows);

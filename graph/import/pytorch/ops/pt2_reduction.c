@@ -51,13 +51,13 @@ static pen_status reduction_give(pen_pt2_draft *draft, const reduction *work, co
 
 static pen_status convert_reduce(pen_pt2_draft *draft) {
     reduction work;
-    PEN_TRY(reduction_read(draft, "self", pen_pt2_result_type(draft, 0)->element, &work));
+    PEN_TRY(reduction_read(draft, "self", pen_pt2_own_element(draft), &work));
     return reduction_give(draft, &work, pen_pt2_op_name(draft), work.x);
 }
 
 // Of bools, the largest or smallest of 0 and 1, too.
 static pen_status reduction_extremum(pen_pt2_draft *draft, const char *op_name, uint32_t result) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const char *suffix = element != PEN_BOOL && result == 0 ? NULL : op_name;
     reduction work;
     PEN_TRY(reduction_read(draft, "self", element == PEN_BOOL ? PEN_UINT8 : element, &work));
@@ -190,7 +190,7 @@ static double deviation_correction(pen_pt2_draft *draft) {
 static pen_status deviation_give(pen_pt2_draft *draft, bool is_root) {
     reduction work;
     pen_value_id mean, centred, divisor, sum;
-    PEN_TRY(reduction_read(draft, "self", pen_pt2_result_type(draft, 0)->element, &work));
+    PEN_TRY(reduction_read(draft, "self", pen_pt2_own_element(draft), &work));
     PEN_TRY(reduction_keep(draft, &work, "reduce_mean", "mean", work.x, &mean));
     PEN_TRY(pen_pt2_pair(draft, "sub", "centred", work.x, mean, &centred));
     PEN_TRY(reduction_emit(draft, &work, is_root ? "reduce_l2" : "reduce_sum_square", "squares",
@@ -243,7 +243,7 @@ static pen_status norm_give(pen_pt2_draft *draft, const reduction *work, double 
 static pen_status convert_norm(pen_pt2_draft *draft) {
     reduction work;
     const char *name = pen_pt2_has(draft, "ord") ? "ord" : "p";
-    PEN_TRY(reduction_read(draft, "self", pen_pt2_result_type(draft, 0)->element, &work));
+    PEN_TRY(reduction_read(draft, "self", pen_pt2_own_element(draft), &work));
     return norm_give(draft, &work, pen_pt2_float(draft, name, 2));
 }
 
@@ -263,7 +263,7 @@ static pen_status convert_pairwise_distance(pen_pt2_draft *draft) {
     const uint32_t rank = a->shape.rank > b->shape.rank ? a->shape.rank : b->shape.rank;
     const int64_t last = (int64_t)rank - 1;
     reduction work = {.operand = "x1",
-                      .element = pen_pt2_result_type(draft, 0)->element,
+                      .element = pen_pt2_own_element(draft),
                       .axes = {rank > 0 ? 1 : 0, &last},
                       .keeps = pen_pt2_bool(draft, "keepdim", false)};
     pen_value_id other, eps;
@@ -278,7 +278,7 @@ static pen_status convert_pairwise_distance(pen_pt2_draft *draft) {
 // The sum of the products of both, each divided by its norm, which is held above eps.
 static pen_status convert_cosine_similarity(pen_pt2_draft *draft) {
     static const char *const names[] = {"x1", "x2"};
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const uint32_t rank = pen_pt2_result_type(draft, 0)->shape.rank + 1;
     const int64_t axis = pen_pt2_axis(draft, "dim", rank, 1);
     pen_value_id parts[2], norm, eps;
@@ -297,49 +297,48 @@ static pen_status convert_cosine_similarity(pen_pt2_draft *draft) {
     return reduction_give(draft, &work, "reduce_sum", parts[0]);
 }
 
-#define ROW(aten, op, of)                                                                          \
-    { .target = "aten." aten, .op_name = op, .convert = convert_##of }
 #define THREE(aten, of)                                                                            \
-    ROW(aten ".default", NULL, of), ROW(aten ".dim", NULL, of), ROW(aten ".correction", NULL, of)
+    PEN_PT2_ROW(aten ".default", of), PEN_PT2_ROW(aten ".dim", of),                                \
+        PEN_PT2_ROW(aten ".correction", of)
 
 static const pen_pt2_mapping reduction_rows[] = {
-    ROW("sum.default", "reduce_sum", reduce),
-    ROW("sum.dim_IntList", "reduce_sum", reduce),
-    ROW("mean.default", "reduce_mean", reduce),
-    ROW("mean.dim", "reduce_mean", reduce),
-    ROW("prod.default", "reduce_prod", reduce),
-    ROW("prod.dim_int", "reduce_prod", reduce),
-    ROW("logsumexp.default", "reduce_log_sum_exp", reduce),
-    ROW("amax.default", "reduce_max", extremum),
-    ROW("amin.default", "reduce_min", extremum),
-    ROW("max.default", "reduce_max", extremum),
-    ROW("min.default", "reduce_min", extremum),
-    ROW("aminmax.default", NULL, aminmax),
-    ROW("max.dim", "arg_max", extremum_and_position),
-    ROW("min.dim", "arg_min", extremum_and_position),
-    ROW("argmax.default", "arg_max", position),
-    ROW("argmin.default", "arg_min", position),
-    ROW("any.default", "reduce_max", any),
-    ROW("any.dim", "reduce_max", any),
-    ROW("any.dims", "reduce_max", any),
-    ROW("all.default", "reduce_min", any),
-    ROW("all.dim", "reduce_min", any),
-    ROW("all.dims", "reduce_min", any),
-    ROW("count_nonzero.default", NULL, count_nonzero),
-    ROW("count_nonzero.dim_IntList", NULL, count_nonzero),
+    PEN_PT2_NAMED("sum.default", "reduce_sum", reduce),
+    PEN_PT2_NAMED("sum.dim_IntList", "reduce_sum", reduce),
+    PEN_PT2_NAMED("mean.default", "reduce_mean", reduce),
+    PEN_PT2_NAMED("mean.dim", "reduce_mean", reduce),
+    PEN_PT2_NAMED("prod.default", "reduce_prod", reduce),
+    PEN_PT2_NAMED("prod.dim_int", "reduce_prod", reduce),
+    PEN_PT2_NAMED("logsumexp.default", "reduce_log_sum_exp", reduce),
+    PEN_PT2_NAMED("amax.default", "reduce_max", extremum),
+    PEN_PT2_NAMED("amin.default", "reduce_min", extremum),
+    PEN_PT2_NAMED("max.default", "reduce_max", extremum),
+    PEN_PT2_NAMED("min.default", "reduce_min", extremum),
+    PEN_PT2_ROW("aminmax.default", aminmax),
+    PEN_PT2_NAMED("max.dim", "arg_max", extremum_and_position),
+    PEN_PT2_NAMED("min.dim", "arg_min", extremum_and_position),
+    PEN_PT2_NAMED("argmax.default", "arg_max", position),
+    PEN_PT2_NAMED("argmin.default", "arg_min", position),
+    PEN_PT2_NAMED("any.default", "reduce_max", any),
+    PEN_PT2_NAMED("any.dim", "reduce_max", any),
+    PEN_PT2_NAMED("any.dims", "reduce_max", any),
+    PEN_PT2_NAMED("all.default", "reduce_min", any),
+    PEN_PT2_NAMED("all.dim", "reduce_min", any),
+    PEN_PT2_NAMED("all.dims", "reduce_min", any),
+    PEN_PT2_ROW("count_nonzero.default", count_nonzero),
+    PEN_PT2_ROW("count_nonzero.dim_IntList", count_nonzero),
     THREE("var", var),
     THREE("var_mean", var),
     THREE("std", std),
     THREE("std_mean", std),
-    ROW("norm.Scalar", NULL, norm),
-    ROW("norm.ScalarOpt_dim", NULL, norm),
-    ROW("norm.ScalarOpt_dim_dtype", NULL, norm),
-    ROW("norm.ScalarOpt_dtype", NULL, norm),
-    ROW("linalg_vector_norm.default", NULL, norm),
-    ROW("frobenius_norm.dim", NULL, norm),
-    ROW("linalg_norm.default", NULL, linalg_norm),
-    ROW("pairwise_distance.default", NULL, pairwise_distance),
-    ROW("cosine_similarity.default", NULL, cosine_similarity),
+    PEN_PT2_ROW("norm.Scalar", norm),
+    PEN_PT2_ROW("norm.ScalarOpt_dim", norm),
+    PEN_PT2_ROW("norm.ScalarOpt_dim_dtype", norm),
+    PEN_PT2_ROW("norm.ScalarOpt_dtype", norm),
+    PEN_PT2_ROW("linalg_vector_norm.default", norm),
+    PEN_PT2_ROW("frobenius_norm.dim", norm),
+    PEN_PT2_ROW("linalg_norm.default", linalg_norm),
+    PEN_PT2_ROW("pairwise_distance.default", pairwise_distance),
+    PEN_PT2_ROW("cosine_similarity.default", cosine_similarity),
 };
 
 PEN_PT2_FAMILY(pen_pt2_reductions, reduction_rows);

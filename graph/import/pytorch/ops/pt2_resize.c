@@ -75,12 +75,11 @@ static void resize_attributes(pen_pt2_draft *draft, pen_attribute_given out_attr
 
 // Scales, where there are any, say where places lie; else sizes do.
 static pen_status convert_upsample(pen_pt2_draft *draft) {
-    const char *name = pen_pt2_is_tensor(draft, "input") ? "input" : "self";
-    const uint32_t rank = pen_pt2_rank(draft, name);
+    const uint32_t rank = pen_pt2_rank(draft, "input");
     pen_pt2_spatial spatial;
     pen_attribute_given attributes[3];
     pen_value_id inputs[4] = {PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
-    PEN_TRY(pen_pt2_spatial_read(draft, name, rank < 2 ? 0 : rank - 2, &spatial));
+    PEN_TRY(pen_pt2_spatial_read(draft, "input", rank < 2 ? 0 : rank - 2, &spatial));
     resize_attributes(draft, attributes);
     inputs[0] = spatial.input;
     PEN_TRY(resize_scales(draft, &spatial, &inputs[2]));
@@ -101,7 +100,7 @@ static pen_status convert_grid_sampler(pen_pt2_draft *draft) {
     static const char *const paddings[] = {"zeros", "border", "reflection"};
     const int64_t mode = pen_pt2_int(draft, "interpolation_mode", 0);
     const int64_t padding = pen_pt2_int(draft, "padding_mode", 0);
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     pen_value_id x, grid;
     if (mode < 0 || mode > 2 || padding < 0 || padding > 2) {
         return pen_pt2_refuse(draft, "its modes are %lld and %lld", (long long)mode,
@@ -132,8 +131,8 @@ static const pen_pt2_mapping resize_rows[] = {
     UPSAMPLE("upsample_bilinear2d", "linear"),
     UPSAMPLE("upsample_trilinear3d", "linear"),
     UPSAMPLE("upsample_bicubic2d", "cubic"),
-    {.target = "aten.grid_sampler.default", .convert = convert_grid_sampler},
-    {.target = "aten.grid_sampler_2d.default", .convert = convert_grid_sampler},
+    PEN_PT2_ROW("grid_sampler.default", grid_sampler),
+    PEN_PT2_ROW("grid_sampler_2d.default", grid_sampler),
 };
 
 PEN_PT2_FAMILY(pen_pt2_resizes, resize_rows);

@@ -85,11 +85,10 @@ static pen_status convert_histc(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_pair(draft, "mul", "bin", self, number, &self));
     PEN_TRY(pen_pt2_map(draft, "floor", "whole_bin", self, &below));
     PEN_TRY(pen_pt2_constant_number(draft, PEN_FLOAT64, (double)bins - 1, &last));
-    PEN_TRY(pen_pt2_emit(draft, "where", "bin_with_last", PEN_INPUTS(is_last, last, below),
-                         PEN_NO_ATTRIBUTES, &below));
+    PEN_TRY(pen_pt2_where(draft, "bin_with_last", is_last, last, below, &below));
     PEN_TRY(pen_pt2_cast(draft, below, PEN_INT64, &place));
     PEN_TRY(selection_counts(draft, place, bins, &place));
-    PEN_TRY(pen_pt2_cast(draft, place, pen_pt2_result_type(draft, 0)->element, &place));
+    PEN_TRY(pen_pt2_cast(draft, place, pen_pt2_own_element(draft), &place));
     return pen_pt2_set(draft, 0, place);
 }
 
@@ -125,19 +124,19 @@ static pen_status convert_buckets(pen_pt2_draft *draft) {
     PEN_TRY(pen_pt2_constant_ints(draft, 1, &last, &axes));
     PEN_TRY(pen_pt2_emit(draft, "reduce_sum", "buckets", PEN_INPUTS(self, axes),
                          PEN_WITH(pen_attribute_int("keepdims", 0)), &self));
-    PEN_TRY(pen_pt2_cast(draft, self, pen_pt2_result_type(draft, 0)->element, &self));
+    PEN_TRY(pen_pt2_cast(draft, self, pen_pt2_own_element(draft), &self));
     return pen_pt2_set(draft, 0, self);
 }
 
 static const pen_pt2_mapping selection_rows[] = {
-    {.target = "aten.argsort.default", .op_name = "places", .convert = convert_sort},
-    {.target = "aten.argsort.stable", .op_name = "places", .convert = convert_sort},
-    {.target = "aten.bucketize.Tensor", .convert = convert_buckets},
-    {.target = "aten.histc.default", .convert = convert_histc},
-    {.target = "aten.one_hot.default", .convert = convert_one_hot},
-    {.target = "aten.searchsorted.Tensor", .convert = convert_buckets},
-    {.target = "aten.sort.default", .convert = convert_sort},
-    {.target = "aten.sort.stable", .convert = convert_sort},
-    {.target = "aten.topk.default", .convert = convert_topk},
+    PEN_PT2_NAMED("argsort.default", "places", sort),
+    PEN_PT2_NAMED("argsort.stable", "places", sort),
+    PEN_PT2_ROW("bucketize.Tensor", buckets),
+    PEN_PT2_ROW("histc.default", histc),
+    PEN_PT2_ROW("one_hot.default", one_hot),
+    PEN_PT2_ROW("searchsorted.Tensor", buckets),
+    PEN_PT2_ROW("sort.default", sort),
+    PEN_PT2_ROW("sort.stable", sort),
+    PEN_PT2_ROW("topk.default", topk),
 };
 PEN_PT2_FAMILY(pen_pt2_selections, selection_rows);

@@ -24,21 +24,10 @@ static pen_status convert_triangle(pen_pt2_draft *draft) {
 static pen_status convert_cumsum(pen_pt2_draft *draft) {
     pen_value_id self, axis;
     const uint32_t rank = pen_pt2_rank(draft, "self");
-    PEN_TRY(pen_pt2_operand(draft, "self", pen_pt2_result_type(draft, 0)->element, &self));
+    PEN_TRY(pen_pt2_own_operand(draft, "self", &self));
     if (rank == 0) return pen_pt2_set(draft, 0, self);
     PEN_TRY(pen_pt2_constant_number(draft, PEN_INT64, pen_pt2_axis(draft, "dim", rank, 0), &axis));
     return pen_pt2_give_pair(draft, "cum_sum", self, axis);
-}
-
-// The tensor from element `first` on, up to `last`, along a dimension.
-static pen_status series_slice(pen_pt2_draft *draft, const char *suffix, pen_value_id whole,
-                               const int64_t range[3], pen_value_id *out_value) {
-    pen_value_id parts[4] = {whole};
-    for (uint32_t i = 0; i < 3; i++) {
-        PEN_TRY(pen_pt2_constant_ints(draft, 1, &range[i], &parts[1 + i]));
-    }
-    return pen_pt2_emit(draft, "slice", suffix, (pen_node_inputs){parts, 4}, PEN_NO_ATTRIBUTES,
-                        out_value);
 }
 
 // aten.diff(self, n, dim, prepend?, append?): each element less the one before; of bool, whether
@@ -62,9 +51,8 @@ static pen_status convert_diff(pen_pt2_draft *draft) {
                              PEN_WITH(pen_attribute_int("axis", axis)), &joined));
     }
     for (int64_t i = 0; i < count; i++) {
-        PEN_TRY(
-            series_slice(draft, "after", joined, (const int64_t[]){1, INT64_MAX, axis}, &after));
-        PEN_TRY(series_slice(draft, "before", joined, (const int64_t[]){0, -1, axis}, &before));
+        PEN_TRY(pen_pt2_slice(draft, "after", joined, (pen_pt2_part){axis, 1, INT64_MAX}, &after));
+        PEN_TRY(pen_pt2_slice(draft, "before", joined, (pen_pt2_part){axis, 0, -1}, &before));
         PEN_TRY(pen_pt2_pair(draft, element == PEN_BOOL ? "xor" : "sub", "difference", after,
                              before, &joined));
     }
@@ -72,9 +60,9 @@ static pen_status convert_diff(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping series_rows[] = {
-    {.target = "aten.cumsum.default", .convert = convert_cumsum},
-    {.target = "aten.diff.default", .convert = convert_diff},
-    {.target = "aten.tril.default", .op_name = "", .convert = convert_triangle},
-    {.target = "aten.triu.default", .op_name = "upper", .convert = convert_triangle},
+    PEN_PT2_ROW("cumsum.default", cumsum),
+    PEN_PT2_ROW("diff.default", diff),
+    PEN_PT2_NAMED("tril.default", "", triangle),
+    PEN_PT2_NAMED("triu.default", "upper", triangle),
 };
 PEN_PT2_FAMILY(pen_pt2_series, series_rows);

@@ -202,7 +202,7 @@ static pen_status select_write_back(pen_pt2_draft *draft, const pen_pt2_change *
 static pen_status convert_slice_scatter(pen_pt2_draft *draft) {
     pen_value_id x, changed;
     PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_operand(draft, "src", pen_pt2_result_type(draft, 0)->element, &changed));
+    PEN_TRY(pen_pt2_own_operand(draft, "src", &changed));
     PEN_TRY(slice_put(draft, x, changed, &x));
     return pen_pt2_set(draft, 0, x);
 }
@@ -210,7 +210,7 @@ static pen_status convert_slice_scatter(pen_pt2_draft *draft) {
 static pen_status convert_select_scatter(pen_pt2_draft *draft) {
     pen_value_id x, changed;
     PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_operand(draft, "src", pen_pt2_result_type(draft, 0)->element, &changed));
+    PEN_TRY(pen_pt2_own_operand(draft, "src", &changed));
     PEN_TRY(select_put(draft, x, changed, &x));
     return pen_pt2_set(draft, 0, x);
 }
@@ -506,7 +506,7 @@ static pen_status convert_im2col(pen_pt2_draft *draft) {
 // [channels · size, 1, kernel]: number j of a channel's columns belongs to element j of the window.
 static pen_status columns_kernel(pen_pt2_draft *draft, const columns *c, int64_t channels,
                                  pen_value_id *out_value) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const int64_t size = c->kernel[0] * c->kernel[1];
     const int64_t dims[] = {channels * size, 1, c->kernel[0], c->kernel[1]};
     const pen_tensor_type type = pen_tensor_type_make(element, 4, dims);
@@ -552,8 +552,6 @@ static pen_status convert_col2im(pen_pt2_draft *draft) {
                                  pen_attribute_int("group", channels)));
 }
 
-#define ROW(aten, of)                                                                              \
-    { .target = "aten." aten, .convert = convert_##of }
 #define VIEW(aten, of)                                                                             \
     { .target = "aten." aten, .convert = convert_##of, .view = PEN_PT2_VIEW_ALWAYS }
 
@@ -567,28 +565,28 @@ static const pen_pt2_mapping slicing_rows[] = {
      .convert = convert_select,
      .view = PEN_PT2_VIEW_ALWAYS,
      .write_back = select_write_back},
-    ROW("slice_scatter.default", slice_scatter),
-    ROW("select_scatter.default", select_scatter),
+    PEN_PT2_ROW("slice_scatter.default", slice_scatter),
+    PEN_PT2_ROW("select_scatter.default", select_scatter),
     VIEW("split.Tensor", split),
     VIEW("split.sizes", split),
     VIEW("split_with_sizes.default", split),
     VIEW("chunk.default", split),
     VIEW("tensor_split.sections", split),
     VIEW("tensor_split.indices", split),
-    ROW("unsafe_split.Tensor", split),
-    ROW("unsafe_chunk.default", split),
+    PEN_PT2_ROW("unsafe_split.Tensor", split),
+    PEN_PT2_ROW("unsafe_chunk.default", split),
     VIEW("unbind.int", unbind),
-    ROW("cat.default", cat),
-    ROW("concat.default", cat),
-    ROW("concatenate.default", cat),
-    ROW("stack.default", stack),
-    ROW("hstack.default", hstack),
-    {.target = "aten.vstack.default", .op_name = "below", .convert = convert_hstack},
-    ROW("roll.default", roll),
-    ROW("flip.default", flip),
+    PEN_PT2_ROW("cat.default", cat),
+    PEN_PT2_ROW("concat.default", cat),
+    PEN_PT2_ROW("concatenate.default", cat),
+    PEN_PT2_ROW("stack.default", stack),
+    PEN_PT2_ROW("hstack.default", hstack),
+    PEN_PT2_NAMED("vstack.default", "below", hstack),
+    PEN_PT2_ROW("roll.default", roll),
+    PEN_PT2_ROW("flip.default", flip),
     VIEW("unfold.default", unfold),
-    ROW("im2col.default", im2col),
-    ROW("col2im.default", col2im),
+    PEN_PT2_ROW("im2col.default", im2col),
+    PEN_PT2_ROW("col2im.default", col2im),
 };
 
 PEN_PT2_FAMILY(pen_pt2_slicings, slicing_rows);

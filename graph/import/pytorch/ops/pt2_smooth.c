@@ -74,9 +74,8 @@ static pen_status smooth_read(pen_pt2_draft *draft, const pen_pt2_spatial *spati
 }
 
 static pen_status convert_smooth(pen_pt2_draft *draft) {
-    const char *name = pen_pt2_is_tensor(draft, "input") ? "input" : "self";
     pen_pt2_spatial spatial;
-    PEN_TRY(pen_pt2_spatial_read(draft, name, 2, &spatial));
+    PEN_TRY(pen_pt2_spatial_read(draft, "input", 2, &spatial));
     pen_value_id value = spatial.input;
     for (uint32_t i = 0; i < 2; i++) {
         smooth s = {0};
@@ -87,7 +86,7 @@ static pen_status convert_smooth(pen_pt2_draft *draft) {
         weights = table;
         smooth_fill(&s, weights);
         PEN_TRY(
-            pen_pt2_spatial_mix(draft, 2, &(pen_pt2_weights){i, s.to, s.from, weights}, &value));
+            pen_pt2_spatial_mix(draft, 2, &(pen_pt2_mixture){i, s.to, s.from, weights}, &value));
     }
     return pen_pt2_spatial_set(draft, &spatial, 0, value);
 }

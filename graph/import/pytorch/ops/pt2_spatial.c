@@ -1,5 +1,12 @@
 #include "graph/import/pytorch/ops/pt2_spatial.h"
 
+#include <string.h>
+
+uint32_t pen_pt2_spatial_rank(const pen_pt2_draft *draft) {
+    const char *digit = strpbrk(pen_pt2_target(draft), "123");
+    return digit == NULL ? 0 : (uint32_t)(*digit - '0');
+}
+
 pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                 int64_t fallback, int64_t *out_integers) {
     pen_pt2_ints_each(draft, name, rank, fallback, out_integers);
@@ -50,7 +57,7 @@ pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt2_spatial *spa
 }
 
 // A product with a constant matrix, by an equation that says which dimension goes.
-pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt2_weights *weights,
+pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt2_mixture *weights,
                                pen_value_id *io_value) {
     static const char *const equations[PEN_PT2_SPATIAL_LIMIT][PEN_PT2_SPATIAL_LIMIT] = {
         {"ncx,ox->nco"},
@@ -58,7 +65,7 @@ pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank, const pen_pt
         {"ncxhw,ox->ncohw", "ncdxw,ox->ncdow", "ncdhx,ox->ncdho"},
     };
     const int64_t dims[] = {weights->to, weights->from};
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     const pen_tensor_type type = pen_tensor_type_make(element, 2, dims);
     const pen_attribute_given equation =
         pen_attribute_text("equation", equations[rank - 1][weights->dimension]);

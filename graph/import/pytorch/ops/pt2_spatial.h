@@ -18,6 +18,9 @@ typedef struct pen_pt2_spatial {
     int64_t sizes[PEN_PT2_SPATIAL_LIMIT]; // PEN_DIMENSION_UNKNOWN where the file leaves them open
 } pen_pt2_spatial;
 
+// The rank that stands in the operator's name, "aten.max_pool2d.default": 1 to 3; 0: none does.
+uint32_t pen_pt2_spatial_rank(const pen_pt2_draft *draft);
+
 // As pen_pt2_ints_each, of numbers within 32 bits, so that products of two are numbers.
 PEN_NODISCARD pen_status pen_pt2_spatial_ints(pen_pt2_draft *draft, const char *name, uint32_t rank,
                                               int64_t fallback, int64_t *out_integers);
@@ -36,16 +39,16 @@ PEN_NODISCARD pen_status pen_pt2_spatial_give(pen_pt2_draft *draft, const pen_pt
                                               pen_node_attributes attributes);
 
 // Weights of sums along one dimension: of [to][from].
-typedef struct pen_pt2_weights {
+typedef struct pen_pt2_mixture {
     uint32_t dimension; // besides batch and channels
     int64_t to, from;
     const double *numbers;
-} pen_pt2_weights;
+} pen_pt2_mixture;
 
 // Of *io_value, [batch, channels, …] with `rank` dimensions more, `to` sums of the elements along a
 // dimension in place of its elements. The weights are copied.
 PEN_NODISCARD pen_status pen_pt2_spatial_mix(pen_pt2_draft *draft, uint32_t rank,
-                                             const pen_pt2_weights *weights,
+                                             const pen_pt2_mixture *weights,
                                              pen_value_id *io_value);
 
 #endif // PEN_GRAPH_IMPORT_PYTORCH_OPS_PT2_SPATIAL_H

@@ -69,7 +69,7 @@ static pen_status convert_differs(pen_pt2_draft *draft) {
 
 // Of one argument, in its own element.
 static pen_status convert_one(pen_pt2_draft *draft) {
-    const pen_element_type element = pen_pt2_result_type(draft, 0)->element;
+    const pen_element_type element = pen_pt2_own_element(draft);
     pen_value_id a;
     PEN_TRY(pen_pt2_operand(draft, "a", element, &a));
     if (pen_pt2_op_name(draft) == NULL) return pen_pt2_set(draft, 0, a);
@@ -83,15 +83,15 @@ static pen_status convert_nothing(pen_pt2_draft *draft) {
 }
 
 #define SYMBOL_PAIR(called, ours)                                                                  \
-    { .target = (called), .op_name = (ours), .convert = convert_pair, .is_symbolic = true }
+    { .target = (called), .op_name = (ours), .convert = convert_pair }
 #define SYMBOL_ONE(called, ours)                                                                   \
-    { .target = (called), .op_name = (ours), .convert = convert_one, .is_symbolic = true }
+    { .target = (called), .op_name = (ours), .convert = convert_one }
 #define NOTHING(called)                                                                            \
     { .target = (called), .convert = convert_nothing, .is_nothing = true }
 
 static const pen_pt2_mapping symbol_rows[] = {
-    {.target = "aten.sym_size.int", .convert = convert_size, .is_symbolic = true},
-    {.target = "aten.sym_numel.default", .convert = convert_count, .is_symbolic = true},
+    PEN_PT2_ROW("sym_size.int", size),
+    PEN_PT2_ROW("sym_numel.default", count),
     SYMBOL_PAIR("_operator.add", "add"),
     SYMBOL_PAIR("_operator.sub", "sub"),
     SYMBOL_PAIR("_operator.mul", "mul"),
@@ -106,9 +106,9 @@ static const pen_pt2_mapping symbol_rows[] = {
     SYMBOL_PAIR("_operator.or_", "or"),
     SYMBOL_PAIR("torch.sym_max", "max"),
     SYMBOL_PAIR("torch.sym_min", "min"),
-    {.target = "_operator.ne", .convert = convert_differs, .is_symbolic = true},
-    {.target = "_operator.floordiv", .convert = convert_floor_divide, .is_symbolic = true},
-    {.target = "_operator.truediv", .convert = convert_divide, .is_symbolic = true},
+    {.target = "_operator.ne", .convert = convert_differs},
+    {.target = "_operator.floordiv", .convert = convert_floor_divide},
+    {.target = "_operator.truediv", .convert = convert_divide},
     SYMBOL_ONE("_operator.neg", "neg"),
     SYMBOL_ONE("_operator.pos", NULL),
     SYMBOL_ONE("torch.sym_float", NULL),

@@ -7,6 +7,7 @@
 #include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/import/import.h"
+#include "graph/import/pytorch/pt2_mapping.h"
 #include "graph/import/zip_file.h"
 #include "graph/op.h"
 #include "graph/passes/gradient/build_gradients.h"
@@ -383,6 +384,16 @@ static void evaluation_keeps_statistics(void **state) {
     cases_close(&c);
 }
 
+// Each operator has one row: a second one would never be found.
+static void rows_are_found(void **state) {
+    (void)state;
+    const pen_pt2_mapping *row;
+    for (uint32_t i = 0; (row = pen_pt2_mapping_at(i)) != NULL; i++) {
+        bool in_place;
+        CHECK(pen_pt2_mapping_find(row->target, &in_place) == row, "%s has two rows", row->target);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(elementwise_as_pytorch), cmocka_unit_test(activation_as_pytorch),
               cmocka_unit_test(window_as_pytorch), cmocka_unit_test(normalization_as_pytorch),
               cmocka_unit_test(reduction_as_pytorch), cmocka_unit_test(movement_as_pytorch),
@@ -391,5 +402,5 @@ PEN_TEST_MAIN(cmocka_unit_test(elementwise_as_pytorch), cmocka_unit_test(activat
               cmocka_unit_test(indexing_as_pytorch), cmocka_unit_test(order_as_pytorch),
               cmocka_unit_test(creation_as_pytorch), cmocka_unit_test(recurrent_as_pytorch),
               cmocka_unit_test(open_sequences_as_pytorch), cmocka_unit_test(drops_share_and_scale),
-              cmocka_unit_test(evaluation_drops_nothing),
+              cmocka_unit_test(evaluation_drops_nothing), cmocka_unit_test(rows_are_found),
               cmocka_unit_test(evaluation_keeps_statistics))
