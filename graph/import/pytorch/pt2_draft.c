@@ -91,7 +91,7 @@ static void draft_complain(pen_pt2_draft *draft, const char *name, const char *e
 
 // ---- tensors
 
-// Whether an argument is the first that is a tensor: the one that views are of.
+// Whether an argument is the first: the one that views are of.
 static bool draft_is_first(const pen_pt2_draft *draft, const pen_pt2_argument *argument) {
     return draft->node->argument_count > 0 && argument == &draft->node->arguments[0];
 }

@@ -128,10 +128,9 @@ static pen_status import_list_results(pen_pt2_draft *draft) {
     return PEN_OK;
 }
 
-// A mistake in an argument counts before whatever the conversion returned.
-pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *scope,
-                                    const pen_pt2_node *node, pen_value_id first,
-                                    pen_pt2_draft *out_draft) {
+pen_status pen_pt2_draft_begin(pen_pt2_importer *import, pen_pt2_scope *scope,
+                               const pen_pt2_node *node, pen_value_id first,
+                               pen_pt2_draft *out_draft) {
     bool in_place;
     *out_draft = (pen_pt2_draft){.import = import,
                                  .scope = scope,
@@ -142,13 +141,20 @@ pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *sco
         return pen_error(PEN_UNSUPPORTED, "operator %.100s", node->target);
     }
     PEN_TRY(pen_pt2_importer_name(import, node, &out_draft->name));
-    PEN_TRY(import_list_results(out_draft));
-    const pen_status status = out_draft->mapping->convert(out_draft);
-    if (out_draft->problem != PEN_OK) {
-        pen_status_ignore(status, "what is wrong with an argument is said");
-        return out_draft->problem;
-    }
-    PEN_TRY(status);
+    return import_list_results(out_draft);
+}
+
+pen_status pen_pt2_draft_end(const pen_pt2_draft *draft, pen_status status) {
+    if (draft->problem == PEN_OK) return status;
+    pen_status_ignore(status, "what is wrong with an argument is said");
+    return draft->problem;
+}
+
+pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *scope,
+                                    const pen_pt2_node *node, pen_value_id first,
+                                    pen_pt2_draft *out_draft) {
+    PEN_TRY(pen_pt2_draft_begin(import, scope, node, first, out_draft));
+    PEN_TRY(pen_pt2_draft_end(out_draft, out_draft->mapping->convert(out_draft)));
     for (uint32_t r = 0; r < out_draft->result_count; r++) {
         if (pen_value_is(first)) break; // views of places
         PEN_TRY(pen_pt2_importer_note(import, out_draft->results[r], out_draft->types[r].element));
@@ -156,14 +162,11 @@ pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *sco
     return PEN_OK;
 }
 
-// The slot of tensor argument 0, "self" as a rule.
+// The slot of argument 0, "self" as a rule; NULL when that is no tensor.
 static pen_pt2_slot *import_first_slot(const pen_pt2_scope *scope, const pen_pt2_node *node) {
-    for (uint32_t i = 0; i < node->argument_count; i++) {
-        const pen_pt2_argument *argument = &node->arguments[i];
-        if (argument->count == 0 || argument->items[0].kind != PEN_PT2_TENSOR) return NULL;
-        return pen_pt2_scope_find(scope, argument->items[0].text);
-    }
-    return NULL;
+    const pen_pt2_argument *first = node->argument_count == 0 ? NULL : &node->arguments[0];
+    if (first == NULL || first->count == 0 || first->items[0].kind != PEN_PT2_TENSOR) return NULL;
+    return pen_pt2_scope_find(scope, first->items[0].text);
 }
 
 static bool import_is_view(const pen_pt2_mapping *mapping, const pen_pt2_slot *first,

@@ -112,7 +112,15 @@ PEN_NODISCARD pen_status pen_pt2_scope_bind_symbol(pen_pt2_scope *scope, const c
                                                    const pen_pt2_known_symbol *symbol);
 // All nodes of the scope's graph, in order.
 PEN_NODISCARD pen_status pen_pt2_importer_walk(pen_pt2_importer *import, pen_pt2_scope *scope);
-// Runs the conversion of a node. `first` as in the draft. Writes draft->results.
+// A draft of a node, its results not being there yet. `first` as in the draft. UNSUPPORTED: there
+// is no row for its operator.
+PEN_NODISCARD pen_status pen_pt2_draft_begin(pen_pt2_importer *import, pen_pt2_scope *scope,
+                                             const pen_pt2_node *node, pen_value_id first,
+                                             pen_pt2_draft *out_draft);
+// What comes of a draft, of which a function of its row returned `status`: a mistake in an argument
+// counts before that.
+PEN_NODISCARD pen_status pen_pt2_draft_end(const pen_pt2_draft *draft, pen_status status);
+// Runs the conversion of a node. Writes draft->results.
 PEN_NODISCARD pen_status pen_pt2_importer_convert(pen_pt2_importer *import, pen_pt2_scope *scope,
                                                   const pen_pt2_node *node, pen_value_id first,
                                                   pen_pt2_draft *out_draft);
@@ -145,9 +153,9 @@ PEN_NODISCARD pen_status pen_pt2_slot_write(pen_pt2_importer *import, pen_pt2_sl
 PEN_NODISCARD pen_status pen_pt2_sources_make(pen_pt2_importer *import);
 // When all nodes are there: what buffers have become takes their place.
 PEN_NODISCARD pen_status pen_pt2_sources_finish(pen_pt2_importer *import);
-// The symbol of a graph that a formula is the name of; PEN_DIMENSION_UNKNOWN: it is none.
 // What a symbol of the file is called in the graph: the first size of the first input "batch".
 const char *pen_pt2_sources_symbol(const pen_pt2_importer *import, const char *name);
+// The symbol of a graph that a formula is the name of; PEN_DIMENSION_UNKNOWN: it is none.
 int64_t pen_pt2_sources_dimension(const pen_pt2_importer *import, const char *formula);
 
 // ---- pt2_nested.c

@@ -10,7 +10,7 @@ static const pen_pt2_family *const mapping_families[] = {
     &pen_pt2_normalizations, &pen_pt2_paddings,       &pen_pt2_pools,      &pen_pt2_products,
     &pen_pt2_randoms,        &pen_pt2_recurrents,     &pen_pt2_reductions, &pen_pt2_resizes,
     &pen_pt2_selections,     &pen_pt2_series,         &pen_pt2_slicings,   &pen_pt2_smooth_resizes,
-    &pen_pt2_symbols,
+    &pen_pt2_symbols,        &pen_pt2_windows,
 };
 #define MAPPING_FAMILY_COUNT (sizeof mapping_families / sizeof mapping_families[0])
 

@@ -85,6 +85,7 @@ extern const pen_pt2_family pen_pt2_series;         // ops/pt2_series.c
 extern const pen_pt2_family pen_pt2_slicings;       // ops/pt2_slicing.c
 extern const pen_pt2_family pen_pt2_smooth_resizes; // ops/pt2_smooth.c
 extern const pen_pt2_family pen_pt2_symbols;        // ops/pt2_symbol.c
+extern const pen_pt2_family pen_pt2_windows;        // ops/pt2_window.c
 
 // Conversions for rows of several families: op(self) and op(self, other) in the result's element,
 // `op_name` being the row's.

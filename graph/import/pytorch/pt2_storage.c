@@ -6,8 +6,6 @@
 
 #include "graph/import/pytorch/pt2_importer.h"
 
-#include <string.h>
-
 #define STORAGE_DEPTH_LIMIT 256 // views of views
 
 pen_status pen_pt2_slot_new(pen_pt2_importer *import, const char *name,
@@ -106,26 +104,18 @@ static pen_status storage_scatter(pen_pt2_draft *draft, const pen_pt2_slot *slot
 static pen_status storage_write_back(pen_pt2_importer *import, const pen_pt2_slot *slot,
                                      pen_value_id parent, pen_value_id changed,
                                      pen_value_id *out_value) {
-    bool in_place;
-    const pen_pt2_mapping *mapping = pen_pt2_mapping_find(slot->node->target, &in_place);
+    pen_pt2_draft draft;
     const pen_pt2_change change = {.changed = changed, .result = slot->result};
-    pen_pt2_draft draft = {.import = import,
-                           .scope = slot->scope,
-                           .node = slot->node,
-                           .mapping = mapping,
-                           .first = parent};
-    PEN_TRY(pen_pt2_importer_name(import, slot->node, &draft.name));
-    const pen_status status = mapping->write_back != NULL
-                                  ? mapping->write_back(&draft, &change, out_value)
+    PEN_TRY(pen_pt2_draft_begin(import, slot->scope, slot->node, parent, &draft));
+    const pen_status status = draft.mapping->write_back != NULL
+                                  ? draft.mapping->write_back(&draft, &change, out_value)
                                   : storage_scatter(&draft, slot, parent, changed, out_value);
-    if (draft.problem == PEN_OK) return status;
-    pen_status_ignore(status, "what is wrong with an argument is said");
-    return draft.problem;
+    return pen_pt2_draft_end(&draft, status);
 }
 
 // Parents are read before anything is changed. The chain is at most STORAGE_DEPTH_LIMIT long.
 pen_status pen_pt2_slot_write(pen_pt2_importer *import, pen_pt2_slot *slot, pen_value_id value) {
-    pen_value_id parent, changed;
+    pen_value_id parent, changed = PEN_VALUE_NONE;
     const pen_pt2_slot *base = slot->storage->base;
     if (base->refused != NULL) {
         return pen_error(PEN_UNSUPPORTED, "it changes %s '%.100s' in place", base->refused,

@@ -66,7 +66,7 @@ static pen_status dropout_read(pen_pt2_draft *draft, dropout_call *out_call) {
 }
 
 static pen_status convert_dropout(pen_pt2_draft *draft) {
-    dropout_call call;
+    dropout_call call = {.x = PEN_VALUE_NONE};
     pen_value_id values[2];
     PEN_TRY(dropout_read(draft, &call));
     if (call.is_given) return PEN_OK;
@@ -99,7 +99,7 @@ static pen_status dropout_noise(pen_pt2_draft *draft, pen_value_id sizes, double
 }
 
 static pen_status convert_feature_dropout(pen_pt2_draft *draft) {
-    dropout_call call;
+    dropout_call call = {.x = PEN_VALUE_NONE};
     pen_value_id sizes, noise;
     PEN_TRY(dropout_read(draft, &call));
     if (call.is_given) return PEN_OK;
@@ -130,7 +130,7 @@ static pen_status alpha_dropout_give(pen_pt2_draft *draft, pen_value_id x, pen_v
 
 // The row's `op_name` says whether whole channels are dropped.
 static pen_status convert_alpha_dropout(pen_pt2_draft *draft) {
-    dropout_call call;
+    dropout_call call = {.x = PEN_VALUE_NONE};
     pen_value_id sizes, noise;
     PEN_TRY(dropout_read(draft, &call));
     if (call.is_given) return PEN_OK;

@@ -1,6 +1,5 @@
 // Parts of tensors, and tensors made of parts.
 
-#include "graph/graph.h"
 #include "graph/import/import.h"
 #include "graph/import/pytorch/ops/pt2_movement.h"
 #include "graph/import/pytorch/pt2_mapping.h"
@@ -24,11 +23,13 @@ static pen_status slicing_emit(pen_pt2_draft *draft, const slicing *part, const 
                         PEN_NO_ATTRIBUTES, out_value);
 }
 
-static pen_status slicing_plain(pen_pt2_draft *draft, uint32_t axis, int64_t start, int64_t end,
-                                slicing *out_part) {
-    *out_part = (slicing){.axis = axis, .step = 1};
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &start, &out_part->start));
-    return pen_pt2_constant_ints(draft, 1, &end, &out_part->end);
+// The operand, and the dimension `dim` of it that a part is taken along.
+static pen_status slicing_operand(pen_pt2_draft *draft, pen_value_id *out_x, uint32_t *out_axis) {
+    const uint32_t rank = pen_pt2_rank(draft, "self");
+    *out_axis = pen_pt2_axis(draft, "dim", rank, 0);
+    *out_x = PEN_VALUE_NONE;
+    if (rank == 0) return pen_pt2_refuse(draft, "its operand has no dimensions");
+    return pen_pt2_tensor(draft, "self", out_x);
 }
 
 // Whether a slice has all elements: of 0 to an end that is not before the last.
@@ -47,60 +48,62 @@ static pen_status slicing_read(pen_pt2_draft *draft, uint32_t axis, slicing *out
 }
 
 static pen_status convert_slice(pen_pt2_draft *draft) {
-    const uint32_t rank = pen_pt2_rank(draft, "self");
-    const uint32_t axis = pen_pt2_axis(draft, "dim", rank, 0);
+    uint32_t axis;
     slicing part;
     pen_value_id x;
-    if (rank == 0) return pen_pt2_refuse(draft, "its operand has no dimensions");
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    PEN_TRY(slicing_operand(draft, &x, &axis));
     if (slicing_is_whole(draft, axis)) return pen_pt2_give_map(draft, "identity", x);
     PEN_TRY(slicing_read(draft, axis, &part));
     PEN_TRY(slicing_emit(draft, &part, NULL, x, &x));
     return pen_pt2_set(draft, 0, x);
 }
 
-// From `start`, `length` elements.
-static pen_status convert_narrow(pen_pt2_draft *draft) {
-    slicing part = {.step = 1};
-    pen_value_id x, length;
-    part.axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), 0);
+// From `start`, `length` elements of x.
+static pen_status narrow_read(pen_pt2_draft *draft, pen_value_id x, uint32_t axis,
+                              slicing *out_part) {
+    pen_value_id length;
+    *out_part = (slicing){.axis = axis, .step = 1};
     if (pen_pt2_is_tensor(draft, "start")) {
         return pen_pt2_refuse(draft, "its start is a tensor");
     }
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_size(draft, "start", 0, &part.start));
+    PEN_TRY(pen_pt2_size(draft, "start", 0, &out_part->start));
     PEN_TRY(pen_pt2_size(draft, "length", 0, &length));
     const int64_t start = pen_pt2_is_symbol(draft, "start") ? 0 : pen_pt2_int(draft, "start", 0);
     if (start < 0) { // counted from the end, where a sum may come to 0
         pen_value_id size;
-        PEN_TRY(pen_pt2_emit(draft, "shape", "size", PEN_INPUTS(x),
-                             PEN_WITH(pen_attribute_int("start", part.axis),
-                                      pen_attribute_int("end", (int64_t)part.axis + 1)),
-                             &size));
-        PEN_TRY(pen_pt2_pair(draft, "add", "start", part.start, size, &part.start));
+        PEN_TRY(pen_pt2_emit(
+            draft, "shape", "size", PEN_INPUTS(x),
+            PEN_WITH(pen_attribute_int("start", axis), pen_attribute_int("end", (int64_t)axis + 1)),
+            &size));
+        PEN_TRY(pen_pt2_pair(draft, "add", "start", out_part->start, size, &out_part->start));
     }
-    PEN_TRY(pen_pt2_pair(draft, "add", "end", part.start, length, &part.end));
+    return pen_pt2_pair(draft, "add", "end", out_part->start, length, &out_part->end);
+}
+
+static pen_status convert_narrow(pen_pt2_draft *draft) {
+    uint32_t axis;
+    slicing part;
+    pen_value_id x;
+    PEN_TRY(slicing_operand(draft, &x, &axis));
+    PEN_TRY(narrow_read(draft, x, axis, &part));
     PEN_TRY(slicing_emit(draft, &part, NULL, x, &x));
     return pen_pt2_set(draft, 0, x);
 }
 
 // One slice along a dimension, without that dimension.
 static pen_status convert_select(pen_pt2_draft *draft) {
-    const uint32_t rank = pen_pt2_rank(draft, "self");
-    const uint32_t axis = pen_pt2_axis(draft, "dim", rank, 0);
-    slicing part;
-    pen_value_id x;
-    if (rank == 0) return pen_pt2_refuse(draft, "its operand has no dimensions");
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    uint32_t axis;
+    pen_value_id x, start;
+    PEN_TRY(slicing_operand(draft, &x, &axis));
     if (pen_pt2_is_symbol(draft, "index")) {
-        PEN_TRY(pen_pt2_size(draft, "index", 0, &part.start));
-        PEN_TRY(pen_pt2_emit(draft, "gather", "picked", PEN_INPUTS(x, part.start),
+        PEN_TRY(pen_pt2_size(draft, "index", 0, &start));
+        PEN_TRY(pen_pt2_emit(draft, "gather", "picked", PEN_INPUTS(x, start),
                              PEN_WITH(pen_attribute_int("axis", axis)), &x));
     } else {
         const int64_t index = pen_pt2_int(draft, "index", 0);
         if (index > PLACE_LIMIT) return pen_pt2_refuse(draft, "its index is too large");
-        PEN_TRY(slicing_plain(draft, axis, index, index == -1 ? INT64_MAX : index + 1, &part));
-        PEN_TRY(slicing_emit(draft, &part, "picked", x, &x));
+        const pen_pt2_part part = {axis, index, index == -1 ? INT64_MAX : index + 1};
+        PEN_TRY(pen_pt2_slice(draft, "picked", x, part, &x));
     }
     PEN_TRY(pen_pt2_with_int(draft, "squeeze", NULL, x, axis, &x));
     return pen_pt2_set(draft, 0, x);
@@ -108,111 +111,198 @@ static pen_status convert_select(pen_pt2_draft *draft) {
 
 // ---- putting parts back
 
-// Where a part begins and ends along its axis, of a size that is known; false: it is not.
-static bool slicing_bounds(pen_pt2_draft *draft, uint32_t axis, int64_t bounds[2]) {
+// Where a part begins and ends along its axis, whose size may be open: from the front, or, below 0,
+// from the end. `end` is INT64_MAX where the part goes up to the end.
+typedef struct hole {
+    uint32_t axis;
+    int64_t start, end;
+} hole;
+
+// The part of `start` to `end`, places as Python has them, if what stands before and behind is
+// known to be all the rest. Where the size is open, the part must begin or end where the tensor
+// does: of others it is not known whether they are empty.
+static bool hole_find(pen_pt2_draft *draft, uint32_t axis, int64_t start, int64_t end,
+                      hole *out_hole) {
     const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
-    if (size < 0 || pen_pt2_is_symbol(draft, "start") || pen_pt2_is_symbol(draft, "end")) {
-        return false;
+    int64_t places[2] = {start, end};
+    for (uint32_t i = 0; i < 2 && size >= 0; i++) {
+        if (places[i] < 0) places[i] += size;
+        if (places[i] < 0) places[i] = 0;
+        if (places[i] >= size) places[i] = i == 0 ? size : INT64_MAX;
     }
-    bounds[0] = pen_pt2_int(draft, "start", 0);
-    bounds[1] = pen_pt2_int(draft, "end", INT64_MAX);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (bounds[i] < 0) bounds[i] += size;
-        if (bounds[i] < 0) bounds[i] = 0;
-        if (bounds[i] > size) bounds[i] = size;
-    }
-    return bounds[0] < bounds[1] && pen_pt2_int(draft, "step", 1) == 1;
+    *out_hole = (hole){axis, places[0], places[1]};
+    return size >= 0 ? places[0] < places[1] : start == 0 || end == INT64_MAX;
+}
+
+// The part that the arguments start, end and step say.
+static bool hole_read(pen_pt2_draft *draft, uint32_t axis, hole *out_hole) {
+    if (pen_pt2_is_symbol(draft, "start") || pen_pt2_is_symbol(draft, "end")) return false;
+    if (pen_pt2_int(draft, "step", 1) != 1) return false;
+    return hole_find(draft, axis, pen_pt2_int(draft, "start", 0),
+                     pen_pt2_int(draft, "end", INT64_MAX), out_hole);
 }
 
 // What stands before the part, the part, and what stands behind it.
-static pen_status slicing_join(pen_pt2_draft *draft, uint32_t axis, const int64_t bounds[2],
-                               pen_value_id x, pen_value_id changed, pen_value_id *out_value) {
-    const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
+static pen_status hole_fill(pen_pt2_draft *draft, const hole *h, pen_value_id x,
+                            pen_value_id changed, pen_value_id *out_value) {
     pen_value_id parts[3];
-    slicing part;
     uint32_t count = 0;
-    if (bounds[0] > 0) {
-        PEN_TRY(slicing_plain(draft, axis, 0, bounds[0], &part));
-        PEN_TRY(slicing_emit(draft, &part, "before", x, &parts[count++]));
+    if (h->start != 0) {
+        PEN_TRY(pen_pt2_slice(draft, "before", x, (pen_pt2_part){h->axis, 0, h->start},
+                              &parts[count++]));
     }
     parts[count++] = changed;
-    if (bounds[1] < size) {
-        PEN_TRY(slicing_plain(draft, axis, bounds[1], size, &part));
-        PEN_TRY(slicing_emit(draft, &part, "behind", x, &parts[count++]));
+    if (h->end != INT64_MAX) {
+        PEN_TRY(pen_pt2_slice(draft, "behind", x, (pen_pt2_part){h->axis, h->end, INT64_MAX},
+                              &parts[count++]));
     }
     *out_value = changed;
     if (count == 1) return PEN_OK;
     return pen_pt2_emit(draft, "concat", "joined", (pen_node_inputs){parts, count},
-                        PEN_WITH(pen_attribute_int("axis", axis)), out_value);
+                        PEN_WITH(pen_attribute_int("axis", h->axis)), out_value);
 }
 
-// `x` with other contents in the part that the arguments dim, start, end and step say.
-static pen_status slice_put(pen_pt2_draft *draft, pen_value_id x, pen_value_id changed,
-                            pen_value_id *out_value) {
-    const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), 0);
-    int64_t bounds[2];
-    slicing part;
-    pen_value_id places, shown;
-    *out_value = changed;
-    if (slicing_is_whole(draft, axis)) return PEN_OK;
-    if (slicing_bounds(draft, axis, bounds)) {
-        return slicing_join(draft, axis, bounds, x, changed, out_value);
-    }
-    PEN_TRY(pen_pt2_places(draft, x, &places));
-    PEN_TRY(slicing_read(draft, axis, &part));
-    PEN_TRY(slicing_emit(draft, &part, "shown", places, &shown));
-    return pen_pt2_scatter_places(draft, x, shown, changed, out_value);
-}
-
-// The same of one slice along `dim`, by the argument index.
-static pen_status select_put(pen_pt2_draft *draft, pen_value_id x, pen_value_id changed,
-                             pen_value_id *out_value) {
-    const uint32_t axis = pen_pt2_axis(draft, "dim", pen_pt2_rank(draft, "self"), 0);
+// Every `step`-th element of a dimension, from one before the `step`-th on, up to the end: of as
+// many columns as steps, one. False: the size is open, or no multiple of the step.
+static bool column_read(pen_pt2_draft *draft, uint32_t axis, int64_t *out_step,
+                        int64_t *out_start) {
     const int64_t size = pen_pt2_type(draft, "self")->shape.dims[axis];
-    pen_value_id places, shown, index;
+    if (pen_pt2_is_symbol(draft, "start") || pen_pt2_is_symbol(draft, "end")) return false;
+    const int64_t end = pen_pt2_int(draft, "end", INT64_MAX);
+    *out_step = pen_pt2_int(draft, "step", 1);
+    *out_start = pen_pt2_int(draft, "start", 0);
+    if (size < 1 || *out_step < 2 || size % *out_step != 0) return false;
+    return *out_start >= 0 && *out_start < *out_step && end > size - *out_step + *out_start;
+}
+
+// The operand's sizes, with `axis` as two if `step` is not 1: 0 stands for those before it, which
+// stay, and -1 for one that is open. False: several are open.
+static bool column_sizes(const pen_shape *shape, uint32_t axis, int64_t step,
+                         int64_t sizes[PEN_RANK_LIMIT + 1], uint32_t *out_count) {
+    uint32_t count = 0, open_count = 0;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        sizes[count++] = d < axis ? 0 : d == axis ? shape->dims[d] / step : shape->dims[d];
+        if (d == axis && step > 1) sizes[count++] = step;
+        if (d <= axis || shape->dims[d] >= 0) continue;
+        sizes[count - 1] = -1;
+        open_count++;
+    }
+    *out_count = count;
+    return open_count <= 1 && count <= PEN_RANK_LIMIT;
+}
+
+// Puts `changed` into that column. *out_is_done false: it cannot be done so.
+static pen_status column_fill(pen_pt2_draft *draft, uint32_t axis, pen_value_id x,
+                              pen_value_id changed, bool *out_is_done, pen_value_id *out_value) {
+    const pen_shape *shape = &pen_pt2_type(draft, "self")->shape;
+    int64_t apart[PEN_RANK_LIMIT + 1], whole[PEN_RANK_LIMIT + 1], step, start;
+    pen_pt2_list sizes = {.integers = apart}, back = {.integers = whole};
+    *out_is_done = column_read(draft, axis, &step, &start) &&
+                   column_sizes(shape, axis, step, apart, &sizes.count) &&
+                   column_sizes(shape, axis, 1, whole, &back.count);
+    if (!*out_is_done) return PEN_OK;
+    const hole h = {axis + 1, start, start + 1 == step ? INT64_MAX : start + 1};
+    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "columns", x, sizes, &x));
+    PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "column", changed, h.axis, &changed));
+    PEN_TRY(hole_fill(draft, &h, x, changed, &x));
+    return pen_pt2_with_ints(draft, "reshape", "rejoined", x, back, out_value);
+}
+
+// Any part, by the places of its elements.
+static pen_status slicing_scatter(pen_pt2_draft *draft, const slicing *part, pen_value_id x,
+                                  pen_value_id changed, pen_value_id *out_value) {
+    pen_value_id places;
+    PEN_TRY(pen_pt2_places(draft, x, &places));
+    PEN_TRY(slicing_emit(draft, part, "shown", places, &places));
+    return pen_pt2_scatter_places(draft, x, places, changed, out_value);
+}
+
+// The operand with other contents in the part that the arguments dim, start, end and step say.
+static pen_status slice_put(pen_pt2_draft *draft, pen_value_id changed, pen_value_id *out_value) {
+    uint32_t axis;
+    slicing part;
+    pen_value_id x;
+    hole h;
+    bool is_done;
+    PEN_TRY(slicing_operand(draft, &x, &axis));
+    if (hole_read(draft, axis, &h)) return hole_fill(draft, &h, x, changed, out_value);
+    PEN_TRY(column_fill(draft, axis, x, changed, &is_done, out_value));
+    if (is_done) return PEN_OK;
+    PEN_TRY(slicing_read(draft, axis, &part));
+    return slicing_scatter(draft, &part, x, changed, out_value);
+}
+
+// The same of dim, start and length.
+static pen_status narrow_put(pen_pt2_draft *draft, pen_value_id changed, pen_value_id *out_value) {
+    uint32_t axis;
+    slicing part;
+    pen_value_id x;
+    hole h;
+    PEN_TRY(slicing_operand(draft, &x, &axis));
+    if (!pen_pt2_is_symbol(draft, "start") && !pen_pt2_is_symbol(draft, "length")) {
+        const int64_t start = pen_pt2_int(draft, "start", 0);
+        const int64_t length = pen_pt2_int(draft, "length", 0);
+        const bool is_sound =
+            start > -PLACE_LIMIT && start < PLACE_LIMIT && length >= 0 && length < PLACE_LIMIT;
+        const bool is_last = is_sound && start < 0 && start + length == 0;
+        const int64_t end = !is_sound || is_last ? INT64_MAX : start + length;
+        if (is_sound && hole_find(draft, axis, start, end, &h)) {
+            return hole_fill(draft, &h, x, changed, out_value);
+        }
+    }
+    PEN_TRY(narrow_read(draft, x, axis, &part));
+    return slicing_scatter(draft, &part, x, changed, out_value);
+}
+
+// The same of one slice along `dim`, by the argument index, which lies within.
+static pen_status select_put(pen_pt2_draft *draft, pen_value_id changed, pen_value_id *out_value) {
+    uint32_t axis;
+    pen_value_id x, places, index;
+    PEN_TRY(slicing_operand(draft, &x, &axis));
     PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "changed", changed, axis, &changed));
-    if (size > 0 && !pen_pt2_is_symbol(draft, "index")) {
-        const int64_t given = pen_pt2_int(draft, "index", 0);
-        if (given > PLACE_LIMIT) return pen_pt2_refuse(draft, "its index is too large");
-        const int64_t first = given < 0 ? given + size : given;
-        const int64_t bounds[] = {first, first + 1};
-        return slicing_join(draft, axis, bounds, x, changed, out_value);
+    if (!pen_pt2_is_symbol(draft, "index")) {
+        const int64_t at = pen_pt2_int(draft, "index", 0);
+        if (at > PLACE_LIMIT) return pen_pt2_refuse(draft, "its index is too large");
+        const hole h = {axis, at, at == -1 ? INT64_MAX : at + 1};
+        return hole_fill(draft, &h, x, changed, out_value);
     }
     PEN_TRY(pen_pt2_places(draft, x, &places));
     PEN_TRY(pen_pt2_size(draft, "index", 0, &index));
     PEN_TRY(pen_pt2_emit(draft, "gather", "shown", PEN_INPUTS(places, index),
-                         PEN_WITH(pen_attribute_int("axis", axis)), &shown));
-    return pen_pt2_scatter_places(draft, x, shown, changed, out_value);
+                         PEN_WITH(pen_attribute_int("axis", axis)), &places));
+    return pen_pt2_scatter_places(draft, x, places, changed, out_value);
 }
 
-static pen_status slice_write_back(pen_pt2_draft *draft, const pen_pt2_change *change,
-                                   pen_value_id *out_value) {
-    pen_value_id x;
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    return slice_put(draft, x, change->changed, out_value);
-}
+typedef pen_status (*part_put)(pen_pt2_draft *draft, pen_value_id changed, pen_value_id *out_value);
 
-static pen_status select_write_back(pen_pt2_draft *draft, const pen_pt2_change *change,
-                                    pen_value_id *out_value) {
-    pen_value_id x;
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    return select_put(draft, x, change->changed, out_value);
+static pen_status scatter_convert(pen_pt2_draft *draft, part_put put) {
+    pen_value_id changed, value = PEN_VALUE_NONE;
+    PEN_TRY(pen_pt2_own_operand(draft, "src", &changed));
+    PEN_TRY(put(draft, changed, &value));
+    return pen_pt2_set(draft, 0, value);
 }
 
 static pen_status convert_slice_scatter(pen_pt2_draft *draft) {
-    pen_value_id x, changed;
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_own_operand(draft, "src", &changed));
-    PEN_TRY(slice_put(draft, x, changed, &x));
-    return pen_pt2_set(draft, 0, x);
+    return scatter_convert(draft, slice_put);
 }
 
 static pen_status convert_select_scatter(pen_pt2_draft *draft) {
-    pen_value_id x, changed;
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_own_operand(draft, "src", &changed));
-    PEN_TRY(select_put(draft, x, changed, &x));
-    return pen_pt2_set(draft, 0, x);
+    return scatter_convert(draft, select_put);
+}
+
+static pen_status write_back_slice(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                   pen_value_id *out_value) {
+    return slice_put(draft, change->changed, out_value);
+}
+
+static pen_status write_back_narrow(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                    pen_value_id *out_value) {
+    return narrow_put(draft, change->changed, out_value);
+}
+
+static pen_status write_back_select(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                    pen_value_id *out_value) {
+    return select_put(draft, change->changed, out_value);
 }
 
 // ---- split
@@ -247,15 +337,21 @@ static pen_status split_emit(pen_pt2_draft *draft, pen_value_id x, uint32_t axis
     return pen_pt2_emit_many(draft, &split, out_values);
 }
 
+// The operand's parts [results], each with its dimension `dim`.
+static pen_status split_parts(pen_pt2_draft *draft, bool is_single, uint32_t *out_axis,
+                              pen_value_id *out_parts) {
+    pen_value_id x;
+    PEN_TRY(slicing_operand(draft, &x, out_axis));
+    if (pen_pt2_result_count(draft) == 0) return pen_pt2_refuse(draft, "it has nothing to split");
+    return split_emit(draft, x, *out_axis, is_single, out_parts);
+}
+
 static pen_status split_convert(pen_pt2_draft *draft, bool is_single) {
-    const uint32_t rank = pen_pt2_rank(draft, "self");
-    const uint32_t axis = pen_pt2_axis(draft, "dim", rank, 0);
     const uint32_t count = pen_pt2_result_count(draft);
-    pen_value_id x, *parts;
-    if (rank == 0 || count == 0) return pen_pt2_refuse(draft, "it has nothing to split");
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
+    uint32_t axis = 0;
+    pen_value_id *parts;
     PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &parts));
-    PEN_TRY(split_emit(draft, x, axis, is_single, parts));
+    PEN_TRY(split_parts(draft, is_single, &axis, parts));
     for (uint32_t i = 0; i < count; i++) {
         if (is_single) {
             PEN_TRY(pen_pt2_with_int(draft, "squeeze", "part", parts[i], axis, &parts[i]));
@@ -265,12 +361,40 @@ static pen_status split_convert(pen_pt2_draft *draft, bool is_single) {
     return PEN_OK;
 }
 
+// All parts side by side again, the changed one in its place.
+static pen_status split_write_back(pen_pt2_draft *draft, bool is_single,
+                                   const pen_pt2_change *change, pen_value_id *out_value) {
+    const uint32_t count = pen_pt2_result_count(draft);
+    uint32_t axis = 0;
+    pen_value_id *parts;
+    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &parts));
+    PEN_TRY(split_parts(draft, is_single, &axis, parts));
+    PEN_ASSERT(change->result < count);
+    pen_value_id *changed = &parts[change->result];
+    *changed = change->changed;
+    if (is_single) {
+        PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "changed", *changed, axis, changed));
+    }
+    return pen_pt2_emit(draft, "concat", "joined", (pen_node_inputs){parts, count},
+                        PEN_WITH(pen_attribute_int("axis", axis)), out_value);
+}
+
 static pen_status convert_split(pen_pt2_draft *draft) {
     return split_convert(draft, false);
 }
 
 static pen_status convert_unbind(pen_pt2_draft *draft) {
     return split_convert(draft, true);
+}
+
+static pen_status write_back_split(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                   pen_value_id *out_value) {
+    return split_write_back(draft, false, change, out_value);
+}
+
+static pen_status write_back_unbind(pen_pt2_draft *draft, const pen_pt2_change *change,
+                                    pen_value_id *out_value) {
+    return split_write_back(draft, true, change, out_value);
 }
 
 // ---- parts side by side
@@ -301,43 +425,38 @@ static pen_status convert_cat(pen_pt2_draft *draft) {
                         PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
-static pen_status convert_stack(pen_pt2_draft *draft) {
-    const pen_tensor_type *type = pen_pt2_result_type(draft, 0);
-    const uint32_t axis = pen_pt2_axis(draft, "dim", type->shape.rank, 0);
+// The tensors, with dimensions of one element at `place` until they have the rank of the result,
+// side by side.
+static pen_status stack_give(pen_pt2_draft *draft, uint32_t place, uint32_t axis) {
+    const uint32_t rank = pen_pt2_result_type(draft, 0)->shape.rank;
     const pen_value_id *tensors;
     pen_value_id *parts;
     uint32_t count;
-    PEN_TRY(pen_pt2_tensors_as(draft, "tensors", type->element, &count, &tensors));
+    PEN_TRY(pen_pt2_tensors_as(draft, "tensors", pen_pt2_own_element(draft), &count, &tensors));
     PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &parts));
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "part", tensors[i], axis, &parts[i]));
+        parts[i] = tensors[i];
+        for (uint32_t d = pen_pt2_type_at(draft, "tensors", i)->shape.rank; d < rank; d++) {
+            PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "part", parts[i], place, &parts[i]));
+        }
     }
     if (count == 0) return pen_pt2_refuse(draft, "it has no tensors");
     return pen_pt2_give(draft, "concat", (pen_node_inputs){parts, count},
                         PEN_WITH(pen_attribute_int("axis", axis)));
 }
 
+static pen_status convert_stack(pen_pt2_draft *draft) {
+    const uint32_t rank = pen_pt2_result_type(draft, 0)->shape.rank;
+    const uint32_t axis = pen_pt2_axis(draft, "dim", rank, 0);
+    return stack_give(draft, axis, axis);
+}
+
 // Side by side along the first dimension of tensors of one, along the second of others; or, below
 // each other, along the first, tensors of one dimension being rows. The row's `op_name` says which.
 static pen_status convert_hstack(pen_pt2_draft *draft) {
-    const pen_tensor_type *type = pen_pt2_result_type(draft, 0);
     const bool is_below = pen_pt2_op_name(draft) != NULL;
-    const pen_value_id *tensors;
-    pen_value_id *parts;
-    uint32_t count;
-    PEN_TRY(pen_pt2_tensors_as(draft, "tensors", type->element, &count, &tensors));
-    PEN_TRY(PEN_NEW(pen_pt2_arena(draft), count, &parts));
-    for (uint32_t i = 0; i < count; i++) {
-        parts[i] = tensors[i];
-        const uint32_t rank = pen_pt2_type_at(draft, "tensors", i)->shape.rank;
-        for (uint32_t d = rank; d < type->shape.rank; d++) {
-            PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "part", parts[i], 0, &parts[i]));
-        }
-    }
-    if (count == 0) return pen_pt2_refuse(draft, "it has no tensors");
-    const int64_t axis = is_below || type->shape.rank == 1 ? 0 : 1;
-    return pen_pt2_give(draft, "concat", (pen_node_inputs){parts, count},
-                        PEN_WITH(pen_attribute_int("axis", axis)));
+    const bool is_line = pen_pt2_result_type(draft, 0)->shape.rank == 1;
+    return stack_give(draft, 0, is_below || is_line ? 0 : 1);
 }
 
 // ---- other orders
@@ -345,16 +464,13 @@ static pen_status convert_hstack(pen_pt2_draft *draft) {
 // `x` with the elements of `axis` moved on by `shift`; those at the end come to the front.
 static pen_status roll_emit(pen_pt2_draft *draft, pen_value_id x, uint32_t axis, int64_t shift,
                             int64_t size, pen_value_id *out_value) {
-    slicing part;
     pen_value_id parts[2];
     *out_value = x;
     if (size != PEN_DIMENSION_UNKNOWN && size > 0) shift %= size;
     if (shift < -PLACE_LIMIT) return pen_pt2_refuse(draft, "its shift is too large");
     if (shift == 0) return PEN_OK;
-    PEN_TRY(slicing_plain(draft, axis, -shift, INT64_MAX, &part));
-    PEN_TRY(slicing_emit(draft, &part, "end", x, &parts[0]));
-    PEN_TRY(slicing_plain(draft, axis, 0, -shift, &part));
-    PEN_TRY(slicing_emit(draft, &part, "begin", x, &parts[1]));
+    PEN_TRY(pen_pt2_slice(draft, "end", x, (pen_pt2_part){axis, -shift, INT64_MAX}, &parts[0]));
+    PEN_TRY(pen_pt2_slice(draft, "begin", x, (pen_pt2_part){axis, 0, -shift}, &parts[1]));
     return pen_pt2_emit(draft, "concat", "rolled", PEN_INPUTS_ALL(parts),
                         PEN_WITH(pen_attribute_int("axis", axis)), out_value);
 }
@@ -399,172 +515,16 @@ static pen_status convert_flip(pen_pt2_draft *draft) {
     return pen_pt2_give(draft, "slice", PEN_INPUTS_ALL(inputs), PEN_NO_ATTRIBUTES);
 }
 
-// ---- windows
-
-#define WINDOW_LIMIT ((int64_t)1 << 24) // elements of all windows of a dimension
-
-// [windows, size] or [size, windows]: where the elements of a dimension's windows lie.
-typedef struct window {
-    int64_t count, size, step, dilation;
-    bool is_by_element; // [size, windows]
-} window;
-
-// The windows of a dimension, which becomes two. Its size, from the file, is bounded here.
-static pen_status window_gather(pen_pt2_draft *draft, const window *w, uint32_t axis,
-                                pen_value_id x, pen_value_id *out_value) {
-    const bool flips = w->is_by_element;
-    const int64_t dims[] = {flips ? w->size : w->count, flips ? w->count : w->size};
-    const pen_tensor_type type = pen_tensor_type_make(PEN_INT64, 2, dims);
-    int64_t *indices;
-    void *table = NULL;
-    pen_value_id list;
-    if (w->count < 1 || w->size < 1 || w->count > WINDOW_LIMIT / w->size) {
-        return pen_pt2_refuse(draft, "it has %lld windows of %lld", (long long)w->count,
-                              (long long)w->size);
-    }
-    PEN_TRY(pen_pt2_table(draft, w->count * w->size, sizeof *indices, &table));
-    indices = table;
-    for (int64_t i = 0; i < w->count * w->size; i++) {
-        const int64_t row = i / dims[1], column = i % dims[1];
-        indices[i] = (flips ? column : row) * w->step + (flips ? row : column) * w->dilation;
-    }
-    PEN_TRY(pen_graph_constant(pen_pt2_graph(draft), "window_indices", &type, indices, &list));
-    return pen_pt2_emit(draft, "gather", "windows", PEN_INPUTS(x, list),
-                        PEN_WITH(pen_attribute_int("axis", axis)), out_value);
-}
-
-// Windows of a dimension, whose elements become the last dimension.
-static pen_status convert_unfold(pen_pt2_draft *draft) {
-    const pen_shape *shape = &pen_pt2_type(draft, "self")->shape;
-    const uint32_t rank = shape->rank;
-    const uint32_t axis = pen_pt2_axis(draft, "dimension", rank, 0);
-    window w = {.size = pen_pt2_int(draft, "size", 1),
-                .step = pen_pt2_int(draft, "step", 1),
-                .dilation = 1};
-    int64_t order[PEN_RANK_LIMIT];
-    pen_value_id x;
-    if (rank == 0 || rank == PEN_RANK_LIMIT || shape->dims[axis] < 0 || w.step < 1 || w.size < 1 ||
-        w.size > shape->dims[axis]) {
-        return pen_pt2_refuse(draft, "the size of its dimension must be known");
-    }
-    w.count = (shape->dims[axis] - w.size) / w.step + 1;
-    for (uint32_t d = 0; d < rank; d++) {
-        order[d] = d <= axis ? d : d + 1;
-    }
-    order[rank] = axis + 1;
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(window_gather(draft, &w, axis, x, &x));
-    PEN_TRY(pen_pt2_transpose(draft, NULL, x, (pen_pt2_list){rank + 1, order}, &x));
-    return pen_pt2_set(draft, 0, x);
-}
-
-typedef struct columns {
-    int64_t kernel[2], strides[2], dilations[2], pads[2];
-    int64_t count[2]; // windows along each dimension of a plane of these sizes
-} columns;
-
-static pen_status columns_read(pen_pt2_draft *draft, const int64_t sizes[2], columns *out_work) {
-    columns *c = out_work;
-    pen_pt2_ints_each(draft, "kernel_size", 2, 1, c->kernel);
-    pen_pt2_ints_each(draft, "stride", 2, 1, c->strides);
-    pen_pt2_ints_each(draft, "dilation", 2, 1, c->dilations);
-    pen_pt2_ints_each(draft, "padding", 2, 0, c->pads);
-    for (uint32_t i = 0; i < 2; i++) {
-        const bool is_sound = sizes[i] > 0 && sizes[i] < WINDOW_LIMIT && c->kernel[i] > 0 &&
-                              c->kernel[i] < WINDOW_LIMIT && c->strides[i] > 0 &&
-                              c->dilations[i] > 0 && c->dilations[i] < WINDOW_LIMIT &&
-                              c->pads[i] >= 0 && c->pads[i] < WINDOW_LIMIT;
-        if (!is_sound) return pen_pt2_refuse(draft, "its planes or windows have no known size");
-        const int64_t extent = (c->kernel[i] - 1) * c->dilations[i] + 1;
-        const int64_t room = sizes[i] + 2 * c->pads[i] - extent;
-        if (room < 0) return pen_pt2_refuse(draft, "its windows are larger than its planes");
-        c->count[i] = room / c->strides[i] + 1;
-    }
-    return PEN_OK;
-}
-
-// Windows of a plane as columns: [n, c, h, w] to [n, c · size of a window, windows].
-static pen_status convert_im2col(pen_pt2_draft *draft) {
-    const pen_shape *shape = &pen_pt2_type(draft, "self")->shape;
-    const int64_t order[] = {0, 1, 2, 4, 3, 5};
-    columns c;
-    pen_value_id x;
-    if (shape->rank != 4) return pen_pt2_refuse(draft, "its operand has no batch");
-    PEN_TRY(columns_read(draft, &shape->dims[2], &c));
-    const int64_t pads[] = {0, 0, c.pads[0], c.pads[1], 0, 0, c.pads[0], c.pads[1]};
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(pen_pt2_with_ints(draft, "pad", "padded", x, (pen_pt2_list){8, pads}, &x));
-    for (uint32_t i = 0; i < 2; i++) {
-        const window w = {c.count[i], c.kernel[i], c.strides[i], c.dilations[i], true};
-        PEN_TRY(window_gather(draft, &w, i == 0 ? 2 : 4, x, &x));
-    }
-    PEN_TRY(pen_pt2_transpose(draft, "turned", x, (pen_pt2_list){6, order}, &x));
-    PEN_TRY(pen_pt2_reshape_to(draft, NULL, x, 0, &x));
-    return pen_pt2_set(draft, 0, x);
-}
-
-// [channels · size, 1, kernel]: number j of a channel's columns belongs to element j of the window.
-static pen_status columns_kernel(pen_pt2_draft *draft, const columns *c, int64_t channels,
-                                 pen_value_id *out_value) {
-    const pen_element_type element = pen_pt2_own_element(draft);
-    const int64_t size = c->kernel[0] * c->kernel[1];
-    const int64_t dims[] = {channels * size, 1, c->kernel[0], c->kernel[1]};
-    const pen_tensor_type type = pen_tensor_type_make(element, 4, dims);
-    double *numbers;
-    void *table = NULL;
-    if (size > WINDOW_LIMIT || channels < 1 || channels > WINDOW_LIMIT / size / size) {
-        return pen_pt2_refuse(draft, "its windows have %lld elements", (long long)size);
-    }
-    const int64_t count = channels * size * size;
-    PEN_TRY(pen_pt2_table(draft, count, sizeof *numbers, &table));
-    numbers = table;
-    for (int64_t i = 0; i < count; i++) {
-        numbers[i] = i / size % size == i % size ? 1 : 0;
-    }
-    return pen_pt2_constant_numbers(draft, "window_elements", &type, numbers, out_value);
-}
-
-// Columns put back where im2col would take them, sums where windows overlap: a transposed
-// convolution whose kernels have a single 1.
-static pen_status convert_col2im(pen_pt2_draft *draft) {
-    const pen_shape *shape = &pen_pt2_type(draft, "self")->shape;
-    int64_t plane[2], rest[2];
-    columns c;
-    pen_value_id x, kernel;
-    pen_pt2_ints_each(draft, "output_size", 2, 1, plane);
-    if (shape->rank != 3) return pen_pt2_refuse(draft, "its operand has no batch");
-    PEN_TRY(columns_read(draft, plane, &c));
-    const int64_t channels = shape->dims[1] / (c.kernel[0] * c.kernel[1]);
-    const int64_t sizes[] = {0, shape->dims[1], c.count[0], c.count[1]};
-    const int64_t pads[] = {c.pads[0], c.pads[1], c.pads[0], c.pads[1]};
-    for (uint32_t i = 0; i < 2; i++) {
-        rest[i] = plane[i] + 2 * c.pads[i] - (c.kernel[i] - 1) * c.dilations[i] - 1 -
-                  (c.count[i] - 1) * c.strides[i];
-    }
-    PEN_TRY(pen_pt2_tensor(draft, "self", &x));
-    PEN_TRY(columns_kernel(draft, &c, channels, &kernel));
-    PEN_TRY(pen_pt2_with_ints(draft, "reshape", "planes", x, (pen_pt2_list){4, sizes}, &x));
-    return pen_pt2_give(draft, "conv_transpose", PEN_INPUTS(x, kernel),
-                        PEN_WITH(pen_attribute_ints("strides", 2, c.strides),
-                                 pen_attribute_ints("dilations", 2, c.dilations),
-                                 pen_attribute_ints("pads", 4, pads),
-                                 pen_attribute_ints("output_padding", 2, rest),
-                                 pen_attribute_int("group", channels)));
-}
-
 #define VIEW(aten, of)                                                                             \
-    { .target = "aten." aten, .convert = convert_##of, .view = PEN_PT2_VIEW_ALWAYS }
+    {                                                                                              \
+        .target = "aten." aten, .convert = convert_##of, .view = PEN_PT2_VIEW_ALWAYS,              \
+        .write_back = write_back_##of                                                              \
+    }
 
 static const pen_pt2_mapping slicing_rows[] = {
-    {.target = "aten.slice.Tensor",
-     .convert = convert_slice,
-     .view = PEN_PT2_VIEW_ALWAYS,
-     .write_back = slice_write_back},
+    VIEW("slice.Tensor", slice),
     VIEW("narrow.default", narrow),
-    {.target = "aten.select.int",
-     .convert = convert_select,
-     .view = PEN_PT2_VIEW_ALWAYS,
-     .write_back = select_write_back},
+    VIEW("select.int", select),
     PEN_PT2_ROW("slice_scatter.default", slice_scatter),
     PEN_PT2_ROW("select_scatter.default", select_scatter),
     VIEW("split.Tensor", split),
@@ -584,9 +544,6 @@ static const pen_pt2_mapping slicing_rows[] = {
     PEN_PT2_NAMED("vstack.default", "below", hstack),
     PEN_PT2_ROW("roll.default", roll),
     PEN_PT2_ROW("flip.default", flip),
-    VIEW("unfold.default", unfold),
-    PEN_PT2_ROW("im2col.default", im2col),
-    PEN_PT2_ROW("col2im.default", col2im),
 };
 
 PEN_PT2_FAMILY(pen_pt2_slicings, slicing_rows);

@@ -529,6 +529,12 @@ def changed(tensor, change):
     return copy
 
 
+def changed_apart(tensor, change):
+    """The same of one of several views at once, which PyTorch allows without gradients alone."""
+    with torch.no_grad():
+        return changed(tensor, change)
+
+
 @family
 def movement():
     tensors = {
@@ -613,6 +619,13 @@ def movement():
         "change_view": lambda m: changed(m.x, lambda c: c.view(6, 4)[2:4].mul_(3)),
         "change_squeezed": lambda m: changed(m.y, lambda c: c.squeeze(1).add_(2)),
         "change_copied": lambda m: changed(m.x, lambda c: c[0, :, 1:3].copy_(m.x[1, :, :2])),
+        "change_split": lambda m: m.x * changed_apart(m.x, lambda c: c.split([1, 3], -1)[1].mul_(m.y[..., 1:])),
+        "change_splits": lambda m: m.x * changed_apart(
+            m.x, lambda c: [part.mul_(i - 2) for i, part in enumerate(c.split(2, 1))]),
+        "change_chunk": lambda m: m.x * changed_apart(m.x, lambda c: c.chunk(2, 2)[0].add_(m.x[:, :, 2:])),
+        "change_unbind": lambda m: m.x * changed_apart(m.x, lambda c: c.unbind(1)[2].mul_(m.x[:, 0])),
+        "change_narrow": lambda m: changed(m.x, lambda c: c.narrow(2, 1, 2).mul_(m.x[:, :, :2])),
+        "change_narrow_end": lambda m: changed(m.x, lambda c: c.narrow(2, -2, 2).zero_()),
         "contiguous": lambda m: m.x.transpose(0, 1).contiguous() * 2,
         "clone": lambda m: m.x.clone() * 2,
     }
@@ -713,6 +726,16 @@ def open_sizes():
         "split": lambda m, image, words: (words * m.w).split([1, 3], -1),
         "softmax": lambda m, image, words: (words * m.w).softmax(1),
         "norm": lambda m, image, words: F.group_norm(scaled(m, image), 2),
+        "change_from": lambda m, image, words: changed(words * m.w, lambda c: c[:, 1:].mul_(m.w)),
+        "change_up_to": lambda m, image, words: changed(words * m.w, lambda c: c[:, :-1].mul_(m.w)),
+        "change_step": lambda m, image, words: changed(words * m.w, lambda c: c[..., 1::2].mul_(m.w[:2])),
+        "change_planes": lambda m, image, words: changed(
+            scaled(m, image), lambda c: c[:, ::2].mul_(m.w[:2, None, None])),
+        "change_end": lambda m, image, words: changed(words * m.w, lambda c: c[:, -2:].copy_(m.w.expand(2, 4))),
+        "change_middle": lambda m, image, words: changed(words * m.w, lambda c: c[:, 1:3].mul_(m.w)),
+        "change_first": lambda m, image, words: changed(words * m.w, lambda c: c[:, 0].mul_(m.w)),
+        "change_last": lambda m, image, words: changed(words * m.w, lambda c: c[:, -1].mul_(m.w)),
+        "change_split": lambda m, image, words: m.w * changed_apart(words, lambda c: c.split([1, 3], -1)[0].zero_()),
     }
 
     class Open(Cases):
