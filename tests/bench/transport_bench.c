@@ -274,8 +274,14 @@ static void end_open(end *e, const job *j, bool is_sender) {
         snprintf(key, sizeof key, "%s/key.pem", j->certificates);
         options.tls = (pen_transport_tls){.ca = ca, .cert = cert, .key = key};
     }
-    const pen_transport_events events = {e,           end_accept, end_up,  end_down,
-                                         end_message, end_begin,  end_end, end_let_go};
+    const pen_transport_events events = {.context = e,
+                                         .accept = end_accept,
+                                         .up = end_up,
+                                         .down = end_down,
+                                         .message = end_message,
+                                         .begin = end_begin,
+                                         .end = end_end,
+                                         .let_go = end_let_go};
     check(pen_transport_kind_find(j->way, &e->kind));
     check(e->kind->create(&options, &events, &e->transport));
 }
@@ -390,14 +396,18 @@ static void print(const job *j) {
     if (r->wrong_count != 0) fail("wrong checksums");
     if (j->is_round_trip) {
         qsort(r->rounds, j->count, sizeof *r->rounds, compare);
-        printf("{\"median_us\": %.2f, \"p99_us\": %.2f}\n", r->rounds[j->count / 2] * 1e6,
-               r->rounds[j->count * 99 / 100] * 1e6);
+        printf("{\"median_us\": %.2f, \"p99_us\": %.2f, \"cpu_us_sender\": %.3f, "
+               "\"cpu_us_receiver\": %.3f}\n",
+               r->rounds[j->count / 2] * 1e6, r->rounds[j->count * 99 / 100] * 1e6,
+               r->cpu_seconds[0] * 1e6 / (double)j->count,
+               r->cpu_seconds[1] * 1e6 / (double)j->count);
         return;
     }
     const double total = (double)j->bytes * (double)j->count;
-    printf("{\"gb_per_s\": %.4f, \"cpu_s_per_gb\": %.4f, \"copies_sender\": %.3f, "
-           "\"copies_receiver\": %.3f}\n",
+    printf("{\"gb_per_s\": %.4f, \"cpu_s_per_gb\": %.4f, \"cpu_us_sender\": %.3f, "
+           "\"cpu_us_receiver\": %.3f, \"copies_sender\": %.3f, \"copies_receiver\": %.3f}\n",
            total * 1e-9 / r->seconds, (r->cpu_seconds[0] + r->cpu_seconds[1]) / (total * 1e-9),
+           r->cpu_seconds[0] * 1e6 / (double)j->count, r->cpu_seconds[1] * 1e6 / (double)j->count,
            (double)r->bytes_copied[0] / total, (double)r->bytes_copied[1] / total);
 }
 
