@@ -55,11 +55,11 @@ void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit) {
     pen_text_add(text, quantity);
 }
 
-double pen_yaml_round_seconds(double seconds) {
+double pen_yaml_round(double number, pen_unit unit) {
     char quantity[YAML_QUANTITY_BYTES];
-    double rounded = seconds;
-    yaml_format_quantity(quantity, seconds, PEN_UNIT_SECONDS);
-    return pen_quantity_parse(quantity, PEN_UNIT_SECONDS, &rounded) ? rounded : seconds;
+    double rounded = number;
+    yaml_format_quantity(quantity, number, unit);
+    return pen_quantity_parse(quantity, unit, &rounded) ? rounded : number;
 }
 
 // The code point that starts at `bytes`, and its length; anything that is not UTF-8 counts as one

@@ -16,9 +16,9 @@ void pen_yaml_add_text(pen_text *text, const char *value);
 // back is written the same: "1.5ms". Not negative, finite.
 void pen_yaml_add_quantity(pen_text *text, double number, pen_unit unit);
 
-// What is read back of a number of seconds that was written, and by how much of it that is off, at
-// most: half of the fifth digit.
+// What is read back of a quantity that was written (not of bytes, which are exact), and by how much
+// of it that is off, at most: half of the fifth digit.
 #define PEN_YAML_ROUNDING 5e-5
-double pen_yaml_round_seconds(double seconds);
+double pen_yaml_round(double number, pen_unit unit);
 
 #endif // PEN_BASE_FORMAT_YAML_WRITER_H

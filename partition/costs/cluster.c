@@ -25,6 +25,7 @@ typedef struct cluster_builder {
     uint64_t bytes_share;        // for a device of this host that states no memory
     uint32_t thread_share;       // for one that states no threads
     double core_share;           // cores to each thread of this host's devices, 1 at most
+    bool has_core_left;          // this host's devices do not take all of its cores
 } cluster_builder;
 
 const char *pen_figure_source_name(pen_figure_source source) {
@@ -111,6 +112,7 @@ static void cluster_share(cluster_builder *builder) {
     const double threads =
         (double)threads_stated + (double)threads_open * (double)builder->thread_share;
     builder->core_share = threads > (double)cores ? (double)cores / threads : 1.0;
+    builder->has_core_left = threads < (double)cores;
 }
 
 // Of another host nothing can be asked, so its memory must be stated; of this one it is shared out.
@@ -212,26 +214,58 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
 
 // ---- links
 
-// Three classes by how near the devices are. A link to itself costs nothing.
+// What carries tensors from one device to another.
+typedef enum cluster_carrier {
+    CLUSTER_MEMORY,      // of one process: values stay where they are
+    CLUSTER_LOOPBACK,    // gRPC between processes of one host
+    CLUSTER_NETWORK,     // gRPC between hosts
+    CLUSTER_NETWORK_TLS, // the same over TLS
+} cluster_carrier;
+
+static const pen_cluster_link cluster_assumed[] = {
+    [CLUSTER_MEMORY] = {.bandwidth = PEN_ASSUMED_PROCESS_BANDWIDTH,
+                        .latency = PEN_ASSUMED_PROCESS_LATENCY},
+    [CLUSTER_LOOPBACK] = {.bandwidth = PEN_ASSUMED_HOST_BANDWIDTH,
+                          .latency = PEN_ASSUMED_HOST_LATENCY,
+                          .send = 1 / PEN_ASSUMED_SEND,
+                          .receive = 1 / PEN_ASSUMED_RECEIVE,
+                          .message = PEN_ASSUMED_MESSAGE},
+    [CLUSTER_NETWORK] = {.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
+                         .latency = PEN_ASSUMED_NETWORK_LATENCY,
+                         .send = 1 / PEN_ASSUMED_SEND,
+                         .receive = 1 / PEN_ASSUMED_RECEIVE,
+                         .message = PEN_ASSUMED_MESSAGE},
+    [CLUSTER_NETWORK_TLS] = {.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
+                             .latency = PEN_ASSUMED_NETWORK_LATENCY,
+                             .send = 1 / PEN_ASSUMED_TLS_SEND,
+                             .receive = 1 / PEN_ASSUMED_TLS_RECEIVE,
+                             .message = PEN_ASSUMED_TLS_MESSAGE},
+};
+
+// What links cost that nobody measured or stated; one to itself costs nothing. On this host, a core
+// that is left takes what comes at once.
+static pen_cluster_link cluster_assume_link(const cluster_builder *builder, uint32_t from,
+                                            uint32_t to) {
+    const cluster_seat *source = &builder->seats[from], *target = &builder->seats[to];
+    if (from == to) {
+        return (pen_cluster_link){.bandwidth = INFINITY,
+                                  .source = PEN_FIGURE_STATED,
+                                  .latency_source = PEN_FIGURE_STATED};
+    }
+    if (source->process == target->process) return cluster_assumed[CLUSTER_MEMORY];
+    if (source->host != target->host) {
+        return cluster_assumed[builder->spec->uses_tls ? CLUSTER_NETWORK_TLS : CLUSTER_NETWORK];
+    }
+    pen_cluster_link link = cluster_assumed[CLUSTER_LOOPBACK];
+    if (source->host == 0 && builder->has_core_left) link.latency = PEN_ASSUMED_HOST_LATENCY_IDLE;
+    return link;
+}
+
 static void cluster_assume_links(const cluster_builder *builder, pen_cluster_link *links) {
     const uint32_t count = builder->spec->device_count;
     for (uint32_t from = 0; from < count; from++) {
         for (uint32_t to = 0; to < count; to++) {
-            pen_cluster_link *link = &links[(uint64_t)from * count + to];
-            if (from == to) {
-                *link = (pen_cluster_link){.bandwidth = INFINITY,
-                                           .source = PEN_FIGURE_STATED,
-                                           .latency_source = PEN_FIGURE_STATED};
-            } else if (builder->seats[from].process == builder->seats[to].process) {
-                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_PROCESS_BANDWIDTH,
-                                           .latency = PEN_ASSUMED_PROCESS_LATENCY};
-            } else if (builder->seats[from].host == builder->seats[to].host) {
-                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_HOST_BANDWIDTH,
-                                           .latency = PEN_ASSUMED_HOST_LATENCY};
-            } else {
-                *link = (pen_cluster_link){.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
-                                           .latency = PEN_ASSUMED_NETWORK_LATENCY};
-            }
+            links[(uint64_t)from * count + to] = cluster_assume_link(builder, from, to);
         }
     }
 }
@@ -249,6 +283,13 @@ static pen_status cluster_match_end(const cluster_builder *builder, const pen_na
                                   pen_status_add_context(status, "while reading 'links'"));
 }
 
+// What is said of the devices' time that a link takes; the rest stays as it was.
+static void cluster_state_handling(const pen_cluster_link_spec *spec, pen_cluster_link *link) {
+    if (spec->send > 0) link->send = link->send_stated = 1 / spec->send;
+    if (spec->receive > 0) link->receive = link->receive_stated = 1 / spec->receive;
+    if (spec->has_message) link->message = link->message_stated = spec->message;
+}
+
 // Sets the links from each of `from` to each of `to`; returns how many.
 static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t device_count,
                                   const pen_name_matches *from, const pen_name_matches *to,
@@ -264,6 +305,7 @@ static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t de
             link->bandwidth_stated = spec->bandwidth;
             link->source = PEN_FIGURE_STATED;
             count += 1;
+            cluster_state_handling(spec, link);
             if (!spec->has_latency) continue;
             link->latency = spec->latency;
             link->latency_stated = spec->latency;
@@ -300,6 +342,17 @@ static pen_status cluster_state_links(const cluster_builder *builder, const pen_
     return PEN_OK;
 }
 
+static void cluster_measure_handling(const pen_cost_link *measured, bool is_here,
+                                     pen_cluster_link *link) {
+    if (measured->send > 0 && (is_here || link->send_stated == 0)) link->send = 1 / measured->send;
+    if (measured->receive > 0 && (is_here || link->receive_stated == 0)) {
+        link->receive = 1 / measured->receive;
+    }
+    if (measured->has_message && (is_here || link->message_stated == 0)) {
+        link->message = measured->message;
+    }
+}
+
 // What is stated of a link to another host is not overridden.
 static void cluster_measure_links(const cluster_builder *builder, const pen_name_set *names,
                                   pen_cluster_link *links) {
@@ -321,6 +374,7 @@ static void cluster_measure_links(const cluster_builder *builder, const pen_name
                 link->latency = measured->latency;
                 link->latency_source = PEN_FIGURE_MEASURED;
             }
+            cluster_measure_handling(measured, is_here, link);
         }
     }
 }
@@ -360,6 +414,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
         builder.devices[i].host = spec->devices[i].host;
         builder.devices[i].is_remote = builder.seats[i].host != 0;
         builder.devices[i].process = builder.seats[i].process;
+        builder.devices[i].host_index = builder.seats[i].host;
         PEN_TRY(cluster_set_memory(&builder, i));
         cluster_set_threads(&builder, i);
         cluster_set_rates(&builder, i);

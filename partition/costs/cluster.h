@@ -23,15 +23,24 @@
 // What is assumed where nobody measured or said: of the order of a core that runs vector kernels,
 // of a memory bus that several share, of copies within a process, of sockets on one machine, and of
 // a common network. A plan marks what rests on them.
-#define PEN_ASSUMED_FLOPS_PER_THREAD 25e9       // operations a second, float32
-#define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9       // of the reference device
-#define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9       // bytes a second, of a device
-#define PEN_ASSUMED_PROCESS_BANDWIDTH 5e9       // bytes a second, between devices of one process
-#define PEN_ASSUMED_PROCESS_LATENCY 5e-6        // seconds
-#define PEN_ASSUMED_HOST_BANDWIDTH 2e9          // between processes of one host
-#define PEN_ASSUMED_HOST_LATENCY 50e-6          //
+#define PEN_ASSUMED_FLOPS_PER_THREAD 25e9 // operations a second, float32
+#define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9 // of the reference device
+#define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9 // bytes a second, of a device
+// Links: bytes a second, seconds, and what both ends compute
+// (docs/decisions/what-transfers-take.md).
+#define PEN_ASSUMED_PROCESS_BANDWIDTH 12e9      // between devices of one process
+#define PEN_ASSUMED_PROCESS_LATENCY 15e-6       //
+#define PEN_ASSUMED_HOST_BANDWIDTH 3e9          // between processes of one host
+#define PEN_ASSUMED_HOST_LATENCY 1.9e-3         // whose devices take all its cores,
+#define PEN_ASSUMED_HOST_LATENCY_IDLE 30e-6     // and where one is left
 #define PEN_ASSUMED_NETWORK_BANDWIDTH (1e9 / 8) // between hosts: 1 Gbit/s
-#define PEN_ASSUMED_NETWORK_LATENCY 200e-6      //
+#define PEN_ASSUMED_NETWORK_LATENCY 2e-3        //
+#define PEN_ASSUMED_SEND 3.1e9                  // bytes for each second of the sending device,
+#define PEN_ASSUMED_RECEIVE 2.2e9               // of the receiving one,
+#define PEN_ASSUMED_MESSAGE 16e-6               // seconds of either
+#define PEN_ASSUMED_TLS_SEND 1.25e9             // with TLS
+#define PEN_ASSUMED_TLS_RECEIVE 0.9e9           //
+#define PEN_ASSUMED_TLS_MESSAGE 22e-6           //
 
 typedef enum pen_figure_source {
     PEN_FIGURE_ASSUMED,  // nobody said: a default, or an estimate from other figures
@@ -48,6 +57,7 @@ typedef struct pen_cluster_device {
     const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
                           // a thread of this process
     uint32_t process;     // devices of one process have one number; 0: of this one
+    uint32_t host_index;  // devices of one host have one number; 0: of this one
     uint64_t bytes_limit; // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
     bool is_remote;          // on another host than the one that plans
@@ -63,11 +73,17 @@ typedef struct pen_cluster_device {
 
 typedef struct pen_cluster_link {
     double bandwidth;         // bytes a second, > 0; INFINITY from a device to itself
-    double latency;           // seconds, >= 0
+    double latency;           // seconds, >= 0, while both ends compute
+    double send;              // seconds of the sending device for each byte, >= 0
+    double receive;           // of the receiving one
+    double message;           // of either for each message
     pen_figure_source source; // of the bandwidth
     pen_figure_source latency_source;
     double bandwidth_stated; // by the user, also where measured ones are used; 0: not
     double latency_stated;
+    double send_stated;    // seconds for each byte; 0: not
+    double receive_stated; // likewise
+    double message_stated; // seconds; 0: not, or nothing
 } pen_cluster_link;
 
 typedef struct pen_cluster {
@@ -98,7 +114,8 @@ static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *clu
 //   links     of `costs` by names of devices where both are of this machine; else stated; else of
 //             `costs`; else assumed from where the two are: devices with equal `host`, or without,
 //             are in one process; with equal names of hosts on one host. `localhost` without a
-//             port is a process of its own for each device
+//             port is a process of its own for each device. What is not said of a link that is
+//             stated or measured is assumed likewise
 // `costs` may be NULL.
 //   INVALID_INPUT  with position: a reserve above the memory, memory not stated
 //   NOT_FOUND      a link's device matches none; near names are listed

@@ -197,6 +197,9 @@ pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *l
     PEN_TRY(cost_check_number("bandwidth", link->bandwidth, PEN_COST_RATE_MINIMUM,
                               PEN_COST_RATE_LIMIT));
     PEN_TRY(cost_check_number("latency", link->latency, 0, PEN_COST_SECONDS_LIMIT));
+    PEN_TRY(cost_check_number("send", link->send, 0, PEN_COST_RATE_LIMIT));
+    PEN_TRY(cost_check_number("receive", link->receive, 0, PEN_COST_RATE_LIMIT));
+    PEN_TRY(cost_check_number("message", link->message, 0, PEN_COST_SECONDS_LIMIT));
     if (strcmp(link->from, link->to) == 0) {
         return pen_error(PEN_INVALID_INPUT, "a link leads from '%.100s' to itself", link->from);
     }

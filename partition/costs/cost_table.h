@@ -10,6 +10,8 @@
 #ifndef PEN_PARTITION_COSTS_COST_TABLE_H
 #define PEN_PARTITION_COSTS_COST_TABLE_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/status.h"
 
@@ -45,6 +47,10 @@ typedef struct pen_cost_link {
     const char *to;
     double bandwidth; // bytes a second
     double latency;   // seconds
+    double send;      // bytes a second of the sending device's time; 0: was not measured
+    double receive;   // likewise, of the receiving one's
+    double message;   // seconds of either for each message
+    bool has_message; // it was measured
 } pen_cost_link;
 
 PEN_NODISCARD pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table);

@@ -78,6 +78,15 @@ static const pen_option_field cost_link_fields[] = {
                PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
     PEN_OPTION(SECONDS, pen_cost_link, latency, "of a message without content", .is_required = true,
                PEN_OPTION_RANGE(0, PEN_COST_SECONDS_LIMIT)),
+    PEN_OPTION(BANDWIDTH, pen_cost_link, send,
+               "bytes for each second of computing that sending takes from the device",
+               PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
+    PEN_OPTION(BANDWIDTH, pen_cost_link, receive, "likewise, that receiving takes",
+               PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
+    PEN_OPTION(SECONDS, pen_cost_link, message,
+               "of computing that each message takes from either device",
+               PEN_OPTION_RANGE(0, PEN_COST_SECONDS_LIMIT),
+               .present_offset = offsetof(pen_cost_link, has_message)),
 };
 
 static pen_status cost_check_link(const void *object, const pen_option_source *source) {
@@ -298,6 +307,18 @@ static pen_status cost_write_links(const pen_cost_table *table, pen_arena *arena
         pen_yaml_add_quantity(text, items[i].bandwidth, PEN_UNIT_BANDWIDTH);
         pen_text_add(text, ", latency: ");
         pen_yaml_add_quantity(text, items[i].latency, PEN_UNIT_SECONDS);
+        if (items[i].send > 0) {
+            pen_text_add(text, ",\n     send: ");
+            pen_yaml_add_quantity(text, items[i].send, PEN_UNIT_BANDWIDTH);
+        }
+        if (items[i].receive > 0) {
+            pen_text_add(text, ", receive: ");
+            pen_yaml_add_quantity(text, items[i].receive, PEN_UNIT_BANDWIDTH);
+        }
+        if (items[i].has_message) {
+            pen_text_add(text, ", message: ");
+            pen_yaml_add_quantity(text, items[i].message, PEN_UNIT_SECONDS);
+        }
         pen_text_add(text, "}\n");
     }
     return PEN_OK;

@@ -1,5 +1,6 @@
 #include "partition/lower/stage_costs.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/format/yaml_writer.h"
@@ -135,7 +136,10 @@ pen_status pen_stage_transfers_find(const pen_planned_graph *planned,
         const uint32_t to = split->device_of_stage[items[i].target];
         if (from == to) continue;
         const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
-        items[i].seconds = (double)items[i].bytes / link->bandwidth + link->latency;
+        const pen_link_handling handling = pen_cluster_link_handling(link);
+        const double bytes = (double)items[i].bytes;
+        items[i].seconds = bytes / link->bandwidth;
+        pen_stage_handling_add(&items[i].handling, &handling, link->latency, bytes);
     }
     if (count > 0) qsort(items, count, sizeof *items, transfer_compare);
     *out_transfers = (pen_stage_transfers){items, count, phase_count};
@@ -192,6 +196,13 @@ typedef struct costs_builder {
     uint32_t step_edge_count;
 } costs_builder;
 
+// What goes together: the latency counts once.
+static void costs_add_handling(pen_stage_handling *io_handling, const pen_stage_handling *other) {
+    io_handling->latency_seconds = fmax(io_handling->latency_seconds, other->latency_seconds);
+    io_handling->send_seconds += other->send_seconds;
+    io_handling->receive_seconds += other->receive_seconds;
+}
+
 // Transfers come sorted by source and target, so those that share a step edge are not far apart.
 static void costs_add_step_transfer(costs_builder *b, const pen_stage_transfer *transfer) {
     b->stages[transfer->source].has_update = true;
@@ -202,13 +213,15 @@ static void costs_add_step_transfer(costs_builder *b, const pen_stage_transfer *
         if (edge->phase != transfer->phase) continue;
         edge->bytes += (double)transfer->bytes;
         edge->seconds += transfer->seconds;
+        costs_add_handling(&edge->handling, &transfer->handling);
         return;
     }
     b->step_edges[b->step_edge_count++] = (pen_stage_step_edge){.source = transfer->source,
                                                                 .target = transfer->target,
                                                                 .phase = transfer->phase,
                                                                 .bytes = (double)transfer->bytes,
-                                                                .seconds = transfer->seconds};
+                                                                .seconds = transfer->seconds,
+                                                                .handling = transfer->handling};
 }
 
 // Activations flow up and gradients down the order of stages; a gradient that flows up would mean
@@ -234,19 +247,27 @@ static pen_status costs_add_transfers(const pen_stage_costs_request *request, co
         if (is_up) {
             edge->forward_bytes += (double)transfer->bytes;
             edge->forward_seconds += transfer->seconds;
+            costs_add_handling(&edge->forward_handling, &transfer->handling);
         } else {
             edge->has_gradient = true;
             b->stages[low].has_backward = true;
             b->stages[high].has_backward = true;
             edge->backward_bytes += (double)transfer->bytes;
             edge->backward_seconds += transfer->seconds;
+            costs_add_handling(&edge->backward_handling, &transfer->handling);
         }
     }
     return PEN_OK;
 }
 
 static void costs_round(double *seconds) {
-    *seconds = pen_yaml_round_seconds(*seconds);
+    *seconds = pen_yaml_round(*seconds, PEN_UNIT_SECONDS);
+}
+
+static void costs_round_handling(pen_stage_handling *handling) {
+    costs_round(&handling->latency_seconds);
+    costs_round(&handling->send_seconds);
+    costs_round(&handling->receive_seconds);
 }
 
 static void costs_round_all(costs_builder *b, uint32_t stage_count) {
@@ -259,9 +280,12 @@ static void costs_round_all(costs_builder *b, uint32_t stage_count) {
     for (uint32_t e = 0; e < b->edge_count; e++) {
         costs_round(&b->edges[e].forward_seconds);
         costs_round(&b->edges[e].backward_seconds);
+        costs_round_handling(&b->edges[e].forward_handling);
+        costs_round_handling(&b->edges[e].backward_handling);
     }
     for (uint32_t e = 0; e < b->step_edge_count; e++) {
         costs_round(&b->step_edges[e].seconds);
+        costs_round_handling(&b->step_edges[e].handling);
     }
 }
 
@@ -272,6 +296,8 @@ pen_status pen_stage_costs_find(const pen_stage_costs_request *request, pen_aren
     const pen_stage_split *split = request->split;
     const uint32_t stage_count = split->stage_count;
     costs_builder b = {0};
+    const pen_device_seat *seats;
+    PEN_TRY(pen_cluster_seats(request->cluster, arena, &seats));
     PEN_TRY(PEN_NEW(arena, stage_count, &b.stages));
     PEN_TRY(PEN_NEW(arena, request->transfers->count, &b.edges));
     PEN_TRY(PEN_NEW(arena, request->transfers->count, &b.step_edges));
@@ -300,6 +326,7 @@ pen_status pen_stage_costs_find(const pen_stage_costs_request *request, pen_aren
                                    .stages = b.stages,
                                    .edges = b.edges,
                                    .bytes_limit = request->bytes_limit,
+                                   .seats = seats,
                                    .update_phase_count = request->transfers->phase_count,
                                    .step_edge_count = b.step_edge_count,
                                    .step_edges = b.step_edges};

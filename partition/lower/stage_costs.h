@@ -15,7 +15,8 @@ typedef struct pen_stage_transfer {
     uint32_t source;    // stages
     uint32_t target;
     uint64_t bytes;
-    double seconds;   // latency included; 0 on one device
+    double seconds; // on its way; 0 on one device
+    pen_stage_handling handling;
     bool is_backward; // else of the forward pass
     bool is_per_step; // not for every microbatch
     uint32_t phase;   // of the updates, that it leaves with; if it is per step

@@ -46,6 +46,7 @@ pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
         .stages = step->stages,
         .edges = step->edges,
         .bytes_limit = step->bytes_limit,
+        .seats = given->seats,
     };
     *out_step = step;
     return PEN_OK;
@@ -90,16 +91,18 @@ static void step_time_sum_stages(pen_step_time *step) {
     }
 }
 
-// Seconds to move the result of node `u` from one device to another.
-static double step_time_move(const pen_problem_given *given, uint32_t u, uint32_t from,
-                             uint32_t to) {
+// Seconds that the result of node `u` is on its way from one device to another. What else moving it
+// takes is added to `handling`.
+static double step_time_move(const pen_problem_given *given, uint32_t u, uint32_t from, uint32_t to,
+                             pen_stage_handling *handling) {
+    static const pen_link_handling nothing = {0};
     const double transfer = given->nodes[u].transfer;
-    double seconds = transfer * (given->devices[from].send + given->devices[to].receive);
+    const double seconds = transfer * (given->devices[from].send + given->devices[to].receive);
     if (given->link == NULL || transfer == 0.0) return seconds;
     const uint64_t at = (uint64_t)from * given->device_count + to;
-    seconds += transfer * given->link[at];
-    if (given->link_latency != NULL) seconds += given->link_latency[at];
-    return seconds;
+    pen_stage_handling_add(handling, given->handling == NULL ? &nothing : &given->handling[at],
+                           given->link_latency == NULL ? 0.0 : given->link_latency[at], transfer);
+    return seconds + transfer * given->link[at];
 }
 
 // The edge from stage `source`, the one at hand, to the higher stage `target`.
@@ -145,15 +148,20 @@ static void step_time_send(pen_step_time *step, uint32_t s) {
             if (*read == u + 1) continue;
             *read = u + 1;
             const uint32_t there = forming->device_of_stage[t];
-            const double seconds = there == home ? 0.0 : step_time_move(given, u, home, there);
             if (way == STEP_TIME_ASIDE) {
-                *step_time_seconds_of(&step->stages[t], given->nodes[v].role) += seconds;
+                pen_stage_handling handling = {0};
+                double seconds = 0.0;
+                if (there != home) seconds = step_time_move(given, u, home, there, &handling);
+                *step_time_seconds_of(&step->stages[t], given->nodes[v].role) +=
+                    seconds + handling.latency_seconds + handling.send_seconds +
+                    handling.receive_seconds;
                 continue;
             }
             pen_stage_edge *edge = step_time_edge(step, s, t);
             edge->forward_bytes += given->nodes[u].transfer;
-            edge->forward_seconds += seconds;
-            if (there != home) step->stages[t].activation_bytes += given->nodes[u].transfer;
+            if (there == home) continue;
+            edge->forward_seconds += step_time_move(given, u, home, there, &edge->forward_handling);
+            step->stages[t].activation_bytes += given->nodes[u].transfer;
         }
     }
 }
@@ -181,7 +189,8 @@ static void step_time_receive(pen_step_time *step, uint32_t s, uint32_t *read) {
             step->stages[t].has_backward = true;
             edge->backward_bytes += given->nodes[u].transfer;
             if (there == home) continue;
-            edge->backward_seconds += step_time_move(given, u, there, home);
+            edge->backward_seconds +=
+                step_time_move(given, u, there, home, &edge->backward_handling);
             step->stages[s].fixed_bytes += given->nodes[u].transfer;
         }
     }

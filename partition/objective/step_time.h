@@ -5,9 +5,10 @@
 // updates. What moves between two stages is an edge from the lower to the higher:
 //   forward   results of forward nodes that the higher stage reads, each once
 //   backward  what the lower stage's backward nodes read of the higher one's nodes, each once
-//   seconds   Σ cost · (link + send + receive) + link_latency, where the devices differ
+//   seconds   Σ cost · (link + send + receive), where the devices differ
+//   handling  the link's latency once; what the devices compute (pen_stage_handling_add), for each
 // What flows otherwise (to an update; from a backward node to a higher stage) has no place in a
-// schedule, and its seconds count as work of the reader.
+// schedule, and all that moving it takes counts as work of the reader.
 //
 // A stage's memory: `fixed_bytes` are Σ bytes and a buffer for each gradient that comes from
 // another device, `activation_bytes` Σ bytes_in_flight and what forward nodes of other devices send

@@ -25,6 +25,14 @@ static uint64_t hash_number(uint64_t hash, double number) {
     return hash;
 }
 
+// Where nothing is said of it, the hash is what it was before anything could be.
+static uint64_t hash_handling(uint64_t hash, const pen_cluster_link *link) {
+    if (link->send_stated + link->receive_stated + link->message_stated == 0.0) return hash;
+    hash = hash_number(hash, link->send_stated);
+    hash = hash_number(hash, link->receive_stated);
+    return hash_number(hash, link->message_stated);
+}
+
 // What the user stated, not what was measured: the same file means the same cluster on a busy day.
 uint64_t pen_cluster_hash(const pen_cluster *cluster) {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -43,6 +51,7 @@ uint64_t pen_cluster_hash(const pen_cluster *cluster) {
             const pen_cluster_link *link = pen_cluster_link_at(cluster, d, e);
             hash = hash_number(hash, link->bandwidth_stated);
             hash = hash_number(hash, link->latency_stated);
+            hash = hash_handling(hash, link);
         }
     }
     return hash;

@@ -82,7 +82,7 @@ static pen_status writer_transfers(plan_writer *w) {
                                 .source = transfer->source,
                                 .target = transfer->target,
                                 .bytes = transfer->bytes,
-                                .seconds = transfer->seconds,
+                                .seconds = transfer->seconds + transfer->handling.latency_seconds,
                                 .is_backward = transfer->is_backward,
                                 .is_per_step = transfer->is_per_step};
     }

@@ -63,6 +63,38 @@ static pen_status file_check_stage(const file_reader *r, const int64_t *stage) {
                                 r->file->stages.count));
 }
 
+// All devices say where they are, or none does.
+static pen_status file_take_seats(file_reader *r) {
+    const file_device *items = r->file->devices.items;
+    const uint32_t count = r->file->devices.count;
+    pen_device_seat *seats;
+    PEN_TRY(PEN_NEW(r->arena, count, &seats));
+    for (uint32_t d = 0; d < count; d++) {
+        if (items[d].has_process != items[0].has_process) {
+            return file_blame(r, &items[d].name,
+                              pen_error(PEN_INVALID_INPUT,
+                                        "device '%.100s': expected a `process` for all devices or "
+                                        "for none",
+                                        items[d].name));
+        }
+        if (items[d].host >= count || items[d].process >= count) {
+            return file_blame(r, &items[d].process,
+                              pen_error(PEN_INVALID_INPUT,
+                                        "device '%.100s': found host %" PRId64
+                                        " and process %" PRId64 ", expected numbers below %u",
+                                        items[d].name, items[d].host, items[d].process, count));
+        }
+        seats[d] = (pen_device_seat){
+            .host = (uint32_t)items[d].host,
+            .process = (uint32_t)items[d].process,
+            .out_rate = items[d].line_out > 0 ? items[d].line_out : INFINITY,
+            .in_rate = items[d].line_in > 0 ? items[d].line_in : INFINITY,
+        };
+    }
+    r->plan->stages.seats = items[0].has_process ? seats : NULL;
+    return PEN_OK;
+}
+
 // Where tasks were written is kept: they are parsed later, and errors in them name the line.
 static pen_status file_take_devices(file_reader *r) {
     const file_device *items = r->file->devices.items;
@@ -94,7 +126,7 @@ static pen_status file_take_devices(file_reader *r) {
     r->plan->devices = devices;
     r->plan->stages.device_count = count;
     r->plan->stages.bytes_limit = limits;
-    return PEN_OK;
+    return file_take_seats(r);
 }
 
 static pen_status file_find_device(const file_reader *r, const char *const *name,
@@ -164,7 +196,9 @@ static pen_status file_take_edges(file_reader *r) {
                                     .has_gradient = items[e].has_gradient,
                                     .backward_bytes = (double)items[e].backward_bytes,
                                     .forward_seconds = items[e].forward,
-                                    .backward_seconds = items[e].backward};
+                                    .backward_seconds = items[e].backward,
+                                    .forward_handling = items[e].forward_handling,
+                                    .backward_handling = items[e].backward_handling};
     }
     r->plan->stages.edge_count = count;
     r->plan->stages.edges = edges;
@@ -183,7 +217,8 @@ static pen_status file_take_step_edges(file_reader *r) {
                                          .target = (uint32_t)items[e].to,
                                          .phase = (uint32_t)items[e].phase,
                                          .bytes = (double)items[e].bytes,
-                                         .seconds = items[e].seconds};
+                                         .seconds = items[e].seconds,
+                                         .handling = items[e].handling};
     }
     r->plan->stages.update_phase_count = (uint32_t)r->file->update_phases;
     r->plan->stages.step_edge_count = count;
@@ -366,6 +401,27 @@ static void write_head(const pen_plan *plan, pen_text *text) {
                    plan->bubble, plan->measured_count, plan->stated_count, plan->assumed_count);
 }
 
+static void write_handling(pen_text *text, const char *key, const pen_stage_handling *handling) {
+    if (handling->latency_seconds + handling->send_seconds + handling->receive_seconds == 0) return;
+    pen_text_print(text, "%s: {", key);
+    write_seconds(text, "latency", handling->latency_seconds);
+    write_seconds(text, ", send", handling->send_seconds);
+    write_seconds(text, ", receive", handling->receive_seconds);
+    pen_text_add(text, "}");
+}
+
+static void write_line(pen_text *text, const char *key, double rate) {
+    if (!(rate < INFINITY)) return;
+    pen_text_print(text, "%s: ", key);
+    pen_yaml_add_quantity(text, rate, PEN_UNIT_BANDWIDTH);
+}
+
+static void write_seat(pen_text *text, const pen_device_seat *seat) {
+    pen_text_print(text, ",\n     host: %u, process: %u", seat->host, seat->process);
+    write_line(text, ", line_out", seat->out_rate);
+    write_line(text, ", line_in", seat->in_rate);
+}
+
 // Quantities have units, and as many digits as give the same number back.
 static void write_devices(const pen_plan *plan, pen_text *text) {
     pen_text_add(text, "devices:\n");
@@ -378,6 +434,7 @@ static void write_devices(const pen_plan *plan, pen_text *text) {
         if (plan->stages.bytes_limit[d] < INFINITY) {
             write_bytes(text, ", limit", plan->stages.bytes_limit[d]);
         }
+        if (plan->stages.seats != NULL) write_seat(text, &plan->stages.seats[d]);
         write_bytes(text, ",\n     memory: {parameters", (double)m->parameters);
         write_bytes(text, ", gradients", (double)m->gradients);
         write_bytes(text, ", optimizer_state", (double)m->optimizer_state);
@@ -424,9 +481,11 @@ static void write_stages(const pen_plan *plan, pen_text *text) {
         pen_text_print(text, "  - {from: %u, to: %u", edge->source, edge->target);
         write_bytes(text, ", forward_bytes", edge->forward_bytes);
         write_seconds(text, ", forward", edge->forward_seconds);
+        write_handling(text, ",\n     forward_handling", &edge->forward_handling);
         if (edge->has_gradient) pen_text_add(text, ",\n     has_gradient: true");
         write_bytes(text, ", backward_bytes", edge->backward_bytes);
         write_seconds(text, ", backward", edge->backward_seconds);
+        write_handling(text, ",\n     backward_handling", &edge->backward_handling);
         pen_text_add(text, "}\n");
     }
     if (plan->stages.step_edge_count > 0) pen_text_add(text, "step_edges:\n");
@@ -436,6 +495,7 @@ static void write_stages(const pen_plan *plan, pen_text *text) {
                        edge->phase);
         write_bytes(text, ", bytes", edge->bytes);
         write_seconds(text, ", seconds", edge->seconds);
+        write_handling(text, ",\n     handling", &edge->handling);
         pen_text_add(text, "}\n");
     }
 }

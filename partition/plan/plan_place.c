@@ -498,7 +498,8 @@ static pen_status place_lines_first(place_rounds *rounds) {
 
 // Placement and memory depend on each other: how many microbatches are in flight follows from the
 // schedule, and that from the placement. So there are rounds: place, work out the memory, place
-// again within it. Lines of devices come first with `auto`, since they are cheap to judge.
+// again within it. Lines of devices come first with strategies that search: they are cheap to
+// judge, send little, and are among what is compared at the end.
 pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                           pen_plan_placed *out_placed) {
     place_rounds rounds;
@@ -508,7 +509,7 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         rounds.objective == PEN_OBJECTIVE_STEP_TIME || rounds.objective == PEN_OBJECTIVE_TRAFFIC;
     const bool has_lines = is_judged && !rounds.is_contiguous &&
                            planner->request->cluster->device_count > 1 &&
-                           strcmp(rounds.strategy->name, "auto") == 0;
+                           rounds.strategy->judges_all;
     if (has_lines) PEN_TRY(place_lines_first(&rounds));
     PEN_TRY(place_search(&rounds, has_lines ? PLACE_AFTER_LINES : 1.0, &refusal));
     const pen_status again = place_search_full(&rounds);

@@ -6,14 +6,28 @@ static const char *const file_source_names[] = {"assumed", "stated", "measured",
 
 const char *const pen_plan_transfer_names[] = {"forward", "backward", "each step", NULL};
 
+static const pen_option_field file_handling_fields[] = {
+    FILE_SECONDS_AS("latency", pen_stage_handling, latency_seconds,
+                    "besides, until they are there"),
+    FILE_SECONDS_AS("send", pen_stage_handling, send_seconds, "that the source's device computes"),
+    FILE_SECONDS_AS("receive", pen_stage_handling, receive_seconds,
+                    "that the target's device computes"),
+};
+static const pen_option_table file_handling_table = {
+    PEN_OPTION_FIELDS(pen_stage_handling, file_handling_fields)};
+
 static const pen_option_field file_edge_fields[] = {
     FILE_INDEX(file_edge, from, "the lower stage"),
     FILE_INDEX(file_edge, to, "the higher stage"),
     FILE_BYTES(file_edge, forward_bytes, "of a microbatch"),
-    FILE_SECONDS(file_edge, forward, "to move them"),
+    FILE_SECONDS(file_edge, forward, "on their way"),
+    PEN_OPTION(MAPPING, file_edge, forward_handling, "what moving them takes besides",
+               .table = &file_handling_table),
     PEN_OPTION(BOOL, file_edge, has_gradient, "gradients flow back", .default_text = "false"),
     FILE_BYTES(file_edge, backward_bytes, "of a microbatch"),
-    FILE_SECONDS(file_edge, backward, "to move them"),
+    FILE_SECONDS(file_edge, backward, "on their way"),
+    PEN_OPTION(MAPPING, file_edge, backward_handling, "what moving them takes besides",
+               .table = &file_handling_table),
 };
 static const pen_option_table file_edge_table = {PEN_OPTION_FIELDS(file_edge, file_edge_fields)};
 static const pen_option_field file_edge_item = {.kind = PEN_OPTION_MAPPING,
@@ -25,7 +39,9 @@ static const pen_option_field file_step_edge_fields[] = {
     PEN_OPTION(INTEGER, file_step_edge, phase, "of the updates, that it leaves with",
                PEN_OPTION_RANGE(0, FILE_PHASE_LIMIT), .default_text = "0"),
     FILE_BYTES(file_step_edge, bytes, "of a step"),
-    FILE_SECONDS(file_step_edge, seconds, "to move them"),
+    FILE_SECONDS(file_step_edge, seconds, "on their way"),
+    PEN_OPTION(MAPPING, file_step_edge, handling, "what moving them takes besides",
+               .table = &file_handling_table),
 };
 static const pen_option_table file_step_edge_table = {
     PEN_OPTION_FIELDS(file_step_edge, file_step_edge_fields)};
@@ -96,6 +112,15 @@ static const pen_option_field file_device_fields[] = {
                .maximum = PEN_OPTION_TO(FILE_BYTES_LIMIT),
                .present_offset = offsetof(file_device, has_limit)),
     PEN_OPTION(MAPPING, file_device, memory, "at its worst moment", .table = &file_memory_table),
+    PEN_OPTION(INTEGER, file_device, host, "by number: devices of one share its lines",
+               PEN_OPTION_RANGE(0, PEN_CLUSTER_DEVICE_LIMIT), .default_text = "0"),
+    PEN_OPTION(INTEGER, file_device, process, "likewise; none: each pair of devices has a line",
+               PEN_OPTION_RANGE(0, PEN_CLUSTER_DEVICE_LIMIT),
+               .present_offset = offsetof(file_device, has_process)),
+    PEN_OPTION(BANDWIDTH, file_device, line_out, "of its host, to others; none: no limit",
+               PEN_OPTION_RANGE(0, FILE_RATE_LIMIT)),
+    PEN_OPTION(BANDWIDTH, file_device, line_in, "from others",
+               PEN_OPTION_RANGE(0, FILE_RATE_LIMIT)),
     PEN_OPTION(TEXT, file_device, tasks,
                "in order: F forward, B backward, I and W its halves, each with stage.microbatch, U "
                "update with stage.phase; none: as the schedule orders them"),

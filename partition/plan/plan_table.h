@@ -13,6 +13,9 @@
 #define FILE_SECONDS(type, member, says)                                                           \
     PEN_OPTION(SECONDS, type, member, says, PEN_OPTION_RANGE(0, FILE_FIGURE_LIMIT),                \
                .default_text = "0s")
+#define FILE_SECONDS_AS(name, type, member, says)                                                  \
+    PEN_OPTION_AS(name, SECONDS, type, member, says, PEN_OPTION_RANGE(0, FILE_FIGURE_LIMIT),       \
+                  .default_text = "0s")
 #define FILE_COUNT(type, member, says)                                                             \
     PEN_OPTION(INTEGER, type, member, says, PEN_OPTION_RANGE(0, FILE_COUNT_LIMIT),                 \
                .default_text = "0")
@@ -47,6 +50,11 @@ typedef struct file_device {
     uint64_t limit;
     bool has_limit;
     pen_device_memory memory;
+    int64_t host;
+    int64_t process;
+    bool has_process; // and so a host
+    double line_out;  // 0: no limit
+    double line_in;
     const char *tasks;
 } file_device;
 
@@ -73,9 +81,11 @@ typedef struct file_edge {
     int64_t to;
     uint64_t forward_bytes;
     double forward;
+    pen_stage_handling forward_handling;
     bool has_gradient;
     uint64_t backward_bytes;
     double backward;
+    pen_stage_handling backward_handling;
 } file_edge;
 
 typedef struct file_step_edge {
@@ -84,6 +94,7 @@ typedef struct file_step_edge {
     int64_t phase;
     uint64_t bytes;
     double seconds;
+    pen_stage_handling handling;
 } file_step_edge;
 
 typedef enum file_when {
@@ -138,6 +149,7 @@ extern const char *const pen_plan_transfer_names[];
 #define FILE_PHASE_LIMIT 64
 #define FILE_COUNT_LIMIT 4294967294.0
 #define FILE_FIGURE_LIMIT 1e12 // seconds
+#define FILE_RATE_LIMIT 1e21   // bytes a second
 #define FILE_BYTES_LIMIT 9e15  // whole numbers of bytes are exact
 
 // The keys of the file; fills plan_file.

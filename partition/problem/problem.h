@@ -23,7 +23,8 @@
 //   step time   seconds of a training step of `microbatch_count` microbatches, by the function that
 //               was handed in, of the stages that partition/objective/step_time.h makes. Costs are
 //               seconds of one microbatch, of an update of one step; cost of a result is its bytes
-//               and a link takes seconds a byte
+//               and a link takes seconds a byte. What devices compute to send and receive
+//               (`handling`), and which lines links share (`seats`), count here alone
 //   traffic     the sum of the costs of all results over each other device that reads them
 // A contiguous placement has an acyclic graph of devices, as its forward nodes see it.
 //
@@ -93,6 +94,29 @@ typedef struct pen_problem_forbidden {
     uint32_t device;
 } pen_problem_forbidden;
 
+// A tensor goes in messages of so many bytes; one back grants its place anew, and one acknowledges.
+#define PEN_MESSAGE_BYTES (1u << 20)
+#define PEN_MESSAGES_BACK 2
+
+// What the two ends of a link compute for what goes over it.
+typedef struct pen_link_handling {
+    double send;    // seconds of the source's device for each byte
+    double receive; // of the target's
+    double message; // of either, for each message, those that go back included
+} pen_link_handling;
+
+// Adds a result of `bytes` to what goes together: those of an edge share the latency.
+static inline void pen_stage_handling_add(pen_stage_handling *io_handling,
+                                          const pen_link_handling *link, double latency,
+                                          double bytes) {
+    const double whole = (double)(uint64_t)(bytes / PEN_MESSAGE_BYTES);
+    const double pieces = whole * PEN_MESSAGE_BYTES < bytes ? whole + 1.0 : whole;
+    const double messages = link->message * (pieces + PEN_MESSAGES_BACK);
+    if (latency > io_handling->latency_seconds) io_handling->latency_seconds = latency;
+    io_handling->send_seconds += link->send * bytes + messages;
+    io_handling->receive_seconds += link->receive * bytes + messages;
+}
+
 // What a problem is made from.
 typedef struct pen_problem_given {
     pen_objective objective;
@@ -103,10 +127,12 @@ typedef struct pen_problem_given {
     uint32_t edge_count;
     const pen_problem_device *devices;
     const pen_problem_node *nodes;
-    const pen_problem_edge *edges; // acyclic; doubled ones and loops do not count
-    const double *compute;         // [kind_count][node_count]; INFINITY: cannot run there
-    const double *link;            // [device_count][device_count], or NULL
-    const double *link_latency;    // [device_count][device_count], or NULL; only beside `link`
+    const pen_problem_edge *edges;     // acyclic; doubled ones and loops do not count
+    const double *compute;             // [kind_count][node_count]; INFINITY: cannot run there
+    const double *link;                // [device_count][device_count], or NULL
+    const double *link_latency;        // [device_count][device_count], or NULL; only beside `link`
+    const pen_link_handling *handling; // [device_count][device_count], or NULL; only beside `link`
+    const pen_device_seat *seats;      // [device_count], or NULL
     const pen_problem_forbidden *forbidden; // [forbidden_count] in any order
     uint32_t forbidden_count;
     uint32_t devices_used_minimum; // devices with a node, at least; 0: any number

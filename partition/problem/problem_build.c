@@ -30,7 +30,7 @@ static pen_status problem_check_devices(const pen_problem_given *given) {
                              pen_problem_device_name(given, d, name));
         }
     }
-    PEN_ASSERT(given->link != NULL || given->link_latency == NULL);
+    PEN_ASSERT(given->link != NULL || (given->link_latency == NULL && given->handling == NULL));
     if (given->link == NULL) return PEN_OK;
     for (uint64_t i = 0; i < (uint64_t)given->device_count * given->device_count; i++) {
         if (!problem_is_amount(given->link[i])) {
@@ -41,6 +41,15 @@ static pen_status problem_check_devices(const pen_problem_given *given) {
             return pen_error(PEN_INVALID_INPUT, "links must have a finite latency, found %g",
                              given->link_latency[i]);
         }
+        const pen_link_handling *handling = given->handling == NULL ? NULL : &given->handling[i];
+        if (handling == NULL ||
+            (problem_is_amount(handling->send) && problem_is_amount(handling->receive) &&
+             problem_is_amount(handling->message))) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT,
+                         "what the ends of a link compute must be finite, found %g, %g and %g",
+                         handling->send, handling->receive, handling->message);
     }
     return PEN_OK;
 }

@@ -5,6 +5,11 @@
 // acyclic graph of any shape; a device may hold several. Plain data: partition/ fills it from a
 // placement, scheduler/schedule/ simulates it, and neither needs the other.
 //
+// What moves takes three things. The line it goes over is taken for so long that nothing else goes
+// over it; it is there a latency later; and both devices compute for it: the source's after the
+// task that made it, the target's before a task that reads it (what arrives while a task runs waits
+// until that is over). Lines are those of `seats`.
+//
 // What updates exchange goes over step edges, which lead from any stage to any other: a value that
 // the source's update of a phase makes (or, of phase 0, its backward tasks) is there for the
 // target's update of the next phase. Every stage with updates has all phases.
@@ -35,6 +40,13 @@ typedef struct pen_stage {
     double halved_bytes; // besides, from its input half to its weight half where they run apart
 } pen_stage;
 
+// What moving values takes besides the line, of one microbatch. All 0 on one device.
+typedef struct pen_stage_handling {
+    double latency_seconds; // from the line's end until they are there
+    double send_seconds;    // of the source's device
+    double receive_seconds; // of the target's device
+} pen_stage_handling;
+
 // Activations from `source` to `target`, and their gradients back.
 typedef struct pen_stage_edge {
     uint32_t source;
@@ -42,8 +54,10 @@ typedef struct pen_stage_edge {
     double forward_bytes;   // of one microbatch
     bool has_gradient;      // back from `target`; both stages have a backward pass
     double backward_bytes;  // of one microbatch
-    double forward_seconds; // to move them, latency included; 0 on one device
+    double forward_seconds; // on their way; 0 on one device
     double backward_seconds;
+    pen_stage_handling forward_handling;
+    pen_stage_handling backward_handling;
 } pen_stage_edge;
 
 // Values that go from the update of one stage to that of another, once a step.
@@ -52,8 +66,20 @@ typedef struct pen_stage_step_edge {
     uint32_t target; // any other
     uint32_t phase;  // that they leave with, below update_phase_count - 1
     double bytes;
-    double seconds; // to move them, latency included; 0 on one device
+    double seconds; // on their way; 0 on one device
+    pen_stage_handling handling;
 } pen_stage_step_edge;
+
+// Where a device is. What goes from host to host takes the source's line out and the target's line
+// in, each for bytes / its rate, whichever devices of the two hosts it is between. What goes
+// between processes of one host takes the line out of the one and into the other while it is on
+// its way. What stays in one process takes no line.
+typedef struct pen_device_seat {
+    uint32_t host;
+    uint32_t process; // by one count for all hosts
+    double out_rate;  // bytes a second of the host's line out, > 0; INFINITY: no limit
+    double in_rate;   // and in
+} pen_device_seat;
 
 typedef struct pen_stage_graph {
     uint32_t stage_count; // in topological order: edges go from lower to higher
@@ -67,6 +93,7 @@ typedef struct pen_stage_graph {
     uint32_t step_edge_count;
     const pen_stage_step_edge *step_edges; // [step_edge_count], in the order in which each source
                                            // sends what leaves with one phase
+    const pen_device_seat *seats; // [device_count]; NULL: each ordered pair of devices has a line
 } pen_stage_graph;
 
 static inline uint32_t pen_stage_graph_phases(const pen_stage_graph *graph) {
@@ -83,8 +110,22 @@ static inline double pen_stage_microbatch_seconds(const pen_stage *stage) {
            stage->backward_weight_seconds;
 }
 
+// Adds to load [device_count] what devices compute to move an edge's values of a microbatch.
+static inline void pen_stage_edge_add_handling(const pen_stage_graph *graph,
+                                               const pen_stage_edge *edge, double *load) {
+    const uint32_t source = graph->stages[edge->source].device;
+    const uint32_t target = graph->stages[edge->target].device;
+    if (source == target) return;
+    load[source] += edge->forward_handling.send_seconds;
+    load[target] += edge->forward_handling.receive_seconds;
+    if (!edge->has_gradient) return;
+    load[source] += edge->backward_handling.receive_seconds;
+    load[target] += edge->backward_handling.send_seconds;
+}
+
 // Adds to load [device_count] what a microbatch takes of each device, forward and backward: its
-// stages' seconds, and those of the edges at which they lie.
+// stages' seconds, what they compute for transfers, and the seconds and latencies of the edges at
+// which they lie.
 static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, double *load) {
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const pen_stage *stage = &graph->stages[s];
@@ -92,9 +133,12 @@ static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, doubl
     }
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         const pen_stage_edge *edge = &graph->edges[e];
-        const double seconds = edge->forward_seconds + edge->backward_seconds;
+        const double seconds = edge->forward_seconds + edge->backward_seconds +
+                               edge->forward_handling.latency_seconds +
+                               edge->backward_handling.latency_seconds;
         load[graph->stages[edge->source].device] += seconds;
         load[graph->stages[edge->target].device] += seconds;
+        pen_stage_edge_add_handling(graph, edge, load);
     }
 }
 

@@ -38,6 +38,7 @@ static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *are
     other->given.compute = compute;
     other->given.link = NULL;
     other->given.link_latency = NULL;
+    other->given.handling = NULL;
     *out_problem = other;
     return PEN_OK;
 }
@@ -70,6 +71,37 @@ static pen_status reduced_cut(const double *square, uint32_t side, const uint32_
             cut[(size_t)i * count + j] = square[(size_t)rows[i] * side + rows[j]];
     }
     *out_square = cut;
+    return PEN_OK;
+}
+
+// What links take of the devices that are left, and where these are, by new numbers.
+static pen_status reduced_seats(const pen_problem_given *given, const uint32_t *devices,
+                                uint32_t count, pen_arena *arena, pen_problem *other) {
+    if (given->handling != NULL) {
+        pen_link_handling *cut;
+        PEN_TRY(PEN_NEW(arena, (size_t)count * count, &cut));
+        for (size_t i = 0; i < (size_t)count * count; i++) {
+            cut[i] = given->handling[(size_t)devices[i / count] * given->device_count +
+                                     devices[i % count]];
+        }
+        other->given.handling = cut;
+    }
+    if (given->seats == NULL) return PEN_OK;
+    pen_device_seat *seats;
+    uint32_t *first; // device of a host, then of a process, that is left: it gives the number
+    PEN_TRY(PEN_NEW(arena, count, &seats));
+    PEN_TRY(PEN_NEW(arena, 2 * (size_t)given->device_count, &first));
+    memset(first, 0xff, 2 * (size_t)given->device_count * sizeof *first);
+    for (uint32_t i = 0; i < count; i++) {
+        seats[i] = given->seats[devices[i]];
+        uint32_t *host = &first[seats[i].host];
+        uint32_t *process = &first[given->device_count + seats[i].process];
+        if (*host == UINT32_MAX) *host = i;
+        if (*process == UINT32_MAX) *process = i;
+        seats[i].host = *host;
+        seats[i].process = *process;
+    }
+    other->given.seats = seats;
     return PEN_OK;
 }
 
@@ -122,6 +154,7 @@ pen_status pen_reduced_problem_on(const pen_problem *problem, const uint32_t *de
         reduced_cut(given->link, given->device_count, devices, count, arena, &other->given.link));
     PEN_TRY(reduced_cut(given->link_latency, given->device_count, devices, count, arena,
                         &other->given.link_latency));
+    PEN_TRY(reduced_seats(given, devices, count, arena, other));
     PEN_TRY(reduced_pin(other, number_of, arena));
     *out_problem = other;
     return PEN_OK;

@@ -4,7 +4,7 @@
 //     - {name: a, memory: 12GiB, reserve: 1GiB, threads: 2}            # in this process
 //     - {name: "n[01-16]/cpu0", host: "n[01-16]:7070", memory: 8GiB, flops: 80G}
 //   links:
-//     - {between: [a, "n[01-16]/cpu0"], bandwidth: 1Gbit/s, latency: 200us}
+//     - {between: [a, "n[01-16]/cpu0"], bandwidth: 1Gbit/s, latency: 200us, send: 2GB/s}
 //     - {from: a, to: n01/cpu0, bandwidth: 10Gbit/s}
 //
 // Names with ranges are expanded when read, those of `host` along with those of `name`. Devices of
@@ -55,6 +55,10 @@ typedef struct pen_cluster_link_spec {
     double bandwidth; // bytes a second
     double latency;   // seconds
     bool has_latency;
+    double send;    // bytes a second of the sending device's time; 0: not said
+    double receive; // likewise, of the receiving one's
+    double message; // seconds of either for each message
+    bool has_message;
 } pen_cluster_link_spec;
 
 typedef struct pen_cluster_spec {
@@ -64,6 +68,7 @@ typedef struct pen_cluster_spec {
     // set by pen_cluster_spec_complete
     const pen_cluster_device_spec *devices; // [device_count], expanded; at least one
     uint32_t device_count;
+    bool uses_tls;                   // between hosts; the reader's to set, where it knows
     bool is_reduced;                 // some were taken away: links may name them still
     const pen_option_source *source; // for pen_cluster_spec_blame; NULL: positions are not known
 } pen_cluster_spec;

@@ -74,7 +74,7 @@ static pen_status auto_offer(auto_search *search, const pen_schedule *schedule,
     PEN_TRY(PEN_NEW(search->arena, stage_count, &found.is_halved));
     auto_find_halves(schedule, found.is_halved);
     PEN_TRY(pen_task_graph_new(search->index, found.is_halved, search->scratch, &graph));
-    PEN_TRY(pen_task_run_new(graph, search->scratch, &run));
+    PEN_TRY(pen_task_run_new(graph, false, search->scratch, &run));
     PEN_TRY(PEN_NEW(search->scratch, schedule->task_count, &order));
     for (uint32_t t = 0; t < schedule->task_count; t++) {
         order[t] = pen_task_graph_number(graph, schedule->tasks[t]);
@@ -228,6 +228,9 @@ static pen_status auto_way_keys(auto_search *search, const pen_list_key **out_ke
     for (uint32_t s = 0; s < count; s++) {
         load[graph->stages[s].device] += pen_stage_microbatch_seconds(&graph->stages[s]);
     }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        pen_stage_edge_add_handling(graph, &graph->edges[e], load);
+    }
     for (uint32_t d = 0; d < graph->device_count; d++) {
         period = fmax(period, load[d]);
     }
@@ -235,9 +238,11 @@ static pen_status auto_way_keys(auto_search *search, const pen_list_key **out_ke
     for (uint32_t s = 0; s < count; s++) {
         double way = 0;
         for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
-            const pen_stage_edge *edge = &graph->edges[index->in_edges[i]];
+            const uint32_t e = index->in_edges[i];
+            const pen_stage_edge *edge = &graph->edges[e];
             if (!edge->has_gradient) continue;
-            way = fmax(way, edge->backward_seconds - keys[count + edge->source].base);
+            way = fmax(way, pen_route_seconds(&index->backward_route[e]) -
+                                keys[count + edge->source].base);
         }
         const double weight = graph->stages[s].backward_weight_seconds;
         const double input = pen_stage_backward_input_seconds(&graph->stages[s]);
@@ -247,8 +252,9 @@ static pen_status auto_way_keys(auto_search *search, const pen_list_key **out_ke
     for (uint32_t s = count; s-- > 0;) {
         double way = -keys[count + s].base;
         for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
-            const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
-            way = fmax(way, edge->forward_seconds - keys[edge->target].base);
+            const uint32_t e = index->out_edges[i];
+            way = fmax(way, pen_route_seconds(&index->forward_route[e]) -
+                                keys[graph->edges[e].target].base);
         }
         keys[s] = (pen_list_key){-(graph->stages[s].forward_seconds + way), 0, period};
     }
@@ -327,44 +333,86 @@ static pen_status auto_improve_all(auto_search *search) {
     return PEN_OK;
 }
 
+// What bounds are made from.
+typedef struct auto_bounds {
+    double *forward;  // [stage_count] when its first forward task can end, at the earliest
+    double *backward; // [stage_count] when its first backward task can
+    double *first;    // [device_count] before which the device has nothing to do
+    double *busy;     // [device_count] what it has to do then, up to its last task
+} auto_bounds;
+
+// The way of one microbatch up. A device may have to receive before its first task.
+static void auto_bound_forward(const pen_stage_index *index, auto_bounds *bounds) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        double start = 0, arrival = INFINITY;
+        for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
+            const uint32_t e = index->in_edges[i];
+            const pen_route *route = &index->forward_route[e];
+            const double there = bounds->forward[graph->edges[e].source] + pen_route_seconds(route);
+            start = fmax(start, there);
+            arrival = fmin(arrival, there - route->handling.receive_seconds);
+        }
+        bounds->forward[s] = start + stage->forward_seconds;
+        bounds->first[stage->device] = fmin(bounds->first[stage->device], fmin(arrival, start));
+        bounds->busy[stage->device] +=
+            stage->update_seconds + graph->microbatch_count * pen_stage_microbatch_seconds(stage);
+    }
+}
+
+// What devices compute for transfers, but for what the last task of each makes: sent after it.
+static void auto_bound_handling(const pen_stage_index *index, const double *most_sent,
+                                double *handled, auto_bounds *bounds) {
+    const pen_stage_graph *graph = index->graph;
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        pen_stage_edge_add_handling(graph, &graph->edges[e], handled);
+    }
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        const double seconds = graph->microbatch_count * handled[d] - most_sent[d];
+        bounds->busy[d] += fmax(seconds, 0);
+    }
+}
+
 // The busiest device, from when its first task can begin; and the way of one microbatch.
 static pen_status auto_bound(auto_search *search) {
     const pen_stage_index *index = search->index;
     const pen_stage_graph *graph = index->graph;
-    double *forward, *backward, *busy, *first;
-    PEN_TRY(PEN_NEW(search->arena, graph->stage_count, &forward));
-    PEN_TRY(PEN_NEW(search->arena, graph->stage_count, &backward));
-    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &busy));
-    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &first));
+    auto_bounds bounds;
+    double *sent, *handled; // [device_count] by one device for a microbatch
+    PEN_TRY(PEN_NEW(search->arena, graph->stage_count, &bounds.forward));
+    PEN_TRY(PEN_NEW(search->arena, graph->stage_count, &bounds.backward));
+    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &bounds.busy));
+    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &bounds.first));
+    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &sent));
+    PEN_TRY(PEN_NEW(search->arena, graph->device_count, &handled));
     for (uint32_t d = 0; d < graph->device_count; d++) {
-        first[d] = INFINITY;
+        bounds.first[d] = INFINITY;
     }
-    for (uint32_t s = 0; s < graph->stage_count; s++) {
-        const pen_stage *stage = &graph->stages[s];
-        double start = 0;
-        for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
-            const pen_stage_edge *edge = &graph->edges[index->in_edges[i]];
-            start = fmax(start, forward[edge->source] + edge->forward_seconds);
-        }
-        forward[s] = start + stage->forward_seconds;
-        first[stage->device] = fmin(first[stage->device], start);
-        busy[stage->device] +=
-            stage->update_seconds + graph->microbatch_count * pen_stage_microbatch_seconds(stage);
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        sent[graph->stages[edge->source].device] += index->forward_route[e].handling.send_seconds;
+        sent[graph->stages[edge->target].device] += index->backward_route[e].handling.send_seconds;
     }
+    auto_bound_forward(index, &bounds);
+    auto_bound_handling(index, sent, handled, &bounds);
     double bound = 0;
     for (uint32_t s = graph->stage_count; s-- > 0;) {
-        double start = forward[s];
+        double start = bounds.forward[s];
         for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
-            const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
+            const uint32_t e = index->out_edges[i];
+            const pen_stage_edge *edge = &graph->edges[e];
             if (!edge->has_gradient) continue;
-            start = fmax(start, backward[edge->target] + edge->backward_seconds);
+            start = fmax(start, bounds.backward[edge->target] +
+                                    pen_route_seconds(&index->backward_route[e]));
         }
         const pen_stage *stage = &graph->stages[s];
-        backward[s] = start + pen_stage_backward_input_seconds(stage);
-        bound = fmax(bound, backward[s] + stage->backward_weight_seconds + stage->update_seconds);
+        bounds.backward[s] = start + pen_stage_backward_input_seconds(stage);
+        bound = fmax(bound,
+                     bounds.backward[s] + stage->backward_weight_seconds + stage->update_seconds);
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
-        if (busy[d] > 0) bound = fmax(bound, first[d] + busy[d]);
+        if (bounds.busy[d] > 0) bound = fmax(bound, bounds.first[d] + bounds.busy[d]);
     }
     // sums are rounded in another order
     search->report.lower_bound = bound * (1 - 1e-12);

@@ -47,7 +47,7 @@ typedef struct list_state {
     list_device *devices;
     list_arrivals forward;
     list_arrivals backward;
-    double *link_free;
+    double *line_free;
     uint32_t *heap; // [device_count] devices
     pen_schedule *schedule;
 } list_state;
@@ -169,28 +169,43 @@ static void list_arrive(list_state *state, pen_list_kind kind, uint32_t s, uint3
     list_choose(state, state->index->graph->stages[s].device);
 }
 
+// Sends what a task of device `from` made. Both devices compute for it: the source before its next
+// task, the target when it arrives or behind its task.
+static void list_send(list_state *state, const pen_route *route, uint32_t from, pen_list_kind kind,
+                      uint32_t s, uint32_t m, double end) {
+    list_device *target = &state->devices[state->index->graph->stages[s].device];
+    const double receive = route->handling.receive_seconds;
+    double start;
+    double arrival = pen_route_send(state->line_free, route, end, &start);
+    state->devices[from].free_seconds += route->handling.send_seconds;
+    if (receive > 0 && target->free_seconds > arrival) {
+        target->free_seconds += receive;
+        arrival = target->free_seconds;
+        list_choose(state, state->index->graph->stages[s].device);
+    } else {
+        arrival += receive;
+    }
+    list_arrive(state, kind, s, m, arrival);
+}
+
 static void list_send_forward(list_state *state, uint32_t s, uint32_t m, double end) {
     const pen_stage_index *index = state->index;
-    double start;
+    const uint32_t from = index->graph->stages[s].device;
     for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
         const uint32_t e = index->out_edges[i];
-        const pen_stage_edge *edge = &index->graph->edges[e];
-        const double arrival = pen_link_send(state->link_free, index->forward_link[e], end,
-                                             edge->forward_seconds, &start);
-        list_arrive(state, PEN_LIST_FORWARD, edge->target, m, arrival);
+        list_send(state, &index->forward_route[e], from, PEN_LIST_FORWARD,
+                  index->graph->edges[e].target, m, end);
     }
 }
 
 static void list_send_backward(list_state *state, uint32_t s, uint32_t m, double end) {
     const pen_stage_index *index = state->index;
-    double start;
+    const uint32_t from = index->graph->stages[s].device;
     for (uint32_t i = index->first_input[s]; i < index->first_input[s + 1]; i++) {
         const uint32_t e = index->in_edges[i];
         const pen_stage_edge *edge = &index->graph->edges[e];
         if (!edge->has_gradient) continue;
-        const double arrival = pen_link_send(state->link_free, index->backward_link[e], end,
-                                             edge->backward_seconds, &start);
-        list_arrive(state, PEN_LIST_INPUT, edge->source, m, arrival);
+        list_send(state, &index->backward_route[e], from, PEN_LIST_INPUT, edge->source, m, end);
     }
 }
 
@@ -276,7 +291,7 @@ static pen_status list_state_init(list_state *state, pen_arena *arena) {
     PEN_TRY(PEN_NEW(arena, cells, &state->forward.pending));
     PEN_TRY(PEN_NEW(arena, cells, &state->backward.ready_seconds));
     PEN_TRY(PEN_NEW(arena, cells, &state->backward.pending));
-    PEN_TRY(PEN_NEW(arena, state->index->link_count, &state->link_free));
+    PEN_TRY(PEN_NEW(arena, state->index->line_count, &state->line_free));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &state->heap));
     state->keys = options->keys;
     state->group = options->group > 0 ? options->group : UINT32_MAX;

@@ -243,7 +243,7 @@ static const pen_annealing_objective search_objective = {.look_steps = 1,
 static pen_status search_init(search_state *search, pen_arena *arena) {
     const pen_task_graph *graph = search->graph;
     const uint32_t stage_count = graph->index->graph->stage_count;
-    PEN_TRY(pen_task_run_new(graph, arena, &search->run));
+    PEN_TRY(pen_task_run_new(graph, false, arena, &search->run));
     PEN_TRY(PEN_NEW(arena, search->task_count, &search->best));
     PEN_TRY(PEN_NEW(arena, graph->number_count, &search->position));
     PEN_TRY(PEN_NEW(arena, SEARCH_ARC_LIMIT, &search->arcs));

@@ -37,6 +37,12 @@ static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
     return PEN_OK;
 }
 
+static bool index_handling_is_valid(const pen_stage_handling *handling) {
+    return index_amount_is_valid(handling->latency_seconds) &&
+           index_amount_is_valid(handling->send_seconds) &&
+           index_amount_is_valid(handling->receive_seconds);
+}
+
 // Edges go from lower to higher stages, which makes circles impossible.
 static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
     const pen_stage_edge *edge = &graph->edges[e];
@@ -53,6 +59,13 @@ static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
                          "edge %u from stage %u to %u has %g bytes or seconds, expected a number "
                          "from 0 up",
                          e, edge->source, edge->target, amounts[i]);
+    }
+    if (!index_handling_is_valid(&edge->forward_handling) ||
+        !index_handling_is_valid(&edge->backward_handling)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "edge %u from stage %u to %u: latencies and what devices compute must be "
+                         "numbers from 0 up",
+                         e, edge->source, edge->target);
     }
     if (!edge->has_gradient) return PEN_OK;
     const uint32_t ends[] = {edge->source, edge->target};
@@ -85,11 +98,30 @@ static pen_status index_check_step_edge(const pen_stage_graph *graph, uint32_t e
                          "step edge %u from stage %u to %u: stage %u has no updates", e,
                          edge->source, edge->target, ends[i]);
     }
-    if (index_amount_is_valid(edge->bytes) && index_amount_is_valid(edge->seconds)) return PEN_OK;
+    if (index_amount_is_valid(edge->bytes) && index_amount_is_valid(edge->seconds) &&
+        index_handling_is_valid(&edge->handling)) {
+        return PEN_OK;
+    }
     return pen_error(PEN_INVALID_INPUT,
                      "step edge %u from stage %u to %u has %g bytes and %g seconds, expected "
                      "numbers from 0 up",
                      e, edge->source, edge->target, edge->bytes, edge->seconds);
+}
+
+static pen_status index_check_seats(const pen_stage_graph *graph) {
+    for (uint32_t d = 0; d < graph->device_count && graph->seats != NULL; d++) {
+        const pen_device_seat *seat = &graph->seats[d];
+        if (seat->host < graph->device_count && seat->process < graph->device_count &&
+            seat->out_rate > 0 && seat->in_rate > 0) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT,
+                         "device %u is on host %u, in process %u, with lines of %g and %g bytes a "
+                         "second: expected hosts and processes below %u and rates above 0",
+                         d, seat->host, seat->process, seat->out_rate, seat->in_rate,
+                         graph->device_count);
+    }
+    return PEN_OK;
 }
 
 // The number of tasks is bounded before anything is allocated for them.
@@ -116,7 +148,7 @@ static pen_status index_check(const pen_stage_graph *graph) {
     for (uint32_t e = 0; e < graph->step_edge_count; e++) {
         PEN_TRY(index_check_step_edge(graph, e));
     }
-    return PEN_OK;
+    return index_check_seats(graph);
 }
 
 // Turns counts at [key + 1] into where each key's items begin.
@@ -223,6 +255,83 @@ static pen_status index_number_links(pen_stage_index *index, pen_arena *arena) {
     return PEN_OK;
 }
 
+// What the values of an edge take on their way from one device to another.
+typedef struct index_move {
+    uint32_t from;
+    uint32_t to;
+    uint32_t link;
+    double bytes;
+    double seconds;
+    const pen_stage_handling *handling;
+} index_move;
+
+// Lines of hosts out and in come first, then those of processes; without seats, lines are links.
+static pen_route index_route(const pen_stage_graph *graph, const index_move *move) {
+    const uint32_t count = graph->device_count;
+    pen_route route = {.out_line = PEN_LINK_NONE,
+                       .in_line = PEN_LINK_NONE,
+                       .seconds = move->seconds,
+                       .handling = *move->handling};
+    if (move->from == move->to) {
+        route.seconds = 0;
+        route.handling = (pen_stage_handling){0};
+    } else if (graph->seats == NULL) {
+        route.out_line = move->link;
+        route.out_seconds = move->seconds;
+    } else {
+        const pen_device_seat *from = &graph->seats[move->from], *to = &graph->seats[move->to];
+        if (from->host != to->host) {
+            route.out_line = from->host;
+            route.in_line = count + to->host;
+            route.out_seconds = move->bytes / from->out_rate;
+            route.in_seconds = move->bytes / to->in_rate;
+        } else if (from->process != to->process) {
+            route.out_line = 2 * count + from->process;
+            route.in_line = 3 * count + to->process;
+            route.out_seconds = route.in_seconds = move->seconds;
+        }
+    }
+    return route;
+}
+
+static pen_status index_find_routes(pen_stage_index *index, pen_arena *arena) {
+    const pen_stage_graph *graph = index->graph;
+    index->line_count = graph->seats == NULL ? index->link_count : 4 * graph->device_count;
+    PEN_TRY(PEN_NEW(arena, graph->edge_count, &index->forward_route));
+    PEN_TRY(PEN_NEW(arena, graph->edge_count, &index->backward_route));
+    PEN_TRY(PEN_NEW(arena, graph->step_edge_count, &index->step_route));
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const uint32_t from = graph->stages[edge->source].device;
+        const uint32_t to = graph->stages[edge->target].device;
+        const index_move forward = {from,
+                                    to,
+                                    index->forward_link[e],
+                                    edge->forward_bytes,
+                                    edge->forward_seconds,
+                                    &edge->forward_handling};
+        const index_move backward = {to,
+                                     from,
+                                     index->backward_link[e],
+                                     edge->backward_bytes,
+                                     edge->backward_seconds,
+                                     &edge->backward_handling};
+        index->forward_route[e] = index_route(graph, &forward);
+        index->backward_route[e] = index_route(graph, &backward);
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        const index_move move = {graph->stages[edge->source].device,
+                                 graph->stages[edge->target].device,
+                                 index->step_link[e],
+                                 edge->bytes,
+                                 edge->seconds,
+                                 &edge->handling};
+        index->step_route[e] = index_route(graph, &move);
+    }
+    return PEN_OK;
+}
+
 // Everything that generators, check and simulation look up, built once from a graph that was
 // checked.
 pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
@@ -254,6 +363,7 @@ pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
     index_sort(index, cursor);
     index_mark_backward(index);
     PEN_TRY(index_number_links(index, arena));
+    PEN_TRY(index_find_routes(index, arena));
     *out_index = index;
     return PEN_OK;
 }

@@ -1,7 +1,8 @@
 // What is looked up in a stage graph again and again: edges by stage, stages by device, links.
 //
-// A link is an ordered pair of devices; it carries one tensor at a time, in the order in which its
-// first device's tasks make them.
+// A link is an ordered pair of devices. A line is what carries one tensor at a time: of hosts, of
+// processes, or of a link where nothing is known of seats (partition/problem/stage_graph.h). A
+// route says what moving the values of an edge takes, and over which lines they go.
 //
 // Lifetime: in the arena it was made with; borrows the stage graph.
 // Threads:  immutable once returned.
@@ -15,7 +16,16 @@
 #include "base/status.h"
 #include "partition/problem/stage_graph.h"
 
-#define PEN_LINK_NONE UINT32_MAX // source and target are on one device
+#define PEN_LINK_NONE UINT32_MAX // source and target are on one device; no line is taken
+
+typedef struct pen_route {
+    uint32_t out_line;  // PEN_LINK_NONE: none
+    uint32_t in_line;   // likewise
+    double out_seconds; // that the line out is taken
+    double in_seconds;
+    double seconds; // on the way
+    pen_stage_handling handling;
+} pen_route;
 
 typedef struct pen_stage_index {
     const pen_stage_graph *graph;
@@ -35,6 +45,10 @@ typedef struct pen_stage_index {
     uint32_t *forward_link;  // [edge_count], links; PEN_LINK_NONE
     uint32_t *backward_link; // [edge_count], links; PEN_LINK_NONE
     uint32_t *step_link;     // [step_edge_count], links; PEN_LINK_NONE
+    uint32_t line_count;
+    pen_route *forward_route;  // [edge_count]
+    pen_route *backward_route; // [edge_count]
+    pen_route *step_route;     // [step_edge_count]
 } pen_stage_index;
 
 // INVALID_INPUT names the stage or edge that is wrong: a device or stage that is not there, an edge
@@ -43,15 +57,29 @@ typedef struct pen_stage_index {
 PEN_NODISCARD pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_arena *arena,
                                              const pen_stage_index **out_index);
 
-// When a tensor that is ready at `ready_seconds` has gone over `link`, which is free again then:
-// link_free[link] is kept. *out_start is when it set off.
-static inline double pen_link_send(double *link_free, uint32_t link, double ready_seconds,
-                                   double seconds, double *out_start) {
-    *out_start = ready_seconds;
-    if (link == PEN_LINK_NONE) return ready_seconds;
-    if (link_free[link] > ready_seconds) *out_start = link_free[link];
-    link_free[link] = *out_start + seconds;
-    return link_free[link];
+// From the end of the task that made it until a value is there, if nothing is in its way.
+static inline double pen_route_seconds(const pen_route *route) {
+    return route->seconds + route->handling.latency_seconds + route->handling.receive_seconds;
+}
+
+// When what is ready at `ready_seconds` has arrived over its route, latency included. Lines are
+// free again at line_free, which is kept. *out_start is when it set off. To be called in the order
+// in which tensors become ready.
+static inline double pen_route_send(double *line_free, const pen_route *route, double ready_seconds,
+                                    double *out_start) {
+    double start = ready_seconds;
+    double there = 0;
+    if (route->out_line != PEN_LINK_NONE) {
+        if (line_free[route->out_line] > start) start = line_free[route->out_line];
+        line_free[route->out_line] = start + route->out_seconds;
+    }
+    if (route->in_line != PEN_LINK_NONE) {
+        const double begin = line_free[route->in_line] > start ? line_free[route->in_line] : start;
+        there = line_free[route->in_line] = begin + route->in_seconds;
+    }
+    if (start + route->seconds > there) there = start + route->seconds;
+    *out_start = start;
+    return there + route->handling.latency_seconds;
 }
 
 #endif // PEN_SCHEDULER_SCHEDULE_STAGE_INDEX_H

@@ -7,24 +7,35 @@
 // Of the rate of the busiest device or link, what a window has to allow.
 #define WINDOW_RATE 0.95
 
-// What the busiest device or link takes for a microbatch.
+// `busy`: of devices, then of lines.
+static void windows_add_route(const pen_stage_graph *graph, const pen_route *route, uint32_t source,
+                              uint32_t target, double *busy) {
+    double *line_busy = busy + graph->device_count;
+    busy[source] += route->handling.send_seconds;
+    busy[target] += route->handling.receive_seconds;
+    if (route->out_line != PEN_LINK_NONE) line_busy[route->out_line] += route->out_seconds;
+    if (route->in_line != PEN_LINK_NONE) line_busy[route->in_line] += route->in_seconds;
+}
+
+// What the busiest device or line takes for a microbatch.
 static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
                                  double *out_seconds) {
     const pen_stage_graph *graph = index->graph;
-    double *busy; // devices, then links
-    PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + index->link_count, &busy));
-    double *link_busy = busy + graph->device_count;
+    double *busy; // devices, then lines
+    PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + index->line_count, &busy));
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         busy[graph->stages[s].device] += pen_stage_microbatch_seconds(&graph->stages[s]);
     }
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         const pen_stage_edge *edge = &graph->edges[e];
-        if (index->forward_link[e] == PEN_LINK_NONE) continue;
-        link_busy[index->forward_link[e]] += edge->forward_seconds;
-        if (edge->has_gradient) link_busy[index->backward_link[e]] += edge->backward_seconds;
+        const uint32_t source = graph->stages[edge->source].device;
+        const uint32_t target = graph->stages[edge->target].device;
+        windows_add_route(graph, &index->forward_route[e], source, target, busy);
+        if (!edge->has_gradient) continue;
+        windows_add_route(graph, &index->backward_route[e], target, source, busy);
     }
     *out_seconds = 0;
-    for (uint32_t i = 0; i < graph->device_count + index->link_count; i++) {
+    for (uint32_t i = 0; i < graph->device_count + index->line_count; i++) {
         *out_seconds = fmax(*out_seconds, busy[i]);
     }
     return PEN_OK;
@@ -43,10 +54,12 @@ static pen_status windows_fill(const pen_stage_index *index, pen_arena *arena,
         uint32_t depth = 0;
         double behind = 0;
         for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
-            const pen_stage_edge *edge = &graph->edges[index->out_edges[i]];
+            const uint32_t e = index->out_edges[i];
+            const pen_stage_edge *edge = &graph->edges[e];
             if (!edge->has_gradient) continue;
             if (out_window[edge->target] > depth) depth = out_window[edge->target];
-            behind = fmax(behind, edge->forward_seconds + edge->backward_seconds +
+            behind = fmax(behind, pen_route_seconds(&index->forward_route[e]) +
+                                      pen_route_seconds(&index->backward_route[e]) +
                                       round_seconds[edge->target]);
         }
         out_window[s] = depth + 1;

@@ -1,6 +1,5 @@
-// Goes through a schedule as the runtime would: each device takes its tasks in order, and a task
-// begins when its device is free and all that it waits for has arrived. Sends run while the next
-// task computes; a link carries one tensor at a time, in the order in which they were made.
+// Goes through a schedule as the runtime would (task_graph.h), and says when each task and each
+// transfer begins and ends, or which tasks wait for each other.
 #ifndef PEN_SCHEDULER_SCHEDULE_TASK_WALK_H
 #define PEN_SCHEDULER_SCHEDULE_TASK_WALK_H
 
@@ -8,23 +7,14 @@
 
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/stage_index.h"
-
-// A tensor on its way. It goes with an edge of the stage graph, forward or backward, or with a step
-// edge.
-typedef struct pen_transfer_time {
-    uint32_t edge;
-    uint32_t microbatch; // of a step edge: the phase
-    bool is_backward;
-    bool is_step; // `edge` is a step edge
-    double start_seconds;
-    double end_seconds;
-} pen_transfer_time;
+#include "scheduler/schedule/task_graph.h"
 
 typedef struct pen_task_times {
     double *start_seconds; // [task_count], in the schedule's order
     double *end_seconds;   // [task_count]
     uint32_t transfer_count;
-    pen_transfer_time *transfers; // [transfer_count], those between devices, by link in order
+    pen_transfer_time
+        *transfers; // [transfer_count], those between devices, in the order in which they set off
 } pen_task_times;
 
 // The stages between which it goes.

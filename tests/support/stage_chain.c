@@ -145,3 +145,63 @@ pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed) {
     draw_step_edges(&d, graph, step_edges);
     return graph;
 }
+
+static double draw_fraction(dice *d) {
+    return (double)dice_between(d, 1, 1000000000) * 1e-9;
+}
+
+static void draw_handling(dice *d, pen_stage_handling *handling) {
+    handling->latency_seconds = draw_fraction(d);
+    if (dice_between(d, 0, 3) == 0) return;
+    handling->send_seconds = draw_fraction(d);
+    handling->receive_seconds = draw_fraction(d);
+}
+
+// Up to two hosts, with up to two processes each.
+static const pen_device_seat *draw_seats(dice *d, pen_arena *arena, uint32_t device_count) {
+    pen_device_seat *seats;
+    CHECK_OK(PEN_NEW(arena, device_count, &seats));
+    const double rates[] = {20 + 40 * draw_fraction(d), 10 + 40 * draw_fraction(d)};
+    for (uint32_t s = 0; s < device_count; s++) {
+        const uint32_t process = (uint32_t)dice_between(d, 0, device_count - 1);
+        const uint32_t host = process % 2;
+        seats[s] = (pen_device_seat){host, process, rates[host], rates[1 - host] + 1};
+    }
+    return seats;
+}
+
+pen_stage_graph *stage_graph_priced(pen_arena *arena, uint64_t seed) {
+    pen_stage_graph *graph = stage_graph_random(arena, seed);
+    dice d = {.seed = seed ^ 0xb111};
+    pen_stage *stages;
+    pen_stage_edge *edges;
+    pen_stage_step_edge *step_edges;
+    CHECK_OK(PEN_NEW(arena, graph->stage_count, &stages));
+    CHECK_OK(PEN_NEW(arena, graph->edge_count, &edges));
+    CHECK_OK(PEN_NEW(arena, graph->step_edge_count, &step_edges));
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        stages[s] = graph->stages[s];
+        stages[s].forward_seconds += draw_fraction(&d);
+        if (stages[s].has_backward) stages[s].backward_input_seconds += draw_fraction(&d);
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        edges[e] = graph->edges[e];
+        if (stages[edges[e].source].device == stages[edges[e].target].device) continue;
+        edges[e].forward_seconds += draw_fraction(&d);
+        draw_handling(&d, &edges[e].forward_handling);
+        if (!edges[e].has_gradient) continue;
+        edges[e].backward_seconds += draw_fraction(&d);
+        draw_handling(&d, &edges[e].backward_handling);
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        step_edges[e] = graph->step_edges[e];
+        if (stages[step_edges[e].source].device == stages[step_edges[e].target].device) continue;
+        step_edges[e].seconds += draw_fraction(&d);
+        draw_handling(&d, &step_edges[e].handling);
+    }
+    graph->stages = stages;
+    graph->edges = edges;
+    graph->step_edges = step_edges;
+    if (dice_between(&d, 0, 3) > 0) graph->seats = draw_seats(&d, arena, graph->device_count);
+    return graph;
+}

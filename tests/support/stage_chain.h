@@ -17,4 +17,8 @@ const pen_stage_graph *stage_chain(pen_arena *arena, uint32_t stage_count,
 // The arrays may be changed.
 pen_stage_graph *stage_graph_random(pen_arena *arena, uint64_t seed);
 
+// The same with seats, rates of lines, latencies and what devices compute for transfers, and with
+// seconds that are no whole numbers: no two things happen at one moment by chance.
+pen_stage_graph *stage_graph_priced(pen_arena *arena, uint64_t seed);
+
 #endif // PEN_TESTS_SUPPORT_STAGE_CHAIN_H

@@ -177,7 +177,7 @@ static void later_links_win(void **state) {
                                             {0.125, 3, INFINITY, 1},
                                             {0.125, 4, 1, INFINITY}};
     static const double milliseconds[4][4] = {
-        {0, 0.2, 0.2, 0.2}, {0.2, 0, 1, 1}, {0.2, 3, 0, 1}, {0.2, 1, 1, 0}};
+        {0, 2, 2, 2}, {2, 0, 1, 1}, {2, 3, 0, 1}, {2, 1, 1, 0}};
     for (uint32_t i = 0; i < 4; i++) {
         for (uint32_t j = 0; j < 4; j++) {
             const pen_cluster_link *link = pen_cluster_link_at(cluster, i, j);
@@ -192,14 +192,50 @@ static void later_links_win(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void check_handling(const pen_cluster *cluster, uint32_t from, uint32_t to, double send,
+                           double receive, double message) {
+    const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
+    CHECK(fabs(link->send * send - 1) < 1e-12 && fabs(link->receive * receive - 1) < 1e-12 &&
+              link->message == message,
+          "%u %u: %g, %g, %g", from, to, 1 / link->send, 1 / link->receive, link->message);
+}
+
+// What devices compute for a link is stated, else measured, else assumed of what carries it.
+static void ends_of_links_compute(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_cost_table *costs;
+    CHECK_OK(pen_cost_table_new(arena, &costs));
+    CHECK_OK(pen_cost_table_set_link(costs, &(pen_cost_link){.from = "b",
+                                                             .to = "c",
+                                                             .bandwidth = 1e8,
+                                                             .latency = 1e-3,
+                                                             .send = 4e9,
+                                                             .receive = 5e9,
+                                                             .message = 6e-6,
+                                                             .has_message = true}));
+    const char *text = "devices: [{name: a}, {name: b, host: n1, memory: 1GiB},\n"
+                       "  {name: c, host: n2, memory: 1GiB}, {name: d, memory: 1GiB}]\n"
+                       "links: [{from: a, to: b, bandwidth: 1GB/s, send: 2GB/s, message: 0s}]\n";
+    const pen_cluster *cluster = built(arena, text, costs);
+    check_handling(cluster, 0, 1, 2e9, PEN_ASSUMED_RECEIVE, 0);
+    check_handling(cluster, 1, 0, PEN_ASSUMED_SEND, PEN_ASSUMED_RECEIVE, PEN_ASSUMED_MESSAGE);
+    check_handling(cluster, 1, 2, 4e9, 5e9, 6e-6);
+    const pen_cluster_link *within = pen_cluster_link_at(cluster, 0, 3); // one process
+    assert_true(within->send == 0 && within->receive == 0 && within->message == 0);
+    pen_arena_destroy(arena);
+}
+
 static void measured_figures_win(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_cost_table *costs;
     CHECK_OK(pen_cost_table_new(arena, &costs));
     CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 95e9, 21e9}));
-    CHECK_OK(pen_cost_table_set_link(costs, &(pen_cost_link){"a", "b", 1.5e9, 41e-6}));
-    CHECK_OK(pen_cost_table_set_link(costs, &(pen_cost_link){"a", "c", 2.5e9, 41e-6}));
+    CHECK_OK(pen_cost_table_set_link(
+        costs, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 1.5e9, .latency = 41e-6}));
+    CHECK_OK(pen_cost_table_set_link(
+        costs, &(pen_cost_link){.from = "a", .to = "c", .bandwidth = 2.5e9, .latency = 41e-6}));
     const pen_cluster *cluster =
         built(arena,
               "devices:\n"
@@ -363,6 +399,6 @@ PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(ranges_becom
               cmocka_unit_test(memory_and_cores_of_this_host_are_shared),
               cmocka_unit_test(a_spec_without_devices_has_one),
               cmocka_unit_test(assumed_links_follow_where_devices_are),
-              cmocka_unit_test(later_links_win), cmocka_unit_test(measured_figures_win),
-              cmocka_unit_test(every_mistake_is_explained),
+              cmocka_unit_test(later_links_win), cmocka_unit_test(ends_of_links_compute),
+              cmocka_unit_test(measured_figures_win), cmocka_unit_test(every_mistake_is_explained),
               cmocka_unit_test(the_examples_can_be_built))

@@ -30,8 +30,18 @@ static pen_cost_table *sample_table(pen_arena *arena, bool is_reversed) {
     }
     CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"reference", 1, 0.9e9, 2e9}));
     CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 2, 95.31e9, 21.3e9}));
-    CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){"b", "a", 1.2e9, 41e-6}));
-    CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){"a", "b", 12345, 0}));
+    CHECK_OK(pen_cost_table_set_link(
+        table, &(pen_cost_link){.from = "b", .to = "a", .bandwidth = 1.2e9, .latency = 41e-6}));
+    CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){.from = "b",
+                                                             .to = "c",
+                                                             .bandwidth = 1.2e9,
+                                                             .latency = 2e-3,
+                                                             .send = 3.1e9,
+                                                             .receive = 2.2e9,
+                                                             .message = 16e-6,
+                                                             .has_message = true}));
+    CHECK_OK(pen_cost_table_set_link(
+        table, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 12345, .latency = 0}));
     return table;
 }
 
@@ -103,8 +113,10 @@ static void what_is_set_again_is_replaced(void **state) {
     CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 2e9, 1e9}));
     assert_int_equal(pen_cost_table_rates_count(table), 1);
     assert_true(pen_cost_table_rates_at(table, 0)->flops == 2e9);
-    CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){"a", "b", 1e9, 1}));
-    CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){"a", "b", 2e9, 1}));
+    CHECK_OK(pen_cost_table_set_link(
+        table, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 1e9, .latency = 1}));
+    CHECK_OK(pen_cost_table_set_link(
+        table, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 2e9, .latency = 1}));
     assert_int_equal(pen_cost_table_link_count(table), 1);
     assert_true(pen_cost_table_link_at(table, 0)->bandwidth == 2e9);
     pen_arena_destroy(arena);
@@ -154,10 +166,13 @@ static void wrong_figures_are_not_set(void **state) {
                 PEN_INVALID_INPUT, "flops is 0");
     CHECK_ERROR(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1, (double)INFINITY}),
                 PEN_INVALID_INPUT, "memory_bandwidth is inf");
-    CHECK_ERROR(pen_cost_table_set_link(table, &(pen_cost_link){"a", "a", 1e9, 0}),
-                PEN_INVALID_INPUT, "from 'a' to itself");
-    CHECK_ERROR(pen_cost_table_set_link(table, &(pen_cost_link){"a", "b", 0, 0}), PEN_INVALID_INPUT,
-                "bandwidth is 0");
+    CHECK_ERROR(
+        pen_cost_table_set_link(
+            table, &(pen_cost_link){.from = "a", .to = "a", .bandwidth = 1e9, .latency = 0}),
+        PEN_INVALID_INPUT, "from 'a' to itself");
+    CHECK_ERROR(pen_cost_table_set_link(
+                    table, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 0, .latency = 0}),
+                PEN_INVALID_INPUT, "bandwidth is 0");
     assert_int_equal(pen_cost_table_count(table), 0);
     pen_arena_destroy(arena);
 }

@@ -73,6 +73,8 @@ static const pen_problem_edge chain_edges[] = {
 static const double chain_compute[NODE_COUNT] = {1, 2, 4, 3, 1, 1, 1, 0.5, 0.5};
 static const double chain_link[] = {0, 0.001, 0.01, 0};
 static const double chain_latency[] = {0, 0.5, 0.25, 0};
+static const pen_link_handling chain_handling[] = {
+    {.message = 0}, {0.002, 0.003, 0.1}, {0.02, 0.03, 0.2}, {.message = 0}};
 
 static const pen_problem_device chain_devices[] = {
     {.slowness = 1, .bytes_limit = 1000},
@@ -92,6 +94,7 @@ static pen_problem_given chain_given(void) {
         .compute = chain_compute,
         .link = chain_link,
         .link_latency = chain_latency,
+        .handling = chain_handling,
         .microbatch_count = MICROBATCHES,
         .step_time = one_by_one,
     };
@@ -137,9 +140,16 @@ static void sums_stages_by_role(void **state) {
     assert_int_equal(edge->source, 0);
     assert_int_equal(edge->target, 1);
     check_number(edge->forward_bytes, 100, "forward bytes"); // read twice, moved once
-    check_number(edge->forward_seconds, 100 * 0.001 + 0.5, "forward seconds");
+    check_number(edge->forward_seconds, 100 * 0.001, "forward seconds");
+    check_number(edge->forward_handling.latency_seconds, 0.5, "forward latency");
+    // one message there, and two back for it
+    check_number(edge->forward_handling.send_seconds, 100 * 0.002 + 3 * 0.1, "forward send");
+    check_number(edge->forward_handling.receive_seconds, 100 * 0.003 + 3 * 0.1, "forward receive");
     check_number(edge->backward_bytes, 30, "backward bytes");
-    check_number(edge->backward_seconds, 30 * 0.01 + 0.25, "backward seconds");
+    check_number(edge->backward_seconds, 30 * 0.01, "backward seconds");
+    check_number(edge->backward_handling.latency_seconds, 0.25, "backward latency");
+    check_number(edge->backward_handling.send_seconds, 30 * 0.02 + 3 * 0.2, "backward send");
+    check_number(edge->backward_handling.receive_seconds, 30 * 0.03 + 3 * 0.2, "backward receive");
     pen_arena_destroy(arena);
 }
 

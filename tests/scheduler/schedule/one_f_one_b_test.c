@@ -88,10 +88,10 @@ static void keeps_branches_busy_together(void **state) {
     pen_arena *arena = check_arena();
     // 0 -> {1, 2} -> 3, each on a device of its own: as fast as a chain of three
     pen_stage_graph graph = *stage_chain(arena, 4, 12, 1, 2, 0);
-    const pen_stage_edge edges[] = {{0, 1, 8, true, 8, 0, 0},
-                                    {0, 2, 8, true, 8, 0, 0},
-                                    {1, 3, 8, true, 8, 0, 0},
-                                    {2, 3, 8, true, 8, 0, 0}};
+    const pen_stage_edge edges[] = {{.source = 0, .target = 1, .has_gradient = true},
+                                    {.source = 0, .target = 2, .has_gradient = true},
+                                    {.source = 1, .target = 3, .has_gradient = true},
+                                    {.source = 2, .target = 3, .has_gradient = true}};
     graph.edge_count = 4;
     graph.edges = edges;
     const pen_timeline *timeline = simulate(&graph, arena);

@@ -120,7 +120,7 @@ static double optimum_of(const pen_stage_graph *stages, const bool *is_halved, d
     o = (optimum){.stages = stages, .arena = arena, .best = best};
     CHECK_OK(pen_stage_index_new(stages, arena, &o.index));
     CHECK_OK(pen_task_graph_new(o.index, is_halved, arena, &graph));
-    CHECK_OK(pen_task_run_new(graph, arena, &o.run));
+    CHECK_OK(pen_task_run_new(graph, false, arena, &o.run));
     CHECK_OK(pen_schedule_new(o.index, is_halved, arena, &o.schedule));
     o.graph = graph;
     CHECK(o.schedule->task_count <= 64, "%u", o.schedule->task_count);

@@ -20,7 +20,7 @@ static bool is_left_out(size_t generator, uint64_t seed) {
 // pen_stage_split_costs does.
 static void draw_seconds(dice *d, double *seconds) {
     const double scale = (double)dice_between(d, 1, 1000000) * 1e-9;
-    *seconds = pen_yaml_round_seconds(*seconds * scale * 1.2345678901);
+    *seconds = pen_yaml_round(*seconds * scale * 1.2345678901, PEN_UNIT_SECONDS);
 }
 
 static pen_stage_graph *draw_graph(pen_arena *arena, uint64_t seed) {
@@ -210,10 +210,10 @@ static void rounding_is_what_a_file_does(void **state) {
     for (int i = 0; i < 20000; i++) {
         const double seconds =
             (double)dice_between(&d, 0, 1000000) * (i % 3 == 0 ? 1.1e-3 : 7.7e-12);
-        const double rounded = pen_yaml_round_seconds(seconds);
+        const double rounded = pen_yaml_round(seconds, PEN_UNIT_SECONDS);
         CHECK(rounded >= seconds * (1 - 5.1e-5) && rounded <= seconds * (1 + 5.1e-5), "%.17g",
               seconds);
-        CHECK(pen_yaml_round_seconds(rounded) == rounded, "%.17g", seconds);
+        CHECK(pen_yaml_round(rounded, PEN_UNIT_SECONDS) == rounded, "%.17g", seconds);
         pen_text text;
         const char *written;
         double read = -1;
