@@ -313,6 +313,8 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, or FUZZ_EXECUTIONS=
 #   make bench WORKLOADS=DIR          placement: each strategy on each workload in DIR, and what it saves
 #   make bench PLACEMENT='giants'     placement: that table; there are workloads, steps, giants
 #   make bench TRANSPORT=1            links over gRPC beside raw TCP
+#   make bench CLUSTER=1              plans on hosts in this machine: predicted steps beside real ones (needs root);
+#                                     CLUSTER='--hosts 8 --unequal' and other options of cluster_bench.py
 #   make bench CHECKPOINT=1           checkpoints beside the raw disk, and the stall beside a copy
 .PHONY: bench
 BENCH :=
@@ -320,17 +322,20 @@ TRANSPORT :=
 CHECKPOINT :=
 WORKLOADS :=
 PIPELINE :=
+CLUSTER :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
 bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench)
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, CLUSTER=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
 	@$(checkpoint_bench)
 else ifneq ($(PIPELINE),)
 	@$(pipeline_bench) $(PIPELINE)
+else ifneq ($(CLUSTER),)
+	@/usr/bin/python3 tests/bench/cluster_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(CLUSTER))
 else
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue

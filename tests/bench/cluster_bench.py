@@ -1,0 +1,299 @@
+#!/usr/bin/python3
+"""Plans beside what they come to, on a cluster in one machine.
+
+  cluster_bench.py --penstock build/gcc/penstock [--out build/bench] [--hosts 4] [--cores 0.45]
+                   [--rate 1gbit] [--models a,b] [--strategies a,b] [--seeds 2] [--repeat 1]
+
+Hosts are network namespaces with an address each, joined by a bridge that leads nowhere else. Each
+has a line of its own (tc's token bucket, out of it) and a share of a core (a cgroup's quota, with
+the shortest turns that the kernel allows, so that a host is slow rather than now and then asleep).
+With --unequal the hosts' shares and rates go down from host to host, to half and a tenth.
+
+Costs are measured within steps on one host, and its links probed where the command can; then each
+strategy plans, and its plan is trained. The coordinator is on a host of its own without limits.
+Prints predicted and real seconds of a step, the bubble of both, and what each saves against random.
+Needs root, iproute2 and cgroups (version 1 or 2).
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+
+WARM_UP = 2
+NETWORK = "10.78.0"
+PORT = 7070
+CGROUPS = "/sys/fs/cgroup"
+STRATEGIES = ["auto", "contiguous", "local_search", "greedy", "metis", "dynamic_programming"]
+
+
+def run(*words, check=True, **more):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
+    if check and done.returncode != 0:
+        sys.exit(f"cluster_bench.py: {' '.join(words)}: {done.stderr.strip()}")
+    return done
+
+
+# ---- hosts
+
+class Host:
+    """A network namespace and a cgroup. What runs on it is ended by `close`."""
+
+    def __init__(self, cluster, number, cores, rate):
+        self.number, self.cores, self.rate = number, cores, rate
+        self.name = f"{cluster.name}-n{number}"
+        self.address = f"{NETWORK}.{number}"
+        self.children = []
+        run("ip", "netns", "add", self.name)
+        run("ip", "link", "add", f"p{number}", "netns", cluster.hub, "type", "veth", "peer", "name", "eth0", "netns",
+            self.name)
+        run("ip", "netns", "exec", cluster.hub, "ip", "link", "set", f"p{number}", "master", "br0", "up")
+        self._ip("addr", "add", f"{self.address}/24", "dev", "eth0")
+        for device in ("eth0", "lo"):
+            self._ip("link", "set", device, "up")
+        if rate:
+            run("ip", "netns", "exec", self.name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
+                "burst", "256kbit", "latency", "50ms")
+        self.group = self._make_group()
+
+    def _ip(self, *words):
+        run("ip", "netns", "exec", self.name, "ip", *words)
+
+    def _make_group(self):
+        is_old = os.path.isdir(f"{CGROUPS}/cpu")
+        group = f"{CGROUPS}/cpu/{self.name}" if is_old else f"{CGROUPS}/{self.name}"
+        os.makedirs(group, exist_ok=True)
+        if not self.cores:
+            return group
+        period = int(1000 / self.cores) if self.cores < 1 else 10000
+        quota = 1000 if self.cores < 1 else int(10000 * self.cores)
+        values = {"cpu.max": f"{quota} {period}"}
+        if is_old:
+            values = {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
+        for file, value in values.items():
+            with open(f"{group}/{file}", "w", encoding="ascii") as out:
+                out.write(value)
+        return group
+
+    def command(self, *words):
+        join = f'echo $$ > {self.group}/cgroup.procs; exec ip netns exec {self.name} "$@"'
+        return ["bash", "-c", join, "bash", *words]
+
+    def start(self, *words):
+        child = subprocess.Popen(self.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.children.append(child)
+        return child
+
+    def close(self):
+        for child in self.children:
+            child.kill()
+            child.wait()
+        run("ip", "netns", "del", self.name, check=False)
+        for _ in range(50):
+            try:
+                os.rmdir(self.group)
+                return
+            except OSError:
+                time.sleep(0.1)
+
+
+class Cluster:
+    """Host 0 is the coordinator's, without limits; 1 and up are the workers'."""
+
+    def __init__(self, options):
+        self.name = f"pen{os.getpid()}"
+        self.hub = f"{self.name}-hub"
+        self.hosts = []
+        run("ip", "netns", "add", self.hub)
+        run("ip", "netns", "exec", self.hub, "ip", "link", "add", "br0", "type", "bridge")
+        run("ip", "netns", "exec", self.hub, "ip", "link", "set", "br0", "up")
+        try:
+            self._add(100, 0, None)
+            for number in range(1, options.hosts + 1):
+                share = (number - 1) / max(options.hosts - 1, 1) if options.unequal else 0
+                megabits = options.rate * 10 ** -share
+                self._add(number, options.cores * (1 - 0.5 * share), f"{megabits:.0f}mbit")
+            for host in self.hosts[1:]:
+                host.start(options.penstock, "worker", "--listen", f"{host.address}:{PORT}", "--insecure")
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, *about):
+        self.hosts.append(Host(self, *about))
+
+    def close(self):
+        for host in self.hosts:
+            host.close()
+        run("ip", "netns", "del", self.hub, check=False)
+
+
+# ---- models
+
+def write_residual_mlp(folder):
+    layers = ["    - dense: {name: first, units: 1024, activation: relu}"]
+    last = "first"
+    for i in range(12):
+        layers += [f"    - dense: {{name: inner{i}, from: {last}, units: 1024, activation: relu}}",
+                   f"    - add: {{name: block{i}, from: [{last}, inner{i}]}}"]
+        last = f"block{i}"
+    layers.append(f"    - dense: {{name: scores, from: {last}, units: 10}}")
+    inputs = numpy.random.default_rng(1).standard_normal((512, 256), dtype=numpy.float32)
+    numpy.save(f"{folder}/residual_mlp_inputs.npy", inputs)
+    numpy.save(f"{folder}/residual_mlp_labels.npy", numpy.arange(512, dtype=numpy.int64) % 10)
+    return "model:\n  seed: 1\n  inputs: {x: {shape: [256]}}\n  layers:\n" + "\n".join(layers)
+
+
+def write_exported(name):
+    def write(folder):
+        if not os.path.exists(f"{folder}/{name}_labels.npy"):
+            here = os.path.dirname(os.path.abspath(__file__))
+            run("/usr/bin/python3", f"{here}/export_bench_models.py", "--out", folder, name)
+        return f"model: {{file: {name}.onnx}}"
+    return write
+
+
+# what writes the model, its input, batch, microbatches, steps
+MODELS = {
+    "residual_mlp": (write_residual_mlp, "x", 256, 8, 10),
+    "resnet18": (write_exported("resnet18"), "input", 16, 8, 4),
+    "mlp2048": (write_exported("mlp2048"), "input", 256, 8, 8),
+}
+
+JOB = """version: 1
+{model}
+data: {{train: {{format: npy, inputs: {{{input}: {name}_inputs.npy}}, labels: {name}_labels.npy}}}}
+train: {{loss: softmax_cross_entropy, optimizer: {{sgd: {{lr: 0.0001}}}}, batch: {batch}, microbatches: {microbatches},
+  steps: {steps}, shuffle: false}}
+pipeline: {{schedule: 1f1b}}
+costs: {costs}
+placement: {{contiguous: {contiguous}, time_limit: 5s}}
+devices:
+{devices}
+"""
+
+
+def write_job(options, model, cluster, costs, contiguous=False, is_local=False):
+    write, name, batch, microbatches, steps = MODELS[model]
+    devices = [f"  - {{name: n{host.number}, host: '{host.address}:{PORT}', memory: 2GiB, threads: 1}}"
+               for host in cluster.hosts[1:]]
+    if is_local:
+        devices = ["  - {name: n1, threads: 1, memory: 2GiB}"]
+    # what gRPC computes, of a share of a core (docs/decisions/what-transfers-take.md)
+    links = (f"links: [{{between: [\"^n\", \"^n\"], bandwidth: {options.rate}Mbit/s, send: {3.1 * options.cores:.3f}GB/s, "
+             f"receive: {2.2 * options.cores:.3f}GB/s, message: {16 / options.cores:.1f}us}}]\n")
+    path = f"{options.out}/cluster.{model}{'.line' if contiguous else ''}{'.local' if is_local else ''}.yaml"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(JOB.format(model=write(options.out), input=name, name=model, batch=batch, microbatches=microbatches,
+                              steps=steps + WARM_UP, costs=costs, contiguous=str(contiguous).lower(),
+                              devices="\n".join(devices)))
+        if not options.unequal and not is_local:
+            file.write(links)
+    return path
+
+
+# ---- what is measured
+
+def measure_costs(options, model, cluster):
+    """Times of operators within steps, on the first host."""
+    costs = f"cluster.{model}.costs.yaml"
+    if os.path.exists(f"{options.out}/{costs}"):
+        os.remove(f"{options.out}/{costs}")
+    path = write_job(options, model, cluster, costs, is_local=True)
+    run(*cluster.hosts[1].command(options.penstock, "profile", path, "--in-step", "--steps", "5", "--operator-time",
+                                  "20ms", "-o", f"{options.out}/{costs}", "-q"))
+    return costs
+
+
+def measured(trace_path):
+    """Median seconds of a step, from end to end, and the bubble, of the steps after the first ones."""
+    with open(trace_path, encoding="utf-8") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X" and e.get("cat") == "compute"]
+    steps = {}
+    for event in events:
+        if event["args"].get("form", 0) == 0:
+            steps.setdefault(event["args"]["step"], []).append(event)
+    devices = {e["args"]["device"] for e in events}
+    ends = {step: max(e["ts"] + e["dur"] for e in tasks) for step, tasks in steps.items()}
+    begins = {step: min(e["ts"] for e in tasks) for step, tasks in steps.items()}
+    seconds, bubbles = [], []
+    for step in sorted(steps)[WARM_UP:]:
+        whole = ends[step] - max(begins[step], ends.get(step - 1, 0))
+        busy = sum(e["dur"] for e in steps[step])
+        seconds.append(whole * 1e-6)
+        bubbles.append(1 - busy / (len(devices) * (ends[step] - begins[step])))
+    return statistics.median(seconds), statistics.mean(bubbles)
+
+
+def plan_and_train(options, model, cluster, costs, strategy, seed):
+    is_line = strategy == "contiguous"
+    job = write_job(options, model, cluster, costs, contiguous=is_line)
+    plan, trace = f"{options.out}/cluster.plan.yaml", f"{options.out}/cluster.trace.json"
+    words = [options.penstock, "plan", job, "-o", plan, "--json", "--seed", str(seed), "--strategy",
+             "auto" if is_line else strategy]
+    predicted = json.loads(run(*words).stdout)
+    real, bubbles, waited = [], [], ""
+    for _ in range(options.repeat):
+        done = run(*cluster.hosts[0].command(options.penstock, "train", plan, "--json", "--no-eval", "--insecure",
+                                             "--overwrite", "--trace", trace))
+        seconds, bubble = measured(trace)
+        real.append(seconds)
+        bubbles.append(bubble)
+        waited = next((line for line in done.stderr.splitlines() if "predict" in line), waited)
+    return {"strategy": strategy, "seed": seed, "predicted": predicted["step_seconds"],
+            "predicted_bubble": predicted["bubble"], "real": statistics.median(real), "bubble": statistics.mean(bubbles),
+            "stages": len(predicted["stages"]), "said": waited, "spread": [min(real), max(real)]}
+
+
+def show(model, rows):
+    random = [row["real"] for row in rows if row["strategy"] == "random"]
+    best = min(row["real"] for row in rows)
+    print(f"\n{model}: seconds a step, load {os.getloadavg()[0]:.1f}")
+    print(f"{'strategy':<22}{'stages':>7}{'predicted':>11}{'real':>9}{'off':>8}{'bubble':>8}{'real':>7}{'/ best':>8}"
+          f"{'saved':>8}")
+    for row in rows:
+        name = row["strategy"] + (f" {row['seed']}" if row["strategy"] == "random" else "")
+        saved = f"{1 - row['real'] / statistics.mean(random):8.0%}" if random else ""
+        print(f"{name:<22}{row['stages']:>7}{row['predicted']:>11.3f}{row['real']:>9.3f}"
+              f"{row['predicted'] / row['real'] - 1:>+8.0%}{row['predicted_bubble']:>8.2f}{row['bubble']:>7.2f}"
+              f"{row['real'] / best:>8.2f}{saved}", flush=True)
+        if row["said"]:
+            print(f"    {row['said']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--penstock", required=True)
+    parser.add_argument("--out", default="build/bench")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--cores", type=float, default=0.45)
+    parser.add_argument("--rate", type=int, default=1000, help="Mbit/s of a host's line")
+    parser.add_argument("--unequal", action="store_true")
+    parser.add_argument("--models", default="residual_mlp")
+    parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--seeds", type=int, default=2, help="of random placements")
+    parser.add_argument("--repeat", type=int, default=1, help="trainings of a plan")
+    options = parser.parse_args()
+    if os.geteuid() != 0 or not shutil.which("tc"):
+        sys.exit("cluster_bench.py: hosts in namespaces need root and iproute2")
+    os.makedirs(options.out, exist_ok=True)
+    options.penstock, options.out = os.path.abspath(options.penstock), os.path.abspath(options.out)
+    cluster = Cluster(options)
+    try:
+        for model in options.models.split(","):
+            costs = measure_costs(options, model, cluster)
+            wanted = [(strategy, 1) for strategy in options.strategies.split(",")]
+            wanted += [("random", seed) for seed in range(1, options.seeds + 1)]
+            rows = [plan_and_train(options, model, cluster, costs, *each) for each in wanted]
+            show(model, rows)
+    finally:
+        cluster.close()
+
+
+if __name__ == "__main__":
+    main()
