@@ -1,6 +1,7 @@
 // penstock export: the trained model of a job, as ONNX or as it came, with the places of a plan.
 
 #include "base/log.h"
+#include "base/system/file.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "graph/import/import.h"
@@ -34,6 +35,17 @@ static pen_status export_check_name(pen_command_context *context, const char *pa
     context->input_exit_code = PEN_EXIT_USAGE;
     return pen_error(PEN_INVALID_INPUT,
                      "--output: found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
+}
+
+// What is exported must not lie where the parameters do: it may have tensors that these have not.
+static pen_status export_check_apart(pen_command_context *context, const char *parameters,
+                                     const char *output) {
+    if (parameters == NULL || !pen_path_is_same(parameters, output)) return PEN_OK;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT,
+                     "--output: found \"%.200s\", which the parameters are read from, expected "
+                     "another file",
+                     output);
 }
 
 // A job, or a plan and the job that it names.
@@ -73,6 +85,7 @@ static pen_status export_run(pen_command_context *context, const void *options_g
     PEN_TRY(export_read_job(options->common.operands[0], arena, &job, &plan));
     PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
     PEN_TRY(pen_job_find_parameters(job, options->parameters, arena, &parameters));
+    PEN_TRY(export_check_apart(context, parameters, options->output));
 
     context->input_exit_code = PEN_EXIT_MODEL;
     pen_model *model;
@@ -92,7 +105,8 @@ static pen_status export_run(pen_command_context *context, const void *options_g
 
 static const pen_cli_option export_cli_options[] = {
     PEN_CLI_VALUE('o', "output", "FILE", PATH, export_options, output,
-                  "the file to write: FILE.onnx; FILE.pt2 or FILE.pb where the model came as one",
+                  "the file to write: FILE.onnx; FILE.pt2 or FILE.pb where the model came as one; "
+                  "FILE.safetensors: the state_dict() of a .pt2",
                   .is_required = true),
     PEN_CLI_VALUE(0, "parameters", "FILE", PATH, export_options, parameters,
                   "safetensors file; else what training left in the job's outputs folder"),

@@ -14,6 +14,7 @@
 #include "graph/import/tensorflow/graphdef_export.h"
 #include "partition/plan/plan_places.h"
 #include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/checkpoint/state_export.h"
 #include "scheduler/store/safetensors.h"
 
 // Without a file, NULL, the model's own contents stay.
@@ -36,6 +37,10 @@ static bool export_is_graphdef(const char *path) {
 
 static bool export_is_pt2(const char *path) {
     return export_has_end(path, ".pt2");
+}
+
+static bool export_is_state(const char *path) {
+    return export_has_end(path, ".safetensors");
 }
 
 // The device of a node, from a plan's places.
@@ -67,6 +72,7 @@ static pen_status export_write_in(pen_safetensors *tensors, const pen_model *mod
         const pen_pt2_export_options pt2 = {.contents = export_find, .contents_context = tensors};
         return pen_pt2_export(model, &pt2, path);
     }
+    if (export_is_state(path)) return pen_state_export(model, tensors, path);
     return pen_onnx_export(model->graph, &options, path);
 }
 
@@ -80,7 +86,8 @@ static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
 }
 
 bool pen_model_export_is_named(const char *path) {
-    return export_has_end(path, ".onnx") || export_is_graphdef(path) || export_is_pt2(path);
+    return export_has_end(path, ".onnx") || export_is_graphdef(path) || export_is_pt2(path) ||
+           export_is_state(path);
 }
 
 static pen_status export_check_end(const char *path) {
@@ -204,6 +211,7 @@ static pen_status export_check_model(const pen_model *model, const char *path) {
                                              .for_inference = true};
     if (export_is_graphdef(path)) return pen_graphdef_export(model, NULL, NULL);
     if (export_is_pt2(path)) return pen_pt2_export(model, NULL, NULL);
+    if (export_is_state(path)) return pen_state_export(model, NULL, NULL);
     return pen_onnx_export(model->graph, &options, NULL);
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/import/npz_file.h"
+#include "graph/import/pytorch/pt2_export.h"
 #include "graph/keras_layers/layer.h"
 #include "scheduler/store/safetensors.h"
 
@@ -297,13 +298,64 @@ static pen_status weight_choose_layout(weight_loader *loader, bool *out_is_keras
                      pen_shape_format(&evidence.both->type->shape, shape));
 }
 
+// ---- what state_dict() of PyTorch has besides
+
+static bool weight_is_equal(const pen_tensor_type *a_type, const void *a,
+                            const pen_tensor_type *b_type, const void *b) {
+    if (!pen_shape_equal(&a_type->shape, &b_type->shape)) return false;
+    const int64_t count = pen_shape_element_count(&a_type->shape);
+    for (int64_t i = 0; i < count; i++) {
+        if (pen_element_read(a_type->element, a, i) != pen_element_read(b_type->element, b, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What it is compared with: the first of tied weights in this file, or what the model's own file
+// has. NULL: the model does not know the name.
+static pen_status weight_find_other(const weight_loader *loader, const weight_entry *entry,
+                                    const pen_tensor_type **out_type, const void **out_data) {
+    const pen_pt2_origin *origin = loader->model->pytorch;
+    const char *name;
+    *out_data = NULL;
+    if (origin == NULL) return PEN_OK;
+    PEN_TRY(weight_rename(loader, entry->name, &name));
+    const pen_pt2_weight *weight = pen_pt2_weights_find(&origin->weights, name);
+    if (weight == NULL || weight->is_constant) return PEN_OK;
+    pen_pt2_weight *first = &origin->weights.entries[weight->same_as];
+    const weight_entry *other = weight_find(loader, first->name);
+    if (other != NULL && other != entry) {
+        *out_type = other->type;
+        *out_data = other->data;
+        return PEN_OK;
+    }
+    *out_type = &first->type;
+    return pen_pt2_weights_data(&origin->archive, first, loader->model->arena, out_data);
+}
+
+// A tensor that is neither a parameter nor a state: of all that state_dict() has, other names of
+// tied weights, and buffers that are constants of the graph, which must say nothing new.
+static pen_status weight_check_rest(weight_loader *loader, const weight_entry *entry) {
+    const pen_tensor_type *type = NULL;
+    const void *data;
+    PEN_TRY(weight_find_other(loader, entry, &type, &data));
+    if (data != NULL && weight_is_equal(entry->type, entry->data, type, data)) return PEN_OK;
+    if (!weight_complain(loader)) return PEN_OK;
+    pen_text_print(&loader->problems,
+                   data == NULL ? "the model has no '%.200s'"
+                                : "'%.200s' is tied or constant in the model, with other numbers",
+                   entry->name);
+    return PEN_OK;
+}
+
 static pen_status weight_match(weight_loader *loader) {
     bool is_keras;
     PEN_TRY(weight_choose_layout(loader, &is_keras));
     PEN_TRY(is_keras ? weight_match_keras(loader) : weight_match_values(loader));
     for (uint32_t i = 0; i < loader->count && !loader->options->is_partial; i++) {
-        if (loader->entries[i].is_used || !weight_complain(loader)) continue;
-        pen_text_print(&loader->problems, "the model has no '%.200s'", loader->entries[i].name);
+        if (loader->entries[i].is_used) continue;
+        PEN_TRY(weight_check_rest(loader, &loader->entries[i]));
     }
     return PEN_OK;
 }

@@ -1,7 +1,9 @@
 // First contents of a model from another file, by name: safetensors, and NumPy's NPZ archives.
 //
 // Names are compared with those of the model's parameters and running statistics, after the
-// beginnings that `renames` has were replaced. Everything that does not fit is said at once.
+// beginnings that `renames` has were replaced. Everything that does not fit is said at once. Of a
+// model of PyTorch the file may have all of state_dict(): other names of tied weights, with the
+// same numbers, and buffers that are constants of the graph, with those that the model has.
 //
 // Models of layers have two layouts: ours, which trainings save, and Keras', in which kernels of
 // convolutions are [height, width, channels, filters] and gates of LSTM stand otherwise. Names of

@@ -111,3 +111,47 @@ PY
 fails 4 'no end: [0-9]+ bytes are there' "$PENSTOCK" inspect short.pt2
 fails 4 'compressed .method 8.*save the model anew' "$PENSTOCK" inspect packed.pt2
 fails 4 'torch.save or torch.jit.save.*torch.export.save' "$PENSTOCK" inspect pickle.pt
+
+# the state_dict() of what was trained, whole: tied names, buffers that no step changes, 16 bits as they came
+for name in views pictures tied half; do
+    for end in pt2 safetensors; do
+        "$PENSTOCK" export -q $name.yaml --parameters $name.safetensors -o $name.out.$end || die "$name as .$end"
+    done
+done
+python3 - <<'PY'
+import json, math, struct, zipfile
+KINDS = {7: ("F32", 4), 5: ("I64", 8), 6: ("F16", 2), 13: ("BF16", 2)}
+for name in ("views", "pictures", "tied", "half"):
+    raw = open(name + ".out.safetensors", "rb").read()
+    length = struct.unpack("<Q", raw[:8])[0]
+    found = json.loads(raw[8:8 + length])
+    found.pop("__metadata__", None)
+    archive = zipfile.ZipFile(name + ".out.pt2")
+    top = archive.namelist()[0].split("/")[0] + "/data/weights/"
+    config = json.loads(archive.read(top + "model_weights_config.json"))["config"]
+    assert set(found) == set(config), (name, sorted(set(found) ^ set(config)))
+    for key, entry in config.items():
+        meta, (begin, end) = entry["tensor_meta"], found[key]["data_offsets"]
+        sizes = [size["as_int"] for size in meta["sizes"]]
+        kind, width = KINDS[meta["dtype"]]
+        assert (found[key]["dtype"], found[key]["shape"]) == (kind, sizes), (name, key, found[key])
+        bytes_count = math.prod(sizes) * width
+        start = meta["storage_offset"]["as_int"] * width
+        right = archive.read(top + entry["path_name"])[start:start + bytes_count]
+        assert raw[8 + length:][begin:end] == right, (name, key)
+PY
+
+# and it goes in again; of tied weights both names, which must agree
+sed 's|file: reference/pytorch/tied.pt2|file: reference/pytorch/tied.pt2, weights: tied.out.safetensors|' tied.yaml >again.yaml
+penstock train again.yaml --save again.safetensors >/dev/null
+python3 - <<'PY'
+import json, struct
+raw = bytearray(open("tied.out.safetensors", "rb").read())
+length = struct.unpack("<Q", raw[:8])[0]
+raw[8 + length + json.loads(raw[8:8 + length])["gate.weight"]["data_offsets"][0]] ^= 1
+open("untied.safetensors", "wb").write(raw)
+PY
+sed 's|tied.out|untied|' again.yaml >untied.yaml
+fails 3 "'gate.weight' is tied or constant in the model, with other numbers" "$PENSTOCK" train untied.yaml
+fails 2 'tied.out.safetensors", which the parameters are read from' "$PENSTOCK" export tied.yaml \
+    --parameters tied.out.safetensors -o tied.out.safetensors
