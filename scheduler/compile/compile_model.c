@@ -27,9 +27,19 @@ pen_status pen_compile_import(pen_compilation *compilation) {
     return PEN_OK;
 }
 
+// Types that are not the model's are said, as those of a model's own file are.
 pen_status pen_compile_load_weights(pen_compilation *compilation) {
-    return pen_weight_file_apply(compilation->request->weights, compilation->model,
-                                 &compilation->weights);
+    const pen_weight_options *options = compilation->request->weights;
+    const char *warning;
+    PEN_TRY(pen_weight_file_apply(options, compilation->model, &compilation->weights));
+    const uint32_t count = pen_weight_file_halves_count(compilation->weights);
+    if (count == 0) return PEN_OK;
+    PEN_TRY(pen_arena_format(compilation->arena, &warning,
+                             "%u tensor%s of '%s' %s float16 or bfloat16; %s read as float32",
+                             count, count == 1 ? "" : "s", options->path, count == 1 ? "is" : "are",
+                             count == 1 ? "it is" : "all are"));
+    pen_compilation_warn(compilation, warning);
+    return PEN_OK;
 }
 
 pen_status pen_compile_check_types(pen_compilation *compilation) {

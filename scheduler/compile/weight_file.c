@@ -17,6 +17,7 @@
 
 struct pen_weight_file {
     pen_safetensors *safetensors; // or NULL
+    uint32_t halves_count;
 };
 
 typedef struct weight_entry {
@@ -386,6 +387,7 @@ static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
     return weight_finish(loader);
 }
 
+// What was taken in another type is counted once all of it fits.
 pen_status pen_weight_file_apply(const pen_weight_options *options, pen_model *model,
                                  pen_weight_file **out_file) {
     weight_loader loader = {.options = options, .model = model, .arena = model->arena};
@@ -396,8 +398,16 @@ pen_status pen_weight_file_apply(const pen_weight_options *options, pen_model *m
         pen_weight_file_close(file);
         return status;
     }
+    for (uint32_t i = 0; i < loader.count; i++) {
+        const weight_entry *entry = &loader.entries[i];
+        file->halves_count += entry->is_used && pen_element_is_half(entry->type->element);
+    }
     *out_file = file;
     return PEN_OK;
+}
+
+uint32_t pen_weight_file_halves_count(const pen_weight_file *file) {
+    return file->halves_count;
 }
 
 void pen_weight_file_close(pen_weight_file *file) {

@@ -52,6 +52,8 @@ typedef struct pen_weight_file pen_weight_file;
 //   NOT_FOUND, IO, CORRUPT, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_weight_file_apply(const pen_weight_options *options, pen_model *model,
                                                pen_weight_file **out_file);
+// How many tensors were float16 or bfloat16 in the file.
+uint32_t pen_weight_file_halves_count(const pen_weight_file *file);
 // Accepts NULL.
 void pen_weight_file_close(pen_weight_file *file);
 

@@ -84,9 +84,37 @@ static void renamed_and_converted_contents_are_taken(void **state) {
     CHECK_OK(pen_weight_file_apply(&options, model, &file));
     CHECK(number_of(model, "fc.weight", 5) == 6, "weight");
     CHECK(number_of(model, "fc.bias", 1) == -0.25f, "bias");
+    assert_int_equal(pen_weight_file_halves_count(file), 0);
     pen_weight_file_close(file);
     assert_int_equal(unlink(options.path), 0);
     pen_arena_destroy(arena);
+}
+
+// 1.5 and -2 of 16 bits.
+static void halves_are_widened_and_counted(void **state) {
+    static const uint16_t halves[] = {0x3e00, 0xc000}, brains[] = {0x3fc0, 0xc000};
+    static const struct {
+        pen_element_type element;
+        const uint16_t *data;
+    } kinds[] = {{PEN_FLOAT16, halves}, {PEN_BFLOAT16, brains}};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        pen_arena *arena = check_arena();
+        pen_model *model = make_model(arena);
+        pen_weight_file *file;
+        test_tensor tensors[] = {
+            {"fc.weight", pen_tensor_type_make(PEN_FLOAT32, 2, (int64_t[]){2, 3}), weights},
+            {"fc.bias", pen_tensor_type_make(kinds[i].element, 1, (int64_t[]){2}), kinds[i].data}};
+        const pen_weight_options options = {
+            .path = write_safetensors("halves.safetensors", tensors, 2)};
+        CHECK_OK(pen_weight_file_apply(&options, model, &file));
+        CHECK(number_of(model, "fc.bias", 0) == 1.5f, "first bias");
+        CHECK(number_of(model, "fc.bias", 1) == -2, "second bias");
+        assert_int_equal(pen_weight_file_halves_count(file), 1);
+        pen_weight_file_close(file);
+        assert_int_equal(unlink(options.path), 0);
+        pen_arena_destroy(arena);
+    }
 }
 
 static void all_that_does_not_fit_is_listed(void **state) {
@@ -152,6 +180,7 @@ static void arrays_of_numpy_are_taken(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(renamed_and_converted_contents_are_taken),
+              cmocka_unit_test(halves_are_widened_and_counted),
               cmocka_unit_test(all_that_does_not_fit_is_listed),
               cmocka_unit_test(a_part_of_the_model_may_be_set),
               cmocka_unit_test(arrays_of_numpy_are_taken))
