@@ -203,6 +203,11 @@ PEN_NODISCARD pen_status pen_dataset_check_finite(const pen_dataset *dataset,
                                                   const uint64_t *indices, uint64_t count,
                                                   void *const *inputs, void *const *labels);
 
+// The labels that a loss takes, by their name in the data; NULL: the only ones.
+//   INVALID_INPUT  there are none of that name, or several and no name
+PEN_NODISCARD pen_status pen_dataset_find_labels(const pen_dataset_info *info, const char *name,
+                                                 uint32_t *out_labels);
+
 // Says how many classes the model knows for a target, and reads all its labels to see that they are
 // class indices below it, or ignored. Does nothing if there are no labels, or they are float32.
 //   INVALID_INPUT  one is not; names the file, the example, and the index found. Or all are ignored

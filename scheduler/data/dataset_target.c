@@ -1,44 +1,50 @@
 // What losses take of labels: which classes may be there, and what the targets of some examples
 // weigh together.
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "scheduler/data/dataset_format.h"
 
 #define TARGET_CHUNK 256 // examples whose labels are read at a time
-#define TARGET_NAMES_SHOWN 6
+#define TARGET_NAMES_BYTES 256
 
-static pen_status target_refuse_name(const pen_dataset *dataset, const char *name) {
-    const pen_dataset_info *info = &dataset->info;
-    const char *names[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
-    pen_text text;
-    for (uint32_t i = 0; i < info->label_count; i++) {
-        names[i] = info->labels[i].name;
+// "'logits', 'boxes'"; what there is no room for is left out.
+static const char *target_list_names(const pen_dataset_info *info, char text[TARGET_NAMES_BYTES]) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < info->label_count && length < TARGET_NAMES_BYTES; i++) {
+        const int count = snprintf(text + length, TARGET_NAMES_BYTES - length, "%s'%s'",
+                                   i == 0 ? "" : ", ", info->labels[i].name);
+        length += count > 0 ? (size_t)count : 0;
     }
-    pen_text_init(&text, dataset->arena);
-    if (name == NULL) {
-        pen_text_print(&text, "the data has %u labels, and a loss says not which of them: ",
-                       info->label_count);
-    } else {
-        pen_text_print(&text, "the data has no labels called '%s'; it has ", name);
-    }
-    pen_text_add_names(&text, names[0], names, info->label_count, TARGET_NAMES_SHOWN);
-    return pen_text_error(&text, PEN_INVALID_INPUT);
+    return text;
 }
 
-static pen_status target_find_labels(const pen_dataset *dataset, const char *name,
-                                     uint32_t *out_labels) {
-    const pen_dataset_info *info = &dataset->info;
+// Only labels need no name; of several, none is taken for another.
+pen_status pen_dataset_find_labels(const pen_dataset_info *info, const char *name,
+                                   uint32_t *out_labels) {
+    char names[TARGET_NAMES_BYTES];
     for (uint32_t i = 0; i < info->label_count; i++) {
         const bool is_only = name == NULL && info->label_count == 1;
         if (!is_only && (name == NULL || strcmp(info->labels[i].name, name) != 0)) continue;
         *out_labels = i;
         return PEN_OK;
     }
-    return target_refuse_name(dataset, name);
+    if (info->label_count == 0) {
+        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
+    }
+    if (name == NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the data has the labels %s, and a loss says not which of them it takes",
+                         target_list_names(info, names));
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "the data has no labels called '%s'; it has %s. The formats npy and arrays "
+                     "give names, as `labels: {%s: FILE.npy}`; the only labels of others need none",
+                     name, target_list_names(info, names), name);
 }
 
 static pen_status target_open(pen_dataset *dataset, const pen_dataset_target *rule,
@@ -47,7 +53,7 @@ static pen_status target_open(pen_dataset *dataset, const pen_dataset_target *ru
     *target = (pen_dataset_known_target){.rule = *rule, .labels = PEN_DATASET_NO_LABELS};
     if (dataset->info.labels == NULL || !rule->has_classes) return PEN_OK;
     uint32_t labels;
-    PEN_TRY(target_find_labels(dataset, rule->labels, &labels));
+    PEN_TRY(pen_dataset_find_labels(&dataset->info, rule->labels, &labels));
     if (dataset->info.labels[labels].element != PEN_DATASET_INT64) return PEN_OK;
     target->labels = labels;
     if (rule->weights == NULL) return PEN_OK;

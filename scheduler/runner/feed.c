@@ -60,25 +60,6 @@ static pen_status feed_find_input(const pen_dataset_info *info, const char *name
     return pen_error(PEN_INVALID_INPUT, "the data has nothing for the model's input '%s'", name);
 }
 
-static pen_status feed_find_labels(const pen_dataset_info *info, const char *name,
-                                   uint32_t *out_index) {
-    for (uint32_t i = 0; i < info->label_count; i++) {
-        const bool is_only = name == NULL && info->label_count == 1;
-        if (!is_only && (name == NULL || strcmp(info->labels[i].name, name) != 0)) continue;
-        *out_index = i;
-        return PEN_OK;
-    }
-    if (name == NULL && info->label_count > 1) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "the data has %u labels: which of them does the loss take?",
-                         info->label_count);
-    }
-    if (name == NULL || info->label_count == 0) {
-        return pen_error(PEN_INVALID_INPUT, "the data has no labels, which the loss needs");
-    }
-    return pen_error(PEN_INVALID_INPUT, "the data has no labels '%s', which the loss needs", name);
-}
-
 static bool feed_is_value(const pen_program *program, pen_value_id value, const char *name) {
     return pen_value_is(value) && strcmp(pen_value_name(program->graph, value), name) == 0;
 }
@@ -94,7 +75,7 @@ static pen_status feed_find_of_loss(const pen_program *program, const pen_datase
         const pen_program_loss *loss = &program->losses[i];
         uint32_t labels = 0;
         if (feed_is_value(program, loss->labels, name)) {
-            PEN_TRY(feed_find_labels(info, loss->label_name, &labels));
+            PEN_TRY(pen_dataset_find_labels(info, loss->label_name, &labels));
             *out_source = (pen_feed_source){&info->labels[labels], batch->labels[labels]};
             return PEN_OK;
         }
@@ -141,7 +122,7 @@ pen_status pen_feed_check_labels(const pen_program *program, uint32_t loss,
     const pen_value_id labels = program->losses[loss].labels;
     uint32_t index;
     if (!pen_value_is(labels)) return PEN_OK;
-    PEN_TRY(feed_find_labels(info, program->losses[loss].label_name, &index));
+    PEN_TRY(pen_dataset_find_labels(info, program->losses[loss].label_name, &index));
     return feed_check_field(program, &info->labels[index], labels);
 }
 
