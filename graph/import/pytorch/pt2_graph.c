@@ -89,36 +89,36 @@ static pen_status node_read_line(const char *trace, pen_arena *arena, pen_pt2_no
 
 // ---- nodes
 
-static pen_status node_read_arguments(const json_t *from, pen_arena *arena, pen_pt2_node *node) {
+static pen_status node_read_value(const json_t *from, bool is_named, pen_arena *arena,
+                                  pen_pt2_argument *value) {
+    value->name = "";
+    if (!is_named) return pen_pt2_json_argument(from, arena, value);
+    PEN_TRY(pen_pt2_json_name(from, "name", arena, &value->name));
+    return pen_status_add_context(pen_pt2_json_argument(json_object_get(from, "arg"), arena, value),
+                                  "'%.100s'", value->name);
+}
+
+// The arguments of a node, "inputs", which have names, or its results, "outputs", which have none.
+static pen_status node_read_values(const json_t *from, const char *key, bool is_named,
+                                   pen_arena *arena, uint32_t *out_count,
+                                   const pen_pt2_argument **out_values) {
     const json_t *list;
-    pen_pt2_argument *arguments;
-    PEN_TRY(pen_pt2_json_get(from, "inputs", JSON_ARRAY, &list));
-    node->argument_count = (uint32_t)json_array_size(list);
-    PEN_TRY(PEN_NEW(arena, node->argument_count, &arguments));
-    node->arguments = arguments;
-    for (uint32_t i = 0; i < node->argument_count; i++) {
-        const json_t *item = json_array_get(list, i);
-        PEN_TRY(pen_pt2_json_name(item, "name", arena, &arguments[i].name));
+    pen_pt2_argument *values;
+    PEN_TRY(pen_pt2_json_get(from, key, JSON_ARRAY, &list));
+    *out_count = (uint32_t)json_array_size(list);
+    PEN_TRY(PEN_NEW(arena, *out_count, &values));
+    for (uint32_t i = 0; i < *out_count; i++) {
         PEN_TRY(pen_status_add_context(
-            pen_pt2_json_argument(json_object_get(item, "arg"), arena, &arguments[i]),
-            "in argument '%.100s'", arguments[i].name));
+            node_read_value(json_array_get(list, i), is_named, arena, &values[i]), "in %s %u",
+            is_named ? "argument" : "result", i));
     }
+    *out_values = values;
     return PEN_OK;
 }
 
-static pen_status node_read_results(const json_t *from, pen_arena *arena, pen_pt2_node *node) {
-    const json_t *list;
-    pen_pt2_argument *results;
-    PEN_TRY(pen_pt2_json_get(from, "outputs", JSON_ARRAY, &list));
-    node->result_count = (uint32_t)json_array_size(list);
-    PEN_TRY(PEN_NEW(arena, node->result_count, &results));
-    node->results = results;
-    for (uint32_t i = 0; i < node->result_count; i++) {
-        results[i].name = "";
-        PEN_TRY(pen_status_add_context(
-            pen_pt2_json_argument(json_array_get(list, i), arena, &results[i]), "in result %u", i));
-    }
-    return PEN_OK;
+static pen_status node_read_signature(const json_t *from, pen_arena *arena, pen_pt2_node *node) {
+    PEN_TRY(node_read_values(from, "inputs", true, arena, &node->argument_count, &node->arguments));
+    return node_read_values(from, "outputs", false, arena, &node->result_count, &node->results);
 }
 
 // Older files do not name nodes: then the first result does.
@@ -139,9 +139,7 @@ static pen_status node_read(const json_t *from, pen_arena *arena, pen_pt2_node *
     PEN_TRY(pen_pt2_json_name(from, "target", arena, &node->target));
     if (strncmp(node->target, "torch.ops.", 10) == 0) node->target += 10;
     PEN_TRY(
-        pen_status_add_context(node_read_arguments(from, arena, node), "of %.100s", node->target));
-    PEN_TRY(
-        pen_status_add_context(node_read_results(from, arena, node), "of %.100s", node->target));
+        pen_status_add_context(node_read_signature(from, arena, node), "of %.100s", node->target));
     PEN_TRY(node_read_name(from, arena, node));
     PEN_TRY(node_read_module(stack, arena, node));
     return node_read_line(json_string_value(json_object_get(metadata, "stack_trace")), arena, node);

@@ -221,27 +221,51 @@ pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char 
 
 // ---- contents
 
-// Copies element by element, in the order of rows: `index` counts up like the hand of a clock.
+static void weights_move(pen_element_type from_type, const uint8_t *from, int64_t from_at,
+                         pen_element_type to_type, uint8_t *to, int64_t to_at) {
+    const size_t width = pen_element_bytes(from_type);
+    if (from_type == to_type) {
+        memcpy(to + (size_t)to_at * width, from + (size_t)from_at * width, width);
+    } else {
+        pen_element_write(to_type, to, to_at, pen_element_read(from_type, from, from_at));
+    }
+}
+
+// Goes on to the next element in the order of rows: `index` counts up like the hand of a clock.
+// Returns its place in the file's contents.
+static int64_t weights_next(const pen_pt2_tensor_meta *meta, int64_t index[PEN_RANK_LIMIT],
+                            int64_t at) {
+    for (uint32_t d = meta->shape.rank; d-- > 0;) {
+        if (meta->shape.dims[d] == 1) continue; // its stride may be any
+        at += meta->strides[d];
+        if (++index[d] < meta->shape.dims[d]) break;
+        at -= index[d] * meta->strides[d];
+        index[d] = 0;
+    }
+    return at;
+}
+
 static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint8_t *to) {
-    const pen_shape *shape = &tensor->type.shape;
-    const int64_t count = pen_shape_element_count(shape);
-    const size_t width = pen_element_bytes(tensor->meta.element);
-    const bool widens = tensor->type.element != tensor->meta.element;
+    const int64_t count = pen_shape_element_count(&tensor->type.shape);
     int64_t index[PEN_RANK_LIMIT] = {0}, at = tensor->meta.storage_offset;
     for (int64_t i = 0; i < count; i++) {
-        if (widens) {
-            const double number = pen_element_read(tensor->meta.element, from, at);
-            pen_element_write(tensor->type.element, to, i, number);
-        } else {
-            memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
-        }
-        for (uint32_t d = shape->rank; d-- > 0;) {
-            if (shape->dims[d] == 1) continue; // its stride may be any
-            at += tensor->meta.strides[d];
-            if (++index[d] < shape->dims[d]) break;
-            at -= index[d] * tensor->meta.strides[d];
-            index[d] = 0;
-        }
+        weights_move(tensor->meta.element, from, at, tensor->type.element, to, i);
+        at = weights_next(&tensor->meta, index, at);
+    }
+}
+
+void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *out_contents) {
+    const pen_pt2_tensor_meta *meta = &weight->meta;
+    const int64_t count = pen_shape_element_count(&meta->shape);
+    const size_t width = pen_element_bytes(meta->element);
+    int64_t index[PEN_RANK_LIMIT] = {0}, at = meta->storage_offset;
+    if (meta->is_contiguous && weight->type.element == meta->element) {
+        memcpy((uint8_t *)out_contents + (size_t)at * width, data, (size_t)count * width);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        weights_move(weight->type.element, data, i, meta->element, out_contents, at);
+        at = weights_next(meta, index, at);
     }
 }
 

@@ -59,4 +59,8 @@ pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char 
 PEN_NODISCARD pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *entry,
                                               pen_arena *arena, const void **out_data);
 
+// The way back: puts contents of `type` to where the file of the archive has them, in that file's
+// contents. Rounds to halves where the file has those.
+void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *out_contents);
+
 #endif // PEN_GRAPH_IMPORT_PYTORCH_PT2_WEIGHTS_H

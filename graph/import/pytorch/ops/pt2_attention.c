@@ -22,25 +22,20 @@ static pen_status attention_repeat(pen_pt2_draft *draft, const char *name, pen_v
         return pen_pt2_refuse(draft, "%lld heads of the query on %lld of the %s", (long long)wanted,
                               (long long)heads, name);
     }
-    int64_t copies[PEN_RANK_LIMIT];
+    const int64_t numbers = own->shape.dims[rank - 1];
+    if (numbers < 0) return pen_pt2_refuse(draft, "a %s of an open depth", name);
+    int64_t copies[PEN_RANK_LIMIT], joined[PEN_RANK_LIMIT] = {0}; // 0: as it is
     for (uint32_t d = 0; d <= rank; d++) {
         copies[d] = d == rank - 2 ? wanted / heads : 1;
     }
-    const int64_t axis = rank - 2;
-    pen_value_id sizes, before, count, after;
-    PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "heads_apart", *value, axis, value));
-    PEN_TRY(pen_pt2_map(draft, "shape", "shared_sizes", *value, &sizes));
-    PEN_TRY(pen_pt2_constant_ints(draft, rank + 1, copies, &count));
-    PEN_TRY(pen_pt2_pair(draft, "mul", "repeated_sizes", sizes, count, &count));
-    PEN_TRY(pen_pt2_pair(draft, "expand", "repeated", *value, count, value));
-    PEN_TRY(pen_pt2_emit(draft, "shape", "sizes_before", PEN_INPUTS(*value),
-                         PEN_WITH(pen_attribute_int("end", (int64_t)rank - 3)), &before));
-    PEN_TRY(pen_pt2_emit(draft, "shape", "sizes_after", PEN_INPUTS(*value),
-                         PEN_WITH(pen_attribute_int("start", (int64_t)rank - 1)), &after));
-    PEN_TRY(pen_pt2_constant_ints(draft, 1, &wanted, &count));
-    PEN_TRY(pen_pt2_emit(draft, "concat", "joined_sizes", PEN_INPUTS(before, count, after),
-                         PEN_WITH(pen_attribute_int("axis", 0)), &sizes));
-    return pen_pt2_pair(draft, "reshape", "heads_joined", *value, sizes, value);
+    joined[rank - 3] = wanted;
+    joined[rank - 2] = -1;
+    joined[rank - 1] = numbers;
+    PEN_TRY(pen_pt2_with_int(draft, "unsqueeze", "heads_apart", *value, (int64_t)rank - 2, value));
+    PEN_TRY(pen_pt2_with_ints(draft, "expand", "repeated", *value, (pen_pt2_list){rank + 1, copies},
+                              value));
+    return pen_pt2_with_ints(draft, "reshape", "heads_joined", *value, (pen_pt2_list){rank, joined},
+                             value);
 }
 
 // Whether row i sees column j, of as many as the scores have: where j <= i.
