@@ -26,54 +26,84 @@ static const void *export_find(void *context, const pen_graph *graph, pen_value_
     return entry == NULL ? NULL : entry->data;
 }
 
-static bool export_has_end(const char *path, const char *end) {
-    const char *dot = strrchr(pen_path_name(path), '.');
-    return dot != NULL && strcasecmp(dot, end) == 0;
-}
-
-static bool export_is_graphdef(const char *path) {
-    return export_has_end(path, ".pb");
-}
-
-static bool export_is_pt2(const char *path) {
-    return export_has_end(path, ".pt2");
-}
-
-static bool export_is_state(const char *path) {
-    return export_has_end(path, ".safetensors");
-}
-
 // The device of a node, from a plan's places.
 static const char *export_device(void *context, const char *node_name) {
     const pen_node_place *place = pen_node_places_find(context, node_name);
     return place != NULL ? place->device : NULL;
 }
 
-// The end of the file's name says the format; with a plan each node says its device.
+// What is written of.
+typedef struct export_call {
+    const pen_model *model;
+    pen_safetensors *tensors; // NULL: the model's own
+    pen_node_places *places;  // of nodes on devices; NULL: none
+} export_call;
+
+static pen_status export_as_onnx(const export_call *call, const char *path) {
+    const pen_onnx_export_options options = {.contents = {export_find, call->tensors},
+                                             .output_types = call->model->output_types,
+                                             .for_inference = true,
+                                             .places = call->places};
+    return pen_onnx_export(call->model->graph, &options, path);
+}
+
+static pen_status export_as_pt2(const export_call *call, const char *path) {
+    const pen_pt2_export_options options = {.contents = {export_find, call->tensors}};
+    return pen_pt2_export(call->model, &options, path);
+}
+
+static pen_status export_as_state(const export_call *call, const char *path) {
+    return pen_state_export(call->model, call->tensors, path);
+}
+
+static pen_status export_as_graphdef(const export_call *call, const char *path) {
+    const pen_graphdef_export_options options = {.contents = {export_find, call->tensors},
+                                                 .device =
+                                                     call->places != NULL ? export_device : NULL,
+                                                 .device_context = call->places};
+    return pen_graphdef_export(call->model, &options, path);
+}
+
+// A format that models are written in, by the end of the file's name.
+typedef struct export_format {
+    const char *end;
+    pen_status (*write)(const export_call *call, const char *path); // path NULL: only looks
+    bool runs_devices; // who reads it runs nodes where they are said to be, and no others
+} export_format;
+
+static const export_format export_formats[] = {
+    {".onnx", export_as_onnx, false},
+    {".pt2", export_as_pt2, false},
+    {".safetensors", export_as_state, false},
+    {".pb", export_as_graphdef, true},
+};
+
+// NULL: the end of the name is another.
+static const export_format *export_find_format(const char *path) {
+    const char *dot = strrchr(pen_path_name(path), '.');
+    for (size_t i = 0; dot != NULL && i < sizeof export_formats / sizeof *export_formats; i++) {
+        if (strcasecmp(dot, export_formats[i].end) == 0) return &export_formats[i];
+    }
+    return NULL;
+}
+
+bool pen_model_export_is_named(const char *path) {
+    return export_find_format(path) != NULL;
+}
+
+static pen_status export_check_end(const char *path) {
+    if (pen_model_export_is_named(path)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
+}
+
 static pen_status export_write_in(pen_safetensors *tensors, const pen_model *model,
                                   const pen_plan *plan, const char *path, pen_arena *scratch) {
     pen_node_places places = {0};
-    pen_onnx_export_options options = {.contents = export_find,
-                                       .contents_context = tensors,
-                                       .output_types = model->output_types,
-                                       .for_inference = true};
-    if (plan != NULL) {
-        PEN_TRY(pen_plan_places(plan, scratch, &places));
-        options.places = &places;
-    }
-    if (export_is_graphdef(path)) {
-        const pen_graphdef_export_options graphdef = {.contents = export_find,
-                                                      .contents_context = tensors,
-                                                      .device = plan != NULL ? export_device : NULL,
-                                                      .device_context = &places};
-        return pen_graphdef_export(model, &graphdef, path);
-    }
-    if (export_is_pt2(path)) {
-        const pen_pt2_export_options pt2 = {.contents = export_find, .contents_context = tensors};
-        return pen_pt2_export(model, &pt2, path);
-    }
-    if (export_is_state(path)) return pen_state_export(model, tensors, path);
-    return pen_onnx_export(model->graph, &options, path);
+    PEN_TRY(export_check_end(path));
+    if (plan != NULL) PEN_TRY(pen_plan_places(plan, scratch, &places));
+    const export_call call = {
+        .model = model, .tensors = tensors, .places = plan != NULL ? &places : NULL};
+    return export_find_format(path)->write(&call, path);
 }
 
 static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
@@ -83,16 +113,6 @@ static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
     const pen_status status = export_write_in(tensors, model, plan, path, scratch);
     pen_arena_destroy(scratch);
     return status;
-}
-
-bool pen_model_export_is_named(const char *path) {
-    return export_has_end(path, ".onnx") || export_is_graphdef(path) || export_is_pt2(path) ||
-           export_is_state(path);
-}
-
-static pen_status export_check_end(const char *path) {
-    if (pen_model_export_is_named(path)) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
 }
 
 // A file that is written must not be one that the model is read from.
@@ -123,9 +143,10 @@ static pen_status export_all(const pen_tensor_store *store, const pen_model_expo
     PEN_TRY(export_check_end(path));
     PEN_TRY(pen_arena_format(scratch, &tensors_path, "%s.tensors", path));
     PEN_TRY(pen_model_open(source->model_path, source->import, &model));
-    // TensorFlow runs no graph with devices that it has not
+    // devices of the model's own can be there; others are not for who runs them by their names
     const bool has_devices = source->import != NULL && source->import->use_device_strings;
-    const pen_plan *plan = export_is_graphdef(path) && !has_devices ? NULL : source->plan;
+    const bool shows_devices = has_devices || !export_find_format(path)->runs_devices;
+    const pen_plan *plan = shows_devices ? source->plan : NULL;
     pen_status status = export_check_path(model, path);
     if (status == PEN_OK) status = export_through(tensors_path, store, model, plan, path);
     pen_model_destroy(model);
@@ -205,16 +226,6 @@ pen_status pen_model_check_output(const char *model_path, const char *path) {
     return status;
 }
 
-// Whether the model can be written in the form that the end of the name asks for.
-static pen_status export_check_model(const pen_model *model, const char *path) {
-    const pen_onnx_export_options options = {.output_types = model->output_types,
-                                             .for_inference = true};
-    if (export_is_graphdef(path)) return pen_graphdef_export(model, NULL, NULL);
-    if (export_is_pt2(path)) return pen_pt2_export(model, NULL, NULL);
-    if (export_is_state(path)) return pen_state_export(model, NULL, NULL);
-    return pen_onnx_export(model->graph, &options, NULL);
-}
-
 pen_status pen_model_check_export(const char *model_path, const pen_import_options *import,
                                   const char *path) {
     pen_model *model;
@@ -222,7 +233,8 @@ pen_status pen_model_check_export(const char *model_path, const pen_import_optio
     PEN_TRY(export_look(model_path, import, &model));
     if (model == NULL) return PEN_OK;
     pen_status status = export_check_path(model, path);
-    if (status == PEN_OK) status = export_check_model(model, path);
+    const export_call call = {.model = model};
+    if (status == PEN_OK) status = export_find_format(path)->write(&call, NULL);
     pen_model_destroy(model);
     return status;
 }

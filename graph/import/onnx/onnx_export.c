@@ -172,10 +172,7 @@ static pen_status export_check(const exporter *export, pen_arena *arena) {
 
 static const void *export_contents(const exporter *export, pen_value_id id) {
     const pen_value *value = pen_graph_value(export->graph, id);
-    const void *contents = NULL;
-    if (value->kind != PEN_VALUE_CONSTANT && export->options->contents != NULL) {
-        contents = export->options->contents(export->options->contents_context, export->graph, id);
-    }
+    const void *contents = pen_export_contents_find(&export->options->contents, export->graph, id);
     return contents != NULL ? contents : value->data;
 }
 

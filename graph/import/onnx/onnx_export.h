@@ -22,13 +22,11 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/import/export_contents.h"
 #include "graph/import/node_places.h"
 
 typedef struct pen_onnx_export_options {
-    // The contents of a parameter or state, of the bytes of its type; NULL for those it has in the
-    // graph. Called more than once for a value; the same must be returned.
-    const void *(*contents)(void *context, const pen_graph *graph, pen_value_id value);
-    void *contents_context;
+    pen_export_contents contents;
     // Types of the graph's outputs where inference has not set them: pen_model's. Or NULL.
     const pen_tensor_type *output_types;
     // Batch normalization uses its running statistics, dropout passes on; the metadata of such a

@@ -42,9 +42,7 @@ typedef struct pt2_exporter {
 } pt2_exporter;
 
 static const void *export_contents(const pt2_exporter *e, pen_value_id value) {
-    const pen_pt2_export_options *options = e->options;
-    if (options == NULL || options->contents == NULL) return NULL;
-    return options->contents(options->contents_context, e->model->graph, value);
+    return pen_export_contents_find(&e->options->contents, e->model->graph, value);
 }
 
 // ---- what changes
@@ -113,41 +111,13 @@ static pen_status export_find_changes(pt2_exporter *e) {
 
 // ---- writing
 
-// Elements go to where the file has them, by its strides.
-static void export_place(const export_tensor *tensor, const void *data, uint8_t *contents) {
-    const pen_pt2_tensor_meta *meta = &tensor->weight->meta;
-    const pen_element_type from = tensor->weight->type.element, to = meta->element;
-    const size_t width = pen_element_bytes(to);
-    const int64_t count = pen_shape_element_count(&meta->shape);
-    if (count == 0) return; // it may begin anywhere
-    if (meta->is_contiguous && from == to) {
-        memcpy(contents + (uint64_t)meta->storage_offset * width, data, (size_t)count * width);
-        return;
-    }
-    int64_t place[PEN_RANK_LIMIT] = {0}, at = meta->storage_offset;
-    for (int64_t i = 0; i < count; i++) {
-        if (from == to) {
-            memcpy(contents + (uint64_t)at * width, (const uint8_t *)data + (uint64_t)i * width,
-                   width);
-        } else {
-            pen_element_write(to, contents, at, pen_element_read(from, data, i));
-        }
-        for (uint32_t d = meta->shape.rank; d-- > 0;) {
-            if (meta->shape.dims[d] == 1) continue; // its stride may be any
-            at += meta->strides[d];
-            if (++place[d] < meta->shape.dims[d]) break;
-            at -= meta->strides[d] * meta->shape.dims[d];
-            place[d] = 0;
-        }
-    }
-}
-
 // The new contents of an entry, in e->contents.
 static void export_make(pt2_exporter *e, export_file *file) {
     const pen_pt2_entry *entry = file->entry;
     memcpy(e->contents, e->model->pytorch->archive.bytes + entry->offset, entry->length);
     for (uint32_t i = 0; i < file->count; i++) {
-        export_place(&file->tensors[i], export_contents(e, file->tensors[i].value), e->contents);
+        pen_pt2_weight_store(file->tensors[i].weight, export_contents(e, file->tensors[i].value),
+                             e->contents);
     }
     file->checksum = pen_pt2_checksum(0, e->contents, entry->length);
 }
@@ -192,8 +162,9 @@ pen_status pen_pt2_export(const pen_model *model, const pen_pt2_export_options *
                          "%s is no .pt2 file; only what came as one is written as one",
                          model->path);
     }
+    static const pen_pt2_export_options plain;
     if (path == NULL) return PEN_OK;
-    pt2_exporter e = {.model = model, .options = options};
+    pt2_exporter e = {.model = model, .options = options != NULL ? options : &plain};
     PEN_TRY(pen_arena_create(&e.arena));
     pen_status status = export_list(&e);
     if (status == PEN_OK) status = export_group(&e);

@@ -7,6 +7,7 @@
 #define PEN_GRAPH_IMPORT_PYTORCH_PT2_EXPORT_H
 
 #include "base/status.h"
+#include "graph/import/export_contents.h"
 #include "graph/import/import.h"
 #include "graph/import/pytorch/pt2_archive.h"
 #include "graph/import/pytorch/pt2_weights.h"
@@ -18,10 +19,7 @@ typedef struct pen_pt2_origin {
 } pen_pt2_origin;
 
 typedef struct pen_pt2_export_options {
-    // The contents of a parameter or state, of the bytes of its type; NULL for those it has in the
-    // file.
-    const void *(*contents)(void *context, const pen_graph *graph, pen_value_id value);
-    void *contents_context;
+    pen_export_contents contents;
 } pen_pt2_export_options;
 
 // Writes `path`, atomically; NULL: only looks whether the model can be written. `options` may be

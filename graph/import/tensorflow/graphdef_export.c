@@ -144,11 +144,8 @@ static const pen_value *export_value(const exporter *export, uint32_t n, pen_val
 
 static export_tensor export_contents(const exporter *export, const pen_value *value,
                                      pen_value_id id) {
-    const void *contents = NULL;
-    if (export->options->contents != NULL && value->kind != PEN_VALUE_CONSTANT) {
-        contents =
-            export->options->contents(export->options->contents_context, export->model->graph, id);
-    }
+    const void *contents =
+        pen_export_contents_find(&export->options->contents, export->model->graph, id);
     return (export_tensor){.data_type = pen_graphdef_data_type(value->type.element),
                            .shape = &value->type.shape,
                            .data = contents != NULL ? contents : value->data,

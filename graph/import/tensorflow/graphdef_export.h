@@ -9,13 +9,11 @@
 #define PEN_GRAPH_IMPORT_TENSORFLOW_GRAPHDEF_EXPORT_H
 
 #include "base/status.h"
+#include "graph/import/export_contents.h"
 #include "graph/import/import.h"
 
 typedef struct pen_graphdef_export_options {
-    // The contents of a parameter or state, of the bytes of its type; NULL for those it has in the
-    // graph. Called more than once for a value; the same must be returned.
-    const void *(*contents)(void *context, const pen_graph *graph, pen_value_id value);
-    void *contents_context;
+    pen_export_contents contents;
     // The device of a node of the graph: as it is to stand there, "/job:b", or a name, which is
     // written as a job's. NULL, or returning NULL: as it was.
     const char *(*device)(void *context, const char *node_name);
