@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "graph/import/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t limit, unsigned seed);
@@ -32,8 +33,10 @@ bool fuzz_works(pen_status status);
 // ---- for readers of models
 
 // Reads a model in memory whose file's name is `name`, by which its kind is told, binds what it
-// leaves open small, infers shapes and folds small constants. No other file is opened.
-void fuzz_read_model(const uint8_t *bytes, size_t length, const char *name);
+// leaves open small, infers shapes and folds small constants. No other file is opened. `asked` is
+// what a job asks for; NULL: nothing.
+void fuzz_read_model(const uint8_t *bytes, size_t length, const char *name,
+                     const pen_import_options *asked);
 
 // The same of an archive made of the texts of a `.pt2` file, see pt2_text_archive.
 void fuzz_read_pt2_text(const uint8_t *text, size_t length);

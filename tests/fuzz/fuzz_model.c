@@ -53,10 +53,13 @@ static pen_status model_infer(pen_graph *graph) {
     return pen_infer_shapes(graph, &options);
 }
 
-void fuzz_read_model(const uint8_t *bytes, size_t length, const char *name) {
+void fuzz_read_model(const uint8_t *bytes, size_t length, const char *name,
+                     const pen_import_options *asked) {
     pen_model *model = NULL;
     uint32_t folded = 0;
-    const pen_import_options options = {.evaluate = model_evaluate, .evaluate_context = &folded};
+    pen_import_options options = asked != NULL ? *asked : (pen_import_options){0};
+    options.evaluate = model_evaluate;
+    options.evaluate_context = &folded;
     if (fuzz_reads(pen_model_open_bytes(bytes, length, name, &options, &model))) {
         fuzz_reads(model_infer(model->graph));
     }
@@ -67,6 +70,6 @@ void fuzz_read_pt2_text(const uint8_t *text, size_t length) {
     size_t archive_length;
     uint8_t *archive = pt2_text_archive(text, length, &archive_length);
     fuzz_must(archive != NULL);
-    fuzz_read_model(archive, archive_length, "fuzz.pt2");
+    fuzz_read_model(archive, archive_length, "fuzz.pt2", NULL);
     free(archive);
 }

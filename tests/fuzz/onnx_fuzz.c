@@ -4,7 +4,14 @@
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
-    fuzz_read_model(bytes, length, "fuzz");
+    // the length says what a job asks for
+    const bool widens = (length & 1) != 0, trains = (length & 2) != 0;
+    const pen_import_options asked = {.dropout_trains = trains,
+                                      .unfreeze = (length & 4) != 0 ? "w|val_" : NULL,
+                                      .train_batch_norm = trains,
+                                      .widens_halves = widens,
+                                      .widens_inputs = widens};
+    fuzz_read_model(bytes, length, "fuzz", &asked);
     return 0;
 }
 

@@ -14,7 +14,7 @@
 extern size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t limit) __attribute__((weak));
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
-    fuzz_read_model(bytes, length, "fuzz.pt2");
+    fuzz_read_model(bytes, length, "fuzz.pt2", NULL);
     return 0;
 }
 
