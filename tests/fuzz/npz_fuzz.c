@@ -25,7 +25,7 @@ static uint32_t archive_checksum(const uint8_t *bytes, size_t length) {
 
 static uint8_t *put(uint8_t *at, uint64_t number, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
-        at[i] = i < sizeof number ? (uint8_t)(number >> 8 * i) : 0;
+        at[i] = (uint8_t)(i < sizeof number ? number >> 8 * i : 0);
     return at + bytes;
 }
 

@@ -20,7 +20,7 @@ typedef struct text_file {
 
 static uint8_t *put(uint8_t *at, uint64_t number, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
-        at[i] = i < sizeof number ? (uint8_t)(number >> 8 * i) : 0;
+        at[i] = (uint8_t)(i < sizeof number ? number >> 8 * i : 0);
     }
     return at + bytes;
 }

@@ -1,6 +1,7 @@
 #include "graph/import/pytorch/pt2_weights.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format/json_reader.h"
@@ -66,26 +67,84 @@ static bool weights_is_same(const pen_pt2_tensor_meta *a, const pen_pt2_tensor_m
            memcmp(a->strides, b->strides, a->shape.rank * sizeof a->strides[0]) == 0;
 }
 
-// Tied weights are one tensor under two names. Others that share bytes would be trained apart.
-static pen_status weights_find_same(pen_pt2_weights *weights, uint32_t index) {
-    pen_pt2_weight *tensor = &weights->entries[index];
-    weights_extent own = {0}, other = {0};
-    PEN_TRY(weights_find_extent(tensor, &own));
-    tensor->same_as = index;
-    for (uint32_t i = 0; i < index; i++) {
-        const pen_pt2_weight *before = &weights->entries[i];
-        if (before->entry != tensor->entry) continue;
-        if (weights_is_same(&before->meta, &tensor->meta)) {
-            tensor->same_as = before->same_as;
-            return PEN_OK;
+// A tensor by where it lies.
+typedef struct weights_place {
+    weights_extent extent;
+    const pen_pt2_weight *tensor;
+} weights_place;
+
+static int weights_order(uint64_t a, uint64_t b) {
+    return a < b ? -1 : a > b;
+}
+
+// By file, then by bytes; those that are the same come one behind the other, the first that the
+// lists have in front.
+static int weights_compare(const void *left, const void *right) {
+    const weights_place *a = left, *b = right;
+    const pen_pt2_tensor_meta *x = &a->tensor->meta, *y = &b->tensor->meta;
+    int order = weights_order(a->tensor->entry->offset, b->tensor->entry->offset);
+    if (order == 0) order = weights_order(a->extent.first, b->extent.first);
+    if (order == 0) order = weights_order(a->extent.end, b->extent.end);
+    if (order == 0) order = weights_order(x->element, y->element);
+    if (order == 0) order = weights_order((uint64_t)x->storage_offset, (uint64_t)y->storage_offset);
+    if (order == 0) order = weights_order(x->shape.rank, y->shape.rank);
+    for (uint32_t d = 0; d < x->shape.rank && order == 0; d++) {
+        order = weights_order((uint64_t)x->shape.dims[d], (uint64_t)y->shape.dims[d]);
+        if (order == 0) order = weights_order((uint64_t)x->strides[d], (uint64_t)y->strides[d]);
+    }
+    return order != 0 ? order : weights_order((uintptr_t)a->tensor, (uintptr_t)b->tensor);
+}
+
+// How far tensors of a file reach that begin before, and those of them that are trained.
+typedef struct weights_reach {
+    const weights_place *any, *trained; // NULL: none
+} weights_reach;
+
+static const weights_place *weights_farther(const weights_place *a, const weights_place *b) {
+    return a == NULL || a->extent.end < b->extent.end ? b : a;
+}
+
+static bool weights_overlaps(const weights_place *before, const weights_place *place) {
+    return before != NULL && before->tensor->entry == place->tensor->entry &&
+           place->extent.first < before->extent.end && place->extent.first < place->extent.end;
+}
+
+// Tensors that share bytes without being the same one would be trained apart.
+static pen_status weights_check_apart(const weights_reach *reach, const weights_place *place,
+                                      bool is_trained) {
+    const weights_place *before = is_trained ? reach->any : reach->trained;
+    if (!weights_overlaps(before, place)) return PEN_OK;
+    return pen_error(PEN_CORRUPT,
+                     "tensor '%.100s' shares bytes of file '%s' of the archive with '%.100s', and "
+                     "is not the same tensor",
+                     place->tensor->name, place->tensor->entry->name, before->tensor->name);
+}
+
+// Tied weights are one tensor under two names: all are put in order by where they lie, and each is
+// held against those that reach farthest before it.
+static pen_status weights_find_same(pen_pt2_weights *weights, pen_arena *arena) {
+    weights_place *places;
+    weights_reach reach = {NULL, NULL};
+    PEN_TRY(PEN_NEW(arena, weights->count, &places));
+    for (uint32_t i = 0; i < weights->count; i++) {
+        places[i].tensor = &weights->entries[i];
+        PEN_TRY(weights_find_extent(places[i].tensor, &places[i].extent));
+    }
+    if (weights->count > 0) qsort(places, weights->count, sizeof *places, weights_compare);
+    for (uint32_t i = 0, next; i < weights->count; i = next) {
+        const pen_pt2_weight *first = places[i].tensor;
+        bool is_trained = false;
+        for (next = i; next < weights->count && places[next].tensor->entry == first->entry &&
+                       weights_is_same(&places[next].tensor->meta, &first->meta);
+             next++) {
+            const uint32_t index = (uint32_t)(places[next].tensor - weights->entries);
+            weights->entries[index].same_as = (uint32_t)(first - weights->entries);
+            is_trained = is_trained || places[next].tensor->meta.requires_grad;
         }
-        PEN_TRY(weights_find_extent(before, &other));
-        const bool overlaps = own.first < other.end && other.first < own.end;
-        if (!overlaps || (!before->meta.requires_grad && !tensor->meta.requires_grad)) continue;
-        return pen_error(PEN_CORRUPT,
-                         "it shares bytes of file '%s' of the archive with '%.100s', and is not "
-                         "the same tensor",
-                         tensor->entry->name, before->name);
+        PEN_TRY(weights_check_apart(&reach, &places[i], is_trained));
+        if (i > 0 && places[i - 1].tensor->entry != first->entry) reach = (weights_reach){0};
+        reach.any = weights_farther(reach.any, &places[i]);
+        if (is_trained) reach.trained = weights_farther(reach.trained, &places[i]);
     }
     return PEN_OK;
 }
@@ -99,18 +158,22 @@ static bool weights_is_plain(const pen_pt2_weight *tensor) {
 
 // What is copied may be larger than what is there, by strides of 0 and by names for the same bytes:
 // only so much.
-static pen_status weights_count_copy(const pen_pt2_archive *archive, const pen_pt2_weight *tensor,
-                                     pen_pt2_weights *weights) {
+static pen_status weights_count_copies(const pen_pt2_archive *archive,
+                                       const pen_pt2_weights *weights) {
     const uint64_t limit = 2 * (uint64_t)archive->length + PEN_SPLAT_BYTES_LIMIT;
-    if (weights_is_plain(tensor)) return PEN_OK;
-    const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
-    if (bytes > limit - weights->copied_bytes) {
-        return pen_error(PEN_CORRUPT,
-                         "tensors up to it have more than %" PRIu64
-                         " bytes as they are needed, and the archive has %zu",
-                         limit, archive->length);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < weights->count; i++) {
+        const pen_pt2_weight *tensor = &weights->entries[i];
+        if (tensor->same_as != i || weights_is_plain(tensor)) continue;
+        const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
+        if (bytes > limit - total) {
+            return pen_error(PEN_CORRUPT,
+                             "tensors up to '%.100s' have more than %" PRIu64
+                             " bytes as they are needed, and the archive has %zu",
+                             tensor->name, limit, archive->length);
+        }
+        total += bytes;
     }
-    weights->copied_bytes += bytes;
     return PEN_OK;
 }
 
@@ -176,12 +239,10 @@ static pen_status weights_read_config(const pen_pt2_archive *archive, const weig
             return pen_error(PEN_CORRUPT, "tensor '%.100s' is there twice", key);
         }
         PEN_TRY(pen_name_map_add(&weights->index, tensor->name, weights->count));
+        weights_extent extent;
         pen_status status =
             weights_read_one(archive, list, json_object_iter_value(at), arena, tensor);
-        if (status == PEN_OK) status = weights_find_same(weights, weights->count);
-        if (status == PEN_OK && tensor->same_as == weights->count) {
-            status = weights_count_copy(archive, tensor, weights);
-        }
+        if (status == PEN_OK) status = weights_find_extent(tensor, &extent);
         PEN_TRY(pen_status_add_context(status, "in tensor '%.100s'", key));
         weights->count++;
         if (!list->is_constant && pen_element_is_half(tensor->meta.element)) {
@@ -211,7 +272,8 @@ pen_status pen_pt2_weights_read(const pen_pt2_archive *archive, pen_arena *arena
     for (size_t i = 0; i < sizeof weights_lists / sizeof weights_lists[0]; i++) {
         PEN_TRY(weights_read_list(archive, &weights_lists[i], arena, out_weights));
     }
-    return PEN_OK;
+    PEN_TRY(weights_find_same(out_weights, arena));
+    return weights_count_copies(archive, out_weights);
 }
 
 pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char *name) {

@@ -38,7 +38,6 @@ typedef struct pen_pt2_weights {
     pen_pt2_weight *entries; // [count]: weights in the order of the file, then constants
     pen_name_map index;
     uint32_t widened_count; // parameters and buffers of 16 bits
-    uint64_t copied_bytes;  // of all that cannot be borrowed
 } pen_pt2_weights;
 
 // Reads both lists; that of constants may be missing. No contents are touched.
