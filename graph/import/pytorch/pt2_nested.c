@@ -1,5 +1,8 @@
 // Graphs within graphs: code under no_grad, enable_grad and autocast, which is put in the place of
-// the call. Branches and loops are none of Penstock's.
+// the call. Branches and loops (cond, while_loop, scan) are listed among what Penstock has not:
+// torch.export takes those that do not depend on data itself; and where both branches were computed
+// and one chosen, the other's gradient would be 0 times whatever it is, which is no number where a
+// branch stands guard against just that.
 
 #include "graph/import/pytorch/pt2_importer.h"
 

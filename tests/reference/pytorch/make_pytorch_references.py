@@ -7,7 +7,8 @@ NAME.pt2 is the model as it was before training, NAME.npz has its input `x`, the
 losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold afterwards.
 `half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
 has a batch that is a number. `numbered` reads a size that only a formula tells. `averages` and
-`quantized` change buffers in the forward pass, once for each of the microbatches of a step. Some
+`quantized` change buffers in the forward pass, once for each of the microbatches of a step.
+`branches` is refused: it has no NAME.npz. Some
 are also written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
 import os
@@ -177,6 +178,18 @@ class Quantized(nn.Module):
         return self.decode(taken)
 
 
+class Branches(nn.Module):
+    """What is computed depends on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return torch.cond(y.sum() > 0, torch.relu, torch.tanh, (y,))
+
+
 def outputs_of(result):
     if isinstance(result, dict):
         return result["logits"]
@@ -192,6 +205,12 @@ def shorten(graph_module, keep=True):
     for child in graph_module.children():
         if isinstance(child, torch.fx.GraphModule):
             shorten(child, keep)
+
+
+def refuse(name, model, x):
+    program = torch.export.export(model.train(), (x,), dynamic_shapes=({0: BATCH},))
+    shorten(program.graph_module)
+    torch.export.save(program, os.path.join(HERE, name + ".pt2"))
 
 
 def make(name, model, x, classes, dynamic=True, decompose=False, microbatches=1):
@@ -236,3 +255,4 @@ make("half", Tied().half().float().half(), torch.randn(8, 5).half(), 3)
 make("numbered", Numbered(), torch.randn(8, 4), 3)
 make("averages", Averages(), torch.randn(8, 6), 3, microbatches=4)
 make("quantized", Quantized(), torch.randn(8, 6), 3, microbatches=4)
+refuse("branches", Branches(), torch.randn(8, 4))
