@@ -61,9 +61,13 @@ void pen_grpc_link_set_deadline(pen_grpc_link *link, double deadline) {
 pen_status pen_grpc_link_create(pen_grpc *transport, bool is_caller, pen_grpc_link **out_link) {
     pen_grpc_link *link = pen_memory_allocate(1, sizeof *link);
     if (link == NULL) return pen_error_out_of_memory();
-    const pen_status status =
+    pen_status status =
         pen_grpc_session_create(transport->options.resume_seconds > 0, &link->session);
+    if (status == PEN_OK && transport->lanes != NULL) {
+        status = pen_ring_lane_create(transport->lanes, &link->session->lane);
+    }
     if (status != PEN_OK) {
+        pen_grpc_session_destroy(link->session);
         pen_memory_free(link);
         return status;
     }
@@ -135,6 +139,7 @@ void pen_grpc_link_up(pen_grpc_link *link) {
     pen_grpc_link_set_state(link, PEN_GRPC_UP);
     pen_grpc_link_set_deadline(link, INFINITY);
     transport->events.up(transport->events.context, link->peer);
+    pen_grpc_ring_open(link);
 }
 
 void pen_grpc_link_broke(pen_grpc_link *link, pen_status take_reason) {
@@ -207,10 +212,11 @@ void pen_grpc_link_down(pen_grpc_link *link, pen_status take_reason, bool is_tol
         pen_grpc_link_set_deadline(link, pen_clock_seconds() + LINK_CLOSING_SECONDS);
         pen_grpc_send_drop_frames(link);
     }
+    pen_grpc_ring_close(link);
     if (!is_told || !is_called) pen_grpc_send_drop_letters(link);
     if (!is_told) link_cancel(link);
     link->talk_at = INFINITY;
-    if (link->session != NULL) link->session->is_receiving = false;
+    if (link->session != NULL) link->session->intake.is_receiving = false;
     if (is_known) {
         transport->events.down(transport->events.context, link->peer, take_reason);
     } else {
@@ -316,6 +322,7 @@ void pen_grpc_link_go_on(pen_grpc_link *link) {
     if (link_take_unwanted(link)) {
         pen_grpc_link_down(link, pen_error(PEN_CANCELLED, "the link was closed"), true);
     }
+    pen_grpc_ring_look(link);
     switch (link->state) {
     case PEN_GRPC_WAITING:
         break;
@@ -364,7 +371,8 @@ void pen_grpc_link_tick(pen_grpc_link *link, double now) {
             link_cancel(link); // the attempt ends, and there is no time for another
         }
         break;
-    case PEN_GRPC_UP:
+    case PEN_GRPC_UP: // gRPC has not said why the other end closed its memory
+        link->is_ring_overdue = true;
         break;
     case PEN_GRPC_BROKEN:
         pen_grpc_link_down(link,

@@ -88,6 +88,7 @@ struct pen_grpc_link {
     uint64_t scratch_limit;
     bool is_sending;
     double talk_at;            // when an acknowledgement is due
+    bool is_ring_overdue;      // the reason why its memory was closed
     pen_grpc_session *session; // NULL: another link has it
 
     // guarded by the transport's lock; the state is written by the I/O thread alone
@@ -111,6 +112,7 @@ struct pen_grpc {
     pen_grpc_tag bell_tag;
     pen_thread *thread;
     struct pen_grpc_server *server; // NULL: does not listen
+    pen_ring_lanes *lanes;          // NULL: all goes over gRPC
     _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received, bytes_copied,
         refusals, resumes, retransmitted;
 
@@ -196,8 +198,21 @@ void pen_grpc_send_let_go(pen_grpc *transport);
 PEN_NODISCARD pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer,
                                                      const void *bytes, uint64_t count);
 PEN_NODISCARD pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
-                                                   const pen_grpc_loan *loan);
+                                                   const pen_ring_loan *lent, uint64_t token);
 void pen_grpc_send_free_pools(pen_grpc *transport);
+
+// ---- grpc_ring.c: frames through shared memory
+
+void pen_grpc_ring_set_up(pen_grpc *transport);
+// What a link's introduction says of it.
+pen_wire_ring pen_grpc_ring_offer(const pen_grpc_link *link, const pen_introduction *self);
+// The other end has said where it takes rings. Before the link is up
+void pen_grpc_ring_decide(pen_grpc_link *link, const pen_wire_ring *theirs);
+void pen_grpc_ring_open(pen_grpc_link *link); // it is up
+// Whether it has broken, or was refused. The link may be down afterwards.
+void pen_grpc_ring_look(pen_grpc_link *link);
+// Nothing comes over it afterwards.
+void pen_grpc_ring_close(pen_grpc_link *link);
 
 // ---- grpc_receive.c
 

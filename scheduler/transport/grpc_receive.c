@@ -72,75 +72,32 @@ static pen_status receive_message(pen_grpc_link *link, pen_wire_pieces pieces,
     return PEN_OK;
 }
 
-// The receiver names the memory. That lasts over streams: a frame that breaks off goes on where it
-// was.
-static pen_status receive_begin(pen_grpc_link *link, const pen_frame *frame) {
-    pen_grpc *transport = link->transport;
-    pen_grpc_session *session = link->session;
-    pen_memory_place place = pen_memory_place_at(NULL);
-    void *memory;
-    PEN_ASSERT(!session->is_receiving);
-    PEN_TRY(transport->events.begin(transport->events.context, link->peer, frame, &place));
-    PEN_TRY(pen_memory_place_reach(place, &memory));
-    const uint32_t chunk_count = pen_frame_chunk_count(frame->bytes);
-    if (session->checksum_limit < chunk_count) {
-        void *checksums = session->checksums;
-        const pen_status status =
-            receive_reserve(&checksums, chunk_count, sizeof *session->checksums);
-        session->checksums = checksums;
-        session->checksum_limit = status == PEN_OK ? chunk_count : 0;
-        PEN_TRY(status);
-    }
-    session->is_receiving = true;
-    session->frame = *frame;
-    session->memory = memory;
-    session->position = 0;
-    return PEN_OK;
-}
-
-// Position and size must be exactly what comes next, before a byte is copied: the one copy, from
-// gRPC's slice to where the reader wants it.
+// The one copy, from gRPC's slice to where the reader wants it. What has come of a frame lasts over
+// streams: one that breaks off goes on where it was.
 static pen_status receive_chunk(pen_grpc_link *link, pen_wire_pieces pieces,
                                 const pen_wire_envelope *envelope) {
     pen_grpc *transport = link->transport;
-    pen_grpc_session *session = link->session;
+    pen_frame_intake *intake = &link->session->intake;
     const pen_wire_chunk *chunk = &envelope->chunk;
-    if (!chunk->has_frame && !session->is_receiving) {
-        return pen_error(PEN_CORRUPT, "a chunk belongs to no frame");
-    }
-    if (chunk->has_frame && session->is_receiving) {
-        return pen_error(PEN_CORRUPT, "a frame begins within another");
-    }
-    const pen_frame *frame = chunk->has_frame ? &chunk->frame : &session->frame;
-    const uint64_t position = chunk->has_frame ? 0 : session->position;
-    const uint64_t left = frame->bytes - position, count = chunk->payload.count;
-    if (chunk->position != position || count != pen_min_u64(left, PEN_TRANSPORT_CHUNK_BYTES)) {
-        return pen_error(PEN_CORRUPT,
-                         "a chunk has %" PRIu64 " bytes from %" PRIu64
-                         " on, where the frame of %" PRIu64 " bytes is at %" PRIu64,
-                         count, chunk->position, frame->bytes, position);
-    }
+    const uint64_t count = chunk->payload.count;
+    const pen_frame *frame;
+    PEN_TRY(pen_frame_intake_judge(intake, chunk, count, PEN_TRANSPORT_CHUNK_BYTES, &frame));
     pen_link_head head = {.has_content = true,
                           .lane = PEN_LINK_FRAMES,
-                          .piece = (uint32_t)(position / PEN_TRANSPORT_CHUNK_BYTES),
+                          .piece = (uint32_t)(chunk->position / PEN_TRANSPORT_CHUNK_BYTES),
                           .piece_count =
                               (uint32_t)pen_max_u64(pen_frame_chunk_count(frame->bytes), 1),
                           .bytes = frame->bytes};
     PEN_TRY(receive_judge(link, envelope, &head));
-    if (chunk->has_frame) PEN_TRY(receive_begin(link, frame));
-    if (count != 0) {
-        pen_wire_copy(pieces, chunk->payload, session->memory + position);
-        session->checksums[head.piece] = chunk->checksum;
+    if (chunk->has_frame) {
+        PEN_TRY(pen_frame_intake_begin(intake, &transport->events, link->peer, frame));
     }
-    session->position = position + count;
+    if (count != 0) pen_wire_copy(pieces, chunk->payload, pen_frame_intake_memory(intake));
     atomic_fetch_add_explicit(&transport->bytes_received, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&transport->bytes_copied, count, memory_order_relaxed);
-    if (session->position == session->frame.bytes) {
-        session->is_receiving = false;
-        atomic_fetch_add_explicit(&transport->frames_received, 1, memory_order_relaxed);
-        transport->events.end(transport->events.context, link->peer, &session->frame,
-                              session->checksums);
-    }
+    if (!pen_frame_intake_add(intake, count, chunk->checksum)) return PEN_OK;
+    atomic_fetch_add_explicit(&transport->frames_received, 1, memory_order_relaxed);
+    transport->events.end(transport->events.context, link->peer, &intake->frame, intake->checksums);
     return PEN_OK;
 }
 
@@ -159,6 +116,7 @@ static pen_status receive_answer(pen_grpc_link *link, const pen_wire_introductio
     PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options.tls, link->peer));
     if (!session->is_open) {
         pen_grpc_session_open(session, true, stream->session);
+        pen_grpc_ring_decide(link, &introduction->ring);
         pen_grpc_link_up(link);
         return PEN_OK;
     }

@@ -74,22 +74,20 @@ pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const
 
 // Any thread. The payload is lent until every slice of it was destroyed and the frame acknowledged;
 // use_count counts both.
-pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
-                                     const pen_grpc_loan *spec) {
+pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer, const pen_ring_loan *lent,
+                                     uint64_t token) {
     pen_grpc_loan *loan;
     SEND_TAKE(transport, free_loans, &loan);
     if (loan == NULL) return pen_error_out_of_memory();
     loan->next = NULL;
     loan->transport = transport;
     loan->peer = peer;
-    loan->frame = spec->frame;
-    loan->payload = spec->payload;
-    loan->checksums = spec->checksums;
-    loan->token = spec->token;
+    loan->lent = *lent;
+    loan->token = token;
     loan->item = (pen_link_item){
         .lane = PEN_LINK_FRAMES,
-        .bytes = spec->frame.bytes,
-        .piece_count = (uint32_t)pen_max_u64(pen_frame_chunk_count(spec->frame.bytes), 1)};
+        .bytes = lent->frame.bytes,
+        .piece_count = (uint32_t)pen_max_u64(pen_frame_chunk_count(lent->frame.bytes), 1)};
     // released, for whichever thread the slices are destroyed on
     atomic_store_explicit(&loan->use_count, 1, memory_order_release);
 
@@ -97,10 +95,13 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer,
     pen_mutex_lock(&transport->lock);
     pen_grpc_link *link = send_find_link(transport, peer);
     if (link != NULL) {
-        *link->session->loans_end = loan;
-        link->session->loans_end = &loan->next;
+        pen_ring_lane *lane = link->session->lane;
         transport->loan_count += 1;
-        is_sleeping = pen_grpc_io_mark(link);
+        if (lane == NULL || !pen_ring_lane_send(lane, &loan->lent)) {
+            *link->session->loans_end = loan;
+            link->session->loans_end = &loan->next;
+            is_sleeping = pen_grpc_io_mark(link);
+        }
     } else {
         loan->next = transport->free_loans;
         transport->free_loans = loan;
@@ -269,16 +270,17 @@ static void send_chunk(pen_grpc_link *link, pen_grpc_loan *loan, const pen_link_
     uint8_t bytes[2 * PEN_WIRE_HEAD_LIMIT];
     const uint32_t chunk = head->piece;
     const uint64_t position = chunk * PEN_TRANSPORT_CHUNK_BYTES;
-    const uint64_t count = pen_min_u64(loan->frame.bytes - position, PEN_TRANSPORT_CHUNK_BYTES);
-    const uint32_t checksum = count == 0 ? 0 : loan->checksums[chunk];
+    const uint64_t count =
+        pen_min_u64(loan->lent.frame.bytes - position, PEN_TRANSPORT_CHUNK_BYTES);
+    const uint32_t checksum = count == 0 ? 0 : loan->lent.checksums[chunk];
     size_t head_count = pen_wire_write_numbers(head->number, &head->ack, bytes);
-    head_count += pen_wire_write_chunk(chunk == 0 ? &loan->frame : NULL, position, checksum, count,
-                                       bytes + head_count);
+    head_count += pen_wire_write_chunk(chunk == 0 ? &loan->lent.frame : NULL, position, checksum,
+                                       count, bytes + head_count);
     grpc_slice slices[2] = {grpc_slice_from_copied_buffer((const char *)bytes, head_count)};
     if (count != 0) {
         atomic_fetch_add_explicit(&loan->use_count, 1, memory_order_relaxed);
-        slices[1] = grpc_slice_new_with_user_data((void *)(uintptr_t)(loan->payload + position),
-                                                  count, send_release, loan);
+        slices[1] = grpc_slice_new_with_user_data(
+            (void *)(uintptr_t)(loan->lent.payload + position), count, send_release, loan);
     }
     send_slices(link, slices, count != 0 ? 2 : 1);
 }
@@ -363,7 +365,9 @@ void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee) {
     const pen_introduction *self = &copy;
     const size_t job_count = strlen(self->job);
     const pen_wire_stream stream = pen_grpc_session_stream(link->session);
-    const size_t head_count = pen_wire_write_introduction(self, callee, &stream, job_count, head);
+    const pen_wire_ring ring = pen_grpc_ring_offer(link, self);
+    const size_t head_count =
+        pen_wire_write_introduction(self, callee, &stream, &ring, job_count, head);
     grpc_slice slice = send_slice(head_count, head, self->job, job_count);
     send_slices(link, &slice, 1);
 }

@@ -188,6 +188,7 @@ static pen_status server_take(pen_grpc_link *link, const pen_wire_introduction *
     server_replace(link, who->peer);
     pen_grpc_send_introduction(link, who->peer);
     pen_grpc_session_open(link->session, false, stream->session);
+    pen_grpc_ring_decide(link, &introduction->ring);
     pen_grpc_link_up(link);
     return PEN_OK;
 }

@@ -30,7 +30,8 @@ void pen_grpc_session_destroy(pen_grpc_session *session) {
     if (session == NULL) return;
     PEN_ASSERT(session->letters == NULL && session->loans == NULL);
     PEN_ASSERT(!session->is_open || session->core.released == NULL);
-    pen_memory_free(session->checksums);
+    pen_ring_lane_close(session->lane);
+    pen_frame_intake_deinit(&session->intake);
     pen_memory_free(session);
 }
 

@@ -8,7 +8,9 @@
 #include <grpc/grpc.h>
 #include <stdatomic.h>
 
+#include "scheduler/transport/frame_intake.h"
 #include "scheduler/transport/link_session.h"
+#include "scheduler/transport/ring_lanes.h"
 #include "scheduler/transport/transport.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -18,9 +20,7 @@ typedef struct pen_grpc_loan {
     struct pen_grpc_loan *next;
     struct pen_grpc *transport;
     uint32_t peer;
-    pen_frame frame;
-    const uint8_t *payload;
-    const uint32_t *checksums;
+    pen_ring_loan lent;
     uint64_t token;
     _Atomic uint32_t use_count; // chunks that gRPC has, and 1 as long as it is not acknowledged
 } pen_grpc_loan;
@@ -36,17 +36,14 @@ typedef struct pen_grpc_session {
     pen_link_session core; // once it is open
     uint64_t drawn;        // by us; 0: the link ends with its stream
     uint64_t drawn_there;
-    bool is_receiving; // a frame
-    pen_frame frame;
-    uint8_t *memory;
-    uint64_t position;
-    uint32_t *checksums; // [checksum_limit]
-    uint32_t checksum_limit;
+    pen_frame_intake intake;
+    pen_wire_ring ring_there; // where the other end takes rings
 
     // guarded by the transport's lock
     bool is_open; // the link has been up; written by the I/O thread alone
     pen_grpc_letter *letters, **letters_end;
     pen_grpc_loan *loans, **loans_end;
+    pen_ring_lane *lane; // of the frames; NULL: they go over the stream. Written likewise
 } pen_grpc_session;
 
 // `resumes`: it may outlive a stream. OUT_OF_MEMORY

@@ -15,6 +15,7 @@ static pen_grpc *transport_of(const pen_transport *transport) {
     return (pen_grpc *)(uintptr_t)transport;
 }
 
+// In the order in which gRPC lets go: calls, channels, the queue; lanes before what they call back.
 static void transport_release(pen_grpc *transport) {
     if (transport->bell != NULL) grpc_call_unref(transport->bell);
     if (transport->nowhere != NULL) grpc_channel_destroy(transport->nowhere);
@@ -28,6 +29,7 @@ static void transport_release(pen_grpc *transport) {
         } while (event.type != GRPC_QUEUE_SHUTDOWN);
         grpc_completion_queue_destroy(transport->queue);
     }
+    pen_ring_lanes_destroy(transport->lanes);
     if (transport->quota != NULL) grpc_resource_quota_unref(transport->quota);
     grpc_shutdown_blocking();
     pen_grpc_send_free_pools(transport);
@@ -47,6 +49,7 @@ static pen_status transport_set_up(pen_grpc *transport) {
     transport->bell = grpc_channel_create_call(
         transport->nowhere, NULL, GRPC_PROPAGATE_DEFAULTS, transport->queue,
         grpc_slice_from_static_string("/nowhere"), NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+    pen_grpc_ring_set_up(transport);
     return pen_thread_create("penstock-io", pen_grpc_io_run, transport, &transport->thread);
 }
 
@@ -161,9 +164,8 @@ static pen_status transport_send_frame(pen_transport *self, uint32_t peer, const
                                        uint64_t token) {
     void *bytes;
     PEN_TRY(pen_memory_place_reach(payload, &bytes));
-    const pen_grpc_loan loan = {
-        .frame = *frame, .payload = bytes, .checksums = checksums, .token = token};
-    return pen_grpc_send_queue_frame(transport_of(self), peer, &loan);
+    const pen_ring_loan lent = {.frame = *frame, .payload = bytes, .checksums = checksums};
+    return pen_grpc_send_queue_frame(transport_of(self), peer, &lent, token);
 }
 
 static void transport_disconnect(pen_transport *self, uint32_t peer) {
@@ -181,7 +183,7 @@ static void transport_disconnect(pen_transport *self, uint32_t peer) {
 
 static pen_transport_counters transport_counters(const pen_transport *self) {
     const pen_grpc *transport = transport_of(self);
-    return (pen_transport_counters){
+    pen_transport_counters counters = {
         .bytes_sent = atomic_load_explicit(&transport->bytes_sent, memory_order_relaxed),
         .bytes_received = atomic_load_explicit(&transport->bytes_received, memory_order_relaxed),
         .frames_sent = atomic_load_explicit(&transport->frames_sent, memory_order_relaxed),
@@ -191,6 +193,8 @@ static pen_transport_counters transport_counters(const pen_transport *self) {
         .resumes = atomic_load_explicit(&transport->resumes, memory_order_relaxed),
         .retransmitted = atomic_load_explicit(&transport->retransmitted, memory_order_relaxed),
     };
+    if (transport->lanes != NULL) pen_ring_lanes_count(transport->lanes, &counters);
+    return counters;
 }
 
 static void transport_close(pen_transport *self) {

@@ -68,9 +68,12 @@ typedef struct pen_introduction {
     uint64_t incarnation;
     const char *certificate; // names in its certificate, which was verified, separated by spaces;
                              // NULL without TLS
+    bool shares_memory;      // of who speaks: frames to and from peers of its host may go through
+                             // shared memory, if they want it too
 } pen_introduction;
 
-// Called on the transport's thread. `context` comes first.
+// Called on the transport's own threads: what is about frames (begin, end, let_go) may run beside
+// the rest, but nothing after `down`, save let_go. `context` comes first.
 typedef struct pen_transport_events {
     void *context;
     // Whether to take a link that someone opened to us; an error is told to them. They try again
@@ -119,6 +122,7 @@ typedef struct pen_transport_options {
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its
     // connection. Of two ends, both must want it.
     double resume_seconds;
+    double ring_spin_seconds; // how long shared memory is looked at before its thread sleeps
     struct pen_simulated_network *network; // of a transport of tests, in virtual time; else NULL
 } pen_transport_options;
 

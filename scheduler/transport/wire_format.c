@@ -35,6 +35,10 @@ static const pen_record_field introduction_fields[] = {
                  "likewise: what has come"),
     INTRODUCTION(NUMBER, 10, "frames_received", stream.received.FRAMES, NULL),
     INTRODUCTION(NUMBER, 11, "pieces_received", stream.received.PIECES, NULL),
+    INTRODUCTION(FIXED, 12, "ring_host", ring.host,
+                 "where frames may go through shared memory: on this host,"),
+    INTRODUCTION(FIXED, 13, "ring_socket", ring.socket, "at the socket of this name,"),
+    INTRODUCTION(FIXED, 14, "ring_token", ring.token, "with this word; all 0: they may not"),
     INTRODUCTION(SPAN, 6, "job", job, "both sides must name the same one",
                  .limit = PEN_WIRE_TEXT_LIMIT, .is_text = true),
 };
@@ -137,8 +141,8 @@ size_t pen_wire_write_numbers(uint64_t number, const pen_link_ack *ack, uint8_t 
 }
 
 size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee,
-                                   const pen_wire_stream *stream, size_t job_bytes,
-                                   uint8_t *out_head) {
+                                   const pen_wire_stream *stream, const pen_wire_ring *ring,
+                                   size_t job_bytes, uint8_t *out_head) {
     const pen_wire_envelope envelope = {.kind = PEN_WIRE_INTRODUCTION,
                                         .introduction = {.version = PEN_WIRE_VERSION,
                                                          .peer = self->peer,
@@ -146,7 +150,8 @@ size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee
                                                          .generation = self->generation,
                                                          .incarnation = self->incarnation,
                                                          .job.count = job_bytes,
-                                                         .stream = *stream}};
+                                                         .stream = *stream,
+                                                         .ring = *ring}};
     return wire_write(&envelope, job_bytes, out_head);
 }
 

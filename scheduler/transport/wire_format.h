@@ -49,6 +49,13 @@ typedef struct pen_wire_stream {
     pen_link_ack received;
 } pen_wire_stream;
 
+// Where the speaker takes rings for this link's frames (ring_lanes.h); all 0: nowhere.
+typedef struct pen_wire_ring {
+    uint64_t host;
+    uint64_t socket;
+    uint64_t token;
+} pen_wire_ring;
+
 typedef struct pen_wire_introduction {
     uint32_t version;
     uint32_t peer;   // who speaks
@@ -57,6 +64,7 @@ typedef struct pen_wire_introduction {
     uint64_t incarnation;
     pen_wire_span job;
     pen_wire_stream stream;
+    pen_wire_ring ring;
 } pen_wire_introduction;
 
 typedef struct pen_wire_chunk {
@@ -98,8 +106,8 @@ void pen_wire_copy_text(pen_wire_pieces pieces, pen_wire_span span, char *out_te
 // Each writes a head of at most PEN_WIRE_HEAD_LIMIT bytes and returns its length. Behind it belong
 // the job's name (at most PEN_WIRE_TEXT_LIMIT bytes), the message, the payload, the reason.
 size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee,
-                                   const pen_wire_stream *stream, size_t job_bytes,
-                                   uint8_t *out_head);
+                                   const pen_wire_stream *stream, const pen_wire_ring *ring,
+                                   size_t job_bytes, uint8_t *out_head);
 // Goes before the head of a message or chunk (then with its number), or alone.
 size_t pen_wire_write_numbers(uint64_t number, const pen_link_ack *ack, uint8_t *out_head);
 size_t pen_wire_write_message(uint64_t count, uint8_t *out_head);

@@ -191,10 +191,17 @@ bool station_wait_down(station *s, uint32_t peer, uint32_t count) {
     return station_wait_small(s, &s->down_count[peer], count);
 }
 
+static uint32_t station_ups(station *s, uint32_t peer) {
+    pen_mutex_lock(&s->lock);
+    const uint32_t count = s->up_count[peer];
+    pen_mutex_unlock(&s->lock);
+    return count;
+}
+
 bool station_link(station *from, station *to, uint32_t from_peer, uint32_t to_peer) {
     char address[64];
     snprintf(address, sizeof address, "127.0.0.1:%u", to->port);
-    const uint32_t from_ups = from->up_count[to_peer], to_ups = to->up_count[from_peer];
+    const uint32_t from_ups = station_ups(from, to_peer), to_ups = station_ups(to, from_peer);
     const pen_status status = from->kind->connect(from->transport, to_peer, address, 10);
     if (status != PEN_OK) {
         pen_status_ignore(status, "the caller sees that there is no link");

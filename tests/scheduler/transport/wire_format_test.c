@@ -121,11 +121,12 @@ static void heads_fit(void **state) {
         frame.type.shape.dims[i] = -1; // ten bytes each
     assert_true(pen_wire_write_chunk(&frame, UINT64_MAX, UINT32_MAX, UINT64_MAX, head) <=
                 PEN_WIRE_HEAD_LIMIT);
-    const pen_introduction self = {NULL, UINT32_MAX, UINT64_MAX, UINT64_MAX, NULL};
+    const pen_introduction self = {NULL, UINT32_MAX, UINT64_MAX, UINT64_MAX, NULL, true};
     const pen_wire_stream most = {
         UINT64_MAX, UINT64_MAX, {{{UINT64_MAX, UINT32_MAX}, {UINT64_MAX, UINT32_MAX}}}};
+    const pen_wire_ring far = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
     assert_true(pen_wire_write_numbers(UINT64_MAX, &most.received, head) <= PEN_WIRE_HEAD_LIMIT);
-    assert_true(pen_wire_write_introduction(&self, UINT32_MAX, &most, SIZE_MAX / 2, head) <=
+    assert_true(pen_wire_write_introduction(&self, UINT32_MAX, &most, &far, SIZE_MAX / 2, head) <=
                 PEN_WIRE_HEAD_LIMIT);
 }
 
@@ -137,19 +138,21 @@ static void others_come_back(void **state) {
     const pen_wire_piece piece = {e.bytes, 0};
     pen_wire_piece whole = piece;
     const pen_wire_pieces all = {&whole, 1};
-    const pen_introduction self = {"resnet", 3, 8, 0x1122334455667788, NULL};
+    const pen_introduction self = {"resnet", 3, 8, 0x1122334455667788, NULL, true};
     static const pen_wire_stream stream = {
         .session = 0x99aabbccddeeff00,
         .resumes = 7,
         .received.lanes = {
             [PEN_LINK_MESSAGES] = {.number = 300}, [PEN_LINK_FRAMES] = {.number = 5, .pieces = 6}}};
-    e.count = pen_wire_write_introduction(&self, 4, &stream, 6, e.bytes);
+    static const pen_wire_ring ring = {.host = 11, .socket = 12, .token = 0xfedcba9876543210};
+    e.count = pen_wire_write_introduction(&self, 4, &stream, &ring, 6, e.bytes);
     memcpy(e.bytes + e.count, "resnet", 6);
     whole.count = e.count + 6;
     CHECK_OK(pen_wire_read(all, &read));
     assert_int_equal(read.kind, PEN_WIRE_INTRODUCTION);
     assert_int_equal(read.introduction.version, PEN_WIRE_VERSION);
     assert_memory_equal(&read.introduction.stream, &stream, sizeof stream);
+    assert_memory_equal(&read.introduction.ring, &ring, sizeof ring);
     assert_false(read.has_ack);
     assert_int_equal(read.number, 0);
     pen_wire_envelope numbers;
@@ -256,14 +259,15 @@ static void heads_have_the_same_bytes_as_ever(void **state) {
                          pen_wire_write_chunk(i % 4 == 3 ? NULL : &frame, i * MIB, i, i, head));
     }
     for (uint32_t i = 0; i < 3; i++) {
-        const pen_introduction self = {"resnet", 3 * i, 8 * i, 0x1122334455667788 * i, NULL};
+        const pen_introduction self = {"resnet", 3 * i, 8 * i, 0x1122334455667788 * i, NULL, false};
         const pen_wire_stream stream = {
             .session = 0x99aabbccddeeff00 * i,
             .resumes = 7 * i,
             .received.lanes = {[PEN_LINK_MESSAGES] = {.number = 300 * i},
                                [PEN_LINK_FRAMES] = {.number = 5 * i, .pieces = 6 * i}}};
+        const pen_wire_ring ring = {.host = 13 * i, .socket = 17 * i, .token = 19 * i};
         record_bytes_add(&text, "introduction", head,
-                         pen_wire_write_introduction(&self, i, &stream, 6 * i, head));
+                         pen_wire_write_introduction(&self, i, &stream, &ring, 6 * i, head));
         record_bytes_add(&text, "numbers", head,
                          pen_wire_write_numbers(9 * i, &stream.received, head));
         record_bytes_add(&text, "message", head, pen_wire_write_message(1000 * i, head));
