@@ -137,6 +137,7 @@ static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_
 
 // ---- all
 
+// What all workers are told, around the forms that are built.
 static pen_status forms_make_spec(forms_builder *b) {
     const pen_pipeline_request *request = b->request;
     pen_run_table *table;
@@ -152,7 +153,8 @@ static pen_status forms_make_spec(forms_builder *b) {
                            .devices = request->devices,
                            .forms = b->specs,
                            .seed = request->seed,
-                           .trace_limit = request->trace_limit};
+                           .trace_limit = request->trace_limit,
+                           .shares_memory = request->shares_memory};
     b->forms->spec = spec;
     return pen_run_table_check(table);
 }

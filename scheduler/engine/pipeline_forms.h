@@ -45,6 +45,7 @@ typedef struct pen_pipeline_request {
     uint64_t evaluate_rest;           //
     uint64_t seed;
     uint32_t trace_limit;
+    bool shares_memory; // frames between workers of one host
 } pen_pipeline_request;
 
 // As pen_compile and pen_cut_stages. INVALID_INPUT: a node of the model that the plan does not have

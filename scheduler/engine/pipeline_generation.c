@@ -72,6 +72,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .transport = transport,
                                          .tls = pen_pipeline_tls(p),
                                          .is_insecure = p->options.insecure,
+                                         .shares_memory = pen_pipeline_shares_memory(p),
                                          .job = p->links_job,
                                          .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
                                          .generation = p->generation,

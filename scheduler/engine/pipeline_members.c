@@ -16,6 +16,10 @@ pen_transport_tls pen_pipeline_tls(const pipeline_engine *p) {
                                .workers = {tls->workers.items, tls->workers.count}};
 }
 
+bool pen_pipeline_shares_memory(const pipeline_engine *p) {
+    return p->job->pipeline.transport == PEN_JOB_TRANSPORT_AUTO;
+}
+
 // A worker that has devices is nobody's spare.
 static pen_status members_check_spares(const pen_job *job) {
     const char *const *spares = job->recovery.spares.items;

@@ -159,6 +159,7 @@ static pen_status setup_build_forms(pipeline_engine *p) {
                                           .evaluate_batch = p->options.evaluate_batch,
                                           .evaluate_rest = p->options.evaluate_rest,
                                           .seed = (uint64_t)p->job->train.seed,
+                                          .shares_memory = pen_pipeline_shares_memory(p),
                                           .trace_limit =
                                               p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
     return pen_pipeline_forms_build(&request, p->placed, &p->forms);

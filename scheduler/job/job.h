@@ -110,9 +110,13 @@ typedef enum pen_job_schedule {
 extern const char *const pen_job_schedule_names[];
 const char *pen_job_schedule_name(pen_job_schedule schedule);
 
+// How frames go between processes of one host; AUTO: through shared memory, where that is possible.
+typedef enum pen_job_transport { PEN_JOB_TRANSPORT_AUTO, PEN_JOB_TRANSPORT_GRPC } pen_job_transport;
+
 typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
     pen_recompute recompute;
+    pen_job_transport transport;
     double time_limit_seconds;         // for the search of a schedule
     double rendezvous_timeout_seconds; // for all workers to be there
 } pen_job_pipeline;

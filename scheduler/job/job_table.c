@@ -223,6 +223,12 @@ static const char *const job_recompute_names[] = {
     NULL,
 };
 
+static const char *const job_transport_names[] = {
+    [PEN_JOB_TRANSPORT_AUTO] = "auto",
+    [PEN_JOB_TRANSPORT_GRPC] = "grpc",
+    NULL,
+};
+
 static const pen_option_field job_pipeline_fields[] = {
     PEN_OPTION(CHOICE, pen_job_pipeline, schedule,
                "order of the microbatches on each device; auto: the fastest that fits",
@@ -231,6 +237,10 @@ static const pen_option_field job_pipeline_fields[] = {
                "stages that run forward once more before backward, to keep less; stage: all; auto: "
                "as few as make it fit",
                .choices = job_recompute_names, .default_text = "none"),
+    PEN_OPTION(CHOICE, pen_job_pipeline, transport,
+               "how tensors go between processes of one host; auto: through shared memory, where "
+               "both have it; grpc: as between hosts. The numbers are the same",
+               .choices = job_transport_names, .default_text = "auto"),
     PEN_OPTION_AS("time_limit", SECONDS, pen_job_pipeline, time_limit_seconds,
                   "for the search of a schedule; 0 s: only those that have a name",
                   PEN_OPTION_RANGE(0, 86400), .default_text = "1 s"),

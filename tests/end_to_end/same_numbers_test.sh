@@ -1,5 +1,6 @@
 # The numbers of one device: losses of all steps and the hash of all parameters and statistics are
-# the same for any number of devices, placement, schedule and transport. A part of the matrix runs
+# the same for any number of devices, placement, schedule and transport (threads of one process; or
+# processes, through shared memory where it is auto, or over gRPC). A part of the matrix runs
 # here, all of it when PEN_LONG is set (make check-long); SAME_FIGURES=FILE keeps what was found,
 # SAME_ONLY=PATTERN runs those whose "CASE TRANSPORT" matches.
 . tests/end_to_end/common.sh
@@ -28,7 +29,7 @@ train[resnet18]='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 12, microba
 # job FILE CASE TRANSPORT DEVICES SCHEDULE STRATEGY
 job() {
     local model=${2%%_*} host='' d
-    [ "$3" = grpc ] && host=', host: localhost'
+    [ "$3" != process ] && host=', host: localhost'
     {
         cat <<END
 version: 1
@@ -36,7 +37,7 @@ model: {file: $model.onnx}
 data: {train: {format: npy, inputs: {x: ${model}_x.npy}, labels: ${model}_y.npy}}
 train: {loss: softmax_cross_entropy, ${train[$2]}, seed: 3}
 placement: {strategy: $6, seed: 5, time_limit: 1s}
-pipeline: {schedule: $5}
+pipeline: {schedule: $5, transport: ${3/process/auto}}
 devices:
 END
         for ((d = 1; d <= $4; d++)); do
@@ -78,7 +79,7 @@ same() {
 schedules='gpipe 1f1b interleaved zero_bubble auto'
 if [ "$long" = 1 ]; then
     for case in mlp mlp_adamw mlp_frozen branching branching_adamw tied tied_adamw resnet18; do
-        for transport in process grpc; do
+        for transport in process auto grpc; do
             for devices in 2 3 4 8; do
                 for schedule in $schedules; do
                     for strategy in greedy dynamic_programming random; do
@@ -91,6 +92,7 @@ if [ "$long" = 1 ]; then
     done
     for devices in 1 2 4; do
         same mlp_one process $devices auto auto
+        same mlp_one auto $devices auto auto
         same mlp_one grpc $devices auto auto
     done
 else
@@ -98,22 +100,22 @@ else
     same mlp process 2 gpipe greedy
     same mlp process 3 1f1b dynamic_programming
     same mlp process 8 auto auto
-    same mlp grpc 4 zero_bubble random
+    same mlp auto 4 zero_bubble random
     same mlp_adamw process 4 interleaved greedy
     same mlp_adamw grpc 2 1f1b auto
     same mlp_one process 2 auto greedy
-    same mlp_one grpc 3 auto greedy
+    same mlp_one auto 3 auto greedy
     same mlp_frozen process 4 zero_bubble greedy
     same mlp_frozen grpc 3 gpipe dynamic_programming
     same branching process 2 zero_bubble random
     same branching process 4 1f1b random
-    same branching grpc 3 interleaved greedy
+    same branching auto 3 interleaved greedy
     same branching_adamw process 8 gpipe random
     same branching_adamw grpc 4 auto auto
     same tied process 2 1f1b greedy
     same tied process 3 zero_bubble dynamic_programming
     same tied_adamw process 4 interleaved random
-    same tied_adamw grpc 2 gpipe greedy
+    same tied_adamw auto 2 gpipe greedy
     same resnet18 process 4 auto auto
     same resnet18 grpc 2 1f1b greedy
 fi

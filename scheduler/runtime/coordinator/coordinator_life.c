@@ -232,7 +232,8 @@ static pen_status coordinator_connect(pen_coordinator *c) {
     const pen_transport_options options = {.self = {.job = c->setup.job,
                                                     .peer = 0,
                                                     .generation = c->generation,
-                                                    .incarnation = c->incarnation},
+                                                    .incarnation = c->incarnation,
+                                                    .shares_memory = c->setup.shares_memory},
                                            .tls = c->setup.tls,
                                            .is_insecure = c->setup.is_insecure,
                                            .resume_seconds = c->setup.lease_seconds};

@@ -73,6 +73,7 @@ typedef struct pen_run_spec {
     const pen_run_spec_form *forms;     // [form_count]
     uint64_t seed;
     uint32_t trace_limit;            // events that a thread keeps; 0: nothing is recorded
+    bool shares_memory;              // frames between workers of one host
     const pen_run_spec_saved *saved; // [saved_count]
     uint32_t saved_count;
 } pen_run_spec;

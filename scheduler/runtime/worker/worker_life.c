@@ -78,7 +78,8 @@ static pen_status worker_link(pen_worker *worker, const worker_load_order *order
     const pen_introduction self = {.job = order->job,
                                    .peer = me,
                                    .generation = order->generation,
-                                   .incarnation = worker->incarnation};
+                                   .incarnation = worker->incarnation,
+                                   .shares_memory = spec->shares_memory};
     PEN_TRY(worker->transport->kind->introduce(worker->transport, &self));
     for (uint32_t peer = me + 1; peer <= count; peer++) {
         if (worker_needs_peer(spec->table, me, peer)) PEN_TRY(worker_call(worker, spec, peer));
@@ -246,8 +247,8 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
 
 // Until nothing of the old run is used by anybody: only then may the member core begin another.
 static void worker_leave(pen_worker *worker) {
-    const pen_introduction nobody = {.peer = PEN_TRANSPORT_ANY_PEER,
-                                     .incarnation = worker->incarnation};
+    const pen_introduction nobody = {
+        .peer = PEN_TRANSPORT_ANY_PEER, .incarnation = worker->incarnation, .shares_memory = true};
     const pen_member_event left = {.kind = PEN_MEMBER_EVENT_LEFT};
     pen_worker_run_destroy(worker_take_run(worker));
     pen_status_ignore(worker->transport->kind->introduce(worker->transport, &nobody),
@@ -312,13 +313,17 @@ pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text)
     return PEN_OK;
 }
 
+// The transport is made before the threads that use it, and listens last: who calls is answered.
 static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
     PEN_TRY(pen_arena_create(&worker->numerics_arena));
     PEN_TRY(pen_worker_describe_numerics(worker->numerics_arena, &worker->numerics));
     const pen_transport_options transport_options = {
-        .self = {.peer = PEN_TRANSPORT_ANY_PEER, .incarnation = worker->incarnation},
+        // until it is told otherwise: a coordinator that does not want it says nothing of it
+        .self = {.peer = PEN_TRANSPORT_ANY_PEER,
+                 .incarnation = worker->incarnation,
+                 .shares_memory = true},
         .tls = options->tls,
         .is_insecure = options->is_insecure,
         .resume_seconds = WORKER_RESUME_SECONDS};

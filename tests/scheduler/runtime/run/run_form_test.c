@@ -444,7 +444,8 @@ static const pen_run_spec *spec_make(form_case *c) {
                            .devices = devices,
                            .forms = form,
                            .seed = 7,
-                           .trace_limit = 9};
+                           .trace_limit = 9,
+                           .shares_memory = true};
     return spec;
 }
 
@@ -506,7 +507,7 @@ static void descriptions_come_back(void **state) {
                 assert_int_equal(is_there, c.worker_of_device[d] == worker);
             }
             assert_string_equal(read->workers[2].address, "127.0.0.1:2");
-            assert_true(read->seed == 7 && read->trace_limit == 9);
+            assert_true(read->seed == 7 && read->trace_limit == 9 && read->shares_memory);
             spec_break(&c, bytes, count);
         }
         pen_arena_destroy(c.arena);
