@@ -4,12 +4,13 @@
   pipeline_bench.py --penstock build/gcc/penstock [--out build/bench] [--rounds R] [--no-peer]
                     [efficiency[:MODEL]] [placement]
 
-efficiency  Two devices of one thread each, in one process and as two processes over gRPC. The bound
-            is what two independent runs of one thread do at once with the same microbatches, summed,
-            times 1 - the bubble of the schedule simulated with the stage costs measured in the run,
-            steps overlapping as they do there: what a pipeline would do whose stages disturb each
-            other as little as strangers, and whose transfers cost nothing. Beside it the bubble measured, and PyTorch with two processes
-            over gloo and 1F1B, cut where it is fastest.
+efficiency  Two devices of one thread each, in one process, and as two processes that share memory
+            or use gRPC. The bound is what two independent runs of one thread do at once with the
+            same microbatches, summed, times 1 - the bubble of the schedule simulated with the stage
+            costs measured in the run, steps overlapping as they do there: what a pipeline would do
+            whose stages disturb each other as little as strangers, and whose transfers cost
+            nothing. Beside it the bubble measured, and PyTorch with two processes over gloo and
+            1F1B, cut where it is fastest.
 placement   Greedy placement against random ones, both really run: the time saved.
 
 Prints tables and puts rows into build/bench.json (ours / other: samples a second).
@@ -158,11 +159,16 @@ def bubbles(path):
 
 # ---- efficiency
 
-def run_pipeline(options, model, transport, costs):
-    host = ", host: localhost" if transport == "gRPC" else ""
+# how the two devices are joined -> whether they are processes, and the job's pipeline.transport
+JOINTS = {"threads": (False, "auto"), "shared": (True, "auto"), "gRPC": (True, "grpc")}
+
+
+def run_pipeline(options, model, joint, costs):
+    are_processes, transport = JOINTS[joint]
+    host = ", host: localhost" if are_processes else ""
     devices = [f"{{name: d{i}, threads: 1{host}}}" for i in (1, 2)]
-    name = f"pipeline.{model}.{transport}".lower()
-    more = f"costs: {costs}\npipeline: {{schedule: 1f1b}}\n"
+    name = f"pipeline.{model}.{joint}".lower()
+    more = f"costs: {costs}\npipeline: {{schedule: 1f1b, transport: {transport}}}\n"
     path = write_job(options, name, model, devices, more)
     trace = f"{options.out}/{name}.trace.json"
     report = finish(start(options, path, "--trace", trace))
@@ -202,23 +208,23 @@ def measure_efficiency(options, model):
     for _ in range(options.rounds):
         pair = [start(options, one), start(options, one)]
         found["pair"].append(sum(rate(finish(child), CASES[model][0]) for child in pair))
-        for transport in ("process", "gRPC"):
-            found[transport].append(run_pipeline(options, model, transport, costs))
+        for joint in JOINTS:
+            found[joint].append(run_pipeline(options, model, joint, costs))
         if not options.no_peer:
             found["gloo"].append(run_peer(options, model)["samples_per_second"])
     pair = statistics.median(found["pair"])
-    for transport in ("process", "gRPC"):
-        rates = [rate for rate, _, _ in found[transport]]
-        measured = statistics.median(m for _, m, _ in found[transport])
-        simulated = statistics.median(s for _, _, s in found[transport])
-        bounds = [alone * (1 - sim) for alone, (_, _, sim) in zip(found["pair"], found[transport])]
+    for joint in JOINTS:
+        rates = [rate for rate, _, _ in found[joint]]
+        measured = statistics.median(m for _, m, _ in found[joint])
+        simulated = statistics.median(s for _, _, s in found[joint])
+        bounds = [alone * (1 - sim) for alone, (_, _, sim) in zip(found["pair"], found[joint])]
         bound, ours = statistics.median(bounds), statistics.median(rates)
-        rows.append(bench_rows.row(f"pipeline {model} {transport}: of the bound", 1, rates, bounds,
+        rows.append(bench_rows.row(f"pipeline {model} {joint}: of the bound", 1, rates, bounds,
                                    "two independent threads x (1 - bubble)", "samples/s"))
-        line = [model, transport, f"{ours:.2f}", f"{pair:.2f}", f"{bound:.2f}", f"{ours / bound:.3f}",
+        line = [model, joint, f"{ours:.2f}", f"{pair:.2f}", f"{bound:.2f}", f"{ours / bound:.3f}",
                 f"{measured:.3f}", f"{simulated:.3f}"]
         if found["gloo"]:
-            rows.append(bench_rows.row(f"pipeline {model} {transport}: of PyTorch", 1, rates,
+            rows.append(bench_rows.row(f"pipeline {model} {joint}: of PyTorch", 1, rates,
                                        found["gloo"], "PyTorch, gloo", "samples/s"))
             line += [f"{statistics.median(found['gloo']):.2f}",
                      f"{ours / statistics.median(found['gloo']):.2f}"]

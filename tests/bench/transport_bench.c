@@ -2,10 +2,13 @@
 //   transport_bench throughput WAY BYTES TOTAL [CERTIFICATES]   frames of BYTES until TOTAL
 //   transport_bench round-trip WAY COUNT [CERTIFICATES]         64-byte messages, there and back
 // WAY is tcp or a transport, with '+thread' behind it: messages are sent by another thread than
-// that which hears of them. Both sides' buffers rotate through 128 MiB. A transport's frames have
-// checksums, made and compared by the thread that would compute. CERTIFICATES is a folder with
-// ca.pem, cert.pem and key.pem: then over TLS.
+// that which hears of them; '+ring': frames go through shared memory, and round trips are made by
+// frames; '+spin': tcp or the ring's thread does not sleep. Both sides' buffers rotate through
+// 128 MiB. A transport's frames have checksums, made and compared by the thread that would compute.
+// CERTIFICATES is a folder with ca.pem, cert.pem and key.pem: then over TLS.
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -41,7 +44,7 @@ typedef struct result { // shared by the two processes
 
 typedef struct job {
     const char *way;
-    bool is_round_trip, uses_thread;
+    bool is_round_trip, uses_thread, uses_ring, spins;
     uint64_t bytes, count;
     const char *certificates;
     result *shared;
@@ -119,6 +122,7 @@ static void tcp_move(int descriptor, uint8_t *bytes, uint64_t count, bool is_out
     while (count != 0) {
         const ssize_t moved =
             is_out ? write(descriptor, bytes, count) : read(descriptor, bytes, count);
+        if (moved < 0 && errno == EAGAIN) continue; // spins
         if (moved <= 0) fail("the connection broke");
         bytes += moved;
         count -= (uint64_t)moved;
@@ -128,6 +132,7 @@ static void tcp_move(int descriptor, uint8_t *bytes, uint64_t count, bool is_out
 static void tcp_receiver(const job *j) {
     uint8_t *pool = make_pool();
     const int descriptor = tcp_listen(j);
+    if (j->spins) fcntl(descriptor, F_SETFL, O_NONBLOCK);
     const double cpu = cpu_seconds();
     for (uint64_t i = 0; i < j->count; i++) {
         uint8_t *at = pool + pool_offset(j, i);
@@ -141,6 +146,7 @@ static void tcp_receiver(const job *j) {
 static void tcp_sender(const job *j) {
     uint8_t *pool = make_pool();
     const int descriptor = tcp_connect(j);
+    if (j->spins) fcntl(descriptor, F_SETFL, O_NONBLOCK);
     usleep(200000); // until the other has touched its pool
     const double cpu = cpu_seconds(), start = pen_clock_seconds();
     for (uint64_t i = 0; i < j->count; i++) {
@@ -203,18 +209,30 @@ static void end_down(void *context, uint32_t peer, pen_status take_reason) {
     end_signal(e, &e->is_down);
 }
 
-static void end_next_round(end *e) {
-    uint8_t bytes[64] = {1};
-    e->round_start = pen_clock_seconds();
-    check(e->kind->send_message(e->transport, e->peer, bytes, e->job->bytes));
+static void end_send_round(end *e) {
+    static const uint32_t checksum = 0; // of a frame that nobody compares
+    static const uint8_t bytes[64] = {1};
+    if (!e->job->uses_ring) {
+        check(e->kind->send_message(e->transport, e->peer, bytes, e->job->bytes));
+        return;
+    }
+    const pen_frame frame = {.bytes = e->job->bytes};
+    pen_mutex_lock(&e->lock);
+    e->lent += 1;
+    pen_mutex_unlock(&e->lock);
+    check(e->kind->send_frame(e->transport, e->peer, &frame, pen_memory_place_at(bytes), &checksum,
+                              0));
 }
 
-static void end_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
-    end *e = context;
+static void end_next_round(end *e) {
+    e->round_start = pen_clock_seconds();
+    end_send_round(e);
+}
+
+// A message or frame of a round trip.
+static void end_arrive(end *e) {
     const job *j = e->job;
-    if (j->is_round_trip && !e->is_sender) {
-        check(e->kind->send_message(e->transport, peer, bytes, count));
-    }
+    if (j->is_round_trip && !e->is_sender) end_send_round(e);
     if (j->is_round_trip && e->is_sender) {
         j->shared->rounds[e->arrived] = pen_clock_seconds() - e->round_start;
     }
@@ -225,6 +243,20 @@ static void end_message(void *context, uint32_t peer, const void *bytes, uint64_
     if (!goes_on) pen_condition_broadcast(&e->changed);
     pen_mutex_unlock(&e->lock);
     if (goes_on) end_next_round(e);
+}
+
+static void end_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
+    end *e = context;
+    (void)peer;
+    if (e->job->is_round_trip) {
+        end_arrive(e);
+        return;
+    }
+    if (count != sizeof e->arrived) fail("a credit that is none");
+    pen_mutex_lock(&e->lock);
+    memcpy(&e->arrived, bytes, sizeof e->arrived); // frames that the other end has handled
+    pen_condition_broadcast(&e->changed);
+    pen_mutex_unlock(&e->lock);
 }
 
 static pen_status end_begin(void *context, uint32_t peer, const pen_frame *frame,
@@ -240,6 +272,10 @@ static void end_end(void *context, uint32_t peer, const pen_frame *frame,
     end *e = context;
     const uint32_t chunks = pen_frame_chunk_count(frame->bytes);
     (void)peer;
+    if (e->job->is_round_trip) {
+        end_arrive(e);
+        return;
+    }
     memcpy(e->checksums + frame->sequence % CREDIT_LIMIT * chunks, checksums,
            chunks * sizeof *checksums);
     pen_mutex_lock(&e->lock);
@@ -267,7 +303,9 @@ static void end_open(end *e, const job *j, bool is_sender) {
     e->pool = make_pool();
     const uint32_t chunks = pen_frame_chunk_count(j->bytes);
     e->checksums = calloc((size_t)CREDIT_LIMIT * chunks, sizeof *e->checksums);
-    pen_transport_options options = {.self = {.job = "bench", .peer = is_sender ? 0 : 1}};
+    pen_transport_options options = {
+        .self = {.job = "bench", .peer = is_sender ? 0 : 1, .shares_memory = j->uses_ring},
+        .ring_spin_seconds = j->spins ? 1 : 0};
     if (j->certificates != NULL) {
         snprintf(ca, sizeof ca, "%s/ca.pem", j->certificates);
         snprintf(cert, sizeof cert, "%s/cert.pem", j->certificates);
@@ -301,6 +339,19 @@ static void end_close(end *e, int side, double cpu) {
     e->kind->destroy(e->transport);
 }
 
+// Frames that may be under way.
+static uint64_t frame_window(const job *j) {
+    const uint64_t window = WINDOW_BYTES / j->bytes;
+    if (window < 2) return 2 * j->bytes <= POOL_BYTES ? 2 : 1;
+    return window > CREDIT_LIMIT / 2 ? CREDIT_LIMIT / 2 : window;
+}
+
+// Credits go back when an eighth of the window has been handled.
+static bool is_credit_due(const job *j, uint64_t i) {
+    const uint64_t every = frame_window(j) / 8;
+    return every == 0 || (i + 1) % every == 0 || i + 1 == j->count;
+}
+
 static void transport_receiver(const job *j) {
     static end e;
     uint16_t port;
@@ -319,7 +370,9 @@ static void transport_receiver(const job *j) {
         const uint32_t wrong = pen_checksum_find_difference(
             e.pool + pool_offset(j, i), j->bytes, e.checksums + i % CREDIT_LIMIT * chunks);
         j->shared->wrong_count += wrong != chunks;
-        check(e.kind->send_message(e.transport, 0, &i, sizeof i)); // a credit
+        if (!is_credit_due(j, i)) continue;
+        const uint64_t handled = i + 1;
+        check(e.kind->send_message(e.transport, 0, &handled, sizeof handled));
     }
     end_close(&e, 1, cpu);
 }
@@ -327,9 +380,7 @@ static void transport_receiver(const job *j) {
 static void send_frames(end *e) {
     const job *j = e->job;
     const uint32_t chunks = pen_frame_chunk_count(j->bytes);
-    uint64_t window = WINDOW_BYTES / j->bytes;
-    if (window < 2) window = 2 * j->bytes <= POOL_BYTES ? 2 : 1;
-    if (window > CREDIT_LIMIT / 2) window = CREDIT_LIMIT / 2;
+    const uint64_t window = frame_window(j);
     for (uint64_t i = 0; i < j->count; i++) {
         pen_mutex_lock(&e->lock);
         while (i - e->arrived >= window || e->lent >= window) {
@@ -438,11 +489,10 @@ int main(int count, char **arguments) {
     job j = {.way = way};
     if (count < 4) fail("throughput WAY BYTES TOTAL | round-trip WAY COUNT [CERTIFICATES]");
     snprintf(way, sizeof way, "%s", arguments[2]);
-    char *plus = strchr(way, '+');
-    if (plus != NULL) {
-        *plus = '\0';
-        j.uses_thread = true;
-    }
+    j.uses_thread = strstr(way, "+thread") != NULL;
+    j.uses_ring = strstr(way, "+ring") != NULL;
+    j.spins = strstr(way, "+spin") != NULL;
+    way[strcspn(way, "+")] = '\0';
     j.is_round_trip = strcmp(arguments[1], "round-trip") == 0;
     if (j.is_round_trip) {
         j.bytes = 64;

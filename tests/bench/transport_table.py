@@ -32,7 +32,11 @@ TARGETS = {
     "transport grpc 16 MiB cpu": ("ours", "most", 0.6),
     "transport grpc 64 MiB cpu": ("ours", "most", 0.6),
     "transport grpc round trip": ("ratio", "most", 1.7),
+    "transport ring round trip spinning": ("ours", "most", 20),
 }
+for size_text in ("64 KiB", "1 MiB", "4 MiB", "16 MiB", "64 MiB"):
+    TARGETS[f"transport ring {size_text}"] = ("ours", "least", 3.0)
+    TARGETS[f"transport ring {size_text} cpu"] = ("ours", "most", 0.4)
 
 
 def size_name(size):
@@ -56,17 +60,21 @@ def field(runs, name):
 
 
 def throughput_rows(options, size, certificates):
-    tcp, plain, tls = [], [], []
+    tcp, plain, tls, ring = [], [], [], []
     for _ in range(options.rounds):
         tcp.append(measure(options, "throughput", "tcp", size, TOTAL))
         plain.append(measure(options, "throughput", "grpc", size, TOTAL))
         tls.append(measure(options, "throughput", "grpc", size, TOTAL_TLS, certificates))
+        ring.append(measure(options, "throughput", "grpc+ring", size, TOTAL))
     name = size_name(size)
     for run in plain + tls:
         if run["copies_sender"] != 0 or run["copies_receiver"] > 1:
             sys.exit(f"transport_table.py: {name}: bytes were copied more than once: {run}")
+    for run in ring:  # once into shared memory, once out of it
+        if run["copies_sender"] != 1 or run["copies_receiver"] != 1:
+            sys.exit(f"transport_table.py: {name}: memory was not shared: {run}")
     rows = []
-    for way, runs in (("grpc", plain), ("grpc tls", tls)):
+    for way, runs in (("grpc", plain), ("grpc tls", tls), ("ring", ring)):
         rows.append(bench_rows.row(f"transport {way} {name}", 1, field(runs, "gb_per_s"),
                                    field(tcp, "gb_per_s"), "raw TCP", "GB/s"))
         rows.append(bench_rows.row(f"transport {way} {name} cpu", 1, field(runs, "cpu_s_per_gb"),
@@ -75,16 +83,21 @@ def throughput_rows(options, size, certificates):
 
 
 def round_trip_rows(options, certificates):
-    ways = {"tcp": [], "grpc": [], "grpc+thread": [], "tls": []}
+    ways = {"tcp": [], "grpc": [], "grpc+thread": [], "tls": [], "grpc+ring": [], "tcp+spin": [],
+            "grpc+ring+spin": []}
     for _ in range(options.rounds):
         for way, runs in ways.items():
             more = [certificates] if way == "tls" else []
             way = "grpc" if way == "tls" else way
             runs.append(measure(options, "round-trip", way, ROUND_TRIPS, *more)["median_us"])
-    names = {"grpc": "round trip", "grpc+thread": "round trip from a thread",
-             "tls": "round trip tls"}
-    return [bench_rows.row(f"transport grpc {name}", 1, ways[way], ways["tcp"], "raw TCP", "us")
-            for way, name in names.items()]
+    names = {"grpc": ("grpc round trip", "tcp"),
+             "grpc+thread": ("grpc round trip from a thread", "tcp"),
+             "tls": ("grpc round trip tls", "tcp"),
+             "grpc+ring": ("ring round trip", "tcp"),
+             "grpc+ring+spin": ("ring round trip spinning", "tcp+spin")}
+    return [bench_rows.row(f"transport {name}", 1, ways[way], ways[peer],
+                           "raw TCP" if peer == "tcp" else "raw TCP that spins", "us")
+            for way, (name, peer) in names.items()]
 
 
 def misses(rows):
