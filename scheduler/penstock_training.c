@@ -264,6 +264,7 @@ static pen_status plan_write(const pen_job *job, pen_arena *arena, const char **
     pen_json_writer json;
     PEN_TRY(pen_plan_job_create(job, &options, &plan_job));
     pen_status status = pen_plan_job_place(plan_job, arena, &plan);
+    if (status == PEN_OK) status = pen_plan_job_add_reasons(plan_job, plan, arena);
     if (status == PEN_OK) {
         pen_text_init(&text, arena);
         pen_json_init_text(&json, &text, 0);

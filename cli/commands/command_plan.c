@@ -107,6 +107,9 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
     if (pen_status_get_code(status) == PEN_UNSUPPORTED && options->strategy != NULL) {
         context->input_exit_code = PEN_EXIT_USAGE;
     }
+    if (status == PEN_OK && (options->output != NULL || options->nodes || options->common.json)) {
+        status = pen_plan_job_add_reasons(plan_job, plan, context->arena);
+    }
     const bool is_quiet = options->common.quiet && options->output != NULL && !options->common.json;
     if (status == PEN_OK && options->output != NULL) {
         status = pen_plan_write(plan, options->output, context->arena);

@@ -235,6 +235,6 @@ pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of
     return PEN_OK;
 }
 
-uint32_t pen_step_time_stage_count(const pen_step_time *step) {
-    return step->graph.stage_count;
+const pen_stage_graph *pen_step_time_graph(const pen_step_time *step) {
+    return &step->graph;
 }

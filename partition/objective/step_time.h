@@ -48,7 +48,7 @@ PEN_NODISCARD pen_status pen_step_time_stages(pen_step_time *step, const uint32_
 PEN_NODISCARD pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of_node,
                                                 const pen_step_prediction **out_prediction);
 
-// Stages of the placement that was last looked at.
-uint32_t pen_step_time_stage_count(const pen_step_time *step);
+// The stages of the placement that was last looked at. They change with the next.
+const pen_stage_graph *pen_step_time_graph(const pen_step_time *step);
 
 #endif // PEN_PARTITION_OBJECTIVE_STEP_TIME_H

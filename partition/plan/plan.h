@@ -52,7 +52,7 @@ typedef struct pen_plan_node {
     double seconds; // with its backward pass
     pen_figure_source source;
     uint64_t bytes;     // that it adds to its device
-    const char *reason; // why it is there, one line
+    const char *reason; // why it is there, one line; "": not asked (pen_plan_add_reasons)
 } pen_plan_node;
 
 typedef struct pen_plan {

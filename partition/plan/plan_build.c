@@ -10,11 +10,13 @@
 #include "partition/plan/plan_reasons.h"
 #include "partition/plan/plan_value.h"
 
-// What a plan is written from.
+// What a plan is written from. Planner and solution live in `scratch`, which goes: the plan borrows
+// nothing of them.
 typedef struct plan_writer {
     const pen_planner *planner;
     const pen_plan_request *request;
     const pen_plan_solution *solution;
+    pen_arena *scratch;
     pen_arena *arena;
     pen_plan *plan;
     pen_problem_given given; // for the bytes of nodes
@@ -24,7 +26,7 @@ static pen_status writer_lower(plan_writer *w) {
     const pen_planner_wish wish = {.objective = PEN_OBJECTIVE_THROUGHPUT,
                                    .bytes_limit = w->planner->bytes_limit,
                                    .microbatches = w->planner->one_microbatch};
-    return pen_planner_lower(w->planner, &wish, w->arena, &w->given);
+    return pen_planner_lower(w->planner, &wish, w->scratch, &w->given);
 }
 
 // Nodes are counted as they are listed: helpers that follow a node do not count.
@@ -34,7 +36,7 @@ static pen_status writer_devices(plan_writer *w) {
     pen_plan_device *devices;
     double *load;
     PEN_TRY(PEN_NEW(w->arena, device_count, &devices));
-    PEN_TRY(PEN_NEW(w->arena, device_count, &load));
+    PEN_TRY(PEN_NEW(w->scratch, device_count, &load));
     pen_stage_graph_add_loads(&solution->stages, load);
     for (uint32_t d = 0; d < device_count; d++) {
         devices[d].name = w->request->cluster->devices[d].name;
@@ -61,9 +63,8 @@ static pen_status writer_stages(plan_writer *w) {
     for (uint32_t n = 0; n < w->planner->owners->node_count; n++) {
         stages[solution->split.stage_of_node[n]].node_count += w->planner->owners->is_listed[n];
     }
-    w->plan->stages = solution->stages;
     w->plan->stage_figures = stages;
-    return PEN_OK;
+    return pen_stage_graph_copy(&solution->stages, w->arena, &w->plan->stages);
 }
 
 // What a plan tells of transfers: those between devices. Stages of one device read each other's
@@ -112,11 +113,13 @@ static pen_status writer_nodes(plan_writer *w) {
     const pen_plan_solution *solution = w->solution;
     const pen_planned_graph *planned = w->request->planned;
     pen_plan_node *all, *nodes;
-    const char *const *reasons;
     uint32_t count = 0;
-    PEN_TRY(PEN_NEW(w->arena, owners->node_count, &all));
-    PEN_TRY(PEN_NEW(w->arena, owners->node_count, &nodes));
-    PEN_TRY(pen_plan_reasons(w->planner, solution, w->arena, &reasons));
+    PEN_TRY(PEN_NEW(w->scratch, owners->node_count, &all));
+    for (uint32_t n = 0; n < owners->node_count; n++) {
+        count += owners->is_listed[n];
+    }
+    PEN_TRY(PEN_NEW(w->arena, count, &nodes));
+    count = 0;
     for (uint32_t p = 0; p < planned->order_count; p++) {
         const uint32_t n = planned->order[p].index;
         const pen_node_cost *cost =
@@ -134,10 +137,10 @@ static pen_status writer_nodes(plan_writer *w) {
         nodes[count] = all[n];
         nodes[count].name = pen_node_name(owners->graph, (pen_node_id){n});
         nodes[count].stage = solution->split.stage_of_node[n];
-        nodes[count].source =
+        nodes[count].reason = ""; // pen_plan_add_reasons
+        nodes[count++].source =
             pen_cost_model_at(w->request->costs, solution->device_of_node[n], (pen_node_id){n})
                 ->source;
-        nodes[count++].reason = reasons[n];
     }
     w->plan->nodes = nodes;
     w->plan->node_count = count;
@@ -146,10 +149,13 @@ static pen_status writer_nodes(plan_writer *w) {
 
 // What was made is checked as if it came from a file: nothing that plans is trusted.
 static pen_status build_write(const pen_planner *planner, const pen_plan_placed *placed,
-                              pen_arena *arena, pen_plan **out_plan) {
+                              pen_arena *scratch, pen_arena *arena, pen_plan **out_plan) {
     const pen_plan_request *request = planner->request;
-    plan_writer w = {
-        .planner = planner, .request = request, .solution = &placed->solution, .arena = arena};
+    plan_writer w = {.planner = planner,
+                     .request = request,
+                     .solution = &placed->solution,
+                     .scratch = scratch,
+                     .arena = arena};
     const bool is_step_time = request->placement->objective == PEN_OBJECTIVE_STEP_TIME;
     PEN_TRY(PEN_NEW(arena, 1, &w.plan));
     *w.plan =
@@ -176,23 +182,34 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
     PEN_TRY(writer_transfers(&w));
     PEN_TRY(writer_nodes(&w));
     *out_plan = w.plan;
-    return pen_plan_check(w.plan, false, arena);
+    return pen_plan_check(w.plan, false, scratch);
 }
 
-pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen_plan **out_plan) {
+static pen_status build_placed(const pen_plan_request *request, pen_arena *scratch,
+                               pen_arena *arena, pen_plan **out_plan) {
     pen_planner *planner;
     pen_plan_placed placed;
-    PEN_TRY(pen_planner_new(request, arena, &planner));
+    PEN_TRY(pen_planner_new(request, scratch, &planner));
     planner->is_recomputing = request->recompute == PEN_RECOMPUTE_STAGE;
-    pen_status status = pen_plan_place(planner, arena, &placed);
+    pen_status status = pen_plan_place(planner, scratch, &placed);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT &&
         request->recompute == PEN_RECOMPUTE_AUTO) {
         pen_status_ignore(status, "recomputing takes less memory");
         planner->is_recomputing = true;
-        status = pen_plan_place(planner, arena, &placed);
+        status = pen_plan_place(planner, scratch, &placed);
     }
     PEN_TRY(status);
-    return build_write(planner, &placed, arena, out_plan);
+    return build_write(planner, &placed, scratch, arena, out_plan);
+}
+
+// Problems and solutions of a large graph take several times what the plan does, and a job makes
+// many plans to compare: only the plan stays.
+pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen_plan **out_plan) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = build_placed(request, scratch, arena, out_plan);
+    pen_arena_destroy(scratch);
+    return status;
 }
 
 // ---- from a plan that is given
@@ -364,15 +381,54 @@ pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan
     return build_check_constraints(planner, out_solution);
 }
 
-pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
-                            pen_arena *arena, pen_plan **out_plan) {
+static pen_status build_given(const pen_plan_request *request, const pen_plan *given,
+                              pen_arena *scratch, pen_arena *arena, pen_plan **out_plan) {
     pen_planner *planner;
     pen_plan_placed placed = {.strategy = given->strategy};
-    PEN_TRY(pen_planner_new(request, arena, &planner));
-    PEN_TRY(pen_plan_solve_given(planner, given, arena, &placed.solution));
+    PEN_TRY(pen_planner_new(request, scratch, &planner));
+    PEN_TRY(pen_plan_solve_given(planner, given, scratch, &placed.solution));
     if (!placed.solution.fits) {
-        return pen_plan_error_memory(planner, &placed.solution, arena);
+        return pen_plan_error_memory(planner, &placed.solution, scratch);
     }
-    PEN_TRY(pen_plan_value(planner, &placed.solution, arena, &placed.value, &placed.lower_bound));
-    return build_write(planner, &placed, arena, out_plan);
+    PEN_TRY(pen_plan_value(planner, &placed.solution, scratch, &placed.value, &placed.lower_bound));
+    return build_write(planner, &placed, scratch, arena, out_plan);
+}
+
+pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
+                            pen_arena *arena, pen_plan **out_plan) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = build_given(request, given, scratch, arena, out_plan);
+    pen_arena_destroy(scratch);
+    return status;
+}
+
+// Reasons come for the nodes of the graph, and a plan lists some of them, in the same order.
+static pen_status build_reasons(const pen_plan_request *request, pen_arena *scratch, pen_plan *plan,
+                                pen_arena *arena) {
+    pen_planner *planner;
+    pen_plan_solution solution;
+    const char *const *reasons;
+    pen_plan_node *nodes;
+    uint32_t count = 0;
+    PEN_TRY(pen_planner_new(request, scratch, &planner));
+    PEN_TRY(pen_plan_solve_given(planner, plan, scratch, &solution));
+    PEN_TRY(pen_plan_reasons(planner, &solution, scratch, &reasons));
+    PEN_TRY(PEN_NEW(arena, plan->node_count, &nodes));
+    for (uint32_t n = 0; n < planner->owners->node_count; n++) {
+        if (!planner->owners->is_listed[n]) continue;
+        nodes[count] = plan->nodes[count];
+        PEN_TRY(pen_arena_copy_text(arena, reasons[n], strlen(reasons[n]), &nodes[count].reason));
+        count++;
+    }
+    plan->nodes = nodes;
+    return PEN_OK;
+}
+
+pen_status pen_plan_add_reasons(const pen_plan_request *request, pen_plan *plan, pen_arena *arena) {
+    pen_arena *scratch;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = build_reasons(request, scratch, plan, arena);
+    pen_arena_destroy(scratch);
+    return status;
 }

@@ -27,6 +27,12 @@ PEN_NODISCARD pen_status pen_plan_build(const pen_plan_request *request, pen_are
 PEN_NODISCARD pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
                                           pen_arena *arena, pen_plan **out_plan);
 
+// Says of each node of a plan why it is where it is (partition/plan/plan_reasons.h), for those who
+// print or write it: moves are tried for it, which takes its time. The request is the one that the
+// plan was built with, under the plan's schedule. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_add_reasons(const pen_plan_request *request, pen_plan *plan,
+                                              pen_arena *arena);
+
 // Whether a plan is one of this model and cluster: hashes, devices, every listed node once.
 //   INVALID_INPUT  says what differs
 PEN_NODISCARD pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan,

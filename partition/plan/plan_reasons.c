@@ -5,10 +5,11 @@
 #include "partition/objective/step_time.h"
 
 // Evaluations of moves; past that reasons are in words only. Fewer where each takes long: that is
-// with its tasks, and with the stages of a device, among which a schedule chooses.
+// with the nodes, which are formed into stages, with the tasks, and with the stages of a device,
+// among which a schedule chooses. All together take half a second at most.
 #define REASON_EVALUATIONS 400u
 #define REASON_EVALUATIONS_LEAST 8u
-#define REASON_WORK ((uint64_t)8 << 20)
+#define REASON_WORK ((uint64_t)4 << 20)
 
 typedef struct reason_builder {
     const pen_planner *planner;
@@ -70,15 +71,14 @@ static pen_status reason_evaluate(reason_builder *b, uint32_t color, uint32_t de
     const pen_cluster *cluster = b->planner->request->cluster;
     const uint32_t here = b->solution->device_of_node[color];
     const pen_step_prediction *prediction;
-    const pen_stage_graph *stages;
+    const pen_stage_graph *stages = pen_step_time_graph(b->step);
     b->evaluations++;
     reason_move(b, color, device);
-    pen_status status = pen_step_time_stages(b->step, b->device, &stages, NULL);
-    const bool is_cyclic = status == PEN_OK && stages->stage_count > reason_count_devices(stages);
-    if (status == PEN_OK) status = pen_step_time_evaluate(b->step, b->device, &prediction);
-    const double seconds = status == PEN_OK ? prediction->step_seconds : 0.0;
+    const pen_status status = pen_step_time_evaluate(b->step, b->device, &prediction);
     reason_move(b, color, here);
     PEN_TRY(status);
+    const double seconds = prediction->step_seconds;
+    const bool is_cyclic = stages->stage_count > reason_count_devices(stages);
     const char *name = cluster->devices[device].name;
     char text[PEN_QUANTITY_TEXT_BYTES];
     if (is_cyclic && b->planner->request->placement->contiguous) {
@@ -144,8 +144,9 @@ static pen_status reason_color(reason_builder *b, uint32_t color) {
 static uint32_t reason_limit(const reason_builder *b) {
     const uint64_t stages = b->solution->split.stage_count;
     const uint64_t of_device = stages / b->planner->request->cluster->device_count + 1;
-    const uint64_t tasks = stages * b->planner->forming->problem->given.microbatch_count + 1;
-    const uint64_t fitting = REASON_WORK / (tasks * of_device);
+    const pen_problem_given *given = &b->planner->forming->problem->given;
+    const uint64_t tasks = stages * given->microbatch_count + 1;
+    const uint64_t fitting = REASON_WORK / (tasks * of_device + given->node_count);
     if (fitting > REASON_EVALUATIONS) return REASON_EVALUATIONS;
     return fitting < REASON_EVALUATIONS_LEAST ? REASON_EVALUATIONS_LEAST : (uint32_t)fitting;
 }

@@ -96,6 +96,10 @@ typedef struct pen_stage_graph {
     const pen_device_seat *seats; // [device_count]; NULL: each ordered pair of devices has a line
 } pen_stage_graph;
 
+// The same with all its arrays, which then live in `arena`. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_stage_graph_copy(const pen_stage_graph *graph, pen_arena *arena,
+                                              pen_stage_graph *out_copy);
+
 static inline uint32_t pen_stage_graph_phases(const pen_stage_graph *graph) {
     return graph->update_phase_count > 0 ? graph->update_phase_count : 1;
 }

@@ -249,7 +249,7 @@ static void objective_charge(objective_anneal *anneal) {
     if (anneal->step == NULL) return;
     anneal->seconds += OBJECTIVE_TASK_SECONDS * OBJECTIVE_TASK_KINDS *
                        anneal->candidate.problem->given.microbatch_count *
-                       pen_step_time_stage_count(anneal->step);
+                       pen_step_time_graph(anneal->step)->stage_count;
 }
 
 static double objective_weigh(void *search, double bearable) {

@@ -290,8 +290,10 @@ pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule
     return PEN_OK;
 }
 
-// The same stages under the other schedules: the first is kept unless another is faster.
+// The same stages under the other schedules: the first is kept unless another is faster. One stage
+// never waits.
 static pen_status plan_compare_schedules(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
+    if ((*plan)->stages.stage_count == 1) return PEN_OK;
     for (uint32_t i = 1; i < p->schedule_count; i++) {
         pen_plan *other;
         if (i == p->auto_index) continue;
@@ -446,13 +448,15 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
 // What is placed best under the first schedule need not be so under the one that is found for it:
 // `auto` also looks what that makes of the quickest placement.
 static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
+    const double enough = (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN);
     pen_plan *other;
+    if ((*plan)->lower_bound >= enough) return PEN_OK;
     const pen_status status = plan_place_by(p, "greedy", arena, &other);
     if (status != PEN_OK) {
         pen_status_ignore(status, "there is a plan");
         return PEN_OK;
     }
-    if (other->step_seconds >= (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) return PEN_OK;
+    if (other->step_seconds >= enough) return PEN_OK;
     if (other->lower_bound < (*plan)->lower_bound) other->lower_bound = (*plan)->lower_bound;
     other->strategy = (*plan)->strategy;
     other->is_cut = (*plan)->is_cut;
@@ -508,4 +512,10 @@ pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen_plan *plan,
     }
     *out_request = &p->request;
     return PEN_OK;
+}
+
+pen_status pen_plan_job_add_reasons(pen_plan_job *plan_job, pen_plan *plan, pen_arena *arena) {
+    const pen_plan_request *request;
+    PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
+    return pen_plan_add_reasons(request, plan, arena);
 }

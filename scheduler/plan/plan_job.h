@@ -50,6 +50,11 @@ PEN_NODISCARD pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *a
 PEN_NODISCARD pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given,
                                               pen_arena *arena, pen_plan **out_plan);
 
+// Says of each node of a plan that was placed or rebuilt here why it is where it is. As
+// pen_plan_add_reasons and pen_plan_job_use_plan.
+PEN_NODISCARD pen_status pen_plan_job_add_reasons(pen_plan_job *plan_job, pen_plan *plan,
+                                                  pen_arena *arena);
+
 // For explanations: the request under the schedule of a plan, which outlives its use. As
 // pen_plan_schedule.
 PEN_NODISCARD pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen_plan *plan,

@@ -46,6 +46,7 @@ pen_plan_job *planned_start(const pen_job *job) {
 pen_plan *planned_place(pen_plan_job *plan_job, pen_arena *arena) {
     pen_plan *plan = NULL;
     CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
+    CHECK_OK(pen_plan_job_add_reasons(plan_job, plan, arena));
     return plan;
 }
 

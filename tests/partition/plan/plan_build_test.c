@@ -392,6 +392,7 @@ static void moved_nodes_change_the_figures(void **state) {
         writable_nodes(given)[n].stage = 0;
     }
     CHECK_OK(pen_plan_job_rebuild(plan_job, given, arena, &again));
+    CHECK_OK(pen_plan_job_add_reasons(plan_job, again, arena));
     assert_int_equal(again->stages.stage_count, 1);
     assert_int_equal(again->transfer_count, 0);
     assert_true(again->step_seconds != plan->step_seconds);
