@@ -35,9 +35,8 @@ uint32_t pen_name_map_find(const pen_name_map *map, const char *name) {
     return map->names[slot] == NULL ? PEN_NAME_MAP_NONE : map->indices[slot];
 }
 
-static pen_status name_map_grow(pen_name_map *map) {
-    pen_name_map grown = {.arena = map->arena, .count = map->count};
-    grown.capacity = map->capacity == 0 ? NAME_MAP_CAPACITY_FIRST : map->capacity * 2;
+static pen_status name_map_grow(pen_name_map *map, uint32_t capacity) {
+    pen_name_map grown = {.arena = map->arena, .count = map->count, .capacity = capacity};
     PEN_TRY(PEN_NEW(map->arena, grown.capacity, &grown.names));
     PEN_TRY(PEN_NEW(map->arena, grown.capacity, &grown.indices));
     for (uint32_t i = 0; i < map->capacity; i++) {
@@ -50,8 +49,18 @@ static pen_status name_map_grow(pen_name_map *map) {
     return PEN_OK;
 }
 
+// At most half of the slots are taken.
+pen_status pen_name_map_reserve(pen_name_map *map, uint32_t count) {
+    uint32_t capacity = map->capacity == 0 ? NAME_MAP_CAPACITY_FIRST : map->capacity;
+    PEN_ASSERT(count <= UINT32_MAX / 4);
+    while (capacity / 2 < count) {
+        capacity *= 2;
+    }
+    return capacity == map->capacity ? PEN_OK : name_map_grow(map, capacity);
+}
+
 pen_status pen_name_map_add(pen_name_map *map, const char *name, uint32_t index) {
-    if (map->count >= map->capacity / 2) PEN_TRY(name_map_grow(map));
+    if (map->count >= map->capacity / 2) PEN_TRY(pen_name_map_reserve(map, map->count + 1));
     const uint32_t slot = name_map_slot(map, name);
     PEN_ASSERT(map->names[slot] == NULL);
     map->names[slot] = name;

@@ -20,6 +20,9 @@ typedef struct pen_name_map {
 #define PEN_NAME_MAP_NONE UINT32_MAX
 
 void pen_name_map_init(pen_name_map *map, pen_arena *arena);
+// Makes room for `count` names in all, for who knows how many there will be: maps that grow leave
+// their smaller tables in the arena. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_name_map_reserve(pen_name_map *map, uint32_t count);
 // PEN_NAME_MAP_NONE when `name` is not there.
 uint32_t pen_name_map_find(const pen_name_map *map, const char *name);
 // `name` must not be there yet. OUT_OF_MEMORY.

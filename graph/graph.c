@@ -36,17 +36,40 @@ pen_status pen_graph_create(pen_arena *arena, const char *name, pen_graph **out_
     return PEN_OK;
 }
 
-// Room for one more element of `size` bytes; the old array stays in the arena.
-static pen_status graph_reserve(pen_graph *graph, void **array, uint32_t count, uint32_t *capacity,
-                                size_t size) {
-    if (count < *capacity) return PEN_OK;
-    const uint32_t grown = *capacity == 0 ? GRAPH_CAPACITY_FIRST : *capacity * 2;
+// Room for `grown` elements of `size` bytes; the old array stays in the arena.
+static pen_status graph_grow(pen_graph *graph, void **array, uint32_t count, uint32_t *capacity,
+                             uint32_t grown, size_t size) {
     void *memory = pen_arena_allocate(graph->arena, grown, size, alignof(max_align_t));
     if (memory == NULL) return pen_error_out_of_memory();
     if (count > 0) memcpy(memory, *array, count * size);
     *array = memory;
     *capacity = grown;
     return PEN_OK;
+}
+
+// Room for one more.
+static pen_status graph_reserve(pen_graph *graph, void **array, uint32_t count, uint32_t *capacity,
+                                size_t size) {
+    if (count < *capacity) return PEN_OK;
+    const uint32_t grown = *capacity == 0 ? GRAPH_CAPACITY_FIRST : *capacity * 2;
+    return graph_grow(graph, array, count, capacity, grown, size);
+}
+
+pen_status pen_graph_reserve(pen_graph *graph, uint32_t node_count, uint32_t value_count) {
+    if (node_count > graph->node_capacity) {
+        void *nodes = graph->nodes;
+        PEN_TRY(graph_grow(graph, &nodes, graph->node_count, &graph->node_capacity, node_count,
+                           sizeof *graph->nodes));
+        graph->nodes = nodes;
+    }
+    if (value_count > graph->value_capacity) {
+        void *values = graph->values;
+        PEN_TRY(graph_grow(graph, &values, graph->value_count, &graph->value_capacity, value_count,
+                           sizeof *graph->values));
+        graph->values = values;
+    }
+    PEN_TRY(pen_name_map_reserve(&graph->node_names, node_count));
+    return pen_name_map_reserve(&graph->value_names, value_count);
 }
 
 pen_arena *pen_graph_arena(const pen_graph *graph) {

@@ -72,6 +72,10 @@ struct pen_node_spec {
 // An empty graph that lives in `arena`. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_graph_create(pen_arena *arena, const char *name,
                                           pen_graph **out_graph);
+// Makes room for as many nodes and values in all, for who knows how many there will be: what grows
+// leaves its smaller self in the arena. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_graph_reserve(pen_graph *graph, uint32_t node_count,
+                                           uint32_t value_count);
 pen_arena *pen_graph_arena(const pen_graph *graph);
 const char *pen_graph_name(const pen_graph *graph);
 

@@ -18,6 +18,11 @@ static pen_status copy_values(pen_graph_copy *copy, const bool *left_out) {
     return PEN_OK;
 }
 
+// As many as there are, and some that the pass may add.
+static uint32_t copy_room(uint32_t count) {
+    return count + count / 8;
+}
+
 pen_status pen_graph_copy_begin(const pen_graph *from, pen_graph_copy *out_copy) {
     return pen_graph_copy_begin_without(from, NULL, out_copy);
 }
@@ -27,6 +32,8 @@ pen_status pen_graph_copy_begin_without(const pen_graph *from, const bool *left_
     pen_arena *arena = pen_graph_arena(from);
     pen_graph_copy copy = {.from = from};
     PEN_TRY(pen_graph_create(arena, pen_graph_name(from), &copy.to));
+    PEN_TRY(pen_graph_reserve(copy.to, copy_room(pen_graph_node_count(from)),
+                              copy_room(pen_graph_value_count(from))));
     PEN_TRY(PEN_NEW(arena, pen_graph_value_count(from), &copy.values));
     PEN_TRY(PEN_NEW(arena, pen_graph_node_count(from), &copy.nodes));
     for (uint32_t n = 0; n < pen_graph_node_count(from); n++) {

@@ -59,6 +59,26 @@ static void free_names_are_found(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void reserved_room_is_used(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_name_map map;
+    pen_name_map_init(&map, arena);
+    static char names[300][8];
+    CHECK_OK(pen_name_map_add(&map, "first", 300));
+    CHECK_OK(pen_name_map_reserve(&map, 301));
+    const uint64_t bytes = pen_arena_bytes(arena);
+    CHECK_OK(pen_name_map_reserve(&map, 17));
+    for (uint32_t i = 0; i < 300; i++) {
+        snprintf(names[i], sizeof names[i], "%u", i);
+        CHECK_OK(pen_name_map_add(&map, names[i], i));
+    }
+    assert_int_equal(pen_arena_bytes(arena), bytes);
+    assert_int_equal(pen_name_map_find(&map, "first"), 300);
+    assert_int_equal(pen_name_map_find(&map, "299"), 299);
+    pen_arena_destroy(arena);
+}
+
 static void refused_memory_leaves_the_map_whole(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -86,5 +106,5 @@ static void refused_memory_leaves_the_map_whole(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(an_empty_map_finds_nothing),
               cmocka_unit_test(names_are_found_as_the_map_grows),
-              cmocka_unit_test(free_names_are_found),
+              cmocka_unit_test(free_names_are_found), cmocka_unit_test(reserved_room_is_used),
               cmocka_unit_test(refused_memory_leaves_the_map_whole))

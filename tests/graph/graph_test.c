@@ -37,6 +37,25 @@ static void names_are_found(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Values that are there stay, and what is added takes no array but its own.
+static void reserved_room_is_used(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph = empty_graph(arena);
+    const pen_value_id x = graph_value_of(graph, "x", PEN_VALUE_STATE, &square);
+    CHECK_OK(pen_graph_reserve(graph, 1000, 1001));
+    const pen_value *first = pen_graph_value(graph, x);
+    CHECK_OK(pen_graph_reserve(graph, 10, 10));
+    pen_value_id last = x;
+    for (int i = 0; i < 1000; i++) {
+        last = graph_apply(graph, "tanh", "act", last, PEN_VALUE_NONE, PEN_VALUE_NONE);
+    }
+    assert_true(pen_graph_value(graph, x) == first);
+    assert_string_equal(first->name, "x");
+    assert_int_equal(pen_graph_node_count(graph), 1000);
+    pen_arena_destroy(arena);
+}
+
 static void names_stay_unique(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -293,8 +312,8 @@ static void everything_has_a_word(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(names_are_found), cmocka_unit_test(names_stay_unique),
-              cmocka_unit_test(counts_of_operands_are_checked),
+PEN_TEST_MAIN(cmocka_unit_test(names_are_found), cmocka_unit_test(reserved_room_is_used),
+              cmocka_unit_test(names_stay_unique), cmocka_unit_test(counts_of_operands_are_checked),
               cmocka_unit_test(attributes_follow_the_schema),
               cmocka_unit_test(types_are_inferred_at_once_where_known),
               cmocka_unit_test(errors_have_the_position_in_the_model),
