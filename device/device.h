@@ -29,6 +29,7 @@ typedef struct pen_device_options {
     uint32_t thread_count;    // kernel team; 0: all cores the process may use
     uint64_t memory_bytes;    // buffers may not exceed it; 0: no limit
     const char *kernel_level; // cpu: "v2", "v3", "v4"; NULL: the best this machine has
+    bool only_sizes;          // kernels are prepared for what they take, and never run
 } pen_device_options;
 
 // Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the

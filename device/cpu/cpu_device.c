@@ -102,7 +102,7 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
     PEN_TRY(pen_status_add_context(pen_cpu_level_settle(options->kernel_level, &device->level),
                                    "while opening device '%s'", name));
-    PEN_TRY(pen_blas_load(device->level));
+    if (!options->only_sizes) PEN_TRY(pen_blas_load(device->level)); // takes no workspace
     PEN_TRY(pen_onednn_start(device->level));
     *out_device = &device->base;
     return PEN_OK;

@@ -73,7 +73,8 @@ static pen_status plan_open_device(pen_plan_job *p, bool *out_is_uniform) {
         if (strcmp(cluster->devices[d].kind, first->kind) != 0) *out_is_uniform = false;
     }
     PEN_TRY(pen_device_kind_find(first->kind, &kind));
-    const pen_device_options options = {.name = first->name, .thread_count = first->threads};
+    const pen_device_options options = {
+        .name = first->name, .thread_count = first->threads, .only_sizes = true};
     return kind->open(&options, &p->device);
 }
 
