@@ -172,10 +172,10 @@ typedef struct import_modes {
 static void import_count_modes(const pen_pt2_graph_part *graph, import_modes *modes) {
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const pen_pt2_node *node = &graph->nodes[n];
-        const bool is_dropout = strncmp(node->target, "aten.dropout", 12) == 0;
-        if (!is_dropout && strncmp(node->target, "aten.batch_norm.", 16) != 0) continue;
-        const pen_pt2_argument *argument =
-            pen_pt2_node_argument(node, is_dropout ? "train" : "training");
+        bool in_place;
+        const pen_pt2_mapping *row = pen_pt2_mapping_find(node->target, &in_place);
+        if (row == NULL || row->trains_by == NULL) continue;
+        const pen_pt2_argument *argument = pen_pt2_node_argument(node, row->trains_by);
         if (argument == NULL || argument->count != 1) continue;
         modes->training += argument->items[0].integer != 0;
         modes->evaluating += argument->items[0].integer == 0;

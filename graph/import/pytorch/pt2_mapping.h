@@ -37,7 +37,8 @@ typedef struct pen_pt2_mapping {
     // any view, and slow for large ones.
     pen_status (*write_back)(pen_pt2_draft *draft, const pen_pt2_change *change,
                              pen_value_id *out_value);
-    bool is_nothing; // it has no results that anything reads: an assertion
+    const char *trains_by; // the argument that says whether it trains, of what evaluates otherwise
+    bool is_nothing;       // it has no results that anything reads: an assertion
 } pen_pt2_mapping;
 
 // A row without more to say, and one with our name for it: PEN_PT2_ROW("outer.default", outer) has

@@ -193,12 +193,18 @@ pen_status pen_pt2_dropout_of_floor(pen_pt2_draft *draft, pen_value_id x, bool *
     return PEN_OK;
 }
 
+#define DROPOUT(aten, name, of)                                                                    \
+    {                                                                                              \
+        .target = "aten." aten ".default", .op_name = name, .convert = convert_##of,               \
+        .trains_by = "train"                                                                       \
+    }
+
 static const pen_pt2_mapping dropout_rows[] = {
-    PEN_PT2_ROW("dropout.default", dropout),
-    PEN_PT2_ROW("native_dropout.default", dropout),
-    PEN_PT2_ROW("feature_dropout.default", feature_dropout),
-    PEN_PT2_ROW("alpha_dropout.default", alpha_dropout),
-    PEN_PT2_NAMED("feature_alpha_dropout.default", "channels", alpha_dropout),
+    DROPOUT("dropout", NULL, dropout),
+    DROPOUT("native_dropout", NULL, dropout),
+    DROPOUT("feature_dropout", NULL, feature_dropout),
+    DROPOUT("alpha_dropout", NULL, alpha_dropout),
+    DROPOUT("feature_alpha_dropout", "channels", alpha_dropout),
     PEN_PT2_ROW("bernoulli.p", bernoulli),
     PEN_PT2_ROW("bernoulli_.float", bernoulli),
 };

@@ -257,7 +257,7 @@ static pen_status convert_weight_norm(pen_pt2_draft *draft) {
 }
 
 static const pen_pt2_mapping normalization_rows[] = {
-    PEN_PT2_ROW("batch_norm.default", batch_norm),
+    {.target = "aten.batch_norm.default", .convert = convert_batch_norm, .trains_by = "training"},
     PEN_PT2_ROW("native_batch_norm.default", batch_norm),
     PEN_PT2_ROW("_native_batch_norm_legit.default", batch_norm),
     PEN_PT2_ROW("_native_batch_norm_legit.no_stats", batch_norm),
