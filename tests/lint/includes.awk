@@ -37,7 +37,7 @@ BEGIN {
     home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
     home["png.h"] = "^scheduler/data/image_decode\\.c$"
     home["turbojpeg.h"] = "^scheduler/data/image_decode\\.c$"
-    home["zlib.h"] = "^(scheduler/data/gzip_reader|graph/import/pytorch/pt2_archive)\\.c$"
+    home["zlib.h"] = "^(scheduler/data/gzip_reader|graph/import/stored_zip)\\.c$"
     home["omp.h"] = "^device/cpu/"
     home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"
     home["zip.h"] = "^graph/import/zip_file\\.c$"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/import/pytorch/pt2_archive.h"
+#include "graph/import/stored_zip.h"
 
 #define TEXT_HEADER_BYTES 30 // of a file, without its name
 #define TEXT_ENTRY_BYTES 46  // of the same in the list at the end
@@ -63,7 +63,7 @@ static uint8_t *make_archive(text_file *files, size_t count, size_t *out_length)
     if (archive == NULL) return NULL;
     for (size_t i = 0; i < count; i++) {
         files[i].offset = (size_t)(at - archive);
-        files[i].checksum = pen_pt2_checksum(0, files[i].bytes, files[i].length);
+        files[i].checksum = pen_stored_zip_checksum(0, files[i].bytes, files[i].length);
         at = put(at, 0x04034b50, 4);
         at = put_facts(at, &files[i]);
         at = put(at, 0, 2);

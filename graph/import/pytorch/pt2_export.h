@@ -9,12 +9,12 @@
 #include "base/status.h"
 #include "graph/import/export_contents.h"
 #include "graph/import/import.h"
-#include "graph/import/pytorch/pt2_archive.h"
 #include "graph/import/pytorch/pt2_weights.h"
+#include "graph/import/stored_zip.h"
 
 // What a model remembers of the file that it came from. Lives in the model's arena.
 typedef struct pen_pt2_origin {
-    pen_pt2_archive archive;
+    pen_stored_zip archive;
     pen_pt2_weights weights;
 } pen_pt2_origin;
 

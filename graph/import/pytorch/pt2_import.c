@@ -16,9 +16,9 @@
 // ---- the archive
 
 // Text of a small file of the archive; "" when there is none.
-static pen_status import_note_of(const pen_pt2_archive *archive, const char *name, pen_arena *arena,
+static pen_status import_note_of(const pen_stored_zip *archive, const char *name, pen_arena *arena,
                                  const char **out_text) {
-    const pen_pt2_entry *entry = pen_pt2_archive_find(archive, name);
+    const pen_stored_zip_entry *entry = pen_stored_zip_find(archive, name);
     *out_text = "";
     if (entry == NULL || entry->length > 64) return PEN_OK;
     return pen_arena_copy_text(arena, (const char *)archive->bytes + entry->offset, entry->length,
@@ -26,14 +26,14 @@ static pen_status import_note_of(const pen_pt2_archive *archive, const char *nam
 }
 
 // Other files of PyTorch's are zip archives, too, and end on ".pt" as a rule.
-static pen_status import_check_archive(const pen_pt2_archive *archive, pen_arena *arena) {
+static pen_status import_check_archive(const pen_stored_zip *archive, pen_arena *arena) {
     const char *format, *order;
-    if (pen_pt2_archive_find(archive, "data.pkl") != NULL) {
+    if (pen_stored_zip_find(archive, "data.pkl") != NULL) {
         return pen_error(PEN_UNSUPPORTED,
                          "it is what torch.save or torch.jit.save writes: a pickle, which is a "
                          "program and is never read. A model is exported by " IMPORT_RECIPE);
     }
-    if (pen_pt2_archive_find(archive, "serialized_exported_program.json") != NULL) {
+    if (pen_stored_zip_find(archive, "serialized_exported_program.json") != NULL) {
         return pen_error(PEN_UNSUPPORTED, "it was written by a PyTorch before 2.8: export the "
                                           "model again with a later one");
     }
@@ -232,11 +232,11 @@ static pen_status import_graph(pen_pt2_importer *import, pen_model *model) {
 static pen_status import_model(const pen_model_input *input, pen_model *model) {
     pen_pt2_origin *origin;
     pen_pt2_model read;
-    const pen_pt2_entry *entry;
+    const pen_stored_zip_entry *entry;
     PEN_TRY(PEN_NEW(model->arena, 1, &origin));
-    PEN_TRY(pen_pt2_archive_read(input->bytes, input->length, model->arena, &origin->archive));
+    PEN_TRY(pen_stored_zip_read(input->bytes, input->length, model->arena, &origin->archive));
     PEN_TRY(import_check_archive(&origin->archive, model->arena));
-    PEN_TRY(pen_pt2_archive_open(&origin->archive, "models/model.json", &entry));
+    PEN_TRY(pen_stored_zip_open(&origin->archive, "models/model.json", &entry));
     PEN_TRY(pen_status_add_context(
         pen_pt2_model_read(input->bytes + entry->offset, entry->length, model->arena, &read),
         "in file 'models/model.json' of the archive"));

@@ -69,7 +69,7 @@ typedef struct pen_pt2_importer {
     pen_graph *graph;
     const char *path;
     const pen_import_options *options;
-    const pen_pt2_archive *archive;
+    const pen_stored_zip *archive;
     const pen_pt2_model *model;
     const pen_pt2_weights *weights;
     pen_pt2_scope top;

@@ -158,7 +158,7 @@ static bool weights_is_plain(const pen_pt2_weight *tensor) {
 
 // What is copied may be larger than what is there, by strides of 0 and by names for the same bytes:
 // only so much.
-static pen_status weights_count_copies(const pen_pt2_archive *archive,
+static pen_status weights_count_copies(const pen_stored_zip *archive,
                                        const pen_pt2_weights *weights) {
     const uint64_t limit = 2 * (uint64_t)archive->length + PEN_SPLAT_BYTES_LIMIT;
     uint64_t total = 0;
@@ -193,7 +193,7 @@ static pen_status weights_check_size(pen_pt2_weight *tensor) {
 }
 
 // A pickle is refused before anything else is asked of it.
-static pen_status weights_read_one(const pen_pt2_archive *archive, const weights_list *list,
+static pen_status weights_read_one(const pen_stored_zip *archive, const weights_list *list,
                                    const json_t *from, pen_arena *arena, pen_pt2_weight *tensor) {
     const char *path, *whole;
     const json_t *meta;
@@ -208,7 +208,7 @@ static pen_status weights_read_one(const pen_pt2_archive *archive, const weights
     }
     PEN_TRY(pen_pt2_json_get(from, "tensor_meta", JSON_OBJECT, &meta));
     PEN_TRY(pen_pt2_json_tensor(meta, arena, &tensor->meta));
-    tensor->entry = pen_pt2_archive_find(archive, whole);
+    tensor->entry = pen_stored_zip_find(archive, whole);
     if (tensor->entry == NULL) {
         return pen_error(PEN_NOT_FOUND, "the archive has no file '%s'", whole);
     }
@@ -216,7 +216,7 @@ static pen_status weights_read_one(const pen_pt2_archive *archive, const weights
 }
 
 // The list of the file is bounded, and added to what is there.
-static pen_status weights_read_config(const pen_pt2_archive *archive, const weights_list *list,
+static pen_status weights_read_config(const pen_stored_zip *archive, const weights_list *list,
                                       const json_t *root, pen_arena *arena,
                                       pen_pt2_weights *weights) {
     const json_t *config;
@@ -252,12 +252,12 @@ static pen_status weights_read_config(const pen_pt2_archive *archive, const weig
     return PEN_OK;
 }
 
-static pen_status weights_read_list(const pen_pt2_archive *archive, const weights_list *list,
+static pen_status weights_read_list(const pen_stored_zip *archive, const weights_list *list,
                                     pen_arena *arena, pen_pt2_weights *weights) {
-    const pen_pt2_entry *entry;
+    const pen_stored_zip_entry *entry;
     json_t *root;
-    if (list->is_constant && pen_pt2_archive_find(archive, list->file) == NULL) return PEN_OK;
-    PEN_TRY(pen_pt2_archive_open(archive, list->file, &entry));
+    if (list->is_constant && pen_stored_zip_find(archive, list->file) == NULL) return PEN_OK;
+    PEN_TRY(pen_stored_zip_open(archive, list->file, &entry));
     PEN_TRY(pen_json_load(list->file, archive->bytes + entry->offset, entry->length, PEN_CORRUPT,
                           &root));
     const pen_status status = weights_read_config(archive, list, root, arena, weights);
@@ -265,7 +265,7 @@ static pen_status weights_read_list(const pen_pt2_archive *archive, const weight
     return pen_status_add_context(status, "in file '%s' of the archive", list->file);
 }
 
-pen_status pen_pt2_weights_read(const pen_pt2_archive *archive, pen_arena *arena,
+pen_status pen_pt2_weights_read(const pen_stored_zip *archive, pen_arena *arena,
                                 pen_pt2_weights *out_weights) {
     *out_weights = (pen_pt2_weights){0};
     pen_name_map_init(&out_weights->index, arena);
@@ -332,7 +332,7 @@ void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *
 }
 
 // Contents are borrowed wherever they lie as they are needed.
-pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *entry,
+pen_status pen_pt2_weights_data(const pen_stored_zip *archive, pen_pt2_weight *entry,
                                 pen_arena *arena, const void **out_data) {
     const uint8_t *from = archive->bytes + entry->entry->offset;
     const size_t width = pen_element_bytes(entry->meta.element);

@@ -19,13 +19,13 @@
 #include "base/arena.h"
 #include "base/name_map.h"
 #include "base/status.h"
-#include "graph/import/pytorch/pt2_archive.h"
 #include "graph/import/pytorch/pt2_model.h"
+#include "graph/import/stored_zip.h"
 
 typedef struct pen_pt2_weight {
-    const char *name;           // in state_dict(): "layers.0.weight"
-    const pen_pt2_entry *entry; // the file of the archive
-    pen_pt2_tensor_meta meta;   // as it lies there
+    const char *name;                  // in state_dict(): "layers.0.weight"
+    const pen_stored_zip_entry *entry; // the file of the archive
+    pen_pt2_tensor_meta meta;          // as it lies there
     bool is_parameter;
     bool is_constant;     // of the constants' list
     uint32_t same_as;     // the entry of the list with the same bytes; its own place: none before
@@ -46,7 +46,7 @@ typedef struct pen_pt2_weights {
 //                being one tensor
 //   NOT_FOUND    a list or a file is missing
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_pt2_weights_read(const pen_pt2_archive *archive, pen_arena *arena,
+PEN_NODISCARD pen_status pen_pt2_weights_read(const pen_stored_zip *archive, pen_arena *arena,
                                               pen_pt2_weights *out_weights);
 
 // NULL when there is none of that name.
@@ -55,7 +55,7 @@ pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char 
 // Its contents, row by row, of `type`.
 //   CORRUPT  a bool that is neither 0 nor 1
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_pt2_weights_data(const pen_pt2_archive *archive, pen_pt2_weight *entry,
+PEN_NODISCARD pen_status pen_pt2_weights_data(const pen_stored_zip *archive, pen_pt2_weight *entry,
                                               pen_arena *arena, const void **out_data);
 
 // The way back: puts contents of `type` to where the file of the archive has them, in that file's

@@ -7,7 +7,7 @@
 #include "base/system/file.h"
 #include "graph/graph.h"
 #include "graph/import/import.h"
-#include "graph/import/pytorch/pt2_archive.h"
+#include "graph/import/stored_zip.h"
 #include "tests/support/check.h"
 #include "tests/support/pt2_text.h"
 
@@ -18,7 +18,7 @@ typedef struct damaged {
     pen_arena *arena;
     uint8_t *bytes;
     size_t length;
-    pen_pt2_archive archive;
+    pen_stored_zip archive;
 } damaged;
 
 static damaged damaged_open(void) {
@@ -29,12 +29,12 @@ static damaged damaged_open(void) {
     memcpy(d.bytes, mapping.bytes, mapping.length);
     d.length = mapping.length;
     pen_mapping_close(&mapping);
-    CHECK_OK(pen_pt2_archive_read(d.bytes, d.length, d.arena, &d.archive));
+    CHECK_OK(pen_stored_zip_read(d.bytes, d.length, d.arena, &d.archive));
     return d;
 }
 
-static const pen_pt2_entry *damaged_entry(const damaged *d, const char *name) {
-    const pen_pt2_entry *entry = pen_pt2_archive_find(&d->archive, name);
+static const pen_stored_zip_entry *damaged_entry(const damaged *d, const char *name) {
+    const pen_stored_zip_entry *entry = pen_stored_zip_find(&d->archive, name);
     CHECK(entry != NULL, "the archive has no '%s'", name);
     return entry;
 }
@@ -45,14 +45,14 @@ static void damaged_put(damaged *d, uint64_t at, uint64_t number, uint32_t width
 
 // Another text for the first `from` of an entry, filled up with spaces; the checksum follows.
 static void damaged_replace(damaged *d, const char *name, const char *from, const char *to) {
-    const pen_pt2_entry *entry = damaged_entry(d, name);
+    const pen_stored_zip_entry *entry = damaged_entry(d, name);
     uint8_t *text = d->bytes + entry->offset;
     const size_t from_length = strlen(from), to_length = strlen(to);
     uint8_t *found = memmem(text, entry->length, from, from_length);
     CHECK(found != NULL && to_length <= from_length, "'%s' is not in %s, or too short", from, name);
     memset(found, ' ', from_length);
     memcpy(found, to, to_length);
-    damaged_put(d, entry->central_offset + 16, pen_pt2_checksum(0, text, entry->length), 4);
+    damaged_put(d, entry->central_offset + 16, pen_stored_zip_checksum(0, text, entry->length), 4);
 }
 
 // Opening it fails so, and everything is released.
@@ -79,7 +79,7 @@ static void test_whole(void **state) {
     CHECK_ERROR(pen_graph_find_value(model->graph, "gate.weight", &gate), PEN_NOT_FOUND, "gate");
     const pen_value *value = pen_graph_value(model->graph, weight);
     assert_true(value->trainable);
-    const pen_pt2_entry *entry = damaged_entry(&d, "data/weights/weight_0");
+    const pen_stored_zip_entry *entry = damaged_entry(&d, "data/weights/weight_0");
     assert_ptr_equal(value->data, d.bytes + entry->offset); // borrowed
     pen_model_destroy(model);
     pen_arena_destroy(d.arena);
@@ -98,8 +98,8 @@ static void test_cut(void **state) {
 static void test_archive(void **state) {
     (void)state;
     damaged whole = damaged_open(), d = damaged_open();
-    const pen_pt2_entry *first = damaged_entry(&whole, "data/weights/weight_0");
-    const pen_pt2_entry *second = damaged_entry(&whole, "data/weights/weight_1");
+    const pen_stored_zip_entry *first = damaged_entry(&whole, "data/weights/weight_0");
+    const pen_stored_zip_entry *second = damaged_entry(&whole, "data/weights/weight_1");
     damaged_put(&d, first->central_offset + 10, 8, 2);
     damaged_check(&d, PEN_UNSUPPORTED, "it is compressed (method 8)");
     d = damaged_open();

@@ -1,4 +1,4 @@
-#include "graph/import/pytorch/pt2_archive.h"
+#include "graph/import/stored_zip.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -56,14 +56,14 @@ static bool zip_holds(uint64_t length, uint64_t offset, uint64_t need) {
     return offset <= length && need <= length - offset;
 }
 
-uint32_t pen_pt2_checksum(uint32_t before, const void *bytes, uint64_t length) {
+uint32_t pen_stored_zip_checksum(uint32_t before, const void *bytes, uint64_t length) {
     return (uint32_t)crc32_z(before, bytes, length);
 }
 
 // ---- the end of the archive
 
 // Large archives have their numbers in a record of their own, which stands before the end.
-static pen_status zip_read_wide_end(const pen_pt2_archive *archive, uint64_t end_at, zip_end *end) {
+static pen_status zip_read_wide_end(const pen_stored_zip *archive, uint64_t end_at, zip_end *end) {
     if (end_at < ZIP_LOCATOR_BYTES) return PEN_OK;
     const uint8_t *locator = archive->bytes + end_at - ZIP_LOCATOR_BYTES;
     if (zip_32(locator) != ZIP_LOCATOR_MARK) return PEN_OK;
@@ -83,17 +83,17 @@ static pen_status zip_read_wide_end(const pen_pt2_archive *archive, uint64_t end
 
 // Whether the record that ends an archive is at `at`: the comment behind it goes to the file's end.
 // Other archives may lie within, with ends of their own.
-static bool zip_is_end(const pen_pt2_archive *archive, uint64_t at) {
+static bool zip_is_end(const pen_stored_zip *archive, uint64_t at) {
     return zip_32(archive->bytes + at) == ZIP_END_MARK &&
            at + ZIP_END_BYTES + zip_16(archive->bytes + at + 20) == archive->length;
 }
 
 // The end is looked for from behind, as far as a comment may reach.
-static pen_status zip_find_end(const pen_pt2_archive *archive, zip_end *out_end) {
+static pen_status zip_find_end(const pen_stored_zip *archive, zip_end *out_end) {
     const uint8_t *bytes = archive->bytes;
     const uint64_t length = archive->length;
     if (length < 4 || zip_32(bytes) != ZIP_LOCAL_MARK) {
-        return pen_error(PEN_CORRUPT, "it is no zip archive, which a .pt2 file is");
+        return pen_error(PEN_CORRUPT, "it is no zip archive, which this file is to be");
     }
     uint64_t at = length < ZIP_END_BYTES ? 0 : length - ZIP_END_BYTES;
     const uint64_t last = at > ZIP_COMMENT_LIMIT ? at - ZIP_COMMENT_LIMIT : 0;
@@ -123,7 +123,7 @@ static pen_status zip_find_end(const pen_pt2_archive *archive, zip_end *out_end)
 
 // Sizes and places that do not fit into 32 bits stand in an extra field, those that do not fit in
 // this order.
-static pen_status zip_read_wide_sizes(const uint8_t *central, pen_pt2_entry *entry) {
+static pen_status zip_read_wide_sizes(const uint8_t *central, pen_stored_zip_entry *entry) {
     const uint8_t *at = central + ZIP_CENTRAL_BYTES + zip_16(central + 28);
     const uint8_t *end = at + zip_16(central + 30);
     uint64_t stored = zip_32(central + 20);
@@ -146,8 +146,8 @@ static pen_status zip_read_wide_sizes(const uint8_t *central, pen_pt2_entry *ent
 }
 
 // The header in front of the contents says what the list says, and tells where the contents begin.
-static pen_status zip_check_local(const pen_pt2_archive *archive, const char *whole_name,
-                                  pen_pt2_entry *entry) {
+static pen_status zip_check_local(const pen_stored_zip *archive, const char *whole_name,
+                                  pen_stored_zip_entry *entry) {
     if (!zip_holds(archive->length, entry->header_offset, ZIP_LOCAL_BYTES) ||
         zip_32(archive->bytes + entry->header_offset) != ZIP_LOCAL_MARK) {
         return pen_error(PEN_CORRUPT, "no file begins at byte %" PRIu64 ", as the list says",
@@ -176,14 +176,14 @@ static pen_status zip_check_local(const pen_pt2_archive *archive, const char *wh
                      entry->header_offset);
 }
 
-static pen_status zip_read_entry(pen_pt2_archive *archive, const uint8_t *central,
-                                 const char *whole_name, pen_pt2_entry *entry) {
+static pen_status zip_read_entry(pen_stored_zip *archive, const uint8_t *central,
+                                 const char *whole_name, pen_stored_zip_entry *entry) {
     const uint32_t flags = zip_16(central + 8), method = zip_16(central + 10);
     if ((flags & ZIP_FLAG_ENCRYPTED) != 0) return pen_error(PEN_UNSUPPORTED, "it is encrypted");
     if (method != 0) {
         return pen_error(PEN_UNSUPPORTED,
-                         "it is compressed (method %u); PyTorch stores files as they are, so the "
-                         "archive was packed again: save the model anew",
+                         "it is compressed (method %u), expected stored as it is: the archive was "
+                         "packed again, so save the model anew",
                          method);
     }
     entry->checksum = zip_32(central + ZIP_CENTRAL_CHECKSUM);
@@ -194,7 +194,7 @@ static pen_status zip_read_entry(pen_pt2_archive *archive, const uint8_t *centra
 }
 
 // Where a name goes on behind the folder; the whole name of what is in none, or in another.
-static const char *zip_inner_name(const pen_pt2_archive *archive, const char *whole_name) {
+static const char *zip_inner_name(const pen_stored_zip *archive, const char *whole_name) {
     const size_t length = strlen(archive->folder);
     const bool is_inside =
         strncmp(whole_name, archive->folder, length) == 0 && whole_name[length] == '/';
@@ -202,7 +202,7 @@ static const char *zip_inner_name(const pen_pt2_archive *archive, const char *wh
 }
 
 // The folder is that of the first file.
-static pen_status zip_note_folder(pen_pt2_archive *archive, const char *whole_name) {
+static pen_status zip_note_folder(pen_stored_zip *archive, const char *whole_name) {
     const size_t length = strcspn(whole_name, "/");
     const bool is_there = whole_name[length] == '/';
     return pen_arena_copy_text(archive->index.arena, whole_name, is_there ? length : 0,
@@ -210,8 +210,8 @@ static pen_status zip_note_folder(pen_pt2_archive *archive, const char *whole_na
 }
 
 // The next entry of the list, at byte `*at`.
-static pen_status zip_next(pen_pt2_archive *archive, const zip_end *end, uint64_t *at,
-                           pen_pt2_entry *entry) {
+static pen_status zip_next(pen_stored_zip *archive, const zip_end *end, uint64_t *at,
+                           pen_stored_zip_entry *entry) {
     const uint8_t *central = archive->bytes + *at;
     const uint64_t left = end->offset + end->length - *at;
     if (left < ZIP_CENTRAL_BYTES || zip_32(central) != ZIP_CENTRAL_MARK) {
@@ -234,7 +234,7 @@ static pen_status zip_next(pen_pt2_archive *archive, const zip_end *end, uint64_
                                   "in file '%.100s' of the archive", whole_name);
 }
 
-static pen_status zip_check_apart(const pen_pt2_archive *archive, const zip_end *end) {
+static pen_status zip_check_apart(const pen_stored_zip *archive, const zip_end *end) {
     pen_ranked *order;
     PEN_TRY(PEN_NEW(archive->index.arena, archive->count, &order));
     for (uint32_t i = 0; i < archive->count; i++) {
@@ -242,8 +242,8 @@ static pen_status zip_check_apart(const pen_pt2_archive *archive, const zip_end 
     }
     pen_ranked_sort_up(order, archive->count);
     for (uint32_t i = 0; i < archive->count; i++) {
-        const pen_pt2_entry *entry = &archive->entries[order[i].id];
-        const pen_pt2_entry *next =
+        const pen_stored_zip_entry *entry = &archive->entries[order[i].id];
+        const pen_stored_zip_entry *next =
             i + 1 < archive->count ? &archive->entries[order[i + 1].id] : NULL;
         const uint64_t limit = next != NULL ? next->header_offset : end->offset;
         if (entry->offset + entry->length <= limit) continue;
@@ -255,11 +255,11 @@ static pen_status zip_check_apart(const pen_pt2_archive *archive, const zip_end 
 }
 
 // The count of files is bounded by the list that is there, before memory is taken for it.
-pen_status pen_pt2_archive_read(const void *bytes, size_t length, pen_arena *arena,
-                                pen_pt2_archive *out_archive) {
-    pen_pt2_archive archive = {.bytes = bytes, .length = length};
+pen_status pen_stored_zip_read(const void *bytes, size_t length, pen_arena *arena,
+                               pen_stored_zip *out_archive) {
+    pen_stored_zip archive = {.bytes = bytes, .length = length};
     zip_end end;
-    pen_pt2_entry *entries;
+    pen_stored_zip_entry *entries;
     pen_name_map_init(&archive.index, arena);
     PEN_TRY(zip_find_end(&archive, &end));
     if (end.count > PEN_ZIP_MEMBERS_LIMIT || end.count > end.length / ZIP_CENTRAL_BYTES) {
@@ -285,18 +285,19 @@ pen_status pen_pt2_archive_read(const void *bytes, size_t length, pen_arena *are
     return PEN_OK;
 }
 
-const pen_pt2_entry *pen_pt2_archive_find(const pen_pt2_archive *archive, const char *name) {
+const pen_stored_zip_entry *pen_stored_zip_find(const pen_stored_zip *archive, const char *name) {
     const uint32_t index = pen_name_map_find(&archive->index, name);
     return index == PEN_NAME_MAP_NONE ? NULL : &archive->entries[index];
 }
 
-pen_status pen_pt2_archive_open(const pen_pt2_archive *archive, const char *name,
-                                const pen_pt2_entry **out_entry) {
-    const pen_pt2_entry *entry = pen_pt2_archive_find(archive, name);
+pen_status pen_stored_zip_open(const pen_stored_zip *archive, const char *name,
+                               const pen_stored_zip_entry **out_entry) {
+    const pen_stored_zip_entry *entry = pen_stored_zip_find(archive, name);
     if (entry == NULL) {
         return pen_error(PEN_NOT_FOUND, "the archive has no file '%s'", name);
     }
-    const uint32_t found = pen_pt2_checksum(0, archive->bytes + entry->offset, entry->length);
+    const uint32_t found =
+        pen_stored_zip_checksum(0, archive->bytes + entry->offset, entry->length);
     if (found != entry->checksum) {
         return pen_error(PEN_CORRUPT, "file '%s' of the archive has checksum %08x, expected %08x",
                          name, found, entry->checksum);
@@ -305,8 +306,9 @@ pen_status pen_pt2_archive_open(const pen_pt2_archive *archive, const char *name
     return PEN_OK;
 }
 
-uint32_t pen_pt2_archive_checksum_places(const pen_pt2_archive *archive, const pen_pt2_entry *entry,
-                                         uint64_t out_places[PEN_PT2_CHECKSUM_PLACES]) {
+uint32_t pen_stored_zip_checksum_places(const pen_stored_zip *archive,
+                                        const pen_stored_zip_entry *entry,
+                                        uint64_t out_places[PEN_STORED_ZIP_CHECKSUM_PLACES]) {
     const uint8_t *local = archive->bytes + entry->header_offset;
     uint64_t place = entry->header_offset + ZIP_LOCAL_CHECKSUM;
     if ((zip_16(local + 6) & ZIP_FLAG_SIZES_BEHIND) != 0) {
