@@ -12,6 +12,9 @@ typedef struct attention_options {
     int64_t num_heads;
     int64_t key_dim;
     int64_t value_dim;
+    int64_t head_dim; // of heads in groups, as are the next
+    int64_t num_query_heads;
+    int64_t num_key_value_heads;
     double dropout;
     bool use_bias;
     bool use_scale;
@@ -269,6 +272,26 @@ PEN_LAYER_OPTIONS(
     PEN_LAYER_WEIGHT(attention_options, kernel, "glorot_uniform"),
     PEN_LAYER_WEIGHT(attention_options, bias, "zeros"));
 
+PEN_LAYER_OPTIONS(
+    group_query_attention, attention_options,
+    PEN_LAYER_SIZE(attention_options, head_dim, NULL, "numbers of a head"),
+    PEN_LAYER_SIZE(attention_options, num_query_heads, NULL, "how many heads of queries"),
+    PEN_LAYER_SIZE(attention_options, num_key_value_heads, NULL,
+                   "how many heads of keys and values, each for as many of queries"),
+    ATTENTION_DROPOUT,
+    PEN_LAYER_BOOL(attention_options, use_bias, "true", "whether its products add a bias"),
+    PEN_LAYER_BOOL(attention_options, causal, "false", "whether a row sees those before it only"),
+    PEN_LAYER_WEIGHT(attention_options, kernel, "glorot_uniform"),
+    PEN_LAYER_WEIGHT(attention_options, bias, "zeros"));
+
+// How many heads, and the numbers of each.
+typedef struct attention_heads {
+    int64_t queries;
+    int64_t keys; // and values: a divisor of `queries`
+    int64_t key_numbers;
+    int64_t value_numbers;
+} attention_heads;
+
 // A product with a kernel of Keras' shape (rows, heads, numbers), or (heads, numbers, columns).
 typedef struct attention_product {
     const char *part; // "query"
@@ -311,17 +334,33 @@ static pen_status attention_multiply(const pen_layer_call *call, const attention
     return pen_layer_pair(call, "add", product->part, *out_value, weights[1], out_value);
 }
 
-// x times a kernel, its heads as a dimension of their own: (batch, heads, rows, numbers).
+// Each head of (batch, heads, rows, numbers) so many times, one behind the other.
+static pen_status attention_repeat(const pen_layer_call *call, int64_t times,
+                                   pen_layer_tensor *io_tensor) {
+    const int64_t counts[5] = {1, 1, times, 1, 1};
+    const int64_t *dims = io_tensor->shape.dims;
+    const pen_shape apart = {5, {PEN_LAYER_BATCH, dims[1], 1, dims[2], dims[3]}};
+    const pen_shape joined = {4, {PEN_LAYER_BATCH, dims[1] * times, dims[2], dims[3]}};
+    pen_value_id value = io_tensor->value, repeats;
+    if (times == 1) return PEN_OK;
+    PEN_TRY(pen_layer_reshape(call, value, &apart, "heads_apart", &value));
+    PEN_TRY(pen_layer_ints(call, "times", 5, counts, &repeats));
+    PEN_TRY(pen_layer_pair(call, "tile", "repeated", value, repeats, &value));
+    PEN_TRY(pen_layer_reshape(call, value, &joined, "heads_joined", &value));
+    *io_tensor = pen_layer_tensor_make(value, &joined);
+    return PEN_OK;
+}
+
+// x times a kernel (numbers of x, heads, numbers of a head), its heads as a dimension of their own:
+// (batch, heads, rows, numbers).
 static pen_status attention_project(const pen_layer_call *call, const char *part,
-                                    const pen_layer_tensor *x, int64_t numbers,
+                                    const pen_layer_tensor *x, int64_t heads, int64_t numbers,
                                     pen_layer_tensor *out_tensor) {
     static const int64_t axes[4] = {0, 2, 1, 3};
-    const attention_options *options = call->options;
-    const attention_product product = {
-        part, {3, {x->shape.dims[2], options->num_heads, numbers}}, false};
+    const attention_product product = {part, {3, {x->shape.dims[2], heads, numbers}}, false};
     const int64_t rows = x->shape.dims[1];
-    const pen_shape split = {4, {PEN_LAYER_BATCH, rows, options->num_heads, numbers}};
-    const pen_shape apart = {4, {PEN_LAYER_BATCH, options->num_heads, rows, numbers}};
+    const pen_shape split = {4, {PEN_LAYER_BATCH, rows, heads, numbers}};
+    const pen_shape apart = {4, {PEN_LAYER_BATCH, heads, rows, numbers}};
     pen_value_id value;
     PEN_TRY(attention_multiply(call, &product, x->value, &value));
     PEN_TRY(pen_layer_reshape(call, value, &split, "split", &value));
@@ -331,36 +370,67 @@ static pen_status attention_project(const pen_layer_call *call, const char *part
 }
 
 // Projections, attention of all heads at once, and the product that joins them.
-pen_status pen_layer_multi_head_attention_build(const pen_layer_call *call,
-                                                pen_layer_result *out_result) {
+static pen_status attention_build(const pen_layer_call *call, const attention_heads *heads,
+                                  pen_layer_result *out_result) {
     static const int64_t axes[4] = {0, 2, 1, 3};
-    const attention_options *options = call->options;
-    const int64_t heads = options->num_heads;
-    const int64_t values = options->value_dim > 0 ? options->value_dim : options->key_dim;
+    const int64_t values = heads->value_numbers, times = heads->queries / heads->keys;
     pen_layer_tensor inputs[3], query, key, value;
     PEN_TRY(attention_inputs(call, inputs));
     const int64_t rows = inputs[0].shape.dims[1];
     const int64_t width = inputs[0].shape.dims[2];
-    PEN_TRY(attention_project(call, "query", &inputs[0], options->key_dim, &query));
-    PEN_TRY(attention_project(call, "key", &inputs[2], options->key_dim, &key));
-    PEN_TRY(attention_project(call, "value", &inputs[1], values, &value));
+    PEN_TRY(
+        attention_project(call, "query", &inputs[0], heads->queries, heads->key_numbers, &query));
+    PEN_TRY(attention_project(call, "key", &inputs[2], heads->keys, heads->key_numbers, &key));
+    PEN_TRY(attention_project(call, "value", &inputs[1], heads->keys, values, &value));
+    PEN_TRY(attention_repeat(call, times, &key));
+    PEN_TRY(attention_repeat(call, times, &value));
     const attention_parts parts = {.query = query.value,
                                    .key = key.value,
                                    .value = value.value,
                                    .key_shape = key.shape,
                                    .query_rows = rows,
-                                   .scale = 1 / sqrt((double)options->key_dim),
+                                   .scale = 1 / sqrt((double)heads->key_numbers),
                                    .masked = {attention_masked(&inputs[0]),
                                               attention_masked(&inputs[1]),
                                               attention_masked(&inputs[2])}};
     pen_value_id mixed;
     PEN_TRY(attention_compute(call, &parts, &mixed));
-    const pen_shape apart = {4, {PEN_LAYER_BATCH, heads, rows, values}};
-    const pen_shape joined = {3, {PEN_LAYER_BATCH, rows, heads * values}};
+    const pen_shape apart = {4, {PEN_LAYER_BATCH, heads->queries, rows, values}};
+    const pen_shape joined = {3, {PEN_LAYER_BATCH, rows, heads->queries * values}};
     const pen_shape whole = {3, {PEN_LAYER_BATCH, rows, width}};
     PEN_TRY(pen_layer_transpose(call, mixed, &apart, axes, &mixed));
     PEN_TRY(pen_layer_reshape(call, mixed, &joined, "joined", &mixed));
-    const attention_product product = {"attention_output", {3, {heads, values, width}}, true};
+    const attention_product product = {
+        "attention_output", {3, {heads->queries, values, width}}, true};
     PEN_TRY(attention_multiply(call, &product, mixed, &mixed));
     return pen_layer_give(out_result, pen_layer_tensor_make(mixed, &whole));
+}
+
+pen_status pen_layer_multi_head_attention_build(const pen_layer_call *call,
+                                                pen_layer_result *out_result) {
+    const attention_options *options = call->options;
+    const attention_heads heads = {.queries = options->num_heads,
+                                   .keys = options->num_heads,
+                                   .key_numbers = options->key_dim,
+                                   .value_numbers = options->value_dim > 0 ? options->value_dim
+                                                                           : options->key_dim};
+    return attention_build(call, &heads, out_result);
+}
+
+// Ainslie et al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+// Checkpoints", 2023.
+pen_status pen_layer_group_query_attention_build(const pen_layer_call *call,
+                                                 pen_layer_result *out_result) {
+    const attention_options *options = call->options;
+    const attention_heads heads = {.queries = options->num_query_heads,
+                                   .keys = options->num_key_value_heads,
+                                   .key_numbers = options->head_dim,
+                                   .value_numbers = options->head_dim};
+    if (heads.queries % heads.keys != 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "num_query_heads is %" PRId64 ", which num_key_value_heads, %" PRId64
+                         ", does not divide",
+                         heads.queries, heads.keys);
+    }
+    return attention_build(call, &heads, out_result);
 }

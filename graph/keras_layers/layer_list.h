@@ -143,7 +143,9 @@ typedef struct pen_layer_result pen_layer_result;
     X(additive_attention, "AdditiveAttention", additive_attention, additive_attention, 0, 2, 3,    \
       "the same, with sums in place of products")                                                  \
     X(multi_head_attention, "MultiHeadAttention", multi_head_attention, multi_head_attention, 0,   \
-      1, 3, "attention of several heads, with trained products")
+      1, 3, "attention of several heads, with trained products")                                   \
+    X(group_query_attention, "GroupQueryAttention", group_query_attention, group_query_attention,  \
+      0, 1, 3, "the same, with a head of keys and values for several of queries")
 
 typedef enum pen_layer_index {
 #define PEN_LAYERS_INDEX(name, class_name, table, function, rank, least, most, summary)            \

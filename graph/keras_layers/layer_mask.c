@@ -34,6 +34,7 @@ static const uint8_t mask_rules[PEN_LAYER_AT_END] = {
     [PEN_LAYER_AT_thresholded_relu] = MASK_FIRST,
     [PEN_LAYER_AT_softmax] = MASK_FIRST,
     [PEN_LAYER_AT_multi_head_attention] = MASK_FIRST,
+    [PEN_LAYER_AT_group_query_attention] = MASK_FIRST,
     [PEN_LAYER_AT_attention] = MASK_FIRST,
     [PEN_LAYER_AT_additive_attention] = MASK_FIRST,
     [PEN_LAYER_AT_add] = MASK_ALL,

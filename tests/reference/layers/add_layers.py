@@ -17,6 +17,8 @@ CASES = {
     "layer_scale": ([3, 4], LayerScale(0.5, 4, name="layer_scale"), "{layer_scale: {projection_dim: 4, init_values: 0.5}}"),
     "dropout_noise_shape": ([3, 4], keras.layers.Dropout(0.5, noise_shape=(None, 1, 4), name="dropout"),
                             "{dropout: {rate: 0.5, noise_shape: [0, 1, 4]}}"),
+    "group_query_attention": ([3, 4], keras.layers.GroupQueryAttention(2, 4, 2, name="group_query_attention"),
+                              "{group_query_attention: {head_dim: 2, num_query_heads: 4, num_key_value_heads: 2}}"),
 }
 
 
@@ -26,7 +28,9 @@ def numbers(array):
 
 def make_case(name, shape, layer, text, generator):
     given = np.round(generator.uniform(-2, 2, [3] + shape), 2).astype(np.float32)
-    layer.build(given.shape)
+    is_attention = isinstance(layer, keras.layers.GroupQueryAttention)
+    arguments = (given, given) if is_attention else (given,)
+    layer.build(*(argument.shape for argument in arguments))
     weights = []
     for variable in layer.weights:
         if "seed" in variable.path:
@@ -35,7 +39,7 @@ def make_case(name, shape, layer, text, generator):
         variable.assign(value)
         own = "gamma" if isinstance(layer, LayerScale) else variable.name  # which that layer does not name
         weights.append({"layer": layer.name, "name": own, "shape": list(value.shape), "data": numbers(value)})
-    output = keras.ops.convert_to_numpy(layer(given, training=False))
+    output = keras.ops.convert_to_numpy(layer(*arguments, training=False))
     return {"name": name, "layers": [f"{{input: {{shape: {shape}}}}}", text],
             "inputs": [{"name": "input", "shape": list(given.shape), "data": numbers(given)}], "weights": weights,
             "output": {"shape": list(output.shape), "data": numbers(output)}}
