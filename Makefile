@@ -182,6 +182,10 @@ check-pt2: $(BUILD)/penstock #! models that today's PyTorch exports as .pt2, tra
 check-pt2-onnx: $(BUILD)/penstock #! the same models as ONNX files: right, or refused with what keeps all of a model
 	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
 	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/pt2_onnx.py --penstock $< $(PT2)
+.PHONY: check-keras
+KERAS_PYTHON ?= python3 # with Keras 3.15, TensorFlow and h5py
+check-keras: $(BUILD)/penstock #! models of Keras, trained and taken home
+	@OMP_NUM_THREADS=1 $(KERAS_PYTHON) -W ignore tests/models/check_keras.py --penstock $<
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

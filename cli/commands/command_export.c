@@ -104,10 +104,11 @@ static pen_status export_run(pen_command_context *context, const void *options_g
 }
 
 static const pen_cli_option export_cli_options[] = {
-    PEN_CLI_VALUE('o', "output", "FILE", PATH, export_options, output,
-                  "the file to write: FILE.onnx; FILE.pt2 or FILE.pb where the model came as one; "
-                  "FILE.safetensors: the state_dict() of a .pt2",
-                  .is_required = true),
+    PEN_CLI_VALUE(
+        'o', "output", "FILE", PATH, export_options, output,
+        "the file to write: FILE.onnx; FILE.pt2, .keras, .h5 or .pb where the model came as one; "
+        "FILE.safetensors: the state_dict() of a .pt2",
+        .is_required = true),
     PEN_CLI_VALUE(0, "parameters", "FILE", PATH, export_options, parameters,
                   "safetensors file; else what training left in the job's outputs folder"),
 };

@@ -151,6 +151,7 @@ typedef struct pen_model {
     uint32_t lost_count;
     const struct pen_graphdef_origin *tensorflow; // the graph it came from; NULL for other formats
     const struct pen_pt2_origin *pytorch;         // the .pt2 file; NULL for other formats
+    const struct pen_keras_origin *keras;         // the .keras or .h5 file; likewise
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
     pen_arena *arena;                             // of the graph; more may be put there
     pen_model_files *files;                       // what is mapped

@@ -172,5 +172,8 @@ const pen_layer_weight *pen_layer_weight_at(const pen_layer_builder *builder, ui
 // any alignment, and is copied.
 void pen_layer_weight_fill(pen_layer_builder *builder, const pen_layer_weight *weight,
                            const void *numbers);
+// The other way: the elements of a weight in Keras' order, from `contents` of its parameter. Both
+// may have any alignment.
+void pen_layer_weight_read(const pen_layer_weight *weight, const void *contents, void *numbers);
 
 #endif // PEN_GRAPH_KERAS_LAYERS_LAYER_H

@@ -31,6 +31,13 @@ static int64_t weight_offset(const pen_layer_weight *weight, const int64_t *posi
     return offset;
 }
 
+static void weight_next(const pen_layer_weight *weight, int64_t *position) {
+    for (uint32_t d = weight->shape.rank; d-- > 0;) {
+        if (++position[d] < weight->shape.dims[d]) break;
+        position[d] = 0;
+    }
+}
+
 static void weight_scatter(const pen_layer_weight *weight, const unsigned char *numbers,
                            float *contents) {
     const int64_t count = pen_shape_element_count(&weight->shape);
@@ -38,10 +45,19 @@ static void weight_scatter(const pen_layer_weight *weight, const unsigned char *
     for (int64_t i = 0; i < count; i++) {
         memcpy(&contents[weight_offset(weight, position)], numbers + (size_t)i * sizeof(float),
                sizeof(float));
-        for (uint32_t d = weight->shape.rank; d-- > 0;) {
-            if (++position[d] < weight->shape.dims[d]) break;
-            position[d] = 0;
-        }
+        weight_next(weight, position);
+    }
+}
+
+void pen_layer_weight_read(const pen_layer_weight *weight, const void *contents, void *numbers) {
+    const int64_t count = pen_shape_element_count(&weight->shape);
+    const unsigned char *from = contents;
+    unsigned char *to = numbers;
+    int64_t position[PEN_RANK_LIMIT] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(to + (size_t)i * sizeof(float),
+               from + (size_t)weight_offset(weight, position) * sizeof(float), sizeof(float));
+        weight_next(weight, position);
     }
 }
 

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "base/system/file.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
 #include "graph/import/import.h"
+#include "graph/import/keras/keras_export.h"
 #include "graph/import/onnx/onnx_export.h"
 #include "graph/import/pytorch/pt2_export.h"
 #include "graph/import/tensorflow/graphdef_export.h"
@@ -64,6 +66,24 @@ static pen_status export_as_graphdef(const export_call *call, const char *path) 
     return pen_graphdef_export(call->model, &options, path);
 }
 
+static pen_status export_as_keras(const export_call *call, bool as_archive, const char *path) {
+    const pen_keras_export_options options = {.as_archive = as_archive,
+                                              .contents = {export_find, call->tensors}};
+    PEN_TRY(pen_keras_export(call->model, &options, path));
+    if (path == NULL || !call->model->keras->has_optimizer) return PEN_OK;
+    pen_log(PEN_LOG_NOTE, "%s: the optimizer's state in it is as it was, older than the weights",
+            path);
+    return PEN_OK;
+}
+
+static pen_status export_as_archive(const export_call *call, const char *path) {
+    return export_as_keras(call, true, path);
+}
+
+static pen_status export_as_h5(const export_call *call, const char *path) {
+    return export_as_keras(call, false, path);
+}
+
 // A format that models are written in, by the end of the file's name.
 typedef struct export_format {
     const char *end;
@@ -75,6 +95,9 @@ static const export_format export_formats[] = {
     {".onnx", export_as_onnx, false},
     {".pt2", export_as_pt2, false},
     {".safetensors", export_as_state, false},
+    {".keras", export_as_archive, false},
+    {".h5", export_as_h5, false},
+    {".hdf5", export_as_h5, false},
     {".pb", export_as_graphdef, true},
 };
 

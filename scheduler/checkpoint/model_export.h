@@ -1,6 +1,6 @@
-// The trained model out: as ONNX, or back into the file of PyTorch or the graph of TensorFlow that
-// it came from; of a model of PyTorch, its state_dict() alone. The end of the name says which:
-// .onnx, .pt2, .pb or .safetensors.
+// The trained model out: as ONNX, or back into the file of PyTorch or Keras or the graph of
+// TensorFlow that it came from; of a model of PyTorch, its state_dict() alone. The end of the name
+// says which: .onnx, .pt2, .keras, .h5, .pb or .safetensors.
 #ifndef PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
 #define PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H
 
@@ -11,7 +11,8 @@
 #include "partition/plan/plan.h"
 #include "scheduler/store/tensor_store.h"
 
-#define PEN_MODEL_EXPORT_NAMES "FILE.onnx, FILE.pt2, FILE.safetensors, or FILE.pb"
+#define PEN_MODEL_EXPORT_NAMES                                                                     \
+    "FILE.onnx, FILE.pt2, FILE.safetensors, FILE.keras, FILE.h5, or FILE.pb"
 // Whether the end of a name is one of these.
 bool pen_model_export_is_named(const char *path);
 

@@ -80,7 +80,7 @@ job <<<"$train
 outputs: {export: layer.onnx}"
 fails 3 '^job.yaml:7:19: error: outputs.export: found "layer.onnx", which the model is read from' "$PENSTOCK" train job.yaml
 sed -i 's/export: layer.onnx/export: trained.pt/' job.yaml
-fails 3 '^job.yaml:7:19: error: outputs.export: found "trained.pt", expected FILE.onnx, FILE.pt2, FILE.safetensors, or FILE.pb' "$PENSTOCK" train job.yaml
+fails 3 '^job.yaml:7:19: error: outputs.export: found "trained.pt", expected FILE.onnx, FILE.pt2, FILE.safetensors, FILE.keras, FILE.h5, or FILE.pb' "$PENSTOCK" train job.yaml
 sed -i 's/export: trained.pt/export: trained.pb/' job.yaml
 fails 3 '^job.yaml:7:19: error: outputs.export: the model.s format is onnx; only one that came from TensorFlow' "$PENSTOCK" train job.yaml
 cmp layer.onnx before.onnx || die 'the model was changed'

@@ -33,6 +33,20 @@ static keras_input split(const uint8_t *data, size_t size) {
     return input;
 }
 
+static const void *find_contents(void *context, const pen_graph *graph, pen_value_id value) {
+    (void)context;
+    return pen_graph_value(graph, value)->data;
+}
+
+// Whether the weights could be written back: they lie apart from each other, or an error says so.
+static void look_at_export(const pen_keras_origin *origin, const pen_graph *graph,
+                           pen_layer_builder *builder) {
+    const pen_keras_export_options options = {.contents = {find_contents, NULL}};
+    const pen_model model = {
+        .graph = (pen_graph *)(uintptr_t)graph, .path = "fuzz", .layers = builder, .keras = origin};
+    pen_status_ignore(pen_keras_export(&model, &options, NULL), "either will do");
+}
+
 static pen_status load_weights(keras_input *input, const pen_keras_model *model,
                                const pen_graph *graph, pen_layer_builder *builder,
                                pen_arena *arena) {
@@ -46,7 +60,9 @@ static pen_status load_weights(keras_input *input, const pen_keras_model *model,
                                        .graph = graph,
                                        .builder = builder,
                                        .arena = arena};
-    const pen_status status = pen_keras_weights_load(&weights, model);
+    pen_keras_origin origin = {.bytes = bytes, .length = sizeof bytes};
+    pen_status status = pen_keras_weights_load(&weights, model, &origin);
+    if (status == PEN_OK) look_at_export(&origin, graph, builder);
     pen_hdf5_close(file);
     return status;
 }

@@ -375,6 +375,13 @@ pen_status pen_hdf5_read_texts(const pen_hdf5 *file, const char *path, const cha
     return PEN_OK;
 }
 
+uint64_t pen_hdf5_find_offset(const pen_hdf5 *file, const char *path) {
+    const file_object *object = file_find(file, path);
+    const bool is_known =
+        object != NULL && object->kind == PEN_HDF5_DATASET && object->error.code == PEN_CODE_OK;
+    return is_known ? object->of.dataset.offset : PEN_HDF5_STREAM_ON_REQUEST;
+}
+
 // ---- contents
 
 static pen_status file_take_contents(pen_hdf5 *file, uint8_t *data, uint64_t length) {

@@ -67,4 +67,8 @@ PEN_NODISCARD pen_status pen_hdf5_read_texts(const pen_hdf5 *file, const char *p
 PEN_NODISCARD pen_status pen_hdf5_read_dataset(pen_hdf5 *file, const char *path, pen_arena *arena,
                                                pen_tensor_type *out_type, const void **out_data);
 
+// Where in the file the contents of the dataset at `path` lie, little endian, in one piece.
+// PEN_HDF5_STREAM_ON_REQUEST: they do not, or there is no such dataset.
+uint64_t pen_hdf5_find_offset(const pen_hdf5 *file, const char *path);
+
 #endif // PEN_GRAPH_IMPORT_KERAS_HDF5_FILE_H

@@ -8,6 +8,7 @@
 #include "graph/import/keras/keras_build.h"
 #include "graph/import/keras/keras_compiled.h"
 #include "graph/import/keras/keras_config.h"
+#include "graph/import/keras/keras_export.h"
 #include "graph/import/keras/keras_options.h"
 #include "graph/import/keras/keras_weights.h"
 #include "graph/import/model_format.h"
@@ -22,6 +23,7 @@ typedef struct keras_import {
     uint64_t length; // of the file
     const pen_import_options *options;
     pen_model *model;
+    pen_keras_origin *origin;
     json_t *root;   // owned
     pen_hdf5 *file; // owned
     const char *weights_root;
@@ -68,7 +70,8 @@ static pen_status keras_make_graph(keras_import *import) {
                                        .graph = model->graph,
                                        .builder = builder,
                                        .arena = model->arena};
-    PEN_TRY(pen_keras_weights_load(&weights, keras));
+    PEN_TRY(pen_keras_weights_load(&weights, keras, import->origin));
+    model->keras = import->origin;
     return keras_fill_outputs(import, keras, outputs);
 }
 
@@ -118,6 +121,8 @@ static pen_status keras_open_h5(keras_import *import, const pen_model_input *inp
     PEN_TRY(pen_hdf5_read_texts(import->file, "/", "training_config", &count, &texts));
     if (count == 1) PEN_TRY(keras_note_compiled(import, texts[0]));
     import->weights_root = "/model_weights";
+    import->origin->has_optimizer =
+        pen_hdf5_find(import->file, "/optimizer_weights") == PEN_HDF5_GROUP;
     if (pen_hdf5_find(import->file, "/model_weights") == PEN_HDF5_GROUP) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "the HDF5 file has no group \"/model_weights\"");
 }
@@ -132,10 +137,14 @@ static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
     PEN_TRY(keras_load_json(import, "config.json", bytes, length));
     PEN_TRY(pen_keras_compiled_read(json_object_get(import->root, "compile_config"), arena,
                                     &import->model->compiled));
-    PEN_TRY(pen_zip_read(zip, "model.weights.h5", arena, &bytes, &length));
+    PEN_TRY(pen_zip_read(zip, PEN_KERAS_WEIGHTS_MEMBER, arena, &bytes, &length));
     import->weights_root = "/";
     import->is_by_place = true;
-    return pen_hdf5_open("model.weights.h5", bytes, length, &import->file);
+    PEN_TRY(pen_hdf5_open(PEN_KERAS_WEIGHTS_MEMBER, bytes, length, &import->file));
+    // the first two are the count of steps and the learning rate
+    import->origin->has_optimizer =
+        pen_hdf5_find(import->file, "/optimizer/vars/2") == PEN_HDF5_DATASET;
+    return PEN_OK;
 }
 
 static pen_status keras_open_archive(keras_import *import, const pen_model_input *input) {
@@ -163,8 +172,11 @@ static bool keras_recognize(const pen_model_input *input) {
 static pen_status keras_run(const pen_model_input *input, pen_model *model) {
     keras_import import = {
         .path = model->path, .options = input->options, .length = input->length, .model = model};
-    pen_status status = keras_is_archive(input) ? keras_open_archive(&import, input)
-                                                : keras_open_h5(&import, input);
+    PEN_TRY(PEN_NEW(model->arena, 1, &import.origin));
+    *import.origin = (pen_keras_origin){
+        .bytes = input->bytes, .length = input->length, .is_archive = keras_is_archive(input)};
+    pen_status status = import.origin->is_archive ? keras_open_archive(&import, input)
+                                                  : keras_open_h5(&import, input);
     if (status == PEN_OK) status = keras_make_graph(&import);
     model->producer = "keras";
     pen_hdf5_close(import.file);

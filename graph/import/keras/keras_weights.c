@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/name_map.h"
+#include "base/reserve.h"
 #include "base/text.h"
 #include "graph/graph.h"
 
@@ -19,6 +20,9 @@ typedef struct weights_list {
 
 typedef struct weights_loader {
     const pen_keras_weights *weights;
+    pen_keras_dataset *datasets; // [dataset_count], that weights were read from
+    uint32_t dataset_count;
+    uint32_t dataset_capacity;
     pen_text problems;
     uint32_t problem_count;
     // of the layer being loaded
@@ -99,6 +103,14 @@ static void weights_complain_of_type(weights_loader *loader, const char *path,
                    pen_shape_format(expected, texts[1]));
 }
 
+static pen_status weights_note(weights_loader *loader, const char *path, uint32_t index) {
+    const uint64_t offset = pen_hdf5_find_offset(loader->weights->file, path);
+    PEN_TRY(PEN_RESERVE(loader->weights->arena, &loader->datasets, loader->dataset_count,
+                        &loader->dataset_capacity, 64));
+    loader->datasets[loader->dataset_count++] = (pen_keras_dataset){index, path, offset};
+    return PEN_OK;
+}
+
 static pen_status weights_fill(weights_loader *loader, const char *path, uint32_t index) {
     const pen_keras_weights *weights = loader->weights;
     const pen_layer_weight *weight = pen_layer_weight_at(weights->builder, index);
@@ -107,9 +119,9 @@ static pen_status weights_fill(weights_loader *loader, const char *path, uint32_
     PEN_TRY(pen_hdf5_read_dataset(weights->file, path, weights->arena, &type, &data));
     if (type.element == PEN_FLOAT32 && pen_shape_equal(&type.shape, &weight->shape)) {
         pen_layer_weight_fill(weights->builder, weight, data);
-    } else {
-        weights_complain_of_type(loader, path, &type, &weight->shape);
+        return weights_note(loader, path, index);
     }
+    weights_complain_of_type(loader, path, &type, &weight->shape);
     return PEN_OK;
 }
 
@@ -233,6 +245,12 @@ static pen_status weights_snake_case(const char *class_name, pen_arena *arena,
     return pen_text_finish(&text, out_name);
 }
 
+// The class in Keras' own code, which files of weights go by.
+static const char *weights_own_class(const char *class_name) {
+    const bool is_other = strcmp(class_name, "GroupQueryAttention") == 0;
+    return is_other ? "GroupedQueryAttention" : class_name;
+}
+
 // How many layers of each class were met in a container.
 typedef struct weights_counts {
     pen_name_map names;
@@ -242,7 +260,7 @@ typedef struct weights_counts {
 static pen_status weights_next_name(weights_counts *counts, const char *class_name, uint32_t times,
                                     pen_arena *arena, const char **out_name) {
     const char *snake;
-    PEN_TRY(weights_snake_case(class_name, arena, &snake));
+    PEN_TRY(weights_snake_case(weights_own_class(class_name), arena, &snake));
     uint32_t index = pen_name_map_find(&counts->names, snake);
     if (index == PEN_NAME_MAP_NONE) {
         index = counts->names.count;
@@ -306,11 +324,14 @@ static pen_status weights_load_all(weights_loader *loader, const pen_keras_model
     return PEN_OK;
 }
 
-pen_status pen_keras_weights_load(const pen_keras_weights *weights, const pen_keras_model *model) {
+pen_status pen_keras_weights_load(const pen_keras_weights *weights, const pen_keras_model *model,
+                                  pen_keras_origin *origin) {
     weights_loader loader = {.weights = weights};
     const char *problems;
     pen_text_init(&loader.problems, weights->arena);
     PEN_TRY(weights_load_all(&loader, model));
+    origin->datasets = loader.datasets;
+    origin->dataset_count = loader.dataset_count;
     if (loader.problem_count == 0) return PEN_OK;
     if (loader.problem_count > WEIGHTS_PROBLEMS_SHOWN) {
         pen_text_print(&loader.problems, "; and %u more",

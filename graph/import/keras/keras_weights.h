@@ -13,6 +13,7 @@
 #include "graph/graph_types.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_config.h"
+#include "graph/import/keras/keras_export.h"
 
 typedef struct pen_keras_weights {
     pen_hdf5 *file;
@@ -23,10 +24,11 @@ typedef struct pen_keras_weights {
     pen_arena *arena;
 } pen_keras_weights;
 
-// Sets the contents of all weights of a model that was built.
+// Sets the contents of all weights of a model that was built, and tells where they lie in the file.
 //   INVALID_INPUT  lists every weight that is not there, is too much, or has another shape
 //   CORRUPT, UNSUPPORTED, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_keras_weights_load(const pen_keras_weights *weights,
-                                                const pen_keras_model *model);
+                                                const pen_keras_model *model,
+                                                pen_keras_origin *origin);
 
 #endif // PEN_GRAPH_IMPORT_KERAS_KERAS_WEIGHTS_H
