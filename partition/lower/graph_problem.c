@@ -223,8 +223,11 @@ static pen_status lowering_devices(const lowering *l, pen_problem_given *given) 
             if (d == e) continue;
             const pen_cluster_link *from_to = pen_cluster_link_at(cluster, d, e);
             link[(size_t)d * count + e] = 1.0 / from_to->bandwidth;
-            latency[(size_t)d * count + e] = from_to->latency;
-            handling[(size_t)d * count + e] = pen_cluster_link_handling(from_to);
+            const pen_link_handling ends = pen_cluster_link_handling(from_to);
+            latency[(size_t)d * count + e] = request->objective == PEN_OBJECTIVE_THROUGHPUT
+                                                 ? pen_link_handling_load(&ends)
+                                                 : from_to->latency;
+            handling[(size_t)d * count + e] = ends;
         }
     }
     given->devices = devices;

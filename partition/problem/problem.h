@@ -105,6 +105,12 @@ typedef struct pen_link_handling {
     double message; // of either, for each message, those that go back included
 } pen_link_handling;
 
+// What moving a result adds to the load of either end, besides its bytes: a latency keeps nobody
+// from computing, messages do.
+static inline double pen_link_handling_load(const pen_link_handling *link) {
+    return link->message * (1 + PEN_MESSAGES_BACK);
+}
+
 // Adds a result of `bytes` to what goes together: those of an edge share the latency.
 static inline void pen_stage_handling_add(pen_stage_handling *io_handling,
                                           const pen_link_handling *link, double latency,
@@ -181,7 +187,8 @@ PEN_NODISCARD pen_status pen_problem_adopt(const pen_problem_given *given, pen_a
                                            pen_problem_given *out_given);
 
 // The same problem for another objective; its groups are shared. Step time becomes throughput with
-// updates spread over the microbatches of a step, which is how searches that weigh loads see it.
+// updates spread over the microbatches of a step, which is how searches that weigh loads see it;
+// where it is known what the ends of links compute, that stands in place of latencies.
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_problem_as_throughput(const pen_problem *problem, pen_arena *arena,
                                                    const pen_problem **out_problem);
