@@ -73,9 +73,14 @@ pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engi
     if (engine->kind->report != NULL) {
         PEN_TRY(engine->kind->report(engine, arena, &output->report));
     }
-    if (output->trace == NULL && output->page == NULL) return PEN_OK;
-    PEN_TRY(engine->kind->trace(engine, arena, &trace));
-    if (trace == NULL) return pen_error(PEN_INTERNAL, "no trace was recorded");
+    if (output->trace != NULL || output->page != NULL) {
+        PEN_TRY(engine->kind->trace(engine, arena, &trace));
+        if (trace == NULL) return pen_error(PEN_INTERNAL, "no trace was recorded");
+    }
+    if (output->report != NULL && engine->kind->plan != NULL) {
+        PEN_TRY(pen_run_blame_find(engine->kind->plan(engine), output->report, trace, arena,
+                                   &output->blame));
+    }
     // what one file fails to take, another may
     pen_status status = PEN_OK;
     if (output->trace != NULL) status = pen_trace_file_write(trace, output->trace, arena);
@@ -89,6 +94,8 @@ pen_status pen_run_output_print(const pen_run_output *output, pen_arena *arena) 
     const char *text;
     if (output->report == NULL || !pen_log_is_shown(PEN_LOG_NOTE)) return PEN_OK;
     PEN_TRY(pen_run_report_text(output->report, arena, &text));
+    fputs(text, stderr);
+    PEN_TRY(pen_run_blame_text(&output->blame, output->trace, arena, &text));
     fputs(text, stderr);
     return PEN_OK;
 }

@@ -5,12 +5,14 @@
 
 #include "cli/command.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/report/run_blame.h"
 
 typedef struct pen_run_output {
     const char *title;               // of the page
     const char *trace;               // file for the trace; NULL: none
     const char *page;                // file for the page; NULL: none
     const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
+    pen_run_blame blame;             // likewise
 } pen_run_output;
 
 // Before the training: whether the files can be written.
@@ -26,7 +28,7 @@ PEN_NODISCARD pen_status pen_run_output_check_engine(pen_command_context *contex
 PEN_NODISCARD pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,
                                                 pen_run_output *output);
 
-// The table, on standard error. OUT_OF_MEMORY
+// The table, and where the prediction was off, on standard error. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_output_print(const pen_run_output *output, pen_arena *arena);
 
 #endif // PEN_CLI_RUN_OUTPUT_H

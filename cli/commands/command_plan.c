@@ -22,6 +22,7 @@ typedef struct plan_options {
     pen_job_schedule schedule;
     bool has_schedule;
     const char *from;
+    const char *from_run;
     bool nodes;
     const char *output;
 } plan_options;
@@ -82,6 +83,7 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
                                         .time_limit_seconds = options->time_limit,
                                         .seed = options->seed,
                                         .cost_table = options->costs,
+                                        .run = options->from_run,
                                         .objective = -1};
     const pen_job *job;
     pen_plan_job *plan_job;
@@ -138,6 +140,8 @@ static const pen_cli_option plan_cli_options[] = {
                   .choices = pen_job_schedule_names),
     PEN_CLI_VALUE(0, "from", "PLAN", TEXT, plan_options, from,
                   "place nothing: keep the stages of this plan, which may have been edited"),
+    PEN_CLI_VALUE(0, "from-run", "TRACE", PATH, plan_options, from_run,
+                  "reckon with what a run saw: the file of `penstock train --trace`"),
     PEN_CLI_FLAG(0, "nodes", plan_options, nodes, "list every node, and why it is where it is"),
     PEN_CLI_VALUE('o', "output", "PLAN", TEXT, plan_options, output, "write the plan there"),
 };

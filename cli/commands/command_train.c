@@ -366,6 +366,7 @@ static pen_status train_write_result(train_run *run) {
     pen_json_key_unsigned(json, "recoveries", pen_trainer_recovery_count(run->trainer));
     if (run->output.report != NULL) {
         pen_run_report_json(json, run->output.report, PEN_RUN_REPORT_MEASURED);
+        pen_run_blame_json(json, &run->output.blame);
     }
     pen_json_end_object(json);
     pen_json_end_object(json);

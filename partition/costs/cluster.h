@@ -67,6 +67,7 @@ typedef struct pen_cluster_device {
     pen_figure_source flops_source;
     double memory_bandwidth; // bytes a second, > 0, for the roofline
     pen_figure_source memory_bandwidth_source;
+    double slowness;     // of its computing: times as long as costs say; 0 stands for 1
     double flops_stated; // by the user, also where measured ones are used; 0: not
     double memory_bandwidth_stated;
 } pen_cluster_device;

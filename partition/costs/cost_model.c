@@ -14,7 +14,7 @@
 
 static bool cost_model_is_alike(const pen_cluster_device *a, const pen_cluster_device *b) {
     return strcmp(a->kind, b->kind) == 0 && a->is_remote == b->is_remote &&
-           a->threads == b->threads && a->flops == b->flops &&
+           a->threads == b->threads && a->flops == b->flops && a->slowness == b->slowness &&
            a->memory_bandwidth == b->memory_bandwidth && a->flops_source == b->flops_source &&
            a->memory_bandwidth_source == b->memory_bandwidth_source;
 }
@@ -132,6 +132,7 @@ pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *clust
             }
             pen_node_cost *cost = &costs[(size_t)row * model->node_count + n];
             *cost = cost_model_price(device, flops, bytes, entry, rates);
+            if (device->slowness > 0) cost->seconds *= device->slowness;
             cost_model_count(model, cost->source);
         }
     }

@@ -3,9 +3,10 @@
 // Devices that compute alike (kind, threads, rates) share a row. A figure is measured (found in the
 // cost table by operator, shapes, kind and threads) or an estimate by the roofline
 //     seconds = max(flops / device.flops, bytes / device.memory_bandwidth) + overhead
-// with the flops and bytes that graph/op.h counts. The table's own `rates` are where its figures
-// were measured: where the user states other rates for a device of that kind and threads, measured
-// figures are scaled by the ratio of the two rooflines, and count as estimates.
+// with the flops and bytes that graph/op.h counts, either times the device's slowness. The table's
+// own `rates` are where its figures were measured: where the user states other rates for a device
+// of that kind and threads, measured figures are scaled by the ratio of the two rooflines, and
+// count as estimates.
 //
 // The source of an estimate is the user's (stated) when both rates are stated or measured, else
 // assumed. An entry with 0 runs was written by hand: stated. Views, and operators without flops

@@ -20,6 +20,7 @@ typedef struct pen_plan_device {
     uint64_t
         process_bytes;   // that its process takes besides the memory of its devices; 0: not known
     double load_seconds; // compute and transfers of one microbatch, forward and backward
+    double slowness;     // of its computing, beside the costs; 0 stands for 1
     uint32_t node_count;
     const char *tasks; // in order (scheduler/plan/plan_schedule.h); NULL: as the schedule makes
                        // them

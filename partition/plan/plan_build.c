@@ -42,6 +42,7 @@ static pen_status writer_devices(plan_writer *w) {
         devices[d].name = w->request->cluster->devices[d].name;
         devices[d].memory = solution->device_memory[d];
         devices[d].load_seconds = load[d];
+        devices[d].slowness = w->request->cluster->devices[d].slowness;
     }
     for (uint32_t n = 0; n < w->planner->owners->node_count; n++) {
         devices[solution->device_of_node[n]].node_count += w->planner->owners->is_listed[n];

@@ -107,6 +107,7 @@ static pen_status file_take_devices(file_reader *r) {
         devices[d] = (pen_plan_device){.name = items[d].name,
                                        .memory = items[d].memory,
                                        .load_seconds = items[d].load,
+                                       .slowness = items[d].slowness,
                                        .node_count = (uint32_t)items[d].nodes,
                                        .tasks = items[d].tasks};
         limits[d] = items[d].has_limit ? (double)items[d].limit : INFINITY;
@@ -434,6 +435,7 @@ static void write_devices(const pen_plan *plan, pen_text *text) {
         if (plan->stages.bytes_limit[d] < INFINITY) {
             write_bytes(text, ", limit", plan->stages.bytes_limit[d]);
         }
+        if (device->slowness > 0) pen_text_print(text, ", slowness: %.5g", device->slowness);
         if (plan->stages.seats != NULL) write_seat(text, &plan->stages.seats[d]);
         write_bytes(text, ",\n     memory: {parameters", (double)m->parameters);
         write_bytes(text, ", gradients", (double)m->gradients);

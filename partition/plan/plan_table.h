@@ -53,7 +53,8 @@ typedef struct file_device {
     int64_t host;
     int64_t process;
     bool has_process; // and so a host
-    double line_out;  // 0: no limit
+    double slowness;
+    double line_out; // 0: no limit
     double line_in;
     const char *tasks;
 } file_device;

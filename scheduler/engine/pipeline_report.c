@@ -273,7 +273,8 @@ static pen_status trace_add_worker(pipeline_engine *p, uint32_t worker, pen_aren
                             &out_worker->event_count);
 }
 
-static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena, pen_trace *trace) {
+static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena,
+                                     pen_trace_channel **out_channels, pen_trace *trace) {
     const pen_cut *cut = p->forms.forms[0].cut;
     const pen_run_form *form = &p->forms.spec->table->forms[0];
     pen_trace_channel *channels;
@@ -288,6 +289,7 @@ static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena,
     }
     trace->channel_count = cut->channel_count;
     trace->channels = channels;
+    *out_channels = channels;
     return PEN_OK;
 }
 
@@ -301,6 +303,7 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
     pipeline_engine *p = pipeline_of(engine);
     pen_trace *trace;
     pen_trace_worker *workers;
+    pen_trace_channel *channels;
     const char **names;
     uint32_t *worker_of_device;
     *out_trace = NULL;
@@ -322,8 +325,9 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
                          .device_count = p->plan->device_count,
                          .device_names = names,
                          .worker_of_device = worker_of_device};
-    PEN_TRY(trace_add_channels(p, arena, trace));
+    PEN_TRY(trace_add_channels(p, arena, &channels, trace));
     PEN_TRY(trace_add_stages(p, arena, trace));
+    PEN_TRY(pen_planned_expect(p->plan, arena, channels, trace));
     *out_trace = trace;
     return PEN_OK;
 }

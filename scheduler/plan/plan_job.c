@@ -15,6 +15,7 @@
 #include "scheduler/plan/kernel_sizes.h"
 #include "scheduler/plan/plan_memory.h"
 #include "scheduler/plan/plan_schedule.h"
+#include "scheduler/plan/plan_seen.h"
 #include "scheduler/plan/process_memory.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
@@ -215,6 +216,10 @@ static pen_status plan_start(pen_plan_job *p) {
     }
     PEN_TRY(pen_machine_detect(p->arena, &machine));
     PEN_TRY(pen_cluster_build_on(&machine, &job->cluster, table, p->arena, &p->request.cluster));
+    if (p->options->run != NULL) {
+        PEN_TRY(
+            pen_cluster_see(p->request.cluster, p->options->run, p->arena, &p->request.cluster));
+    }
     PEN_TRY(plan_check_stages(p));
     PEN_TRY(plan_compile(p));
     PEN_TRY(pen_job_blame(

@@ -25,6 +25,7 @@ typedef struct pen_plan_job_options {
     double time_limit_seconds; // 0: the job's
     int64_t seed;              // -1: the job's
     const char *cost_table;    // NULL: the job's
+    const char *run;           // trace of a run whose figures count besides; NULL: none
     const char *schedule;      // NULL: the job's
     // Of data that is open already, and which data that is; NULL: the training data is opened.
     const pen_dataset_info *info;

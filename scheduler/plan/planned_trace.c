@@ -1,6 +1,9 @@
 #include "scheduler/plan/planned_trace.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "scheduler/plan/plan_schedule.h"
 
 // What goes from stage to stage, as channels: forward edges, then backward, then step edges.
 typedef struct planned_maker {
@@ -22,7 +25,15 @@ pen_status pen_planned_memory(const pen_stage_graph *stages, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, stages->device_count, &workspace));
     for (uint32_t s = 0; s < stages->stage_count; s++) {
         const pen_stage *stage = &stages->stages[s];
-        made[s] = (pen_trace_stage){stage->device, stage->activation_bytes, stage->halved_bytes};
+        made[s] = (pen_trace_stage){
+            .device = stage->device,
+            .activation_bytes = stage->activation_bytes,
+            .halved_bytes = stage->halved_bytes,
+            .forward_seconds = stage->forward_seconds,
+            .backward_input_seconds = pen_stage_backward_input_seconds(stage),
+            .backward_weight_seconds = stage->backward_weight_seconds,
+            .update_seconds = stage->update_seconds,
+        };
         fixed[stage->device] += stage->fixed_bytes;
         workspace[stage->device] = fmax(workspace[stage->device], stage->workspace_bytes);
     }
@@ -161,5 +172,94 @@ pen_status pen_planned_trace(const pen_plan *plan, const pen_timeline *timeline,
                          .stage_count = graph->stage_count};
     PEN_TRY(pen_planned_memory(graph, arena, &trace->stages, &trace->fixed_bytes));
     *out_trace = trace;
+    return PEN_OK;
+}
+
+// ---- what a run is compared with
+
+// Means over microbatches, by edge: from the end of the task that made the values until they are
+// there. [2][edge_count], forward first.
+static pen_status planned_means(const pen_timeline *timeline, pen_arena *arena,
+                                double **out_means) {
+    const pen_stage_graph *graph = timeline->graph;
+    const pen_schedule *schedule = timeline->schedule;
+    const size_t cells = (size_t)graph->stage_count * graph->microbatch_count;
+    double *ends; // [2][stage_count][microbatch_count]
+    double *means;
+    PEN_TRY(PEN_NEW(arena, 2 * cells, &ends));
+    PEN_TRY(PEN_NEW(arena, 2 * (size_t)graph->edge_count, &means));
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        const pen_task task = schedule->tasks[t];
+        const size_t cell = (size_t)task.stage * graph->microbatch_count + task.microbatch;
+        const double end = timeline->times.end_seconds[t];
+        if (task.kind == PEN_TASK_FORWARD) ends[cell] = end;
+        if (task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_INPUT) {
+            ends[cells + cell] = end;
+        }
+    }
+    for (uint32_t i = 0; i < timeline->times.transfer_count; i++) {
+        const pen_transfer_time *transfer = &timeline->times.transfers[i];
+        if (transfer->is_step) continue;
+        const size_t side = transfer->is_backward ? 1 : 0;
+        const size_t source = pen_transfer_source(graph, transfer);
+        const double ready =
+            ends[side * cells + source * graph->microbatch_count + transfer->microbatch];
+        means[side * graph->edge_count + transfer->edge] +=
+            (transfer->end_seconds - ready) / graph->microbatch_count;
+    }
+    *out_means = means;
+    return PEN_OK;
+}
+
+// The edge of a plan's transfer, and its means; none: PEN_TRACE_NO_CHANNEL.
+static uint32_t planned_edge(const pen_stage_graph *graph, const pen_plan_transfer *transfer) {
+    const bool is_up = transfer->source < transfer->target;
+    const uint32_t low = is_up ? transfer->source : transfer->target;
+    const uint32_t high = is_up ? transfer->target : transfer->source;
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        if (graph->edges[e].source == low && graph->edges[e].target == high) return e;
+    }
+    return PEN_TRACE_NO_CHANNEL;
+}
+
+// What the plan says of a channel: of the values that it names, from device to device.
+static void planned_set_channel(const pen_plan *plan, const double *means,
+                                pen_trace_channel *channel) {
+    const pen_stage_graph *graph = &plan->stages;
+    channel->planned_seconds = -1;
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const pen_plan_transfer *transfer = &plan->transfers[t];
+        if (transfer->is_per_step || channel->value == NULL ||
+            graph->stages[transfer->source].device != channel->source_device ||
+            graph->stages[transfer->target].device != channel->target_device ||
+            strcmp(transfer->value, channel->value) != 0) {
+            continue;
+        }
+        const uint32_t e = planned_edge(graph, transfer);
+        if (e == PEN_TRACE_NO_CHANNEL) return;
+        const pen_stage_edge *edge = &graph->edges[e];
+        channel->planned_seconds = means[(transfer->is_backward ? graph->edge_count : 0) + e];
+        channel->planned_latency = transfer->is_backward ? edge->backward_handling.latency_seconds
+                                                         : edge->forward_handling.latency_seconds;
+        return;
+    }
+}
+
+pen_status pen_planned_expect(const pen_plan *plan, pen_arena *arena, pen_trace_channel *channels,
+                              pen_trace *io_trace) {
+    const pen_schedule *schedule;
+    const pen_timeline *timeline;
+    double *means, *slowness;
+    PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
+    PEN_TRY(pen_schedule_simulate(&plan->stages, schedule, arena, &timeline));
+    PEN_TRY(planned_means(timeline, arena, &means));
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &slowness));
+    for (uint32_t c = 0; c < io_trace->channel_count; c++) {
+        planned_set_channel(plan, means, &channels[c]);
+    }
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        slowness[d] = plan->devices[d].slowness > 0 ? plan->devices[d].slowness : 1;
+    }
+    io_trace->planned_slowness = slowness;
     return PEN_OK;
 }

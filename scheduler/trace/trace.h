@@ -88,13 +88,21 @@ typedef struct pen_trace_channel {
     bool is_backward;
     bool is_per_step;
     uint64_t bytes;
+    // As planned, a mean: from the end of the task that makes the value until it is there; below 0:
+    // not told. The link's latency is part of it.
+    double planned_seconds;
+    double planned_latency;
 } pen_trace_channel;
 
-// What the plan says of a stage's memory.
+// What the plan says of a stage: memory, and seconds of its tasks for a microbatch.
 typedef struct pen_trace_stage {
     uint32_t device;
     double activation_bytes; // kept for each microbatch from its forward to its backward
     double halved_bytes;     // besides, from its input half to its weight half
+    double forward_seconds;
+    double backward_input_seconds; // with recomputing
+    double backward_weight_seconds;
+    double update_seconds; // of a step
 } pen_trace_stage;
 
 typedef struct pen_trace {
@@ -108,6 +116,9 @@ typedef struct pen_trace {
     uint32_t stage_count; // 0: not told
     const pen_trace_stage *stages;
     const double *fixed_bytes; // [device_count] all that is not activations kept; NULL: not told
+    // [device_count] how many times as long as the costs say the plan reckoned with; NULL: what was
+    // planned is not told
+    const double *planned_slowness;
 } pen_trace;
 
 // Whether a trace holds together: devices, workers, channels and stages that are there, times that

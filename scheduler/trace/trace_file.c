@@ -366,6 +366,10 @@ void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
         pen_json_key_bool(json, "backward", channel->is_backward);
         pen_json_key_bool(json, "once_a_step", channel->is_per_step);
         pen_json_key_unsigned(json, "bytes", channel->bytes);
+        if (trace->planned_slowness != NULL && channel->planned_seconds >= 0) {
+            pen_json_key_number(json, "planned_seconds", channel->planned_seconds);
+            pen_json_key_number(json, "planned_latency", channel->planned_latency);
+        }
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
@@ -393,6 +397,9 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
         if (trace->fixed_bytes != NULL) {
             pen_json_key_number(json, "fixed_bytes", trace->fixed_bytes[d]);
         }
+        if (trace->planned_slowness != NULL) {
+            pen_json_key_number(json, "slowness", trace->planned_slowness[d]);
+        }
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
@@ -403,6 +410,16 @@ static void file_write_tables(pen_json_writer *json, const pen_trace *trace) {
         pen_json_key_unsigned(json, "device", trace->stages[s].device);
         pen_json_key_number(json, "activation_bytes", trace->stages[s].activation_bytes);
         pen_json_key_number(json, "halved_bytes", trace->stages[s].halved_bytes);
+        if (trace->planned_slowness == NULL) {
+            pen_json_end_object(json);
+            continue;
+        }
+        pen_json_key_number(json, "forward_seconds", trace->stages[s].forward_seconds);
+        pen_json_key_number(json, "backward_input_seconds",
+                            trace->stages[s].backward_input_seconds);
+        pen_json_key_number(json, "backward_weight_seconds",
+                            trace->stages[s].backward_weight_seconds);
+        pen_json_key_number(json, "update_seconds", trace->stages[s].update_seconds);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);

@@ -104,29 +104,41 @@ static pen_status reader_workers(trace_reader *reader, const json_t *tables) {
     return PEN_OK;
 }
 
-// fixed_bytes is all or nothing: levels of memory need it for every device.
+// A number that a trace of an earlier version does not have.
+static pen_status reader_number_else(const trace_reader *reader, const reader_place *place,
+                                     const char *key, double other, double *out_number) {
+    *out_number = other;
+    if (json_object_get(place->object, key) == NULL) return PEN_OK;
+    return reader_number(reader, place, key, out_number);
+}
+
+// fixed_bytes is all or nothing: levels of memory need it for every device. So is slowness.
 static pen_status reader_devices(trace_reader *reader, const json_t *tables) {
     const json_t *list = NULL;
     const char **names;
     uint32_t *workers;
-    double *fixed;
+    double *fixed, *slowness;
     PEN_TRY(reader_list(reader, tables, "devices", PEN_TRACE_DEVICE_LIMIT, &list));
     const uint32_t count = (uint32_t)json_array_size(list);
     PEN_TRY(PEN_NEW(reader->arena, count, &names));
     PEN_TRY(PEN_NEW(reader->arena, count, &workers));
     PEN_TRY(PEN_NEW(reader->arena, count, &fixed));
-    bool is_told = count > 0;
+    PEN_TRY(PEN_NEW(reader->arena, count, &slowness));
+    bool is_told = count > 0, is_planned = count > 0;
     for (uint32_t d = 0; d < count; d++) {
         const reader_place place = {"device", d, json_array_get(list, d)};
         PEN_TRY(reader_text(reader, &place, "name", &names[d]));
         PEN_TRY(reader_small(reader, &place, "worker", false, &workers[d]));
         if (json_object_get(place.object, "fixed_bytes") == NULL) is_told = false;
         if (is_told) PEN_TRY(reader_number(reader, &place, "fixed_bytes", &fixed[d]));
+        PEN_TRY(reader_number_else(reader, &place, "slowness", 0, &slowness[d]));
+        is_planned = is_planned && slowness[d] > 0;
     }
     reader->trace->device_count = count;
     reader->trace->device_names = names;
     reader->trace->worker_of_device = workers;
     reader->trace->fixed_bytes = is_told ? fixed : NULL;
+    reader->trace->planned_slowness = is_planned ? slowness : NULL;
     return PEN_OK;
 }
 
@@ -145,6 +157,10 @@ static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
         PEN_TRY(reader_small(reader, &place, "from", true, &channels[c].source_device));
         PEN_TRY(reader_small(reader, &place, "to", true, &channels[c].target_device));
         PEN_TRY(reader_integer(reader, &place, "bytes", INT64_MAX, &channels[c].bytes));
+        PEN_TRY(reader_number_else(reader, &place, "planned_seconds", -1,
+                                   &channels[c].planned_seconds));
+        PEN_TRY(
+            reader_number_else(reader, &place, "planned_latency", 0, &channels[c].planned_latency));
         channels[c].is_backward = json_is_true(json_object_get(place.object, "backward"));
         channels[c].is_per_step = json_is_true(json_object_get(place.object, "once_a_step"));
     }
@@ -164,6 +180,13 @@ static pen_status reader_stages(trace_reader *reader, const json_t *tables) {
         PEN_TRY(reader_small(reader, &place, "device", false, &stages[s].device));
         PEN_TRY(reader_number(reader, &place, "activation_bytes", &stages[s].activation_bytes));
         PEN_TRY(reader_number(reader, &place, "halved_bytes", &stages[s].halved_bytes));
+        PEN_TRY(
+            reader_number_else(reader, &place, "forward_seconds", 0, &stages[s].forward_seconds));
+        PEN_TRY(reader_number_else(reader, &place, "backward_input_seconds", 0,
+                                   &stages[s].backward_input_seconds));
+        PEN_TRY(reader_number_else(reader, &place, "backward_weight_seconds", 0,
+                                   &stages[s].backward_weight_seconds));
+        PEN_TRY(reader_number_else(reader, &place, "update_seconds", 0, &stages[s].update_seconds));
     }
     reader->trace->stage_count = count;
     reader->trace->stages = stages;

@@ -66,7 +66,8 @@ const pen_trace *made_trace(pen_arena *arena, uint32_t step_count) {
     static const pen_trace_channel channels[] = {
         {.value = "activations", .target_device = 1, .bytes = 64},
         {.value = "gradients", .source_device = 1, .is_backward = true, .bytes = 32}};
-    static const pen_trace_stage stages[] = {{0, 10, 0}, {1, 20, 0}};
+    static const pen_trace_stage stages[] = {{.device = 0, .activation_bytes = 10},
+                                             {.device = 1, .activation_bytes = 20}};
     static const double fixed[] = {100, 200};
     made_worker made[2] = {{.device = 0}, {.device = 1}};
     pen_trace_worker *workers;

@@ -1,0 +1,66 @@
+#include "scheduler/plan/plan_seen.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/trace/trace_file.h"
+
+#define SEEN_NONE UINT32_MAX
+
+// The cluster's number of each device of the trace.
+static pen_status seen_match(const pen_cluster *cluster, const pen_trace *trace, const char *path,
+                             pen_arena *arena, uint32_t **out_number) {
+    uint32_t *number;
+    uint32_t matched = 0;
+    PEN_TRY(PEN_NEW(arena, trace->device_count, &number));
+    for (uint32_t d = 0; d < trace->device_count; d++) {
+        number[d] = SEEN_NONE;
+        for (uint32_t e = 0; e < cluster->device_count && number[d] == SEEN_NONE; e++) {
+            if (strcmp(cluster->devices[e].name, trace->device_names[d]) == 0) number[d] = e;
+        }
+        matched += number[d] != SEEN_NONE;
+    }
+    if (matched == 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: a run on '%.100s' and %u others, none of which is a device of the "
+                         "job",
+                         path, trace->device_count > 0 ? trace->device_names[0] : "",
+                         trace->device_count > 0 ? trace->device_count - 1 : 0);
+    }
+    *out_number = number;
+    return PEN_OK;
+}
+
+pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_arena *arena,
+                           const pen_cluster **out_cluster) {
+    const uint32_t count = cluster->device_count;
+    const pen_trace *trace;
+    pen_trace_seen seen;
+    pen_cluster *made;
+    pen_cluster_device *devices;
+    pen_cluster_link *links;
+    uint32_t *number;
+    PEN_TRY(pen_trace_file_read(path, arena, &trace));
+    PEN_TRY(pen_status_add_context(pen_trace_see(trace, arena, &seen), "in %s", path));
+    PEN_TRY(seen_match(cluster, trace, path, arena, &number));
+    PEN_TRY(PEN_NEW(arena, 1, &made));
+    PEN_TRY(PEN_NEW(arena, count, &devices));
+    PEN_TRY(PEN_NEW(arena, (size_t)count * count, &links));
+    memcpy(devices, cluster->devices, count * sizeof *devices);
+    memcpy(links, cluster->links, (size_t)count * count * sizeof *links);
+    for (uint32_t d = 0; d < seen.device_count; d++) {
+        if (number[d] == SEEN_NONE || !(seen.slowness[d] > 0)) continue;
+        devices[number[d]].slowness = seen.slowness[d];
+    }
+    for (uint32_t i = 0; i < seen.link_count; i++) {
+        const pen_seen_link *link = &seen.links[i];
+        const uint32_t from = number[link->source], to = number[link->target];
+        if (from == SEEN_NONE || to == SEEN_NONE) continue;
+        pen_cluster_link *changed = &links[(size_t)from * count + to];
+        changed->latency = fmax(0.0, link->latency_seconds + link->seconds - link->planned_seconds);
+        changed->latency_source = PEN_FIGURE_MEASURED;
+    }
+    *made = (pen_cluster){.device_count = count, .devices = devices, .links = links};
+    *out_cluster = made;
+    return PEN_OK;
+}
