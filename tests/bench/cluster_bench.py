@@ -11,7 +11,9 @@ With --unequal the hosts' shares and rates go down from host to host, to half an
 
 Costs are measured within steps on one host, and its links probed where the command can; then each
 strategy plans, and its plan is trained. The coordinator is on a host of its own without limits.
-Prints predicted and real seconds of a step, the bubble of both, and what each saves against random.
+`again` is auto once more, with what its own run saw (`plan --from-run`). Prints predicted and real
+seconds of a step, the bubble of both, what the difference is made of, and what each saves against
+random.
 Needs root, iproute2 and cgroups (version 1 or 2).
 """
 import argparse
@@ -29,7 +31,7 @@ WARM_UP = 2
 NETWORK = "10.78.0"
 PORT = 7070
 CGROUPS = "/sys/fs/cgroup"
-STRATEGIES = ["auto", "contiguous", "local_search", "greedy", "metis", "dynamic_programming"]
+STRATEGIES = ["auto", "again", "contiguous", "local_search", "greedy", "metis", "dynamic_programming"]
 
 
 def run(*words, check=True, **more):
@@ -233,21 +235,23 @@ def measured(trace_path):
 def plan_and_train(options, model, cluster, costs, strategy, seed):
     is_line = strategy == "contiguous"
     job = write_job(options, model, cluster, costs, contiguous=is_line)
-    plan, trace = f"{options.out}/cluster.plan.yaml", f"{options.out}/cluster.trace.json"
+    plan, trace = f"{options.out}/cluster.plan.yaml", f"{options.out}/cluster.{strategy}.trace.json"
     words = [options.penstock, "plan", job, "-o", plan, "--json", "--seed", str(seed), "--strategy",
-             "auto" if is_line else strategy]
+             "auto" if is_line or strategy == "again" else strategy]
+    if strategy == "again":
+        words += ["--from-run", f"{options.out}/cluster.auto.trace.json"]
     predicted = json.loads(run(*words).stdout)
-    real, bubbles, waited = [], [], ""
+    real, bubbles, terms = [], [], {}
     for _ in range(options.repeat):
         done = run(*cluster.hosts[0].command(options.penstock, "train", plan, "--json", "--no-eval", "--insecure",
                                              "--overwrite", "--trace", trace))
         seconds, bubble = measured(trace)
         real.append(seconds)
         bubbles.append(bubble)
-        waited = next((line for line in done.stderr.splitlines() if "predict" in line), waited)
+        terms = json.loads(done.stdout)["measured"].get("difference", {})
     return {"strategy": strategy, "seed": seed, "predicted": predicted["step_seconds"],
             "predicted_bubble": predicted["bubble"], "real": statistics.median(real), "bubble": statistics.mean(bubbles),
-            "stages": len(predicted["stages"]), "said": waited, "spread": [min(real), max(real)]}
+            "stages": len(predicted["stages"]), "terms": terms}
 
 
 def show(model, rows):
@@ -255,15 +259,15 @@ def show(model, rows):
     best = min(row["real"] for row in rows)
     print(f"\n{model}: seconds a step, load {os.getloadavg()[0]:.1f}")
     print(f"{'strategy':<22}{'stages':>7}{'predicted':>11}{'real':>9}{'off':>8}{'bubble':>8}{'real':>7}{'/ best':>8}"
-          f"{'saved':>8}")
+          f"{'compute':>9}{'transfer':>9}{'waiting':>9}{'saved':>7}")
     for row in rows:
         name = row["strategy"] + (f" {row['seed']}" if row["strategy"] == "random" else "")
-        saved = f"{1 - row['real'] / statistics.mean(random):8.0%}" if random else ""
+        saved = f"{1 - row['real'] / statistics.mean(random):7.0%}" if random else ""
+        terms = "".join(f"{row['terms'].get(term + '_seconds', 0):>+9.3f}"
+                        for term in ("compute", "transfer", "waiting"))
         print(f"{name:<22}{row['stages']:>7}{row['predicted']:>11.3f}{row['real']:>9.3f}"
               f"{row['predicted'] / row['real'] - 1:>+8.0%}{row['predicted_bubble']:>8.2f}{row['bubble']:>7.2f}"
-              f"{row['real'] / best:>8.2f}{saved}", flush=True)
-        if row["said"]:
-            print(f"    {row['said']}")
+              f"{row['real'] / best:>8.2f}{terms}{saved}", flush=True)
 
 
 def main():

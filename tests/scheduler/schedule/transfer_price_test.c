@@ -345,12 +345,7 @@ static void bounds_are_below_all_schedules(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_compute_for_transfers),
-        cmocka_unit_test(devices_of_a_host_share_its_line),
-        cmocka_unit_test(agrees_with_another_simulation),
-        cmocka_unit_test(bounds_are_below_all_schedules),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+PEN_TEST_MAIN(cmocka_unit_test(devices_compute_for_transfers),
+              cmocka_unit_test(devices_of_a_host_share_its_line),
+              cmocka_unit_test(agrees_with_another_simulation),
+              cmocka_unit_test(bounds_are_below_all_schedules))
