@@ -223,6 +223,8 @@ def make_singles(model, seen, counts):
         name = "%s-%d" % (name, counts["of"][node["target"]])
         write("pt2_arguments", name, text)
         stored = cut.stored()
+        if counts["of"][node["target"]] == 1 and node["target"][15:] in VIEWS and cut.results:
+            make_change(node, cut, node["target"][15:])
         if len(cut.nodes) > 1 or is_symbolic(node):
             write("pt2_shapes", name, text)
         elif stored is not None and counts["of"][node["target"]] == 1:
@@ -230,6 +232,33 @@ def make_singles(model, seen, counts):
             if len(text) <= BYTES_LIMIT and counts["stored"] % 4 == 0:
                 write("pt2_shapes", name, text)
             counts["stored"] += 1
+
+
+def make_change(node, cut, name):
+    """What the node gives is changed in place: of a view, what it shows is written back."""
+    program = cut.given()
+    graph = program["graph_module"]["graph"]
+    view = cut.results[0]
+    graph["nodes"].append({"target": "torch.ops.aten.mul_.Tensor", "name": "changed",
+                           "outputs": [{"as_tensor": {"name": "changed"}}],
+                           "inputs": [{"name": "self", "arg": {"as_tensor": {"name": view}}},
+                                      {"name": "other", "arg": {"as_float": 0.5}}]})
+    graph["tensor_values"]["changed"] = graph["tensor_values"][view]
+    graph["outputs"] = [{"as_tensor": {"name": n}} for n in [cut.sources[0], "changed"]]
+    names = json.dumps(["whole", "part"])
+    spec = {"type": "builtins.dict", "context": names, "children_spec": [{"type": None}] * 2}
+    program["graph_module"]["module_call_graph"] = [
+        {"signature": {"out_spec": json.dumps([1, spec])}}]
+    program["graph_module"]["signature"]["output_specs"] = [{"user_output": {}}] * 2
+    text = compact(program)
+    if len(text) <= BYTES_LIMIT:
+        write("pt2_json", "change-of-" + name, text)
+
+
+VIEWS = ["permute.default", "transpose.int", "t.default", "mT.default", "movedim.int", "alias.default",
+         "narrow.default", "split.Tensor", "view.default", "slice.Tensor", "select.int",
+         "expand.default", "to.dtype", "contiguous.default", "unbind.int", "detach.default",
+         "unfold.default", "squeeze.dim", "diagonal.default"]
 
 
 def make_windows(name, model, width, step):
