@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "partition/spec/name_range.h"
 #include "scheduler/transport/certificates.h"
+
+#define CERTS_HOSTS_LIMIT 4096u
 
 typedef struct certs_options {
     pen_cli_common common;
@@ -73,14 +76,42 @@ static pen_status certs_print_text(pen_command_context *context, const char *fol
     return pen_command_print(&text);
 }
 
+// Hosts may have ranges, as in jobs: "n[01-16]".
+static pen_status certs_expand(const char *const *given, size_t given_count, pen_arena *arena,
+                               pen_certificates_request *request) {
+    pen_name_ranges *ranges;
+    const char **hosts;
+    size_t total = 0;
+    PEN_TRY(PEN_NEW(arena, given_count, &ranges));
+    for (size_t i = 0; i < given_count; i++) {
+        PEN_TRY(pen_name_ranges_parse(given[i], &ranges[i]));
+        total += ranges[i].total;
+    }
+    if (total > CERTS_HOSTS_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "--hosts: found %zu hosts, expected at most %u", total,
+                         CERTS_HOSTS_LIMIT);
+    }
+    PEN_TRY(PEN_NEW(arena, total, &hosts));
+    for (size_t i = 0; i < given_count; i++) {
+        for (uint32_t n = 0; n < ranges[i].total; n++) {
+            PEN_TRY(pen_name_ranges_format(&ranges[i], &ranges[i], n, arena,
+                                           &hosts[request->host_count++]));
+        }
+    }
+    request->hosts = hosts;
+    return PEN_OK;
+}
+
 static pen_status certs_run(pen_command_context *context, const void *options_given) {
     const certs_options *options = options_given;
     const pen_certificates *made;
     pen_certificates_request request = {.folder = options->common.operands[0],
                                         .days = (uint32_t)options->days};
     context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(pen_cli_read_list("hosts", options->hosts, context->arena, &request.hosts,
-                              &request.host_count));
+    const char *const *given;
+    size_t given_count;
+    PEN_TRY(pen_cli_read_list("hosts", options->hosts, context->arena, &given, &given_count));
+    PEN_TRY(certs_expand(given, given_count, context->arena, &request));
     PEN_TRY(pen_certificates_make(&request, context->arena, &made));
     if (options->common.json) return certs_print_json(made);
     return options->common.quiet ? PEN_OK : certs_print_text(context, request.folder, made);
@@ -88,7 +119,8 @@ static pen_status certs_run(pen_command_context *context, const void *options_gi
 
 static const pen_cli_option certs_cli_options[] = {
     PEN_CLI_VALUE(0, "hosts", "HOST,HOST", TEXT, certs_options, hosts,
-                  "machines to make certificates for, as jobs name them", .is_required = true),
+                  "machines to make certificates for, as jobs name them; n[01-16] are 16",
+                  .is_required = true),
     PEN_CLI_VALUE(0, "days", "N", INTEGER, certs_options, days, "how long they are valid",
                   .default_text = "365", PEN_OPTION_RANGE(1, PEN_CERTIFICATES_DAYS_LIMIT)),
 };

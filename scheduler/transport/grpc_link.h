@@ -20,6 +20,7 @@
 #include "scheduler/transport/grpc_session.h"
 #include "scheduler/transport/grpc_settings.h"
 #include "scheduler/transport/grpc_tls.h"
+#include "scheduler/transport/refusals.h"
 #include "scheduler/transport/transport.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -115,6 +116,9 @@ struct pen_grpc {
     pen_ring_lanes *lanes;          // NULL: all goes over gRPC
     _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received, bytes_copied,
         refusals, resumes, retransmitted;
+
+    pen_mutex refusals_lock;
+    pen_refusals refused; // guarded by refusals_lock
 
     // the I/O thread's
     pen_grpc_link *links;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,13 +12,19 @@
 
 #define SERVER_INTRODUCTION_SECONDS 5.0
 #define SERVER_LINK_LIMIT (2 * PEN_TRANSPORT_PEER_LIMIT)
-#define SERVER_REFUSALS_SHOWN 100 // then every hundredth, lest somebody fills the log
 
 void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason) {
-    const uint64_t before =
-        atomic_fetch_add_explicit(&transport->refusals, 1, memory_order_relaxed);
-    if (before < SERVER_REFUSALS_SHOWN || before % SERVER_REFUSALS_SHOWN == 0) {
+    uint64_t count;
+    atomic_fetch_add_explicit(&transport->refusals, 1, memory_order_relaxed);
+    pen_mutex_lock(&transport->refusals_lock);
+    const bool is_told = pen_refusals_add(&transport->refused, address, reason, &count);
+    pen_mutex_unlock(&transport->refusals_lock);
+    if (!is_told) return;
+    if (count == 1) {
         pen_log(PEN_LOG_WARNING, "refused a link from %s: %s", address, reason);
+    } else {
+        pen_log(PEN_LOG_WARNING, "refused a link from %s: %s (%" PRIu64 " times so far)", address,
+                reason, count);
     }
 }
 

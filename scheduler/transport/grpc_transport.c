@@ -34,6 +34,7 @@ static void transport_release(pen_grpc *transport) {
     grpc_shutdown_blocking();
     pen_grpc_send_free_pools(transport);
     pen_mutex_deinit(&transport->lock);
+    pen_mutex_deinit(&transport->refusals_lock);
     pen_memory_free(transport);
 }
 
@@ -74,6 +75,7 @@ static pen_status transport_create(const pen_transport_options *options,
     transport->next_deadline = INFINITY;
     transport->returned_end = &transport->returned;
     pen_mutex_init(&transport->lock);
+    pen_mutex_init(&transport->refusals_lock);
     pen_grpc_log_hook();
     grpc_init();
     const pen_status status = transport_set_up(transport);

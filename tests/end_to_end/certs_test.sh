@@ -35,6 +35,14 @@ penstock certs -q short --hosts a.example --days 5000
 fails 2 'found 36500 days, but the authority short/ca.pem ends on .*, expected at most (4999|5000)' \
     "$PENSTOCK" certs short --hosts b.example --days 36500
 
+# ---- ranges, as jobs have them
+penstock certs -q ranges --hosts "n[09-11].example,other"
+[ "$(cd ranges && echo n*.pem other.pem)" = "n09.example.pem n10.example.pem n11.example.pem other.pem" ] || die "$(ls ranges)"
+openssl verify -verify_hostname n10.example -CAfile ranges/ca.pem ranges/n10.example.pem >/dev/null || die "n10.example"
+fails 2 'found the host "n2" twice' "$PENSTOCK" certs none --hosts "n2,n[1-3]"
+fails 2 'found 4097 hosts, expected at most 4096' "$PENSTOCK" certs none --hosts "a,n[1-4096]"
+fails 2 'n\[3-1\]' "$PENSTOCK" certs none --hosts "n[3-1]"
+
 # ---- mistakes
 fails 2 'found the host "127.0.0.1:7070", expected a name or an address without a port' "$PENSTOCK" certs none --hosts 127.0.0.1:7070
 fails 2 'found the host "a b", expected a name or an address' "$PENSTOCK" certs none --hosts "a b"
