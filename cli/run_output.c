@@ -66,6 +66,7 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     return pen_file_write_text(output->page, text);
 }
 
+// The trace is asked for once, for the files and for what is blamed for a difference.
 pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,
                                   pen_run_output *output) {
     const pen_trace *trace = NULL;

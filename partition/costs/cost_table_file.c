@@ -292,6 +292,7 @@ static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *a
     return PEN_OK;
 }
 
+// What the ends of a link compute is written where it is known.
 static pen_status cost_write_links(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_link_count(table);
     if (count == 0) return PEN_OK;

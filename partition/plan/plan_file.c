@@ -206,6 +206,7 @@ static pen_status file_take_edges(file_reader *r) {
     return PEN_OK;
 }
 
+// Ends are checked here, as those of edges are.
 static pen_status file_take_step_edges(file_reader *r) {
     const file_step_edge *items = r->file->step_edges.items;
     const uint32_t count = r->file->step_edges.count;

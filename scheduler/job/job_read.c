@@ -62,6 +62,7 @@ static void job_complete_losses(pen_job_train *train) {
     }
 }
 
+// Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
     pen_job *job;

@@ -31,6 +31,7 @@ static pen_status seen_match(const pen_cluster *cluster, const pen_trace *trace,
     return PEN_OK;
 }
 
+// Figures that the run did not see are copied as they are.
 pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_arena *arena,
                            const pen_cluster **out_cluster) {
     const uint32_t count = cluster->device_count;

@@ -117,6 +117,7 @@ static const char *blame_term(const pen_run_blame *blame) {
     return transfer >= waiting ? "transfers" : "waiting";
 }
 
+// The term that is wrong most comes first, then all of them, then what can be done about it.
 pen_status pen_run_blame_text(const pen_run_blame *blame, const char *trace, pen_arena *arena,
                               const char **out_text) {
     pen_text text;

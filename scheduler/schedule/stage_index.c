@@ -294,6 +294,7 @@ static pen_route index_route(const pen_stage_graph *graph, const index_move *mov
     return route;
 }
 
+// Worked out once for each edge and direction: simulations look them up for each microbatch.
 static pen_status index_find_routes(pen_stage_index *index, pen_arena *arena) {
     const pen_stage_graph *graph = index->graph;
     index->line_count = graph->seats == NULL ? index->link_count : 4 * graph->device_count;

@@ -115,6 +115,7 @@ static pen_status walk_order(const pen_stage_index *index, const pen_schedule *s
     return PEN_OK;
 }
 
+// One run of the simulation, by numbers, whose times are then told in the schedule's order.
 pen_status pen_task_walk(const pen_stage_index *index, const pen_schedule *schedule,
                          pen_arena *arena, pen_task_times *out_times) {
     pen_task_graph *graph;

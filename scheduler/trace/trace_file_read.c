@@ -169,6 +169,7 @@ static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
     return PEN_OK;
 }
 
+// Seconds that were planned are left out by earlier versions.
 static pen_status reader_stages(trace_reader *reader, const json_t *tables) {
     const json_t *list = NULL;
     pen_trace_stage *stages;

@@ -53,6 +53,8 @@ typedef struct seen_maker {
 
 #define SEEN_PLACES 64u // frames of a channel under way at once, at most: others are not looked at
 
+// A send is noted, and a receive adds what lies between the two. Inputs, and what goes once a step,
+// are not of the plan's edges.
 static void seen_take(seen_maker *maker, const pen_trace_event *event) {
     const uint32_t c = event->channel;
     const bool is_told = event->form == 0 && c < maker->trace->channel_count && event->round > 0;
