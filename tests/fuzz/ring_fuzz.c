@@ -41,9 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size -= sizeof numbers;
     pen_ring_init(&ring, memory);
     ring.own = ring.other = numbers[0] * (uint64_t)64;
-    memset(ring.records, 0, PEN_RING_BYTES);
-    memcpy(ring.records + ring.own % PEN_RING_BYTES, data,
-           size < PEN_RING_BYTES ? size : PEN_RING_BYTES);
+    uint8_t *first = ring.records + ring.own % PEN_RING_BYTES;
+    size = size < PEN_RING_BYTES ? size : PEN_RING_BYTES;
+    memcpy(first, data, size);
     atomic_store(&ring.control->written, ring.own + numbers[1]);
 
     fuzz_reader reader = {NULL};
@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!fuzz_reads(lane_take_record(&intake, &events, 1, &record, &is_whole))) break;
         (void)pen_ring_give(&ring, &record);
     }
+    memset(first, 0, size); // for the next one
     pen_frame_intake_deinit(&intake);
     free(reader.memory);
     return 0;
