@@ -172,12 +172,13 @@ MODELS :=
 check-models: $(BUILD)/penstock | build/.has-bench #! models that PyTorch exports, trained for a step beside PyTorch
 	@/usr/bin/python3 -W ignore tests/models/check_models.py --penstock $< $(MODELS)
 #   make check-pt2 PT2='gpt2 resnet' PT2_VENV=DIR     those only, with the Python environment that is in DIR or made there
+#   make check-pt2 PT2_FOLDER=DIR     keeps files and results; one that was stopped goes on where it was
 PT2 :=
 PT2_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/pt2
 .PHONY: check-pt2
 check-pt2: $(BUILD)/penstock #! models that today's PyTorch exports as .pt2, trained beside it and taken home
 	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
-	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/check_pt2.py --penstock $< $(PT2)
+	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/check_pt2.py --penstock $< $(if $(PT2_FOLDER),--folder $(PT2_FOLDER)) $(PT2)
 .PHONY: check-pt2-onnx
 check-pt2-onnx: $(BUILD)/penstock #! the same models as ONNX files: right, or refused with what keeps all of a model
 	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \

@@ -1,16 +1,17 @@
 """Exports models from PyTorch as .pt2, trains each for some steps here and there, and compares.
 
-  check_pt2.py --penstock build/gcc/penstock [--folder FOLDER] [--reuse] [NAME...]
+  check_pt2.py --penstock build/gcc/penstock [--folder FOLDER] [--table FILE] [NAME...]
 
-The judge is PyTorch in double precision. For each model and for SGD with momentum and AdamW: the losses of three
-steps, and parameters and buffers after one step, each to 1e-5 of its scale. Where PyTorch in single precision is
-further off than that, twice its error is allowed, the worst of three runs whose weights are rounded otherwise, and the
-line of the model says how far it was. Elements whose gradient is noise are left out where AdamW makes a whole step of
-them, and counted. Three devices must have the bits of one. The model is then taken home (export): what
-torch.export.load reads must give what predict gives, and its next step must have the loss of Penstock's.
-Each model is exported once more with the random rates that it comes with (pt2_chance.py).
+The judge is PyTorch in double precision (pt2_compare.py says what may be off). For each model: what it predicts before
+a training; its gradients; the losses of three steps and the state after one, of SGD with momentum and of AdamW; three
+devices, which must have the bits of one. The model is then taken home (pt2_home.py), and exported once more with the
+random rates that it comes with (pt2_chance.py).
+
+In a folder that stays, what a model was found to be is kept, and a check that was stopped goes on where it was: with
+the same program and the same scripts, nothing is computed twice. --table checks nothing, and writes what is kept.
 """
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -23,27 +24,28 @@ import numpy
 import torch
 
 import pt2_chance
+import pt2_compare
 import pt2_files
 import pt2_home
 import pt2_models
-import pt2_oracle
+import pt2_table
+from pt2_compare import Figure
 
-TOLERANCE = 1e-5
-NOISE = 1e-5  # of the largest gradient of a parameter
-ALL_NOISE = 1e-6  # of the largest gradient of the model: a gradient that is 0 but for rounding
-EPSILON = 1e-8  # of AdamW
-OTHER = 2  # times what PyTorch in single precision is off
+WRITERS = ("pt2_files", "pt2_models", "pt2_oracle", "pt2_other", "pt2_text", "pt2_vision", "vision_models")
 
 
-class Failed(Exception):
-    pass
+def digest(*paths):
+    """Of the contents of files."""
+    made = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            made.update(file.read())
+    return made.hexdigest()[:16]
 
 
-def penstock(command, *arguments):
-    done = subprocess.run([command, *arguments], capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode != 0:
-        raise Failed(f"penstock {arguments[0]}: {done.stderr.strip()[-900:] or done.returncode}")
-    return done.stdout
+def scripts(names):
+    here = os.path.dirname(os.path.abspath(__file__))
+    return [os.path.join(here, name + ".py") for name in names]
 
 
 def train(command, folder, name, facts, optimizer, steps, devices):
@@ -53,174 +55,117 @@ def train(command, folder, name, facts, optimizer, steps, devices):
     path = os.path.join(folder, f"{name}.{optimizer}.{steps}.{devices}.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(pt2_files.job_text(name, facts, optimizer, steps, devices, os.path.relpath(out, folder)))
-    report = json.loads(penstock(command, "train", "--json", "--no-eval", path))
+    report = json.loads(pt2_home.run(command, "train", "--json", "--no-eval", path))
     found = pt2_home.read_safetensors(os.path.join(out, "parameters.safetensors"))
-    return path, [step["loss"] for step in report["steps"]], found
+    return [step["loss"] for step in report["steps"]], found
 
 
-def relative(found, expected):
-    return float(numpy.abs(found - expected).max(initial=0) / max(numpy.abs(expected).max(initial=0), 1e-30))
-
-
-class Judge:
-    """What PyTorch makes of a model: in double precision (`truth`), and its errors in single precision."""
-
-    def __init__(self, name, folder, facts, arrays):
-        self.name, self.folder, self.facts, self.arrays, self.others = name, folder, facts, arrays, None
-
-    def roundings(self):
-        """[(losses, arrays)] of PyTorch in single precision. Those with weights rounded otherwise are computed when an
-        error is asked for that the first does not allow."""
-        runs = [({key: value for key, value in self.facts["losses"].items() if key.endswith("single")}, self.arrays)]
-        return runs + (self.others or [])
-
-    def widened(self):
-        """Whether there are more roundings than before."""
-        if self.others is not None:
-            return False
-        self.others = pt2_files.roundings(self.name, self.folder)
-        return True
-
-    def loss_error(self, optimizer, step):
-        right = self.facts["losses"][f"{optimizer}.double"][step]
-        return max(abs(losses[f"{optimizer}.single"][step] / right - 1) for losses, _ in self.roundings())
-
-    def state_error(self, optimizer, name, keep, scale):
-        right = self.arrays[f"{optimizer}.double.{name}"]
-        return max(error_of(arrays[f"{optimizer}.single.{name}"], right, keep, scale) for _, arrays in self.roundings())
-
-    def allows(self, error, theirs):
-        """Whether an error is allowed beside PyTorch's, which a function tells."""
-        return error <= max(TOLERANCE, OTHER * theirs()) or (self.widened() and error <= OTHER * theirs())
-
-
-def tells(gradient, single, largest, scale):
-    """Which elements of a gradient are more than noise, or exactly 0, as of a word that is not there. AdamW divides by
-    their size and EPSILON: noise in what is about as small as that moves a parameter of `scale` by more than it may."""
-    size = numpy.abs(gradient)
-    noise = max(NOISE / 10 * size.max(initial=0), numpy.abs(single - gradient).max(initial=0))
-    moved = pt2_oracle.ADAMW["lr"] * noise * EPSILON / (size + EPSILON) ** 2
-    is_told = (size >= 10 * noise) & (size >= ALL_NOISE * largest) & (moved <= TOLERANCE * scale)
-    return is_told | ((gradient == 0) & (single == 0))
-
-
-def error_of(found, right, keep, scale):
-    return float(numpy.where(keep, numpy.abs(found - right), 0).max(initial=0) / scale)
-
-
-def compare_losses(found, judge, optimizer):
-    """The worst error of the losses, and PyTorch's."""
-    worst, theirs = 0.0, 0.0
-    for step, (ours, right) in enumerate(zip(found, judge.facts["losses"][f"{optimizer}.double"], strict=True)):
-        error = abs(ours / right - 1)
-        if not judge.allows(error, lambda at=step: judge.loss_error(optimizer, at)):
-            raise Failed(f"{optimizer}: loss of step {step + 1} is {ours:.8g}, expected {right:.8g}; "
-                         f"error {error:.1e}, PyTorch's {judge.loss_error(optimizer, step):.1e}")
-        worst, theirs = max(worst, error), max(theirs, judge.loss_error(optimizer, step))
-    return worst, theirs
-
-
-def compare_state(found, judge, optimizer):
-    """The worst error of parameters and buffers after a step, PyTorch's, elements left out, and all."""
-    gradients = {key[len("gradient.double."):]: value for key, value in judge.arrays.items()
-                 if key.startswith("gradient.double.")}
-    largest = max(numpy.abs(g).max(initial=0) for g in gradients.values())
-    beginning, worst, theirs, left_out, total = f"{optimizer}.double.", 0.0, 0.0, 0, 0
-    for key, right in judge.arrays.items():
-        name = key.removeprefix(beginning)
-        if name == key:
-            continue
-        if name not in found:
-            if name in gradients or "running_" in name or name.endswith("num_batches_tracked"):
-                raise Failed(f"{optimizer}: '{name}' is not among the parameters after a step")
-            continue
-        if found[name].shape != right.shape:
-            raise Failed(f"'{name}' is {found[name].shape}, expected {right.shape}")
-        keep = numpy.ones(right.shape, bool)
-        scale = max(numpy.abs(right).max(initial=0), 1e-2 * 1e-3)
-        if optimizer == "adamw" and name in gradients:
-            keep = tells(gradients[name], judge.arrays[f"gradient.single.{name}"], largest, scale)
-        total, left_out = total + keep.size, left_out + int((~keep).sum())
-        error = error_of(found[name], right, keep, scale)
-
-        def other(*of):
-            return judge.state_error(optimizer, *of)
-        if not judge.allows(error, lambda of=(name, keep, scale): other(*of)):
-            raise Failed(f"{optimizer}: '{name}' after a step: error {error:.1e}, "
-                         f"PyTorch's {other(name, keep, scale):.1e}")
-        worst, theirs = max(worst, error), max(theirs, other(name, keep, scale))
-    return worst, theirs, left_out, total
-
-
-def compare_evaluation(command, folder, name, job, arrays):
-    """The worst error of what the untrained model predicts, and PyTorch's."""
+def compare_evaluation(command, folder, name, arrays):
+    """What the untrained model predicts."""
     path = os.path.join(folder, name, "evaluated.npy")
-    penstock(command, "predict", "-q", job, "-o", path)
+    pt2_home.run(command, "predict", "-q", os.path.join(folder, name + ".yaml"), "-o", path)
     right = arrays["evaluated.double"]
-    error = relative(numpy.load(path).reshape(right.shape), right)
-    other = relative(arrays["evaluated"], right)
-    if not error <= max(TOLERANCE, OTHER * other):
-        raise Failed(f"outputs in evaluation: error {error:.1e}, PyTorch's {other:.1e}")
-    return error, other
+    scale = float(max(numpy.abs(right).max(initial=0), 1e-30))
+    other = pt2_compare.distance(arrays["evaluated"], right) / scale
+    return [Figure(pt2_compare.distance(numpy.load(path).reshape(right.shape), right) / scale, other,
+                   max(pt2_compare.TOLERANCE, pt2_compare.OTHER * other), "what it predicts")]
 
 
-def check_training(command, folder, judge):
-    """Errors of losses and states, Penstock's and PyTorch's, over both optimizers, as a part of the line."""
-    parts, name, facts = [], judge.name, judge.facts
-    for optimizer in pt2_files.RULES:
-        _, losses, after = train(command, folder, name, facts, optimizer, 1, 1)
-        state = compare_state(after, judge, optimizer)
-        _, losses, one = train(command, folder, name, facts, optimizer, 3, 1)
-        loss = compare_losses(losses, judge, optimizer)
-        _, _, three = train(command, folder, name, facts, optimizer, 3, 3)
-        for key, value in one.items():
-            if value.tobytes() != three[key].tobytes():
-                raise Failed(f"{optimizer}: '{key}' differs between one device and three")
-        parts.append(f"{optimizer} loss {loss[0]:.0e} ({loss[1]:.0e}) state {state[0]:.0e} ({state[1]:.0e})")
-        if state[2]:
-            parts[-1] += f" left out {state[2]} of {state[3]}"
-    return parts
+def compare_devices(one, three, optimizer):
+    """Losses and parameters of one device and of three, whose bits must be equal."""
+    differ = [] if one[0] == three[0] else ["losses"]
+    differ += [f"'{key}'" for key in sorted({*one[1], *three[1]})
+               if key not in one[1] or key not in three[1] or one[1][key].tobytes() != three[1][key].tobytes()]
+    return [Figure(float(len(differ)), 0, 0.5, f"{optimizer}: of one device and three, how many of "
+                   f"{', '.join(differ)[:60]} differ")]
 
 
-def check(name, command, folder, options):
+def compare_training(command, folder, judge):
+    """Figures of gradients and trainings by column of the table; how many elements are open, and how many there are."""
+    name, facts = judge.name, judge.facts
+    _, after = train(command, folder, name, facts, "gradient", 1, 1)
+    gradients = pt2_compare.gradients_of(after, judge)
+    figures = {"gradient": pt2_compare.compare_gradients(gradients, judge), "devices": []}
+    for optimizer in ("sgd", "adamw"):
+        _, after = train(command, folder, name, facts, optimizer, 1, 1)
+        figures[f"{optimizer} state"] = pt2_compare.compare_state(after, judge, optimizer)
+        if optimizer == "adamw":
+            closed, opened, open_count, total = pt2_compare.compare_adamw(after, judge)
+            figures["adamw state"] += closed
+            figures["adamw open"] = opened
+            figures["adamw rule"] = pt2_compare.compare_rule(after, gradients, judge)
+        one, three = (train(command, folder, name, facts, optimizer, 3, devices) for devices in (1, 3))
+        figures[f"{optimizer} loss"] = pt2_compare.compare_losses(one[0], judge, optimizer)
+        figures["devices"] += compare_devices(one, three, optimizer)
+    return figures, open_count, total
+
+
+def check(name, command, folder):
+    """What is kept of a model: the worst figure of each column, what fails, its random rates."""
     with open(os.path.join(folder, name + ".json"), encoding="utf-8") as file:
         facts = json.load(file)
     arrays = dict(numpy.load(os.path.join(folder, name + ".npz")))
-    parts = ["outputs %.0e (%.0e)" % compare_evaluation(command, folder, name,
-                                                        os.path.join(folder, name + ".yaml"), arrays)]
-    parts += check_training(command, folder, Judge(name, folder, facts, arrays))
-    if not options.no_home:
-        parts.append(pt2_home.check(name, command, folder, facts))
-    if not options.no_chance:
-        parts.append(pt2_chance.check(name, command, folder))
-    return "; ".join(parts)
+    judge = pt2_compare.Judge(name, folder, facts, arrays)
+    figures, open_count, total = compare_training(command, folder, judge)
+    figures["outputs"] = compare_evaluation(command, folder, name, arrays)
+    figures |= pt2_home.compare(name, command, folder, facts)
+    rates, wrong = pt2_chance.check(name, command, folder)
+    wrong += [str(each) for each in sum(figures.values(), []) if not each.passes]
+    return {"parameters": facts["parameters"], "roundings": len(judge.runs), "open": open_count, "elements": total,
+            "figures": {key: pt2_compare.worst(each)._asdict() for key, each in figures.items() if each},
+            "rates": rates, "wrong": wrong}
+
+
+def keep(path, result):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+    os.replace(path + ".new", path)
+
+
+def kept(path, made_by=None):
+    """What was kept, when it was made by the same, or by whatever."""
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        result = json.load(file)
+    return result if made_by in (None, result.get("made_by")) else None
 
 
 def one_model(name, command, folder, options):
-    """(whether it is as PyTorch's, its line); None when PyTorch cannot export it."""
+    """What a model was found to be, now or before."""
+    written_by = digest(*scripts(WRITERS)) + torch.__version__
     try:
-        if not (options.reuse and os.path.exists(os.path.join(folder, name + ".json"))):
-            pt2_files.write(name, folder)
+        if not kept(os.path.join(folder, name + ".json"), written_by):
+            pt2_files.write(name, folder, written_by)
     except Exception as reason:  # whatever the exporter says
-        return None, f"PyTorch does not export it: {type(reason).__name__}: {str(reason).strip().splitlines()[0]}"
+        lines = str(reason).strip().splitlines() or [""]
+        result = {"name": name, "refused": f"{type(reason).__name__}: {lines[0]}"}
+        keep(os.path.join(folder, name + ".result.json"), result)
+        return result
     if options.files_only:
-        return True, "written"
+        return {"name": name, "written": True}
+    checked_by = digest(command, *scripts(("check_pt2", "pt2_compare", "pt2_home", "pt2_chance"))) + written_by
+    path = os.path.join(folder, name + ".result.json")
+    result = kept(path, checked_by)
+    if result:
+        return result
     try:
-        return True, check(name, command, folder, options)
-    except (Failed, pt2_home.Differs, pt2_chance.Differs, subprocess.TimeoutExpired) as reason:
-        return False, f"FAILED: {reason}"
+        result = check(name, command, folder)
+    except (pt2_home.Differs, subprocess.TimeoutExpired) as reason:
+        result = {"wrong": [str(reason)]}
     except Exception:  # a fault of the check: the next models are tried all the same
-        return False, f"FAILED: {traceback.format_exc()}"
+        result = {"wrong": [traceback.format_exc()]}
+    result |= {"name": name, "made_by": checked_by, "program": digest(command), "pytorch": torch.__version__}
+    keep(path, result)
+    return result
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--penstock", default="build/gcc/penstock")
-    parser.add_argument("--folder", help="where models and jobs stay")
-    parser.add_argument("--reuse", action="store_true", help="models that are there are not exported again")
+    parser.add_argument("--folder", help="where models, jobs, and what was found stay")
+    parser.add_argument("--table", metavar="FILE", help="writes what is kept in the folder as a table")
     parser.add_argument("--files-only", action="store_true", help="exports, and does not train")
-    parser.add_argument("--no-home", action="store_true", help="does not take the model back to PyTorch")
-    parser.add_argument("--no-chance", action="store_true", help="does not try random rates")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(pt2_models.ZOOS))
     options = parser.parse_args()
@@ -228,16 +173,24 @@ def main():
     for name in options.names:
         if name not in pt2_models.ZOOS:
             parser.error(f"no model '{name}'; there are {', '.join(pt2_models.ZOOS)}")
-    counts = {True: 0, False: 0, None: 0}
+    if options.table and not options.folder:
+        parser.error("--table needs the folder in which results are kept")
+    results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.path.abspath(options.folder or scratch)
         os.makedirs(folder, exist_ok=True)
         for name in options.names or pt2_models.ZOOS:
-            right, line = one_model(name, os.path.abspath(options.penstock), folder, options)
-            counts[right] += 1
-            print(f"{name:18} {line}", flush=True)
-    print(f"models: {counts[True]} as PyTorch, {counts[False]} not, {counts[None]} that PyTorch does not export")
-    return 1 if counts[False] else 0
+            if options.table:
+                path = os.path.join(folder, name + ".result.json")
+                results.append(kept(path) or {"name": name, "wrong": ["it was not checked"]})
+                continue
+            results.append(one_model(name, os.path.abspath(options.penstock), folder, options))
+            print(pt2_table.line(results[-1]), flush=True)
+    if options.table:
+        with open(options.table, "w", encoding="utf-8") as file:
+            file.write(pt2_table.table(results))
+    print(pt2_table.summary(results))
+    return 0 if all(pt2_table.is_right(result) for result in results) else 1
 
 
 if __name__ == "__main__":

@@ -2,9 +2,8 @@
 
   FOLDER/NAME.pt2, FOLDER/NAME.yaml, FOLDER/NAME/INPUT.npy, FOLDER/NAME/labels.npy,
   FOLDER/NAME.json (losses of some steps, by optimizer and precision),
-  FOLDER/NAME.npz (gradient, and state after a step, by optimizer and precision)
+  FOLDER/NAME.npz (initial state; gradient, and state after a step, by optimizer and precision)
 """
-import copy
 import json
 import os
 import warnings
@@ -15,8 +14,10 @@ import torch
 import pt2_models
 import pt2_oracle
 
+GRADIENT_RATE = 2 ** 40  # a step of this rate is the gradient: what the parameter was is less than its last place
 RULES = {"sgd": "{sgd: {lr: %(lr)g, momentum: %(momentum)g}}" % pt2_oracle.SGD,
-         "adamw": "{adamw: {lr: %(lr)g, weight_decay: %(weight_decay)g}}" % pt2_oracle.ADAMW}
+         "adamw": "{adamw: {lr: %(lr)g, weight_decay: %(weight_decay)g}}" % pt2_oracle.ADAMW,
+         "gradient": "{sgd: {lr: %d}}" % GRADIENT_RATE}
 DEVICES = {1: "devices: [{name: a, threads: 2}]",
            3: "devices: [{name: a, threads: 2}, {name: b, threads: 2}, {name: c, threads: 2}]"}
 
@@ -57,8 +58,10 @@ def roundings(name, folder, count=2):
         losses, arrays = {}, {}
         for optimizer in pt2_oracle.OPTIMIZERS:
             nudged = pt2_oracle.nudge(module, seed)
-            losses[f"{optimizer}.single"], _, state = pt2_oracle.train(nudged, pose, optimizer)
+            losses[f"{optimizer}.single"], gradients, state = pt2_oracle.train(nudged, pose, optimizer)
             arrays |= {f"{optimizer}.single.{key}": narrow(value) for key, value in state.items()}
+            arrays |= {f"gradient.single.{key}": narrow(value) for key, value in gradients.items()
+                       if value is not None}
         runs.append((losses, arrays))
     return runs
 
@@ -68,18 +71,8 @@ def narrow(value):
     return value.astype("f4") if value.dtype == numpy.float64 else value
 
 
-def evaluate_wide(pose):
-    """What the model says in evaluation in double precision, or in single where one of its operators has no other."""
-    inputs = {key: value.double() if value.is_floating_point() else value for key, value in pose.inputs.items()}
-    wide = pt2_models.Pose(copy.deepcopy(pose.model).double(), inputs, None, "", 0)
-    try:
-        return pt2_oracle.evaluate(wide.model, wide).numpy()
-    except RuntimeError:
-        return pt2_oracle.evaluate(pose.model, pose).numpy()
-
-
-def write(name, folder):
-    """Writes the files of a model. What PyTorch cannot export raises its own error."""
+def write(name, folder, made_by=None):
+    """Writes the files of a model, and who made them. What PyTorch cannot export raises its own error."""
     pose = pt2_models.build(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,14 +81,15 @@ def write(name, folder):
     os.makedirs(os.path.join(folder, name), exist_ok=True)
     for key, value in {**pose.inputs, "labels": pose.labels}.items():
         numpy.save(os.path.join(folder, name, key + ".npy"), value.numpy())
-    facts = {"inputs": list(pose.inputs), "loss": pose.loss, "class_axis": pose.class_axis,
+    facts = {"made_by": made_by, "inputs": list(pose.inputs), "loss": pose.loss, "class_axis": pose.class_axis,
              "batch": len(pose.labels), "parameters": sum(p.numel() for p in pose.model.parameters())}
     with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
         file.write(job_text(name, facts, "sgd"))
     module = program.module(check_guards=False)
     facts["losses"], arrays = judge(module, pose)
+    arrays |= {f"initial.{key}": narrow(value) for key, value in module.state_dict().items()}
     arrays["evaluated"] = pt2_oracle.evaluate(pose.model, pose).numpy()
-    arrays["evaluated.double"] = evaluate_wide(pose)
+    arrays["evaluated.double"] = pt2_oracle.evaluate_wide(pose).numpy()
     numpy.savez(os.path.join(folder, name + ".npz"), **arrays)
     with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=1)

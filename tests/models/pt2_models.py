@@ -11,6 +11,7 @@ import pt2_vision
 
 ZOOS = {**{name: pt2_vision for name in pt2_vision.FAMILIES}, **{name: pt2_text for name in pt2_text.MODELS},
         **{name: pt2_other for name in pt2_other.MODELS}}
+REFUSED = {"perceptron_average"}  # by torch.export: a momentum of None reads the number of batches out of data
 RATES = ("dropout", "drop", "drop_prob", "drop_rate", "attention_dropout", "activation_dropout", "hidden_dropout",
          "classifier_dropout", "dropout_p", "dropout_prob", "attn_drop", "layerdrop", "attention_probs_dropout_prob",
          "hidden_dropout_prob", "dropout_rate", "attn_dropout_rate", "activation_dropout_rate", "drop_path_rate",

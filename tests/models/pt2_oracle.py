@@ -84,3 +84,30 @@ def evaluate(model, pose):
     model = copy.deepcopy(model).eval()
     with torch.no_grad():
         return pt2_models.first_output(model(**pose.inputs)).detach()
+
+
+class Wide(torch.overrides.TorchFunctionMode):
+    """Casts to single precision become casts to double precision."""
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        arguments, keywords = torch.utils._pytree.tree_map(
+            lambda each: torch.float64 if each is torch.float32 else each, (arguments, keywords or {}))
+        return (torch.Tensor.double if function is torch.Tensor.float else function)(*arguments, **keywords)
+
+
+def evaluate_wide(pose):
+    """The first output of the model in evaluation, in double precision everywhere in it. In single where one of its
+    operators has no other: the grouped products of experts."""
+    inputs = {key: value.double() if value.is_floating_point() else value for key, value in pose.inputs.items()}
+    wide = pt2_models.Pose(copy.deepcopy(pose.model).double(), inputs, None, "", 0)
+    standard = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Wide():
+            return evaluate(wide.model, wide)
+    except RuntimeError as reason:
+        if "BFloat16 or Float16 matrix" not in str(reason):
+            raise
+    finally:
+        torch.set_default_dtype(standard)
+    return evaluate(pose.model, pose)

@@ -268,9 +268,9 @@ CLASSES, NUMBERS = "softmax_cross_entropy", "mean_squared_error"
 # name: (constructor, inputs and labels, loss)
 MODELS = {
     "lstm": (lambda: Recurrent(nn.LSTM, num_layers=2, dropout=0.1), text, CLASSES),
-    "gru": (lambda: Recurrent(nn.GRU, num_layers=2), text, CLASSES),
+    "gru": (lambda: Recurrent(nn.GRU, num_layers=2, dropout=0.2), text, CLASSES),
     "rnn": (lambda: Recurrent(nn.RNN, nonlinearity="relu", bidirectional=True), text, CLASSES),
-    "rnn_tanh": (lambda: Recurrent(nn.RNN), text, CLASSES),
+    "rnn_tanh": (lambda: Recurrent(nn.RNN, num_layers=2, dropout=0.3), text, CLASSES),
     "lstm_both_ways": (lambda: Recurrent(nn.LSTM, bidirectional=True, bias=False), text, CLASSES),
     "last_state": (LastState, sentences, CLASSES),
     "cells": (Cells, sentences, CLASSES),
