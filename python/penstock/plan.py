@@ -47,8 +47,8 @@ def _seconds_text(seconds: float) -> str:
     return ""
 
 
-_STYLE = ("<style>.penstock td,.penstock th{text-align:right;padding:.2em .8em}.penstock td:first-child,"
-          ".penstock th:first-child{text-align:left}.penstock .bar{display:inline-block;height:.8em;background:#4a7db5;"
+_STYLE = ("<style>.penstock td,.penstock th{text-align:right;padding:.2em .8em}.penstock .text,"
+          ".penstock td:last-child,.penstock th:last-child{text-align:left}.penstock table{margin:.8em 0}.penstock .bar{display:inline-block;height:.8em;background:#4a7db5;"
           "vertical-align:middle}.penstock .room{display:inline-block;width:8em;background:#8883;text-align:left;"
           "line-height:.8em}</style>")
 
@@ -62,11 +62,13 @@ def _bar(share: float) -> _Markup:
     return _Markup(f'<span class="room"><span class="bar" style="{width}"></span></span>')
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    def cell(text: str) -> str:
-        return text if isinstance(text, _Markup) else html.escape(text)
-    lines = ["<tr>" + "".join(f"<th>{html.escape(text)}</th>" for text in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{cell(text)}</td>" for text in row) + "</tr>" for row in rows]
+def _table(head: list[str], rows: list[list[str]], texts: int) -> str:
+    """The first `texts` columns are words, which begin at the left."""
+    def line(kind: str, row: list[str]) -> str:
+        cells = [text if isinstance(text, _Markup) else html.escape(text) for text in row]
+        return "<tr>" + "".join(f'<{kind}{" class=text" if i < texts else ""}>{cell}</{kind}>'
+                                for i, cell in enumerate(cells)) + "</tr>"
+    lines = [line("th", head)] + [line("td", row) for row in rows]
     return "<table>" + "".join(lines) + "</table>"
 
 
@@ -119,5 +121,5 @@ class Plan:
                     _bar(device.bytes / device.bytes_limit if device.bytes_limit > 0 else 0)]
                    for device in self.devices]
         return (f'<div class="penstock">{_STYLE}<p>{html.escape(self._head())}</p>'
-                + _table(["stage", "device", "nodes", "parameters", "forward", "backward", "time"], stages)
-                + _table(["device", "memory", "of", "share"], devices) + "</div>")
+                + _table(["stage", "device", "nodes", "parameters", "forward", "backward", "time"], stages, 2)
+                + _table(["device", "memory", "of", "share"], devices, 1) + "</div>")

@@ -356,7 +356,11 @@ class Training:
         return self._names
 
     def parameters(self) -> dict[str, Any]:
-        """All parameters and running statistics as they are now, by name: NumPy arrays (without NumPy, memoryviews)."""
+        """All parameters and running statistics as they are now, by name: NumPy arrays (without NumPy, memoryviews).
+
+        They are copies: where a plan has put them, they lie on several devices, maybe of other machines, and the next
+        step moves them in place. `torch.from_dlpack` and the like take the arrays without a further copy.
+        """
         values = {}
         for name, (index, info) in self._tensors().items():
             values[name], address = _arrays.empty(info.element, tuple(info.shape[:info.rank]), info.bytes)

@@ -247,6 +247,7 @@ class Training(Scratch):
             self.assertEqual({name: value.shape for name, value in values.items()},
                              {"dense/kernel": (6, 5), "dense/bias": (5,), "dense_1/kernel": (5, 3),
                               "dense_1/bias": (3,)})
+            self.assertTrue(all(np.shares_memory(np.from_dlpack(value), value) for value in values.values()))
             fresh.set_parameters({name: value.astype(np.float64) for name, value in values.items()})
             np.testing.assert_array_equal(fresh.predict(X), trained.predict(X))
             self.assertEqual(fresh.evaluate().loss, trained.evaluation.loss)
