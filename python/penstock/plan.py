@@ -47,10 +47,10 @@ def _seconds_text(seconds: float) -> str:
     return ""
 
 
-_STYLE = ("<style>.penstock td,.penstock th{text-align:right;padding:.2em .8em}.penstock .text,"
-          ".penstock td:last-child,.penstock th:last-child{text-align:left}.penstock table{margin:.8em 0}.penstock .bar{display:inline-block;height:.8em;background:#4a7db5;"
-          "vertical-align:middle}.penstock .room{display:inline-block;width:8em;background:#8883;text-align:left;"
-          "line-height:.8em}</style>")
+_STYLE = ("<style>.penstock td,.penstock th{text-align:right;padding:.2em .8em}.penstock .text,.penstock td:last-child,"
+          ".penstock th:last-child{text-align:left}.penstock table{margin:.8em 0}.penstock .bar{display:inline-block;"
+          "height:.8em;background:#4a7db5;vertical-align:middle}.penstock .room{display:inline-block;width:8em;"
+          "background:#8883;text-align:left;line-height:.8em}</style>")
 
 
 class _Markup(str):
