@@ -74,8 +74,11 @@ class Judge:
         return Figure(error, theirs, max(tolerance, OTHER * theirs), where)
 
     def noise(self, name):
-        """What the gradient of a parameter is off in PyTorch's single precision."""
-        return max(distance(arrays[f"gradient.single.{name}"], self.gradients[name]) for _, arrays in self.runs)
+        """What the elements of a gradient are off in PyTorch's single precision: as much as the worst of them, but
+        nothing where it is 0 in all runs, as of a word that is not there."""
+        right, runs = self.gradients[name], [arrays[f"gradient.single.{name}"] for _, arrays in self.runs]
+        is_zero = numpy.logical_and.reduce([run == 0 for run in (right, *runs)])
+        return numpy.where(is_zero, 0.0, max(distance(run, right) for run in runs))
 
 
 def compare_losses(found, judge, optimizer):
