@@ -71,8 +71,8 @@ static void model_list_nodes(memory_modeller *m, uint32_t stage) {
     }
 }
 
-// What must be there when the stage's last node has run: what was asked for, what is being sent,
-// and, in the first stage, the model's own tensors that nobody reads.
+// What must be there when the stage's last node has run: what was asked for, and what is being sent.
+// The model's own tensors that nobody reads are on no device.
 static void model_list_kept(memory_modeller *m, uint32_t stage) {
     m->kept_count = 0;
     for (uint32_t i = 0; i < m->planned->kept_count; i++) {
@@ -80,12 +80,6 @@ static void model_list_kept(memory_modeller *m, uint32_t stage) {
         if (model_maker(m, root) == stage) m->kept[m->kept_count++] = m->planned->kept[i];
     }
     for (uint32_t v = 0; v < m->owners->value_count; v++) {
-        const pen_value *value = model_value(m, v);
-        const bool persists = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
-        const bool is_unread = m->owners->user_first[v] == m->owners->user_first[v + 1];
-        if (persists && is_unread && value->data != NULL && stage == 0) {
-            m->kept[m->kept_count++] = (pen_value_id){v};
-        }
         if (m->owners->root[v] != v || model_maker(m, v) != stage) continue;
         if (model_is_sent(m, v, stage)) m->kept[m->kept_count++] = (pen_value_id){v};
     }
