@@ -9,7 +9,7 @@
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
-#include "scheduler/transport/pem_file.h"
+#include "scheduler/transport/grpc/pem_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
     *out_path = NULL;

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "partition/spec/name_range.h"
-#include "scheduler/transport/certificates.h"
+#include "scheduler/transport/grpc/certificates.h"
 
 #define CERTS_HOSTS_LIMIT 4096u
 

@@ -17,8 +17,8 @@
 #include "scheduler/data/image_decode.h"
 #include "scheduler/job/job.h"
 #include "scheduler/runtime/run/worker_program.h"
-#include "scheduler/transport/address_answer.h"
-#include "scheduler/transport/pem_file.h"
+#include "scheduler/transport/grpc/address_answer.h"
+#include "scheduler/transport/grpc/pem_file.h"
 
 typedef struct doctor_options {
     pen_cli_common common;

@@ -111,6 +111,7 @@ static pen_status train_warn(const train_run *run) {
     return train_warn_threads(run);
 }
 
+// Before the first step: what is trained on what, in how many steps, and the memory that takes.
 static pen_status train_describe(const train_run *run) {
     const pen_cluster_spec *cluster = &run->job->cluster;
     char bytes[PEN_QUANTITY_TEXT_BYTES], where[128];

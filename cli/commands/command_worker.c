@@ -15,7 +15,7 @@
 #include "cli/signals.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker/worker.h"
-#include "scheduler/transport/pem_file.h"
+#include "scheduler/transport/grpc/pem_file.h"
 
 typedef struct worker_options {
     pen_cli_common common;

@@ -71,8 +71,8 @@ static void model_list_nodes(memory_modeller *m, uint32_t stage) {
     }
 }
 
-// What must be there when the stage's last node has run: what was asked for, and what is being sent.
-// The model's own tensors that nobody reads are on no device.
+// What must be there when the stage's last node has run: what was asked for, and what is being
+// sent. The model's own tensors that nobody reads are on no device.
 static void model_list_kept(memory_modeller *m, uint32_t stage) {
     m->kept_count = 0;
     for (uint32_t i = 0; i < m->planned->kept_count; i++) {

@@ -44,6 +44,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "graph/graph_types.h"
+#include "partition/problem/link_handling.h"
 #include "partition/problem/problem_lists.h"
 #include "partition/problem/stage_graph.h"
 
@@ -93,35 +94,6 @@ typedef struct pen_problem_forbidden {
     uint32_t node;
     uint32_t device;
 } pen_problem_forbidden;
-
-// A tensor goes in messages of so many bytes; one back grants its place anew, and one acknowledges.
-#define PEN_MESSAGE_BYTES (1u << 20)
-#define PEN_MESSAGES_BACK 2
-
-// What the two ends of a link compute for what goes over it.
-typedef struct pen_link_handling {
-    double send;    // seconds of the source's device for each byte
-    double receive; // of the target's
-    double message; // of either, for each message, those that go back included
-} pen_link_handling;
-
-// What moving a result adds to the load of either end, besides its bytes: a latency keeps nobody
-// from computing, messages do.
-static inline double pen_link_handling_load(const pen_link_handling *link) {
-    return link->message * (1 + PEN_MESSAGES_BACK);
-}
-
-// Adds a result of `bytes` to what goes together: those of an edge share the latency.
-static inline void pen_stage_handling_add(pen_stage_handling *io_handling,
-                                          const pen_link_handling *link, double latency,
-                                          double bytes) {
-    const double whole = (double)(uint64_t)(bytes / PEN_MESSAGE_BYTES);
-    const double pieces = whole * PEN_MESSAGE_BYTES < bytes ? whole + 1.0 : whole;
-    const double messages = link->message * (pieces + PEN_MESSAGES_BACK);
-    if (latency > io_handling->latency_seconds) io_handling->latency_seconds = latency;
-    io_handling->send_seconds += link->send * bytes + messages;
-    io_handling->receive_seconds += link->receive * bytes + messages;
-}
 
 // What a problem is made from.
 typedef struct pen_problem_given {

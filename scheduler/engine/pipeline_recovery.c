@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/system/interrupt.h"
 #include "scheduler/engine/pipeline_state.h"
-#include "scheduler/transport/address_answer.h"
+#include "scheduler/transport/grpc/address_answer.h"
 
 #define RECOVERY_LINK_SECONDS 5.0    // for all who answer to be linked and ready to load
 #define RECOVERY_ANSWER_SECONDS 0.3  // for somebody to answer

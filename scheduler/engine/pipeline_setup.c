@@ -7,7 +7,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
-#include "scheduler/transport/address.h"
+#include "scheduler/transport/grpc/address.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
 

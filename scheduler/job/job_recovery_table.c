@@ -3,7 +3,7 @@
 
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_table.h"
-#include "scheduler/transport/address.h"
+#include "scheduler/transport/grpc/address.h"
 
 static const pen_option_field job_checkpoint_fields[] = {
     PEN_OPTION(PATH, pen_job_checkpoint, dir, "folder that `penstock train --resume` goes on from",

@@ -14,7 +14,7 @@
 #define PEN_SCHEDULER_TRANSPORT_LINK_HUB_H
 
 #include "base/thread.h"
-#include "scheduler/transport/address.h"
+#include "scheduler/transport/grpc/address.h"
 #include "scheduler/transport/transport.h"
 
 #define PEN_HUB_INLINE_BYTES 256 // of messages that need no memory of their own

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/transport/ring_lanes_inside.h"
-#include "scheduler/transport/ring_memory.h"
+#include "scheduler/transport/ring/ring_lanes_inside.h"
+#include "scheduler/transport/ring/ring_memory.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_FRAME_BYTES ((uint64_t)1 << 20) // as a plan would say

@@ -28,6 +28,7 @@ BEGIN {
         "engine train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["scheduler/runtime"] = "run executor worker coordinator"
+    floors["scheduler/transport"] = "ring grpc"
     floors["partition"] = "spec costs problem objective bound search strategies lower plan"
 
     # header: where it may be included (tests may include all)
@@ -42,7 +43,7 @@ BEGIN {
     home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"
     home["zip.h"] = "^graph/import/zip_file\\.c$"
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
-    home["grpc/"] = "^scheduler/transport/grpc_[a-z_]*\\.[ch]$" # all that begin so
+    home["grpc/"] = "^scheduler/transport/grpc/grpc_[a-z_]*\\.[ch]$" # all that begin so
     home["setjmp.h"] = "^tests/"
     home["cmocka.h"] = "^tests/"
 }

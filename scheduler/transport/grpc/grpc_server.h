@@ -1,0 +1,21 @@
+// The contract of the server: calls that come in, and their answers (grpc_health.c: about health).
+#ifndef PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_SERVER_H
+#define PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_SERVER_H
+
+#include "scheduler/transport/grpc/grpc_link.h"
+
+typedef struct pen_grpc_server {
+    pen_grpc *transport;
+    grpc_server *server;
+    grpc_call *call; // the next one
+    grpc_call_details details;
+    grpc_metadata_array metadata;
+    pen_grpc_tag requested, shut_down;
+    bool is_shutting_down, is_down;
+} pen_grpc_server;
+
+// Answers an RPC that is no link: grpc.health.v1.Health/Check, or one that there is not. Takes the
+// call.
+void pen_grpc_health_answer(pen_grpc_server *server, grpc_call *take_call, grpc_slice method);
+
+#endif // PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_SERVER_H
