@@ -46,12 +46,14 @@ pen_status pen_run_output_check_engine(pen_command_context *context, const pen_r
     return PEN_OK;
 }
 
+// The page of a run: its plan as a picture, what really happened on it, and the figures.
 static pen_status output_write_page(const pen_run_output *output, pen_engine *engine,
                                     const pen_trace *trace, pen_arena *arena) {
     pen_report report;
     pen_drawing_options options;
     pen_drawing *drawing;
     const char *text;
+    PEN_ASSERT(engine->kind->plan != NULL); // pen_run_output_check_engine has looked
     const pen_plan *plan = engine->kind->plan(engine);
     const pen_graph *graph = engine->kind->program(engine)->graph;
     PEN_TRY(pen_report_plan(graph, plan, arena, &report, &options));

@@ -71,11 +71,15 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
 // placed, counted and sent about, but never run.
 pen_status pen_compile_remove_dead(pen_compilation *compilation) {
     const pen_program *program = &compilation->program;
-    const bool trains = compilation->request->mode == PEN_COMPILE_TRAIN;
     pen_graph *graph;
     const pen_value_id *map;
-    PEN_TRY((trains ? pen_remove_idle : pen_remove_dead)(compilation->graph, program->kept_count,
-                                                         program->kept, &graph, &map));
+    if (compilation->request->mode == PEN_COMPILE_TRAIN) {
+        PEN_TRY(
+            pen_remove_idle(compilation->graph, program->kept_count, program->kept, &graph, &map));
+    } else {
+        PEN_TRY(
+            pen_remove_dead(compilation->graph, program->kept_count, program->kept, &graph, &map));
+    }
     pen_compilation_follow(compilation, graph, map);
     return PEN_OK;
 }

@@ -158,22 +158,30 @@ static void list_choose(list_state *state, uint32_t d) {
     list_heap_move(state, d);
 }
 
-// A tensor reaches the task of a stage for microbatch m, which may become its device's next.
-static void list_arrive(list_state *state, pen_list_kind kind, uint32_t s, uint32_t m,
-                        double seconds) {
-    list_arrivals *arrivals = kind == PEN_LIST_FORWARD ? &state->forward : &state->backward;
-    const size_t at = (size_t)s * state->microbatch_count + m;
+// The task that a tensor is for.
+typedef struct list_target {
+    pen_list_kind kind;
+    uint32_t stage;
+    uint32_t microbatch;
+} list_target;
+
+// A tensor reaches its task, which may become its device's next.
+static void list_arrive(list_state *state, list_target to, double seconds) {
+    list_arrivals *arrivals = to.kind == PEN_LIST_FORWARD ? &state->forward : &state->backward;
+    const size_t at = (size_t)to.stage * state->microbatch_count + to.microbatch;
     if (seconds > arrivals->ready_seconds[at]) arrivals->ready_seconds[at] = seconds;
     arrivals->pending[at] -= 1;
-    if (arrivals->pending[at] > 0 || state->stages[s].next[kind] != m) return;
-    list_choose(state, state->index->graph->stages[s].device);
+    if (arrivals->pending[at] > 0) return;
+    if (state->stages[to.stage].next[to.kind] != to.microbatch) return;
+    list_choose(state, state->index->graph->stages[to.stage].device);
 }
 
 // Sends what a task of device `from` made. Both devices compute for it: the source before its next
 // task, the target when it arrives or behind its task.
-static void list_send(list_state *state, const pen_route *route, uint32_t from, pen_list_kind kind,
-                      uint32_t s, uint32_t m, double end) {
-    list_device *target = &state->devices[state->index->graph->stages[s].device];
+static void list_send(list_state *state, const pen_route *route, uint32_t from, list_target to,
+                      double end) {
+    const uint32_t device = state->index->graph->stages[to.stage].device;
+    list_device *target = &state->devices[device];
     const double receive = route->handling.receive_seconds;
     double start;
     double arrival = pen_route_send(state->line_free, route, end, &start);
@@ -181,11 +189,11 @@ static void list_send(list_state *state, const pen_route *route, uint32_t from, 
     if (receive > 0 && target->free_seconds > arrival) {
         target->free_seconds += receive;
         arrival = target->free_seconds;
-        list_choose(state, state->index->graph->stages[s].device);
+        list_choose(state, device);
     } else {
         arrival += receive;
     }
-    list_arrive(state, kind, s, m, arrival);
+    list_arrive(state, to, arrival);
 }
 
 static void list_send_forward(list_state *state, uint32_t s, uint32_t m, double end) {
@@ -193,8 +201,8 @@ static void list_send_forward(list_state *state, uint32_t s, uint32_t m, double 
     const uint32_t from = index->graph->stages[s].device;
     for (uint32_t i = index->first_output[s]; i < index->first_output[s + 1]; i++) {
         const uint32_t e = index->out_edges[i];
-        list_send(state, &index->forward_route[e], from, PEN_LIST_FORWARD,
-                  index->graph->edges[e].target, m, end);
+        const list_target to = {PEN_LIST_FORWARD, index->graph->edges[e].target, m};
+        list_send(state, &index->forward_route[e], from, to, end);
     }
 }
 
@@ -205,7 +213,8 @@ static void list_send_backward(list_state *state, uint32_t s, uint32_t m, double
         const uint32_t e = index->in_edges[i];
         const pen_stage_edge *edge = &index->graph->edges[e];
         if (!edge->has_gradient) continue;
-        list_send(state, &index->backward_route[e], from, PEN_LIST_INPUT, edge->source, m, end);
+        const list_target to = {PEN_LIST_INPUT, edge->source, m};
+        list_send(state, &index->backward_route[e], from, to, end);
     }
 }
 

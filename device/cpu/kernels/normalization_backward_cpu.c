@@ -143,7 +143,7 @@ static void norm_sum_segment(const norm_state *state, const norm_operands *all, 
     const norm_operands end = norm_operands_at(&o, rows * NORM_LANES);
     const norm_operands last = norm_rest_of(&end, left, l, &rest);
     norm_sum_some(state, &last, 1, l, out);
-    if (state->adds) memcpy(end.dresidual, rest.dresidual, (size_t)left * sizeof(float));
+    if (end.dresidual != NULL) memcpy(end.dresidual, rest.dresidual, (size_t)left * sizeof(float));
 }
 
 static void norm_back_some(const norm_state *state, const norm_operands *o, int64_t rows,
@@ -159,7 +159,7 @@ static void norm_back_segment(const norm_state *state, const norm_operands *all,
                               const norm_lanes *l) {
     norm_operands o = norm_operands_at(all, at);
     const int64_t rows = state->segment / NORM_LANES, left = state->segment % NORM_LANES;
-    if (state->adds) o.dy = o.dresidual; // masked and summed already
+    if (o.dresidual != NULL) o.dy = o.dresidual; // masked and summed already
     norm_back_some(state, &o, rows, l);
     if (left == 0) return;
     norm_rest rest;

@@ -191,34 +191,39 @@ static void begin(looker *l, uint32_t d, double now) {
     l->next[d] += 1;
 }
 
+typedef struct load {
+    double bytes;
+    double seconds;
+    const pen_stage_handling *handling;
+} load;
+
 // Puts values on their way from device `from` at `now`.
-static void set_off(looker *l, uint32_t from, pen_task target, double now, double bytes,
-                    double seconds, const pen_stage_handling *handling) {
+static void set_off(looker *l, uint32_t from, pen_task target, double now, load sent) {
     const uint32_t to = l->graph->stages[target.stage].device;
     const pen_device_seat *seats = l->graph->seats;
     double start = now, there;
     if (from == to) return;
     if (seats == NULL) {
         start = fmax(start, l->pair_free[from][to]);
-        there = l->pair_free[from][to] = start + seconds;
+        there = l->pair_free[from][to] = start + sent.seconds;
     } else if (seats[from].host != seats[to].host) {
         start = fmax(start, l->out_free[seats[from].host]);
-        l->out_free[seats[from].host] = start + bytes / seats[from].out_rate;
+        l->out_free[seats[from].host] = start + sent.bytes / seats[from].out_rate;
         double *in = &l->in_free[seats[to].host];
-        *in = fmax(start, *in) + bytes / seats[to].in_rate;
-        there = fmax(*in, start + seconds);
+        *in = fmax(start, *in) + sent.bytes / seats[to].in_rate;
+        there = fmax(*in, start + sent.seconds);
     } else if (seats[from].process != seats[to].process) {
         double *out = &l->process_out_free[seats[from].process];
         double *in = &l->process_in_free[seats[to].process];
         start = fmax(start, *out);
-        *out = start + seconds;
-        there = *in = fmax(start, *in) + seconds;
+        *out = start + sent.seconds;
+        there = *in = fmax(start, *in) + sent.seconds;
     } else {
-        there = start + seconds;
+        there = start + sent.seconds;
     }
-    l->device_free[from] += handling->send_seconds;
-    l->flights[l->flight_count++] = (flight){.arrival = there + handling->latency_seconds,
-                                             .receive = handling->receive_seconds,
+    l->device_free[from] += sent.handling->send_seconds;
+    l->flights[l->flight_count++] = (flight){.arrival = there + sent.handling->latency_seconds,
+                                             .receive = sent.handling->receive_seconds,
                                              .target = target,
                                              .device = to};
 }
@@ -245,11 +250,11 @@ static void finish(looker *l, uint32_t d) {
         const pen_stage_edge *edge = &graph->edges[e];
         if (task.kind == PEN_TASK_FORWARD && edge->source == task.stage) {
             set_off(l, d, (pen_task){PEN_TASK_FORWARD, edge->target, task.microbatch}, now,
-                    edge->forward_bytes, edge->forward_seconds, &edge->forward_handling);
+                    (load){edge->forward_bytes, edge->forward_seconds, &edge->forward_handling});
         }
         if (is_input_pass(task.kind) && edge->target == task.stage && edge->has_gradient) {
-            set_off(l, d, input_pass(l, edge->source, task.microbatch), now, edge->backward_bytes,
-                    edge->backward_seconds, &edge->backward_handling);
+            set_off(l, d, input_pass(l, edge->source, task.microbatch), now,
+                    (load){edge->backward_bytes, edge->backward_seconds, &edge->backward_handling});
         }
     }
     for (uint32_t e = 0; e < graph->step_edge_count; e++) {
@@ -257,7 +262,7 @@ static void finish(looker *l, uint32_t d) {
         if (task.kind == PEN_TASK_UPDATE && edge->source == task.stage &&
             edge->phase == task.microbatch) {
             set_off(l, d, (pen_task){PEN_TASK_UPDATE, edge->target, edge->phase + 1}, now,
-                    edge->bytes, edge->seconds, &edge->handling);
+                    (load){edge->bytes, edge->seconds, &edge->handling});
         }
     }
 }
