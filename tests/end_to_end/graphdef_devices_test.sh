@@ -15,7 +15,7 @@ END
 job '' >job.yaml
 penstock train -q job.yaml 2>said || die "train: $(cat said)"
 grep -aq /job: trained.pb && die "devices were written"
-penstock plan -q job.yaml -o made.plan >/dev/null 2>said || die "plan: $(cat said)"
+penstock plan -q job.yaml --strategy round_robin -o made.plan >/dev/null 2>said || die "plan: $(cat said)"
 penstock export -q made.plan -o placed.pb 2>said || die "export: $(cat said)"
 grep -aq /job:second placed.pb || die "no devices of the plan"
 job ', use_device_strings: true' >pinned.yaml
