@@ -39,13 +39,6 @@ static bool auto_is_over(const auto_search *search) {
 
 // ---- candidates
 
-static void auto_find_halves(const pen_schedule *schedule, bool *out_is_halved) {
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        if (schedule->tasks[t].kind != PEN_TASK_BACKWARD_INPUT) continue;
-        out_is_halved[schedule->tasks[t].stage] = true;
-    }
-}
-
 static bool auto_is_same(const pen_schedule *a, const pen_schedule *b) {
     if (a->task_count != b->task_count) return false;
     for (uint32_t t = 0; t < a->task_count; t++) {
@@ -72,13 +65,11 @@ static pen_status auto_offer(auto_search *search, const pen_schedule *schedule,
     uint32_t *order;
     auto_candidate found = {0};
     PEN_TRY(PEN_NEW(search->arena, stage_count, &found.is_halved));
-    auto_find_halves(schedule, found.is_halved);
+    pen_schedule_find_halved(schedule, stage_count, found.is_halved);
     PEN_TRY(pen_task_graph_new(search->index, found.is_halved, search->scratch, &graph));
     PEN_TRY(pen_task_run_new(graph, false, search->scratch, &run));
     PEN_TRY(PEN_NEW(search->scratch, schedule->task_count, &order));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        order[t] = pen_task_graph_number(graph, schedule->tasks[t]);
-    }
+    pen_task_graph_order(graph, schedule, order);
     pen_task_graph_run(graph, schedule->first_task, order, &run);
     search->work += schedule->task_count;
     found.seconds = run.step_seconds;
@@ -308,9 +299,7 @@ static pen_status auto_improve(auto_search *search, uint32_t which, uint64_t wor
     pen_arena_reset(search->scratch);
     PEN_TRY(pen_task_graph_new(search->index, candidate->is_halved, search->scratch, &graph));
     PEN_TRY(PEN_NEW(search->scratch, schedule->task_count, &order));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        order[t] = pen_task_graph_number(graph, schedule->tasks[t]);
-    }
+    pen_task_graph_order(graph, schedule, order);
     PEN_TRY(pen_order_search_run(graph, &options, schedule->first_task, order, search->scratch,
                                  &candidate->seconds));
     for (uint32_t t = 0; t < schedule->task_count; t++) {

@@ -1,6 +1,7 @@
 #include "scheduler/schedule/schedule.h"
 
 #include <stdio.h>
+#include <string.h>
 
 double pen_task_seconds(const pen_stage_graph *graph, pen_task task) {
     const pen_stage *stage = &graph->stages[task.stage];
@@ -30,4 +31,14 @@ const char *pen_task_format(pen_task task, char out_text[PEN_TASK_TEXT_BYTES]) {
                  pen_task_kind_name(task.kind), task.stage, task.microbatch);
     }
     return out_text;
+}
+
+void pen_schedule_find_halved(const pen_schedule *schedule, uint32_t stage_count,
+                              bool *out_halved) {
+    memset(out_halved, 0, stage_count * sizeof *out_halved);
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        const pen_task *task = &schedule->tasks[t];
+        if (task->stage >= stage_count) continue;
+        if (task->kind == PEN_TASK_BACKWARD_INPUT) out_halved[task->stage] = true;
+    }
 }

@@ -62,6 +62,9 @@ PEN_NODISCARD pen_status pen_schedule_generator_find(const char *name, pen_arena
 // What a task takes. The task's stage is one of the graph's.
 double pen_task_seconds(const pen_stage_graph *graph, pen_task task);
 
+// Which stages' backward halves are tasks of their own: out_halved [stage_count].
+void pen_schedule_find_halved(const pen_schedule *schedule, uint32_t stage_count, bool *out_halved);
+
 // Room for any task's text: "backward of stage 3, microbatch 17".
 #define PEN_TASK_TEXT_BYTES 80
 const char *pen_task_format(pen_task task, char out_text[PEN_TASK_TEXT_BYTES]);

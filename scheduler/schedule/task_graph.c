@@ -21,6 +21,13 @@ uint32_t pen_task_graph_number(const pen_task_graph *graph, pen_task task) {
     PEN_NEVER("a task has one of the kinds");
 }
 
+void pen_task_graph_order(const pen_task_graph *graph, const pen_schedule *schedule,
+                          uint32_t *out_order) {
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        out_order[t] = pen_task_graph_number(graph, schedule->tasks[t]);
+    }
+}
+
 // A task graph while it is made.
 typedef struct task_graph_builder {
     pen_task_graph *graph;

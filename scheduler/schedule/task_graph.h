@@ -77,6 +77,10 @@ PEN_NODISCARD pen_status pen_task_run_new(const pen_task_graph *graph, bool keep
 
 uint32_t pen_task_graph_number(const pen_task_graph *graph, pen_task task);
 
+// The tasks of a schedule as numbers: fills out_order [task_count of the schedule].
+void pen_task_graph_order(const pen_task_graph *graph, const pen_schedule *schedule,
+                          uint32_t *out_order);
+
 // Runs orders [first_task of the devices]: device d runs order[first_task[d]] up to, without,
 // order[first_task[d + 1]].
 void pen_task_graph_run(const pen_task_graph *graph, const uint32_t *first_task,

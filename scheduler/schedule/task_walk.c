@@ -103,15 +103,10 @@ static pen_status walk_order(const pen_stage_index *index, const pen_schedule *s
                              pen_arena *arena, pen_task_graph **out_graph, uint32_t **out_order) {
     bool *is_halved;
     PEN_TRY(PEN_NEW(arena, index->graph->stage_count, &is_halved));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        if (schedule->tasks[t].kind != PEN_TASK_BACKWARD_INPUT) continue;
-        is_halved[schedule->tasks[t].stage] = true;
-    }
+    pen_schedule_find_halved(schedule, index->graph->stage_count, is_halved);
     PEN_TRY(pen_task_graph_new(index, is_halved, arena, out_graph));
     PEN_TRY(PEN_NEW(arena, schedule->task_count, out_order));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        (*out_order)[t] = pen_task_graph_number(*out_graph, schedule->tasks[t]);
-    }
+    pen_task_graph_order(*out_graph, schedule, *out_order);
     return PEN_OK;
 }
 

@@ -32,16 +32,6 @@ typedef struct form_builder {
     uint32_t ref_limit;
 } form_builder;
 
-void pen_schedule_find_halved(const pen_schedule *schedule, uint32_t stage_count,
-                              bool *out_halved) {
-    memset(out_halved, 0, stage_count * sizeof *out_halved);
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        const pen_task *task = &schedule->tasks[t];
-        if (task->stage >= stage_count) continue;
-        if (task->kind == PEN_TASK_BACKWARD_INPUT) out_halved[task->stage] = true;
-    }
-}
-
 // ---- the tasks of each device
 
 static uint32_t form_find_list(const pen_part *part, const pen_task *task) {

@@ -39,7 +39,4 @@ typedef struct pen_run_form_built {
 PEN_NODISCARD pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
                                             pen_run_form_built *out_built);
 
-// Which stages' backward halves are tasks of their own: out_halved [stage_count].
-void pen_schedule_find_halved(const pen_schedule *schedule, uint32_t stage_count, bool *out_halved);
-
 #endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_FORM_H

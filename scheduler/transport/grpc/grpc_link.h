@@ -197,6 +197,8 @@ void pen_grpc_send_introduction(pen_grpc_link *link, uint32_t callee);
 void pen_grpc_send_drop_frames(pen_grpc_link *link); // those that are kept
 void pen_grpc_send_drop_letters(pen_grpc_link *link);
 void pen_grpc_send_forget_acknowledged(pen_grpc_link *link);
+// Keeps a loan for the next frame. With the lock held.
+void pen_grpc_send_pool_loan(pen_grpc_loan *loan);
 // Calls let_go for what came back.
 void pen_grpc_send_let_go(pen_grpc *transport);
 PEN_NODISCARD pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer,

@@ -13,16 +13,20 @@
 
 // ---- from the thread of the lanes
 
+// The loan that has lent this to a lane.
+static pen_grpc_loan *ring_loan_of(pen_ring_loan *lent) {
+    return (pen_grpc_loan *)((char *)lent - offsetof(pen_grpc_loan, lent));
+}
+
 static void ring_sent(void *context, pen_ring_loan *lent) {
     pen_grpc *transport = context;
-    pen_grpc_loan *loan = (pen_grpc_loan *)((char *)lent - offsetof(pen_grpc_loan, lent));
+    pen_grpc_loan *loan = ring_loan_of(lent);
     const uint32_t peer = loan->peer;
     const uint64_t token = loan->token;
     transport->events.let_go(transport->events.context, peer, token);
     pen_mutex_lock(&transport->lock);
     transport->loan_count -= 1;
-    loan->next = transport->free_loans;
-    transport->free_loans = loan;
+    pen_grpc_send_pool_loan(loan);
     // one that stops waits for it
     const bool is_sleeping = transport->is_closing && pen_grpc_io_needs_bell(transport);
     pen_mutex_unlock(&transport->lock);
@@ -100,7 +104,7 @@ static void ring_fall_back(pen_grpc_link *link) {
     pen_ring_lane *lane = session->lane;
     pen_ring_loan *lent = pen_ring_lane_take_back(lane);
     while (lent != NULL) {
-        pen_grpc_loan *loan = (pen_grpc_loan *)((char *)lent - offsetof(pen_grpc_loan, lent));
+        pen_grpc_loan *loan = ring_loan_of(lent);
         lent = lent->next;
         *session->loans_end = loan;
         session->loans_end = &loan->next;

@@ -39,6 +39,17 @@ static grpc_slice send_slice(size_t head_count, const uint8_t *head, const void 
             *(out_element) = pen_memory_allocate(1, sizeof **(out_element));                       \
     } while (0)
 
+static void send_pool_letter(pen_grpc *transport, pen_grpc_letter *letter) {
+    grpc_slice_unref(letter->slice);
+    letter->next = transport->free_letters;
+    transport->free_letters = letter;
+}
+
+void pen_grpc_send_pool_loan(pen_grpc_loan *loan) {
+    loan->next = loan->transport->free_loans;
+    loan->transport->free_loans = loan;
+}
+
 // Any thread: the bytes are copied into a slice before the lock is taken, and the I/O thread is
 // woken only when it sleeps.
 pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const void *bytes,
@@ -63,9 +74,7 @@ pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const
         link->session->letters_end = &letter->next;
         is_sleeping = pen_grpc_io_mark(link);
     } else {
-        grpc_slice_unref(letter->slice);
-        letter->next = transport->free_letters;
-        transport->free_letters = letter;
+        send_pool_letter(transport, letter);
     }
     pen_mutex_unlock(&transport->lock);
     if (is_sleeping) pen_grpc_io_wake(transport);
@@ -103,8 +112,7 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer, const p
             is_sleeping = pen_grpc_io_mark(link);
         }
     } else {
-        loan->next = transport->free_loans;
-        transport->free_loans = loan;
+        pen_grpc_send_pool_loan(loan);
     }
     pen_mutex_unlock(&transport->lock);
     if (is_sleeping) pen_grpc_io_wake(transport);
@@ -146,8 +154,7 @@ void pen_grpc_send_let_go(pen_grpc *transport) {
         const uint64_t token = loan->token;
         pen_mutex_lock(&transport->lock);
         transport->loan_count -= 1;
-        loan->next = transport->free_loans;
-        transport->free_loans = loan;
+        pen_grpc_send_pool_loan(loan);
         pen_mutex_unlock(&transport->lock);
         transport->events.let_go(transport->events.context, peer, token);
     }
@@ -159,9 +166,7 @@ static void send_drop_letters(pen_grpc *transport, pen_grpc_letter *letters) {
     while (letters != NULL) {
         pen_grpc_letter *letter = letters;
         letters = letter->next;
-        grpc_slice_unref(letter->slice);
-        letter->next = transport->free_letters;
-        transport->free_letters = letter;
+        send_pool_letter(transport, letter);
     }
     pen_mutex_unlock(&transport->lock);
 }
