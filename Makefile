@@ -18,6 +18,7 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(JOBS)
 endif
 MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 ifneq ($(filter coverage,$(MAKECMDGOALS)),)
 COVERAGE := 1
