@@ -214,8 +214,8 @@ test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chos
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 
 .PHONY: golden
-golden: $(test_programs) $(BUILD)/penstock #! write the expected outputs anew; review the diff
-	@PEN_GOLDEN=1 tests/run_tests.sh $(BUILD) $(test_programs) $(test_scripts)
+golden: $(call chosen_tests,$(test_programs)) $(BUILD)/penstock #! write the expected outputs of TESTS anew; review the diff
+	@PEN_GOLDEN=1 tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 	@git --no-pager diff --stat -- tests
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a

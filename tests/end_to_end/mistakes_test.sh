@@ -89,6 +89,8 @@ wrong '$a devices: [{name: a, memory: 2}]'
 wrong '$a devices: [{name: a, memory: 2 gigs}]'
 wrong '$a devices: [{name: a, kind: gpu}]'
 wrong '$a devices: [{name: a}, {name: a}]'
+wrong '$a placement: {pin: [{nodes: "^nothing", to: cpu}]}'
+wrong '$a placement: {pin: [{nodes: "^/layers", to: gpu}]}'
 
 echo '=== data'
 printf '\037\213\010garbage' >garbage.gz
