@@ -214,33 +214,27 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
 
 // ---- links
 
-// What carries tensors from one device to another.
-typedef enum cluster_carrier {
-    CLUSTER_MEMORY,      // of one process: values stay where they are
-    CLUSTER_LOOPBACK,    // gRPC between processes of one host
-    CLUSTER_NETWORK,     // gRPC between hosts
-    CLUSTER_NETWORK_TLS, // the same over TLS
-} cluster_carrier;
+pen_assumed_link pen_cluster_assumed_link(pen_carrier carrier) {
+    static const pen_assumed_link links[] = {
+        [PEN_CARRIER_MEMORY] = {.bandwidth = 12e9, .latency = 15e-6, .latency_idle = 15e-6},
+        [PEN_CARRIER_RING] = {3.6e9, 1.9e-3, 28e-6, 4.3e9, 5e9, 11e-6},
+        [PEN_CARRIER_LOOPBACK] = {1.5e9, 1.9e-3, 66e-6, 2.6e9, 1.9e9, 16e-6},
+        [PEN_CARRIER_LOOPBACK_TLS] = {0.62e9, 1.9e-3, 84e-6, 0.88e9, 0.69e9, 22e-6},
+        [PEN_CARRIER_NETWORK] = {1e9 / 8, 2e-3, 2e-3, 2.6e9, 1.9e9, 16e-6},
+        [PEN_CARRIER_NETWORK_TLS] = {1e9 / 8, 2e-3, 2e-3, 0.88e9, 0.69e9, 22e-6},
+    };
+    return links[carrier];
+}
 
-static const pen_cluster_link cluster_assumed[] = {
-    [CLUSTER_MEMORY] = {.bandwidth = PEN_ASSUMED_PROCESS_BANDWIDTH,
-                        .latency = PEN_ASSUMED_PROCESS_LATENCY},
-    [CLUSTER_LOOPBACK] = {.bandwidth = PEN_ASSUMED_HOST_BANDWIDTH,
-                          .latency = PEN_ASSUMED_HOST_LATENCY,
-                          .send = 1 / PEN_ASSUMED_SEND,
-                          .receive = 1 / PEN_ASSUMED_RECEIVE,
-                          .message = PEN_ASSUMED_MESSAGE},
-    [CLUSTER_NETWORK] = {.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
-                         .latency = PEN_ASSUMED_NETWORK_LATENCY,
-                         .send = 1 / PEN_ASSUMED_SEND,
-                         .receive = 1 / PEN_ASSUMED_RECEIVE,
-                         .message = PEN_ASSUMED_MESSAGE},
-    [CLUSTER_NETWORK_TLS] = {.bandwidth = PEN_ASSUMED_NETWORK_BANDWIDTH,
-                             .latency = PEN_ASSUMED_NETWORK_LATENCY,
-                             .send = 1 / PEN_ASSUMED_TLS_SEND,
-                             .receive = 1 / PEN_ASSUMED_TLS_RECEIVE,
-                             .message = PEN_ASSUMED_TLS_MESSAGE},
-};
+static pen_carrier cluster_carrier(const pen_cluster_spec *spec, const cluster_seat *source,
+                                   const cluster_seat *target) {
+    if (source->process == target->process) return PEN_CARRIER_MEMORY;
+    if (source->host != target->host) {
+        return spec->uses_tls ? PEN_CARRIER_NETWORK_TLS : PEN_CARRIER_NETWORK;
+    }
+    if (!spec->uses_grpc_alone) return PEN_CARRIER_RING;
+    return spec->uses_tls ? PEN_CARRIER_LOOPBACK_TLS : PEN_CARRIER_LOOPBACK;
+}
 
 // What links cost that nobody measured or stated; one to itself costs nothing. On this host, a core
 // that is left takes what comes at once.
@@ -252,13 +246,15 @@ static pen_cluster_link cluster_assume_link(const cluster_builder *builder, uint
                                   .source = PEN_FIGURE_STATED,
                                   .latency_source = PEN_FIGURE_STATED};
     }
-    if (source->process == target->process) return cluster_assumed[CLUSTER_MEMORY];
-    if (source->host != target->host) {
-        return cluster_assumed[builder->spec->uses_tls ? CLUSTER_NETWORK_TLS : CLUSTER_NETWORK];
-    }
-    pen_cluster_link link = cluster_assumed[CLUSTER_LOOPBACK];
-    if (source->host == 0 && builder->has_core_left) link.latency = PEN_ASSUMED_HOST_LATENCY_IDLE;
-    return link;
+    const pen_assumed_link assumed =
+        pen_cluster_assumed_link(cluster_carrier(builder->spec, source, target));
+    const bool is_here = source->host == 0 && target->host == 0;
+    return (pen_cluster_link){.bandwidth = assumed.bandwidth,
+                              .latency = is_here && builder->has_core_left ? assumed.latency_idle
+                                                                           : assumed.latency,
+                              .send = assumed.send > 0 ? 1 / assumed.send : 0,
+                              .receive = assumed.receive > 0 ? 1 / assumed.receive : 0,
+                              .message = assumed.message};
 }
 
 static void cluster_assume_links(const cluster_builder *builder, pen_cluster_link *links) {

@@ -26,21 +26,27 @@
 #define PEN_ASSUMED_FLOPS_PER_THREAD 25e9 // operations a second, float32
 #define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9 // of the reference device
 #define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9 // bytes a second, of a device
-// Links: bytes a second, seconds, and what both ends compute
-// (docs/decisions/what-transfers-take.md).
-#define PEN_ASSUMED_PROCESS_BANDWIDTH 12e9      // between devices of one process
-#define PEN_ASSUMED_PROCESS_LATENCY 15e-6       //
-#define PEN_ASSUMED_HOST_BANDWIDTH 3e9          // between processes of one host
-#define PEN_ASSUMED_HOST_LATENCY 1.9e-3         // whose devices take all its cores,
-#define PEN_ASSUMED_HOST_LATENCY_IDLE 30e-6     // and where one is left
-#define PEN_ASSUMED_NETWORK_BANDWIDTH (1e9 / 8) // between hosts: 1 Gbit/s
-#define PEN_ASSUMED_NETWORK_LATENCY 2e-3        //
-#define PEN_ASSUMED_SEND 3.1e9                  // bytes for each second of the sending device,
-#define PEN_ASSUMED_RECEIVE 2.2e9               // of the receiving one,
-#define PEN_ASSUMED_MESSAGE 16e-6               // seconds of either
-#define PEN_ASSUMED_TLS_SEND 1.25e9             // with TLS
-#define PEN_ASSUMED_TLS_RECEIVE 0.9e9           //
-#define PEN_ASSUMED_TLS_MESSAGE 22e-6           //
+
+// What carries tensors from one device to another.
+typedef enum pen_carrier {
+    PEN_CARRIER_MEMORY,       // of one process: values stay where they are
+    PEN_CARRIER_RING,         // shared memory between processes of one host
+    PEN_CARRIER_LOOPBACK,     // gRPC between processes of one host,
+    PEN_CARRIER_LOOPBACK_TLS, // over TLS
+    PEN_CARRIER_NETWORK,      // gRPC between hosts,
+    PEN_CARRIER_NETWORK_TLS,  // over TLS
+} pen_carrier;
+
+// What is assumed of a link of a kind (docs/decisions/what-transfers-take.md).
+typedef struct pen_assumed_link {
+    double bandwidth;    // bytes a second
+    double latency;      // seconds, where the devices take all cores of their hosts,
+    double latency_idle; // and where one is left
+    double send;         // bytes for each second of the sending device; 0: it computes nothing
+    double receive;      // likewise, of the receiving one
+    double message;      // seconds of either
+} pen_assumed_link;
+pen_assumed_link pen_cluster_assumed_link(pen_carrier carrier);
 
 typedef enum pen_figure_source {
     PEN_FIGURE_ASSUMED,  // nobody said: a default, or an estimate from other figures

@@ -78,6 +78,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
     job->cluster.uses_tls = job->tls.ca != NULL;
+    job->cluster.uses_grpc_alone = job->pipeline.transport == PEN_JOB_TRANSPORT_GRPC;
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
     job->placement.constraints.source = job->source;
     *out_job = job;

@@ -52,6 +52,17 @@ losses='" ".join(repr(s["loss"]) for s in d["steps"]) + " " + d["parameters_hash
 [ "$(json "$losses" <auto.json)" = "$(json "$losses" <grpc.json)" ] || die 'losses differ'
 cmp auto.safetensors grpc.safetensors || die 'parameters differ'
 
+# plans know what carries tensors: the ring is cheaper, in the transfers and for the devices
+for transport in auto grpc; do
+    penstock plan --json "$transport.yaml" >"plan.$transport.json" 2>messages || die "$(cat messages)"
+done
+figures='[sum(t["seconds"] for t in d["transfers"]), sum(v["load_seconds"] for v in d["devices"])]'
+python3 -c 'import sys
+auto, grpc = (eval(text) for text in sys.argv[1:])
+assert all(a < g for a, g in zip(auto, grpc)), (auto, grpc)' \
+    "$(json "$figures" <plan.auto.json)" "$(json "$figures" <plan.grpc.json)" ||
+    die 'plans do not tell shared memory from gRPC'
+
 job odd pigeons
 fails 3 "pipeline.*pigeons.*auto.*grpc" "$PENSTOCK" train odd.yaml
 

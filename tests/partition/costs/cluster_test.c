@@ -130,32 +130,57 @@ static void a_spec_without_devices_has_one(void **state) {
     pen_arena_destroy(arena);
 }
 
-static void assumed_links_follow_where_devices_are(void **state) {
-    (void)state;
-    pen_arena *arena = check_arena();
-    const pen_cluster *cluster = built(arena,
-                                       "devices:\n"
-                                       "  - {name: a}\n"
-                                       "  - {name: b}\n"
-                                       "  - {name: c, host: \"127.0.0.1:1\"}\n"
-                                       "  - {name: d, host: \"n1:1\", memory: 1GiB}\n"
-                                       "  - {name: e, host: \"n1:1\", memory: 1GiB}\n"
-                                       "  - {name: f, host: \"n1:2\", memory: 1GiB}\n"
-                                       "  - {name: g, host: \"[::1]:2\"}\n"
-                                       "  - {name: h, host: \"[fe::2]:2\", memory: 1GiB}\n",
-                                       NULL);
+// Device by device: 'p' one process, 'h' one host, 'n' a network.
+static void check_carriers(const pen_cluster *cluster, pen_carrier host, pen_carrier network) {
     static const char kinds[8][9] = {".phnnnhn", "p.hnnnhn", "hh.nnnhn", "nnn.phnn",
                                      "nnnp.hnn", "nnnhh.nn", "hhhnnn.n", "nnnnnnn."};
     for (uint32_t i = 0; i < 8; i++) {
         for (uint32_t j = 0; j < 8; j++) {
+            if (i == j) continue;
             const pen_cluster_link *link = pen_cluster_link_at(cluster, i, j);
-            const double bandwidth = kinds[i][j] == '.'   ? INFINITY
-                                     : kinds[i][j] == 'p' ? PEN_ASSUMED_PROCESS_BANDWIDTH
-                                     : kinds[i][j] == 'h' ? PEN_ASSUMED_HOST_BANDWIDTH
-                                                          : PEN_ASSUMED_NETWORK_BANDWIDTH;
-            CHECK(link->bandwidth == bandwidth, "%u %u: %g", i, j, link->bandwidth);
-            CHECK(i == j || link->source == PEN_FIGURE_ASSUMED, "%u %u", i, j);
+            const pen_assumed_link assumed =
+                pen_cluster_assumed_link(kinds[i][j] == 'p'   ? PEN_CARRIER_MEMORY
+                                         : kinds[i][j] == 'h' ? host
+                                                              : network);
+            CHECK(link->bandwidth == assumed.bandwidth, "%u %u: %g", i, j, link->bandwidth);
+            CHECK(link->message == assumed.message, "%u %u: %g", i, j, link->message);
+            CHECK(fabs(link->send * assumed.send - (assumed.send > 0)) < 1e-12 &&
+                      fabs(link->receive * assumed.receive - (assumed.receive > 0)) < 1e-12,
+                  "%u %u: %g %g", i, j, link->send, link->receive);
+            CHECK(link->source == PEN_FIGURE_ASSUMED, "%u %u", i, j);
         }
+    }
+}
+
+// What carries tensors follows from where the devices are, and from what their processes use.
+static void assumed_links_follow_where_devices_are(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *text = "devices:\n"
+                       "  - {name: a}\n"
+                       "  - {name: b}\n"
+                       "  - {name: c, host: \"127.0.0.1:1\"}\n"
+                       "  - {name: d, host: \"n1:1\", memory: 1GiB}\n"
+                       "  - {name: e, host: \"n1:1\", memory: 1GiB}\n"
+                       "  - {name: f, host: \"n1:2\", memory: 1GiB}\n"
+                       "  - {name: g, host: \"[::1]:2\"}\n"
+                       "  - {name: h, host: \"[fe::2]:2\", memory: 1GiB}\n";
+    static const struct {
+        bool uses_grpc_alone, uses_tls;
+        pen_carrier host, network;
+    } rows[] = {{false, false, PEN_CARRIER_RING, PEN_CARRIER_NETWORK},
+                {true, false, PEN_CARRIER_LOOPBACK, PEN_CARRIER_NETWORK},
+                {false, true, PEN_CARRIER_RING, PEN_CARRIER_NETWORK_TLS},
+                {true, true, PEN_CARRIER_LOOPBACK_TLS, PEN_CARRIER_NETWORK_TLS}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const pen_cluster_spec *parsed;
+        const pen_cluster *cluster;
+        CHECK_OK(parse(arena, text, &parsed));
+        pen_cluster_spec spec = *parsed;
+        spec.uses_grpc_alone = rows[r].uses_grpc_alone;
+        spec.uses_tls = rows[r].uses_tls;
+        CHECK_OK(pen_cluster_build_on(&machine, &spec, NULL, arena, &cluster));
+        check_carriers(cluster, rows[r].host, rows[r].network);
     }
     pen_arena_destroy(arena);
 }
@@ -218,8 +243,9 @@ static void ends_of_links_compute(void **state) {
                        "  {name: c, host: n2, memory: 1GiB}, {name: d, memory: 1GiB}]\n"
                        "links: [{from: a, to: b, bandwidth: 1GB/s, send: 2GB/s, message: 0s}]\n";
     const pen_cluster *cluster = built(arena, text, costs);
-    check_handling(cluster, 0, 1, 2e9, PEN_ASSUMED_RECEIVE, 0);
-    check_handling(cluster, 1, 0, PEN_ASSUMED_SEND, PEN_ASSUMED_RECEIVE, PEN_ASSUMED_MESSAGE);
+    const pen_assumed_link network = pen_cluster_assumed_link(PEN_CARRIER_NETWORK);
+    check_handling(cluster, 0, 1, 2e9, network.receive, 0);
+    check_handling(cluster, 1, 0, network.send, network.receive, network.message);
     check_handling(cluster, 1, 2, 4e9, 5e9, 6e-6);
     const pen_cluster_link *within = pen_cluster_link_at(cluster, 0, 3); // one process
     assert_true(within->send == 0 && within->receive == 0 && within->message == 0);
