@@ -23,7 +23,7 @@ static pen_status check_channel(const pen_run_table *table, const pen_run_form *
                             channel->copies >= 1 && channel->copies <= PEN_RUN_PLACES_LIMIT;
     const bool is_one_place =
         channel->source_worker == channel->target_worker && channel->capacity == channel->copies;
-    if (!has_places || channel->bytes == 0 || (channel->is_shared && !is_one_place)) {
+    if (!has_places || (channel->is_shared && !is_one_place)) {
         return pen_error(PEN_CORRUPT, "channel %u has %u and %u places for %llu bytes", c,
                          channel->copies, channel->capacity, (unsigned long long)channel->bytes);
     }

@@ -41,8 +41,8 @@ for file in os.listdir(name):
     near(struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body), npy(name + "/" + file), file)
 PY
 
-for name in views pictures tied plain fixed half numbered averages quantized; do
-    case $name in averages | quantized) reference $name 4 ;; *) reference $name ;; esac
+for name in views pictures tied plain fixed half numbered averages quantized nothing; do
+    case $name in averages | quantized) reference $name 4 ;; nothing) reference $name 8 ;; *) reference $name ;; esac
     penstock train --json $name.yaml --save $name.safetensors >$name.json 2>$name.err ||
         die "$name: $(cat $name.err)"
     python3 compare.py $name || die "$name does not train as PyTorch does"
@@ -60,6 +60,12 @@ placement: {strategy: round_robin, contiguous: false}
 END_JOB
 penstock train --json turns.yaml --save turns.safetensors >turns.json
 cmp averages.safetensors turns.safetensors || die "placed by turns, it trains to other parameters"
+# a tensor without elements goes from device to device as any other
+for host in '' ', host: localhost'; do
+    { sed '$d' nothing.yaml; sed "s/threads: 1/&$host/g; /devices/,\$p" -n turns.yaml; } >passed.yaml
+    penstock train --json passed.yaml --save passed.safetensors --overwrite >passed.json
+    cmp nothing.safetensors passed.safetensors || die "nothing${host:+ over processes}: it trains to other parameters"
+done
 sed 's|y.npy}}$|y.npy}, eval: {format: npy, inputs: {x: averages/x.npy}, labels: averages/y.npy}}|' averages.yaml >evaluated.yaml
 penstock train --json evaluated.yaml --save evaluated.safetensors >evaluated.json
 cmp averages.safetensors evaluated.safetensors || die "an evaluation changes buffers"

@@ -8,6 +8,7 @@ losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold
 `half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
 has a batch that is a number. `numbered` reads a size that only a formula tells. `averages` and
 `quantized` change buffers in the forward pass, once for each of the microbatches of a step.
+In `nothing`, whose microbatches have one example, a tensor has no elements.
 `branches` is refused: it has no NAME.npz. Some
 are also written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
@@ -178,6 +179,20 @@ class Quantized(nn.Module):
         return self.decode(taken)
 
 
+class Nothing(nn.Module):
+    """The first example of a microbatch is changed: of one example, no others are left."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, x):
+        y = self.first(x)
+        y[:1] = y[:1].tanh() * 2
+        return self.last(y.relu())
+
+
 class Branches(nn.Module):
     """What is computed depends on data."""
 
@@ -255,4 +270,5 @@ make("half", Tied().half().float().half(), torch.randn(8, 5).half(), 3)
 make("numbered", Numbered(), torch.randn(8, 4), 3)
 make("averages", Averages(), torch.randn(8, 6), 3, microbatches=4)
 make("quantized", Quantized(), torch.randn(8, 6), 3, microbatches=4)
+make("nothing", Nothing(), torch.randn(8, 6), 3, microbatches=8)
 refuse("branches", Branches(), torch.randn(8, 4))
