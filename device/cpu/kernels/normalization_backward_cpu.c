@@ -1,7 +1,8 @@
 // Gradients of batch normalisation, alone and fused. With d = x - mean, and sums over a channel:
 //   dbias = sum(dy), dscale = inverse * sum(dy * d)
 //   dx = scale * inverse * (dy - dbias / count - d * inverse * dscale / count)
-// of which only the first term is left when the statistics are frozen.
+// of which only the first term is left when the statistics are frozen. Then there may be
+//   dmean = -scale * inverse * sum(dy), dvariance = -scale * inverse^3 * sum(dy * d) / 2
 #include <math.h>
 
 #include "device/cpu/kernels/loops/norm_segments.h"
@@ -203,8 +204,10 @@ static void norm_settle_backward(const norm_state *state, const norm_operands *o
         if (!state->training) inverse = 1 / sqrt(inverse + state->epsilon);
         norm_set_output(o->outputs[0], c, product * inverse);
         norm_set_output(o->outputs[1], c, gradient);
-        if (!state->training) continue;
         const double factor = (double)o->scale[c] * inverse;
+        norm_set_output(o->outputs[2], c, -factor * gradient);
+        norm_set_output(o->outputs[3], c, -factor * inverse * inverse * product / 2);
+        if (!state->training) continue;
         norm_set_lanes(state, lane, (float)(-factor * inverse * inverse * product / count),
                        lanes->slope);
         norm_set_lanes(state, lane, (float)(-factor * gradient / count), lanes->offset);
@@ -267,11 +270,11 @@ static pen_status norm_backward_with(const pen_cpu_call *call, const norm_operan
     return PEN_OK;
 }
 
-// (dy, x, scale, [bias,] mean, inverse) → dx, dscale, dbias
+// (dy, x, scale, [bias,] mean, inverse) → dx, dscale, dbias, dmean, dvariance
 static pen_status norm_backward_run(const pen_cpu_call *call) {
     const norm_prepared *prepared = call->state;
     const uint32_t mean = prepared->state.relu ? 4 : 3;
-    const norm_operands o = {
+    norm_operands o = {
         .dy = call->inputs[0],
         .x = call->inputs[1],
         .scale = call->inputs[2],
@@ -279,16 +282,17 @@ static pen_status norm_backward_run(const pen_cpu_call *call) {
         .mean = call->inputs[mean],
         .variance = call->inputs[mean + 1],
         .result = call->outputs[0],
-        .outputs = {norm_output(call, 1, prepared->output_count),
-                    norm_output(call, 2, prepared->output_count)},
     };
+    for (uint32_t i = 0; i < 4; i++) {
+        o.outputs[i] = norm_output(call, i + 1, prepared->output_count);
+    }
     return norm_backward_with(call, &o);
 }
 
-// (dy, y, x, scale, mean, inverse, dy_2) → dresidual, dx, dscale, dbias
+// (dy, y, x, scale, mean, inverse, dy_2) → dresidual, dx, dscale, dbias, dmean, dvariance
 static pen_status norm_add_backward_run(const pen_cpu_call *call) {
     const norm_prepared *prepared = call->state;
-    const norm_operands o = {
+    norm_operands o = {
         .dy = call->inputs[0],
         .y = call->inputs[1],
         .x = call->inputs[2],
@@ -298,9 +302,10 @@ static pen_status norm_add_backward_run(const pen_cpu_call *call) {
         .dy_2 = prepared->input_count > 6 ? call->inputs[6] : NULL,
         .dresidual = call->outputs[0],
         .result = call->outputs[1],
-        .outputs = {norm_output(call, 2, prepared->output_count),
-                    norm_output(call, 3, prepared->output_count)},
     };
+    for (uint32_t i = 0; i < 4; i++) {
+        o.outputs[i] = norm_output(call, i + 2, prepared->output_count);
+    }
     return norm_backward_with(call, &o);
 }
 

@@ -101,6 +101,7 @@ static pen_status batch_normalization_run(const pen_reference_call *call) {
 //   training  dx = scale * inverse * (dy - mean(dy) - h * mean(dy * h))
 //   frozen    dx = scale * inverse * dy
 //   dscale = sum(dy * h), dbias = sum(dy)
+//   frozen    dmean = -scale * inverse * dbias, dvariance = -scale * inverse^2 * dscale / 2
 static void batch_normalization_backward_channel(const pen_reference_call *call, int64_t c) {
     const pen_tensor *dy = &call->inputs[0], *x = &call->inputs[1];
     const bool training = pen_node_int(call->node, "training_mode") != 0;
@@ -127,6 +128,8 @@ static void batch_normalization_backward_channel(const pen_reference_call *call,
     }
     normalization_set_output(call, 1, c, dscale);
     normalization_set_output(call, 2, c, dbias);
+    normalization_set_output(call, 3, c, -scale * inverse * dbias);
+    normalization_set_output(call, 4, c, -scale * inverse * inverse * dscale / 2);
 }
 
 static pen_status batch_normalization_backward_run(const pen_reference_call *call) {
@@ -142,7 +145,7 @@ static pen_status batch_normalization_backward_of(const pen_reference_call *call
                                                   uint32_t mean, uint32_t dx) {
     const pen_tensor inputs[] = {*dy, call->inputs[x], call->inputs[scale], call->inputs[mean],
                                  call->inputs[mean + 1]};
-    pen_tensor outputs[3] = {{{0}, NULL}};
+    pen_tensor outputs[5] = {{{0}, NULL}};
     pen_node node = *call->node;
     node.output_count = call->node->output_count - dx;
     for (uint32_t i = 0; i < node.output_count; i++) {

@@ -3,7 +3,7 @@
 //   batch_normalization(x, scale, bias, mean, variance; epsilon, momentum, training_mode, unbiased)
 //       → y, running_mean, running_variance, saved_mean, saved_inverse_deviation
 //   batch_normalization_backward(dy, x, scale, saved_mean, saved_inverse_deviation; …)
-//       → dx, dscale, dbias
+//       → dx, dscale, dbias, dmean, dvariance
 //   lrn(x; alpha, beta, bias, size), lrn_backward(dy, x; …)
 //
 // In training mode (training_mode = 1) the statistics are the batch's:
@@ -17,7 +17,9 @@
 //
 // Backward is one op, in the input half, because dx is made from the same two sums that are dscale
 // and dbias. With training_mode = 0 (frozen statistics) its last inputs are the running mean and
-// variance themselves, and dx = dy * scale / sqrt(variance + epsilon).
+// variance themselves, and dx = dy * scale / sqrt(variance + epsilon). Only then may it have the
+// last two outputs, for statistics that are computed, as of standardized weights:
+//   dmean = -scale * inverse * dbias, dvariance = -scale * inverse^2 * dscale / 2
 //
 // Fused with what often follows, by graph/passes/fuse/fuse_normalization.c; they have no gradient
 // rule, because fusing comes last:
@@ -25,11 +27,12 @@
 //   above batch_normalization_add_relu(x, scale, bias, mean, variance, residual; …)
 //       y = relu(… + residual), outputs as above
 //   batch_normalization_relu_backward(dy, x, scale, bias, saved_mean, saved_inverse_deviation; …)
-//       → dx, dscale, dbias; what relu let through is found from x again, so y may be forgotten
+//       → dx, dscale, dbias, dmean, dvariance; what relu let through is found from x again, so y
+//       may be forgotten
 //   batch_normalization_add_relu_backward(dy, y, x, scale, saved_mean, saved_inverse_deviation,
 //                                         dy_2; …)
-//       → dresidual, dx, dscale, dbias; the gradient is dy, or dy + dy_2 where that is given;
-//       dresidual is the gradient where y > 0
+//       → dresidual, dx, dscale, dbias, dmean, dvariance; the gradient is dy, or dy + dy_2 where
+//       that is given; dresidual is the gradient where y > 0
 //
 // flops per element of x: forward 2, in training 6; backward 9, frozen 5; lrn 2 * size + 3,
 // backward 2 * size + 8.
@@ -84,6 +87,24 @@ static pen_status batch_normalization_infer(pen_infer_context *context) {
     return PEN_OK;
 }
 
+// Sets the outputs of a backward op from `first` on, dscale to dvariance: as many as there are, of
+// the types of inputs `scale` and `mean`. Gradients of statistics are of frozen ones alone.
+static pen_status batch_normalization_set_gradients(pen_infer_context *context, uint32_t first,
+                                                    uint32_t scale, uint32_t mean) {
+    const pen_node *node = pen_infer_node(context);
+    if (node->output_count > first + 2 && pen_node_int(node, "training_mode") != 0) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "%" PRIu32 " outputs with training_mode; expected at most %" PRIu32,
+                               node->output_count, first + 2);
+    }
+    const pen_tensor_type weight = *pen_infer_input(context, scale);
+    const pen_tensor_type statistic = *pen_infer_input(context, mean);
+    for (uint32_t i = first; i < node->output_count; i++) {
+        PEN_TRY(pen_infer_set(context, i, i < first + 2 ? &weight : &statistic));
+    }
+    return PEN_OK;
+}
+
 static pen_status batch_normalization_backward_infer(pen_infer_context *context) {
     PEN_TRY(pen_infer_check_element(context, 0, PEN_ELEMENTS_FLOAT));
     PEN_TRY(pen_infer_check_same_element(context, 1, 0));
@@ -91,11 +112,7 @@ static pen_status batch_normalization_backward_infer(pen_infer_context *context)
     PEN_TRY(pen_infer_check_shape(context, 1, &dy->shape));
     PEN_TRY(batch_normalization_check(context, 2, 4, &dy->shape));
     PEN_TRY(pen_infer_set(context, 0, dy));
-    const pen_tensor_type scale = *pen_infer_input(context, 2);
-    for (uint32_t i = 1; i < pen_infer_node(context)->output_count; i++) {
-        PEN_TRY(pen_infer_set(context, i, &scale));
-    }
-    return PEN_OK;
+    return batch_normalization_set_gradients(context, 1, 2, 3);
 }
 
 static pen_status batch_normalization_add_relu_infer(pen_infer_context *context) {
@@ -118,12 +135,10 @@ static pen_status batch_normalization_fused_backward_infer(pen_infer_context *co
         PEN_TRY(pen_infer_check_shape(context, i, &dy->shape));
     }
     PEN_TRY(batch_normalization_check(context, scale, scale_last, &dy->shape));
-    const pen_tensor_type vector = *pen_infer_input(context, scale);
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        PEN_TRY(
-            pen_infer_set(context, i, i < whole_outputs ? pen_infer_input(context, 0) : &vector));
+    for (uint32_t i = 0; i < whole_outputs; i++) {
+        PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
     }
-    return PEN_OK;
+    return batch_normalization_set_gradients(context, whole_outputs, scale, scale_last - 1);
 }
 
 static pen_status batch_normalization_relu_backward_infer(pen_infer_context *context) {
@@ -149,7 +164,8 @@ static uint64_t batch_normalization_backward_flops(const pen_graph *graph, pen_n
     return (training ? 9 : 5) * normalization_count(graph, node);
 }
 
-// While training, the gradient reads the moments that the forward pass kept.
+// While training, the gradient reads the moments that the forward pass kept, and the statistics
+// that are states are not differentiated.
 static pen_status batch_normalization_gradient(pen_gradient_context *context) {
     const pen_node *node = pen_gradient_node(context);
     const bool training = pen_node_int(node, "training_mode") != 0;
@@ -161,30 +177,28 @@ static pen_status batch_normalization_gradient(pen_gradient_context *context) {
                          "and inverse deviation",
                          node->name);
     }
-    for (uint32_t i = 3; i < 5 && !training; i++) {
-        if (!pen_gradient_needed(context, i)) continue;
-        return pen_error(PEN_UNSUPPORTED, "batch_normalization '%s' has no gradient of its %s",
-                         node->name, i == 3 ? "mean" : "variance");
-    }
     const pen_value_id dy = pen_gradient_of_output(context, 0);
     if (!pen_value_is(dy)) return PEN_OK; // the statistics are not differentiated
     const pen_attribute_given attributes[] = {
         pen_attribute_float("epsilon", pen_node_float(node, "epsilon")),
         pen_attribute_int("training_mode", training),
     };
-    const bool any_weight = pen_gradient_needed(context, 1) || pen_gradient_needed(context, 2);
+    uint32_t output_count = 1;
+    for (uint32_t i = 1; i < (training ? 3 : 5); i++) {
+        if (pen_gradient_needed(context, i)) output_count = i < 3 ? 3 : 5;
+    }
     const pen_gradient_emission emission = {
         .op_name = "batch_normalization_backward",
-        .for_input = 0, // the input half, also for dscale and dbias
+        .for_input = 0, // the input half, also for the others
         .inputs = (const pen_value_id[]){dy, node->inputs[0], node->inputs[1],
                                          training ? node->outputs[3] : node->inputs[3],
                                          training ? node->outputs[4] : node->inputs[4]},
         .input_count = 5,
         .attributes = attributes,
         .attribute_count = 2,
-        .output_count = any_weight ? 3 : 1,
+        .output_count = output_count,
     };
-    pen_value_id gradients[3];
+    pen_value_id gradients[5];
     PEN_TRY(pen_gradient_emit(context, &emission, gradients));
     for (uint32_t i = 0; i < emission.output_count; i++) {
         if (pen_gradient_needed(context, i)) pen_gradient_set(context, i, gradients[i]);
@@ -256,10 +270,10 @@ static const pen_op normalization_ops[] = {
      .in_place_inputs = 1, .statistics_inputs = 1u << 3 | 1u << 4,
      .infer = batch_normalization_infer, .gradient = batch_normalization_gradient,
      .flops = batch_normalization_flops, .alike_inputs = 1, .alike_outputs = 1},
-    {"batch_normalization_backward", "gradients of batch_normalization's input, scale and bias",
-     PEN_TAKES(5, 5), PEN_GIVES(1, 3), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
-     .in_place_inputs = 3, .infer = batch_normalization_backward_infer,
-     .flops = batch_normalization_backward_flops, .alike_inputs = 3, .alike_outputs = 1},
+    {"batch_normalization_backward", "gradients of batch_normalization's inputs", PEN_TAKES(5, 5),
+     PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_backward_attributes), .in_place_inputs = 3,
+     .infer = batch_normalization_backward_infer, .flops = batch_normalization_backward_flops,
+     .alike_inputs = 3, .alike_outputs = 1},
     {"batch_normalization_relu", "batch_normalization, then relu", PEN_TAKES(5, 5), PEN_GIVES(1, 5),
      PEN_ATTRIBUTES(batch_normalization_attributes), .in_place_inputs = 1,
      .statistics_inputs = 1u << 3 | 1u << 4, .infer = batch_normalization_infer,
@@ -269,14 +283,13 @@ static const pen_op normalization_ops[] = {
      .in_place_inputs = 1 | 1 << 5, .statistics_inputs = 1u << 3 | 1u << 4,
      .infer = batch_normalization_add_relu_infer, .flops = batch_normalization_flops,
      .alike_inputs = 1 | 1 << 5, .alike_outputs = 1, .rectifies = true},
-    {"batch_normalization_relu_backward",
-     "gradients of batch_normalization_relu's input, scale and bias", PEN_TAKES(6, 6),
-     PEN_GIVES(1, 3), PEN_ATTRIBUTES(batch_normalization_backward_attributes), .in_place_inputs = 3,
-     .infer = batch_normalization_relu_backward_infer, .flops = batch_normalization_backward_flops,
-     .alike_inputs = 3, .alike_outputs = 1},
+    {"batch_normalization_relu_backward", "gradients of batch_normalization_relu's inputs",
+     PEN_TAKES(6, 6), PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
+     .in_place_inputs = 3, .infer = batch_normalization_relu_backward_infer,
+     .flops = batch_normalization_backward_flops, .alike_inputs = 3, .alike_outputs = 1},
     {"batch_normalization_add_relu_backward",
-     "gradients of batch_normalization_add_relu's residual, input, scale and bias", PEN_TAKES(6, 7),
-     PEN_GIVES(2, 4), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
+     "gradients of batch_normalization_add_relu's residual and other inputs", PEN_TAKES(6, 7),
+     PEN_GIVES(2, 6), PEN_ATTRIBUTES(batch_normalization_backward_attributes),
      .in_place_inputs = 3 | 1 << 6, .infer = batch_normalization_add_relu_backward_infer,
      .flops = batch_normalization_backward_flops, .alike_inputs = 7 | 1 << 6, .alike_outputs = 3},
     {"lrn", "normalise by the squares of neighbouring channels", PEN_TAKES(1, 1), PEN_GIVES(1, 1),

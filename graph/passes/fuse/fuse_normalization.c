@@ -181,7 +181,7 @@ static pen_status fuse_backward(fuser *f, pen_node_id id) {
     const pen_node *node = pen_graph_node(f->graph, plan->normalization);
     const pen_node *forward = pen_graph_node(f->graph, node->gradient_of);
     const pen_value_id *of = node->inputs; // dy, x, scale, mean, inverse
-    pen_value_id outputs[4] = {back->outputs[0], PEN_VALUE_NONE, PEN_VALUE_NONE, PEN_VALUE_NONE};
+    pen_value_id outputs[6] = {back->outputs[0]};
     if (!plan->adds) {
         const pen_value_id inputs[] = {back->inputs[0],    of[1], of[2],
                                        forward->inputs[2], of[3], of[4]};

@@ -58,6 +58,12 @@ static void forward_equals_reference(void **state) {
     }
 }
 
+// Outputs of a backward op: dx alone, or with those of the weights, or of given statistics as well.
+static uint32_t gradient_count(random_case *random, bool training) {
+    if (!random_chance(random, 80)) return 1;
+    return !training && random_chance(random, 60) ? 5 : 3;
+}
+
 static void backward_equals_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2 * NORMALIZATION_CASES; seed++) {
@@ -73,7 +79,7 @@ static void backward_equals_reference(void **state) {
         }
         c.attributes[0] = pen_attribute_int("training_mode", training);
         c.attribute_count = 1;
-        c.output_count = random_chance(&random, 80) ? 3 : 1;
+        c.output_count = gradient_count(&random, training);
         norm_check(&c, seed, 3, 1);
     }
 }
@@ -89,9 +95,10 @@ static void backward_with_residual_equals_reference(void **state) {
         for (uint32_t i = 3; i < 6; i++) {
             norm_vector_input(&c, i, c.inputs[0].type.shape.dims[1], i == 5 ? 0.1 : -2);
         }
-        c.attributes[0] = pen_attribute_int("training_mode", random_chance(&random, 70));
+        const bool training = random_chance(&random, 70);
+        c.attributes[0] = pen_attribute_int("training_mode", training);
         c.attribute_count = 1;
-        c.output_count = random_chance(&random, 80) ? 4 : 2;
+        c.output_count = gradient_count(&random, training) + 1;
         norm_check(&c, seed, adds_2 ? 7 | 1 << 6 : 7, 3);
     }
 }

@@ -53,7 +53,7 @@ typedef struct norm_operands {
     float *result;                                   // y, or dx
     float *dresidual;
     float *outputs[4]; // forward: running mean, variance, saved mean, inverse; backward: dscale,
-                       // dbias
+                       // dbias, dmean, dvariance
 } norm_operands;
 
 typedef struct norm_prepared {

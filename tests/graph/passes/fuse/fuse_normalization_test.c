@@ -29,8 +29,10 @@ static pen_value_id add_node(pen_graph *graph, const char *op, const char *name,
     return output;
 }
 
-// A training batch_normalization of `x` whose running statistics replace its states.
-static pen_value_id add_normalization(pen_graph *graph, const char *name, pen_value_id x) {
+// A batch_normalization of `x`. In training, its running statistics replace its states; otherwise
+// the statistics are parameters.
+static pen_value_id add_normalization(pen_graph *graph, const char *name, pen_value_id x,
+                                      bool training) {
     static const char *const names[] = {"scale", "bias", "mean", "variance"};
     const pen_tensor_type vector = {PEN_FLOAT64, {1, {5}}};
     pen_node_spec spec = pen_node_spec_make("batch_normalization", name);
@@ -38,21 +40,23 @@ static pen_value_id add_normalization(pen_graph *graph, const char *name, pen_va
     for (uint32_t i = 0; i < 4; i++) {
         char text[64];
         snprintf(text, sizeof text, "%s.%s", name, names[i]);
+        const bool is_state = training && i >= 2;
         inputs[i + 1] =
-            add_value(graph, text, i < 2 ? PEN_VALUE_PARAMETER : PEN_VALUE_STATE, vector);
+            add_value(graph, text, is_state ? PEN_VALUE_STATE : PEN_VALUE_PARAMETER, vector);
     }
-    const pen_attribute_given attributes[] = {pen_attribute_int("training_mode", 1),
+    const pen_attribute_given attributes[] = {pen_attribute_int("training_mode", training),
                                               pen_attribute_float("epsilon", 1e-2)};
     spec.inputs = inputs;
     spec.input_count = 5;
-    spec.output_count = 5;
+    spec.output_count = training ? 5 : 1;
     spec.attributes = attributes;
     spec.attribute_count = 2;
     pen_node_id node;
     CHECK_OK(pen_graph_add_node(graph, &spec, &node));
     const pen_value_id *outputs = pen_graph_node(graph, node)->outputs;
-    pen_graph_set_replaces(graph, outputs[1], inputs[3]);
-    pen_graph_set_replaces(graph, outputs[2], inputs[4]);
+    for (uint32_t i = 1; i < 3 && training; i++) {
+        pen_graph_set_replaces(graph, outputs[i], inputs[i + 2]);
+    }
     return pen_graph_node(graph, node)->outputs[0];
 }
 
@@ -71,9 +75,10 @@ static void run(run_graph *r, const pen_graph *graph) {
         if (value->kind == PEN_VALUE_COMPUTED) continue;
         const pen_random_key key = {1, pen_random_stream(value->name, 0, 0)};
         for (int64_t k = 0; k < pen_tensor_count(&r->tensors[v]); k++) {
-            const bool is_state = value->kind == PEN_VALUE_STATE;
+            const bool is_positive =
+                value->kind == PEN_VALUE_STATE || strstr(value->name, ".variance") != NULL;
             const double number = pen_random_normal(key, (uint64_t)k);
-            pen_tensor_set(&r->tensors[v], k, is_state ? fabs(number) : number);
+            pen_tensor_set(&r->tensors[v], k, is_positive ? fabs(number) : number);
         }
     }
     CHECK_OK(run_graph_all(r));
@@ -99,8 +104,7 @@ static uint32_t compare(const pen_graph *graph, const pen_graph *fused, const pe
 }
 
 // x ─► bn1 ─► relu ─► bn2 ─► add ─► relu ─► bn3 ─► add ─► relu; the skips go around bn2 and bn3
-static void residual_blocks_are_fused(void **state) {
-    (void)state;
+static void check_residual_blocks(bool training) {
     pen_arena *arena = check_arena();
     pen_graph *graph, *fused;
     const pen_value_id *map;
@@ -108,16 +112,16 @@ static void residual_blocks_are_fused(void **state) {
     const pen_value_id x = add_value(graph, "x", PEN_VALUE_INPUT, whole);
     const pen_value_id seed = add_value(graph, "seed", PEN_VALUE_INPUT, whole);
     const pen_value_id none = PEN_VALUE_NONE;
-    const pen_value_id n1 = add_normalization(graph, "bn1", x);
+    const pen_value_id n1 = add_normalization(graph, "bn1", x, training);
     const pen_value_id r1 = add_node(graph, "relu", "relu1", n1, none);
-    const pen_value_id n2 = add_normalization(graph, "bn2", r1);
+    const pen_value_id n2 = add_normalization(graph, "bn2", r1, training);
     const pen_value_id s2 = add_node(graph, "add", "add2", r1, n2);
     const pen_value_id r2 = add_node(graph, "relu", "relu2", s2, none);
-    const pen_value_id n3 = add_normalization(graph, "bn3", r2);
+    const pen_value_id n3 = add_normalization(graph, "bn3", r2, training);
     const pen_value_id s3 = add_node(graph, "add", "add3", n3, r2);
     const pen_value_id r3 = add_node(graph, "relu", "relu3", s3, none);
     CHECK_OK(pen_graph_add_output(graph, r3));
-    pen_value_id wanted[7] = {x};
+    pen_value_id wanted[13] = {x};
     uint32_t wanted_count = 1;
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
         if (pen_graph_value(graph, (pen_value_id){v})->kind == PEN_VALUE_PARAMETER) {
@@ -126,7 +130,7 @@ static void residual_blocks_are_fused(void **state) {
     }
     pen_gradients *gradients;
     CHECK_OK(pen_build_gradients(graph, r3, seed, wanted_count, wanted, &gradients));
-    pen_value_id kept[7];
+    pen_value_id kept[13];
     for (uint32_t i = 0; i < wanted_count; i++) {
         CHECK(gradients->items[i].use_count == 1, "%u uses", gradients->items[i].use_count);
         kept[i] = gradients->items[i].uses[0];
@@ -149,9 +153,20 @@ static void residual_blocks_are_fused(void **state) {
     for (uint32_t v = 0; v < pen_graph_value_count(fused); v++) {
         if (pen_value_is(pen_graph_value(fused, (pen_value_id){v})->replaces)) replacing++;
     }
-    CHECK(replacing == 6, "%u states are replaced", replacing);
+    CHECK(replacing == (training ? 6 : 0), "%u states are replaced", replacing);
     CHECK(compare(graph, fused, map) > 30, "few values to compare");
     pen_arena_destroy(arena);
+}
+
+static void residual_blocks_are_fused(void **state) {
+    (void)state;
+    check_residual_blocks(true);
+}
+
+// With gradients of the statistics, too.
+static void inference_with_gradients_is_fused(void **state) {
+    (void)state;
+    check_residual_blocks(false);
 }
 
 // What lies between is read by others, or asked for.
@@ -163,7 +178,7 @@ static void values_that_are_needed_stay(void **state) {
         const pen_value_id *map;
         CHECK_OK(pen_graph_create(arena, "test", &graph));
         const pen_value_id x = add_value(graph, "x", PEN_VALUE_INPUT, whole);
-        const pen_value_id n = add_normalization(graph, "bn", x);
+        const pen_value_id n = add_normalization(graph, "bn", x, true);
         const pen_value_id r = add_node(graph, "relu", "relu", n, PEN_VALUE_NONE);
         if (!kept_too) CHECK_OK(pen_graph_add_output(graph, add_node(graph, "add", "sum", n, r)));
         const pen_value_id kept[] = {n, r};
@@ -176,4 +191,5 @@ static void values_that_are_needed_stay(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(residual_blocks_are_fused),
+              cmocka_unit_test(inference_with_gradients_is_fused),
               cmocka_unit_test(values_that_are_needed_stay))
