@@ -48,6 +48,12 @@ shift
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 # refused memory is NULL, as it is without the sanitizer
 export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1}
+# other libraries are not instrumented: what they do among themselves looks like races
+export TSAN_OPTIONS=${TSAN_OPTIONS:-allocator_may_return_null=1 ignore_noninstrumented_modules=1}
+if [[ $PENSTOCK_BUILD == *clang*-thread* ]]; then # OpenMP tells the sanitizer what waits for what
+    OMP_TOOL_LIBRARIES=${OMP_TOOL_LIBRARIES:-$(clang -print-resource-dir)/../../libarcher.so}
+    export OMP_TOOL_LIBRARIES
+fi
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} # programs that run beside each other share cores
 RUN_TESTS_OUTCOMES=$(mktemp)
 export RUN_TESTS_OUTCOMES

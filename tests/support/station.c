@@ -19,8 +19,9 @@ static pen_status station_accept(void *context, const pen_introduction *who, con
              "job '%s' peer %u generation %" PRIu64 " incarnation %" PRIu64 " certificate '%s'",
              who->job, who->peer, who->generation, who->incarnation,
              who->certificate != NULL ? who->certificate : "none");
+    const station_judge judge = s->judge;
     pen_mutex_unlock(&s->lock);
-    return s->judge != NULL ? s->judge(who) : PEN_OK;
+    return judge != NULL ? judge(who) : PEN_OK;
 }
 
 static void station_up(void *context, uint32_t peer) {
@@ -64,14 +65,18 @@ static pen_status station_begin(void *context, uint32_t peer, const pen_frame *f
                                 pen_memory_place *out_place) {
     station *s = context;
     (void)peer;
-    if (s->copies_frames_nowhere) {
+    pen_mutex_lock(&s->lock);
+    const bool refuses = s->refuses_frames;
+    const pen_memory_domain *domain = s->domain;
+    pen_mutex_unlock(&s->lock);
+    if (refuses) {
         return pen_error(PEN_INVALID_INPUT, "channel %u is not in the plan", frame->channel);
     }
     if (frame->bytes > s->memory_bytes) {
         return pen_error(PEN_INVALID_INPUT, "a frame has %" PRIu64 " bytes", frame->bytes);
     }
     *out_place = pen_memory_place_at(s->memory);
-    if (s->domain != NULL) out_place->domain = s->domain;
+    if (domain != NULL) out_place->domain = domain;
     return PEN_OK;
 }
 
@@ -139,6 +144,24 @@ void station_close(station *s) {
     s->memory = NULL;
     pen_condition_deinit(&s->changed);
     pen_mutex_deinit(&s->lock);
+}
+
+void station_set_judge(station *s, station_judge judge) {
+    pen_mutex_lock(&s->lock);
+    s->judge = judge;
+    pen_mutex_unlock(&s->lock);
+}
+
+void station_refuse_frames(station *s) {
+    pen_mutex_lock(&s->lock);
+    s->refuses_frames = true;
+    pen_mutex_unlock(&s->lock);
+}
+
+void station_set_domain(station *s, const pen_memory_domain *domain) {
+    pen_mutex_lock(&s->lock);
+    s->domain = domain;
+    pen_mutex_unlock(&s->lock);
 }
 
 // With the lock held. False: the time is over.

@@ -308,7 +308,7 @@ static void a_refused_frame_ends_the_link_of_kind(void) {
     station zero, one;
     prepare_payload(3 * MIB);
     open_pair(&zero, &one, 3 * MIB);
-    one.copies_frames_nowhere = true;
+    station_refuse_frames(&one);
     uint64_t sent = 0;
     for (uint32_t i = 0; i < 3; i++) { // the first one may be refused before the last is sent
         const pen_status status = try_frame(&zero, 1, i, i + 1);
@@ -339,7 +339,7 @@ static void foreign_memory_is_refused_of_kind(void) {
     CHECK_ERROR(zero.kind->send_frame(zero.transport, 1, &frame, (pen_memory_place){&elsewhere, 64},
                                       payload_checksums, 1),
                 PEN_UNSUPPORTED, "memory of another planet");
-    one.domain = &elsewhere;
+    station_set_domain(&one, &elsewhere);
     send_frames(&zero, 1, 1);
     CHECK(station_wait_down(&zero, 1, 1), "%s", kind_name);
     CHECK(strstr(zero.down_text, "memory of another planet") != NULL, "%s: %s", kind_name,
@@ -354,7 +354,7 @@ FOR_EACH_KIND(foreign_memory_is_refused)
 
 // ---- links that begin
 
-static uint32_t judge_count;
+static _Atomic uint32_t judge_count; // of the thread that judges, and of the test
 
 static pen_status judge_refuses(const pen_introduction *who) {
     return pen_error(PEN_UNSUPPORTED, "peer %u may not", who->peer);
@@ -374,13 +374,13 @@ static void a_listener_may_refuse_of_kind(void) {
     station zero, one;
     open_station(&zero, 0, false, 0);
     open_station(&one, 1, true, 0);
-    one.judge = judge_refuses;
+    station_set_judge(&one, judge_refuses);
     connect_to(&zero, &one, 1, 10);
     CHECK(station_wait_down(&zero, 1, 1), "%s", kind_name);
     CHECK(zero.down_code == PEN_UNSUPPORTED, "%s: %s", kind_name, zero.down_text);
     CHECK(strstr(zero.down_text, "peer 0 may not") != NULL, "%s: %s", kind_name, zero.down_text);
     CHECK(one.kind->counters(one.transport).refusals == 1, "%s: counted", kind_name);
-    one.judge = judge_wants_patience;
+    station_set_judge(&one, judge_wants_patience);
     judge_count = 0;
     CHECK(station_link(&zero, &one, 0, 1), "%s: patience", kind_name);
     CHECK(judge_count == 3, "%s: asked %u times", kind_name, judge_count);

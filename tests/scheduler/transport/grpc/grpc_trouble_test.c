@@ -183,7 +183,7 @@ static void refusals_are_told(void **state) {
     station zero, one;
     open_station(&zero, 0, 0);
     open_station(&one, 1, 0);
-    one.judge = judge_generation;
+    station_set_judge(&one, judge_generation);
     CHECK_OK(connect_to(&zero, &one, 1, 10));
     assert_true(station_wait_down(&zero, 1, 1));
     CHECK(strstr(zero.down_text, "it refuses: generation 3 is over, now is 4") != NULL, "%s",
@@ -191,7 +191,8 @@ static void refusals_are_told(void **state) {
     assert_int_equal(zero.down_code, PEN_INVALID_INPUT);
     assert_int_equal(one.down_count[0], 0);
     assert_int_equal(one.kind->counters(one.transport).refusals, 1);
-    one.judge = judge_later; // who is only not ready is asked again, also who is another then
+    station_set_judge(&one, judge_later);
+    // who is only not ready is asked again, also who is another then
     CHECK_OK(connect_to(&zero, &one, 2, 10));
     assert_true(station_wait_down(&zero, 2, 1));
     CHECK(strstr(zero.down_text, "here is peer 1, not 2") != NULL, "%s", zero.down_text);
@@ -212,7 +213,7 @@ static void a_refused_frame_ends_the_link_at_both_ends(void **state) {
         assert_true(station_link(&zero, &one, 0, 1));
         station *from = turn == 0 ? &one : &zero, *to = turn == 0 ? &zero : &one;
         const uint32_t from_peer = turn == 0 ? 0 : 1, to_peer = 1 - from_peer;
-        to->copies_frames_nowhere = true;
+        station_refuse_frames(to);
         uint8_t *bytes = calloc(1, 8 * MIB);
         uint64_t sent_count = 0;
         while (sent_count < 5 && try_frame(from, from_peer, sent_count, bytes, 8 * MIB)) {
