@@ -38,16 +38,20 @@ typedef struct probe_run {
 static const char *const probe_medium_names[] = {"memory", "loopback", "network"};
 
 static probe_medium probe_between(const pen_cluster_device *a, const pen_cluster_device *b) {
-    if (!pen_profile_is_local(a->host) || !pen_profile_is_local(b->host)) return PROBE_NETWORK;
+    if (a->is_remote || b->is_remote) return PROBE_NETWORK;
     if (a->host == NULL && b->host == NULL) return PROBE_MEMORY;
     if (a->host == NULL || b->host == NULL) return PROBE_LOOPBACK;
     return strcmp(a->host, b->host) == 0 ? PROBE_MEMORY : PROBE_LOOPBACK;
 }
 
+static uint32_t probe_local_count(const probe_run *run) {
+    return run->targets.count - run->targets.remote_count;
+}
+
 // Each kind of device and number of threads once, opened alone so that nothing else takes its
 // cores.
 static pen_status probe_measure_rates(probe_run *run) {
-    for (uint32_t t = 0; t < run->targets.count; t++) {
+    for (uint32_t t = 0; t < probe_local_count(run); t++) {
         const pen_profile_target *target = &run->targets.items[t];
         const pen_device_options options = {.name = target->device,
                                             .thread_count = target->threads,
@@ -116,7 +120,7 @@ static pen_status probe_measure_links(probe_run *run) {
 // Links of one medium are measured once and told together.
 static pen_status probe_print(const probe_run *run) {
     char first[PEN_QUANTITY_TEXT_BYTES], second[PEN_QUANTITY_TEXT_BYTES];
-    for (uint32_t t = 0; t < run->targets.count; t++) {
+    for (uint32_t t = 0; t < probe_local_count(run); t++) {
         const pen_profile_target *target = &run->targets.items[t];
         const pen_cost_rates *rates =
             pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);
@@ -137,7 +141,7 @@ static pen_status probe_print(const probe_run *run) {
 
 static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
     pen_json_key_array(json, "rates");
-    for (uint32_t t = 0; t < run->targets.count; t++) {
+    for (uint32_t t = 0; t < probe_local_count(run); t++) {
         const pen_profile_target *target = &run->targets.items[t];
         const pen_cost_rates *rates =
             pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);

@@ -1,4 +1,4 @@
-// penstock profile: what the operators of a job cost on the devices of this machine.
+// penstock profile: what the operators of a job cost on its devices, here and on other machines.
 
 #include <stdio.h>
 
@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/cost_file.h"
 #include "scheduler/measure/profile.h"
+#include "scheduler/measure/survey_crew.h"
 
 typedef struct profile_options {
     pen_cli_common common;
@@ -18,6 +19,7 @@ typedef struct profile_options {
     bool in_step;
     int64_t steps;
     int64_t top;
+    bool insecure;
 } profile_options;
 
 typedef struct profile_run {
@@ -84,10 +86,10 @@ static void profile_print_steps(const pen_profile_summary *summary) {
 static void profile_print(const profile_run *run, const pen_profile_target *target,
                           const pen_cost_rates *rates, const pen_profile_summary *summary) {
     char flops[PEN_QUANTITY_TEXT_BYTES], bandwidth[PEN_QUANTITY_TEXT_BYTES];
-    printf("%s with %u thread%s (device '%s'%s): %sflop/s, %sB/s\n", target->kind, target->threads,
-           target->threads == 1 ? "" : "s", target->device,
-           target->device_count > 1 ? " and others" : "",
-           pen_count_format((uint64_t)rates->flops, flops),
+    printf("%s with %u thread%s (device '%s'%s%s%s): %sflop/s, %sB/s\n", target->kind,
+           target->threads, target->threads == 1 ? "" : "s", target->device,
+           target->device_count > 1 ? " and others" : "", target->is_remote ? ", on " : "",
+           target->host_name, pen_count_format((uint64_t)rates->flops, flops),
            pen_count_format((uint64_t)rates->memory_bandwidth, bandwidth));
     printf("%u nodes, %u operators: %u measured, %u from the table", summary->node_count,
            summary->row_count, summary->fresh_count, summary->kept_count);
@@ -128,6 +130,7 @@ static void profile_json(profile_run *run, const pen_profile_target *target,
     const bool has_steps = summary->step_count > 0;
     pen_json_begin_object(json);
     pen_json_key_text(json, "device", target->device);
+    if (target->is_remote) pen_json_key_text(json, "host", target->host_name);
     pen_json_key_text(json, "kind", target->kind);
     pen_json_key_unsigned(json, "threads", target->threads);
     pen_json_key_number(json, "flops", rates->flops);
@@ -170,64 +173,159 @@ static void profile_warn(const pen_profile_summary *summary) {
     }
 }
 
-static pen_status profile_measure(profile_run *run, pen_profiler *profiler,
-                                  pen_profile_summary *out_summary) {
+static void profile_show(profile_run *run, const pen_profile_target *target,
+                         const pen_profile_summary *summary) {
+    const pen_cost_rates *rates = pen_cost_table_find_rates_at(run->costs.table, target->host_name,
+                                                               target->kind, target->threads);
+    profile_warn(summary);
+    if (run->options->common.json) {
+        profile_json(run, target, rates, summary);
+    } else {
+        profile_print(run, target, rates, summary);
+    }
+}
+
+// `meter` NULL: on this machine, where whole steps may run, too. What is measured stays, whatever
+// comes.
+static pen_status profile_measure(profile_run *run, const pen_profile_target *target,
+                                  pen_profiler *profiler, const pen_profile_meter *meter) {
     const profile_options *options = run->options;
-    const pen_profile_options profile = {.repeat = options->repeat,
+    const bool runs_steps = (options->check || options->in_step) && meter == NULL;
+    const pen_profile_options profile = {.meter = meter,
+                                         .repeat = options->repeat,
                                          .time_limit = options->time_limit,
                                          .operator_time_limit = options->operator_time,
                                          .progress = profile_show_progress};
-    PEN_TRY(pen_profiler_measure(profiler, run->costs.table, &profile));
-    if (options->check || options->in_step) {
-        PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps));
+    pen_profile_summary summary;
+    const pen_status status = pen_profiler_measure(profiler, run->costs.table, &profile);
+    if (status != PEN_OK) return pen_status_join(status, pen_cost_file_save(&run->costs));
+    if (runs_steps) PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps));
+    PEN_TRY(pen_profiler_summarize(profiler, &summary));
+    if (runs_steps && options->in_step) {
+        PEN_TRY(pen_profiler_store_steps(profiler, run->costs.table));
     }
-    PEN_TRY(pen_profiler_summarize(profiler, out_summary));
-    return options->in_step ? pen_profiler_store_steps(profiler, run->costs.table) : PEN_OK;
+    profile_show(run, target, &summary);
+    return pen_cost_file_save(&run->costs);
+}
+
+static pen_status profile_open(profile_run *run, const pen_profile_target *target,
+                               pen_profiler **out_profiler) {
+    run->context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(
+        pen_profiler_create(run->job, pen_dataset_get_info(run->dataset), target, out_profiler));
+    run->context->input_exit_code = PEN_EXIT_SPEC;
+    return PEN_OK;
 }
 
 // One device at a time: two would take each other's cores.
-static pen_status profile_target(profile_run *run, const pen_profile_target *target) {
-    pen_profiler *profiler;
-    pen_profile_summary summary;
-    run->context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_profiler_create(run->job, pen_dataset_get_info(run->dataset), target, &profiler));
-    run->context->input_exit_code = PEN_EXIT_SPEC;
-    const pen_status status = profile_measure(run, profiler, &summary);
-    if (status == PEN_OK) {
-        const pen_cost_rates *rates =
-            pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);
-        profile_warn(&summary);
-        if (run->options->common.json) {
-            profile_json(run, target, rates, &summary);
-        } else {
-            profile_print(run, target, rates, &summary);
-        }
-    }
-    pen_profiler_destroy(profiler);
-    return status;
-}
-
-static pen_status profile_targets(profile_run *run) {
-    for (uint32_t t = 0; t < run->targets.count; t++) {
-        PEN_TRY(profile_target(run, &run->targets.items[t]));
-        PEN_TRY(pen_cost_file_save(&run->costs)); // what is measured stays, whatever comes
+static pen_status profile_here(profile_run *run) {
+    for (uint32_t t = 0; t < run->targets.count - run->targets.remote_count; t++) {
+        const pen_profile_target *target = &run->targets.items[t];
+        pen_profiler *profiler;
+        PEN_TRY(profile_open(run, target, &profiler));
+        const pen_status status = profile_measure(run, target, profiler, NULL);
+        pen_profiler_destroy(profiler);
+        PEN_TRY(status);
     }
     return PEN_OK;
 }
 
-// Devices on other machines cannot be measured from here, which is a warning and not an error.
+// ---- on other machines
+
+// A target whose worker measures.
+typedef struct profile_seat {
+    pen_survey_crew *crew;
+    uint32_t seat;
+    pen_profiler *profiler;
+} profile_seat;
+
+static pen_status profile_ask_rates(void *context, pen_device_rates *out_rates,
+                                    pen_status *out_failure) {
+    const profile_seat *seat = context;
+    const pen_survey_order order = {.kind = PEN_SURVEY_RATES, .device = seat->seat};
+    pen_survey_answer answer;
+    PEN_TRY(pen_survey_crew_ask(seat->crew, &order, &answer, out_failure));
+    *out_rates =
+        (pen_device_rates){.flops = answer.figures[0], .memory_bandwidth = answer.figures[1]};
+    return PEN_OK;
+}
+
+static pen_status profile_ask_node(void *context, pen_node_id node, double seconds,
+                                   pen_op_measurement *out_measured, pen_status *out_failure) {
+    const profile_seat *seat = context;
+    const pen_survey_order order = {
+        .kind = PEN_SURVEY_NODE, .device = seat->seat, .node = node.index, .seconds = seconds};
+    pen_survey_answer answer;
+    PEN_TRY(pen_survey_crew_ask(seat->crew, &order, &answer, out_failure));
+    *out_measured = (pen_op_measurement){.seconds = answer.figures[0],
+                                         .workspace_bytes = (uint64_t)answer.figures[1],
+                                         .runs = (uint32_t)answer.figures[2]};
+    return PEN_OK;
+}
+
+static pen_status profile_call(profile_run *run, profile_seat *seats, pen_survey_crew **out_crew) {
+    const uint32_t first = run->targets.count - run->targets.remote_count;
+    pen_survey_seat *asked;
+    PEN_TRY(PEN_NEW(run->context->arena, run->targets.remote_count, &asked));
+    for (uint32_t s = 0; s < run->targets.remote_count; s++) {
+        const pen_profile_target *target = &run->targets.items[first + s];
+        PEN_TRY(profile_open(run, target, &seats[s].profiler));
+        asked[s].device = target->device_index;
+        PEN_TRY(pen_profiler_describe(seats[s].profiler, &asked[s].part));
+    }
+    const pen_survey_crew_options options = {.job = run->job,
+                                             .cluster = run->targets.cluster,
+                                             .seats = asked,
+                                             .seat_count = run->targets.remote_count,
+                                             .survey = PEN_RUN_SURVEY_OPERATORS,
+                                             .is_insecure = run->options->insecure};
+    return pen_survey_crew_create(&options, out_crew);
+}
+
+static pen_status profile_ask_all(profile_run *run, profile_seat *seats, pen_survey_crew *crew) {
+    const uint32_t first = run->targets.count - run->targets.remote_count;
+    for (uint32_t s = 0; s < run->targets.remote_count; s++) {
+        seats[s].crew = crew;
+        seats[s].seat = s;
+        const pen_profile_meter meter = {
+            .context = &seats[s], .rates = profile_ask_rates, .node = profile_ask_node};
+        PEN_TRY(profile_measure(run, &run->targets.items[first + s], seats[s].profiler, &meter));
+    }
+    return PEN_OK;
+}
+
+// Workers are called once for all devices of other machines, and measure one after another.
+static pen_status profile_there(profile_run *run) {
+    profile_seat *seats;
+    pen_survey_crew *crew = NULL;
+    if (run->targets.remote_count == 0) return PEN_OK;
+    if (run->options->check || run->options->in_step) {
+        pen_log(PEN_LOG_WARNING, "whole steps run on this machine alone: on others, operators are "
+                                 "measured one at a time");
+    }
+    PEN_TRY(PEN_NEW(run->context->arena, run->targets.remote_count, &seats));
+    pen_status status = profile_call(run, seats, &crew);
+    if (status == PEN_OK) status = profile_ask_all(run, seats, crew);
+    pen_survey_crew_destroy(crew);
+    for (uint32_t s = 0; s < run->targets.remote_count; s++) {
+        pen_profiler_destroy(seats[s].profiler);
+    }
+    return status;
+}
+
+// ---- all
+
+static pen_status profile_targets(profile_run *run) {
+    PEN_TRY(profile_here(run));
+    return profile_there(run);
+}
+
 static pen_status profile_all(profile_run *run) {
     pen_arena *arena = run->context->arena;
     PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));
     PEN_TRY(pen_profile_find_targets(run->job, run->options->device, arena, &run->targets));
     PEN_TRY(pen_cost_file_open(run->context, run->job, run->options->output, &run->costs));
     PEN_TRY(pen_job_open_dataset(run->job, PEN_DATASET_PART_TRAIN, arena, &run->dataset));
-    if (run->targets.remote_count > 0) {
-        pen_log(PEN_LOG_WARNING,
-                "%u of the job's devices, '%s' the first, are on other machines: run `penstock "
-                "profile` there, or state their rates",
-                run->targets.remote_count, run->targets.remote[0]);
-    }
     if (!run->options->common.json) {
         PEN_TRY(profile_targets(run));
         if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
@@ -266,16 +364,19 @@ static const pen_cli_option profile_cli_options[] = {
                   PEN_OPTION_RANGE(1, 1000), .default_text = "20"),
     PEN_CLI_VALUE(0, "top", "N", INTEGER, profile_options, top, "operators to print",
                   PEN_OPTION_RANGE(0, 1000000), .default_text = "20"),
+    PEN_CLI_FLAG(0, "insecure", profile_options, insecure,
+                 "ask workers on other machines without TLS"),
 };
 
 const pen_command pen_command_profile = {
     .name = "profile",
-    .summary = "measure the operators of a job on the devices of this machine",
+    .summary = "measure the operators of a job on its devices",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(profile_cli_options),
               .details = "Operators are measured one at a time, so the model may be larger than "
                          "this machine.\nA table that exists is kept: only what it lacks is "
                          "measured. With --in-step it gets\nthe times that operators had within "
-                         "whole training steps, for planning anew.\n"},
+                         "whole training steps, for planning anew.\nDevices on other machines are "
+                         "measured by the workers that the job names.\n"},
     .options_bytes = sizeof(profile_options),
     .run = profile_run_verb,
 };

@@ -13,6 +13,7 @@
 typedef struct cluster_seat {
     uint32_t process;
     uint32_t host;
+    const char *host_name; // "": this one
 } cluster_seat;
 
 typedef struct cluster_builder {
@@ -78,6 +79,7 @@ static pen_status cluster_seat_devices(cluster_builder *builder) {
         if (pen_host_is_started(host)) { // a process of its own
             PEN_TRY(pen_arena_format(builder->arena, &host, "localhost of %u", i));
         }
+        builder->seats[i].host_name = name;
         PEN_TRY(cluster_number(&processes, host, &builder->seats[i].process));
         PEN_TRY(cluster_number(&hosts, name, &builder->seats[i].host));
     }
@@ -177,12 +179,12 @@ typedef struct cluster_rate {
 } cluster_rate;
 
 // What was measured here says less of another host than what its user states, and is a guess there.
-static double cluster_choose_rate(const cluster_rate *rate, bool is_here,
+static double cluster_choose_rate(const cluster_rate *rate, bool is_measured_there,
                                   pen_figure_source *out_source) {
-    const bool is_measured = rate->measured > 0 && (is_here || rate->stated == 0);
-    *out_source = is_measured && is_here ? PEN_FIGURE_MEASURED
-                  : rate->stated > 0     ? PEN_FIGURE_STATED
-                                         : PEN_FIGURE_ASSUMED;
+    const bool is_measured = rate->measured > 0 && (is_measured_there || rate->stated == 0);
+    *out_source = is_measured && is_measured_there ? PEN_FIGURE_MEASURED
+                  : rate->stated > 0               ? PEN_FIGURE_STATED
+                                                   : PEN_FIGURE_ASSUMED;
     return is_measured ? rate->measured : rate->stated > 0 ? rate->stated : rate->assumed;
 }
 
@@ -193,11 +195,16 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
     pen_cluster_device *device = &builder->devices[index];
     const pen_cost_rates none = {0};
     const pen_cost_rates *measured = NULL;
+    const bool is_here = builder->seats[index].host == 0;
     if (builder->costs != NULL) {
+        measured = pen_cost_table_find_rates_at(builder->costs, builder->seats[index].host_name,
+                                                device->kind, device->threads);
+    }
+    const bool is_measured_there = measured != NULL;
+    if (builder->costs != NULL && measured == NULL) { // a guess
         measured = pen_cost_table_find_rates(builder->costs, device->kind, device->threads);
     }
     if (measured == NULL) measured = &none;
-    const bool is_here = builder->seats[index].host == 0;
     const double core_share = is_here ? builder->core_share : 1.0;
     const double assumed = spec->kind == PEN_CLUSTER_REFERENCE
                                ? PEN_ASSUMED_REFERENCE_FLOPS
@@ -207,9 +214,9 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
                                 PEN_ASSUMED_MEMORY_BANDWIDTH};
     device->flops_stated = spec->flops;
     device->memory_bandwidth_stated = spec->memory_bandwidth;
-    device->flops = cluster_choose_rate(&flops, is_here, &device->flops_source);
+    device->flops = cluster_choose_rate(&flops, is_measured_there, &device->flops_source);
     device->memory_bandwidth =
-        cluster_choose_rate(&bytes, is_here, &device->memory_bandwidth_source);
+        cluster_choose_rate(&bytes, is_measured_there, &device->memory_bandwidth_source);
 }
 
 // ---- links
@@ -408,6 +415,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
         builder.devices[i].name = spec->devices[i].name;
         builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
         builder.devices[i].host = spec->devices[i].host;
+        builder.devices[i].host_name = builder.seats[i].host_name;
         builder.devices[i].is_remote = builder.seats[i].host != 0;
         builder.devices[i].process = builder.seats[i].process;
         builder.devices[i].host_index = builder.seats[i].host;

@@ -66,6 +66,7 @@ typedef struct pen_cluster_device {
     uint32_t host_index;  // devices of one host have one number; 0: of this one
     uint64_t bytes_limit; // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
+    const char *host_name;   // "10.0.0.2"; "": this host
     bool is_remote;          // on another host than the one that plans
     uint32_t threads;        // of its kernel team, at least 1
     uint32_t threads_stated; // by the user; 0: not
@@ -116,8 +117,8 @@ static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *clu
 //             hosts state theirs
 //   threads   stated, or an equal share of the cores that are left of those this process may use;
 //             on other hosts as many cores as there are here
-//   rates     of `costs` for kind and threads, where the device is of this machine; else stated;
-//             else assumed: as `costs` has them for this machine, or a default
+//   rates     of `costs` for host, kind and threads; else stated; else assumed: as `costs` has them
+//             for this machine, or a default
 //   links     of `costs` by names of devices where both are of this machine; else stated; else of
 //             `costs`; else assumed from where the two are: devices with equal `host`, or without,
 //             are in one process; with equal names of hosts on one host. `localhost` without a

@@ -12,7 +12,11 @@
 // Rates that differ by less than this are those of one device.
 #define COST_MODEL_SAME_RATE 0.01
 
-static bool cost_model_is_alike(const pen_cluster_device *a, const pen_cluster_device *b) {
+// Hosts that are measured have costs of their own.
+static bool cost_model_is_alike(const pen_cost_table *table, const pen_cluster_device *a,
+                                const pen_cluster_device *b) {
+    const bool has_hosts = table != NULL && pen_cost_table_has_hosts(table);
+    if (has_hosts && strcmp(a->host_name, b->host_name) != 0) return false;
     return strcmp(a->kind, b->kind) == 0 && a->is_remote == b->is_remote &&
            a->threads == b->threads && a->flops == b->flops && a->slowness == b->slowness &&
            a->memory_bandwidth == b->memory_bandwidth && a->flops_source == b->flops_source &&
@@ -20,15 +24,16 @@ static bool cost_model_is_alike(const pen_cluster_device *a, const pen_cluster_d
 }
 
 // Rows by their first device, [row_count]; fills row_of_device.
-static pen_status cost_model_find_rows(const pen_cluster *cluster, pen_arena *arena,
-                                       pen_cost_model *model, const uint32_t **out_first) {
+static pen_status cost_model_find_rows(const pen_cluster *cluster, const pen_cost_table *table,
+                                       pen_arena *arena, pen_cost_model *model,
+                                       const uint32_t **out_first) {
     uint32_t *row_of_device, *first;
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &row_of_device));
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &first));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         uint32_t row = 0;
         while (row < model->row_count &&
-               !cost_model_is_alike(&cluster->devices[first[row]], &cluster->devices[d])) {
+               !cost_model_is_alike(table, &cluster->devices[first[row]], &cluster->devices[d])) {
             row += 1;
         }
         if (row == model->row_count) {
@@ -65,7 +70,8 @@ static pen_figure_source cost_model_estimate_source(const pen_cluster_device *de
 static pen_figure_source cost_model_entry_source(const pen_cluster_device *device,
                                                  const pen_cost_entry *entry) {
     if (entry->runs == 0) return PEN_FIGURE_STATED;
-    return device->is_remote ? cost_model_estimate_source(device) : PEN_FIGURE_MEASURED;
+    const bool is_guess = device->is_remote && entry->host[0] == '\0';
+    return is_guess ? cost_model_estimate_source(device) : PEN_FIGURE_MEASURED;
 }
 
 static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t flops,
@@ -86,6 +92,19 @@ static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t
     const double there = cost_model_roofline(flops, bytes, rates->flops, rates->memory_bandwidth);
     return (pen_node_cost){entry->seconds * estimate / there, cost_model_estimate_source(device),
                            entry->workspace_bytes};
+}
+
+// What the table knows of a node on a device: measured on its host, else on this one.
+static void cost_model_look_up(const pen_cost_table *table, const pen_cluster_device *device,
+                               const char *op, const char *shape, const pen_cost_entry **out_entry,
+                               const pen_cost_rates **out_rates) {
+    const char *kind = device->kind;
+    const uint32_t threads = device->threads;
+    *out_rates = pen_cost_table_find_rates_at(table, device->host_name, kind, threads);
+    *out_entry = pen_cost_table_find_at(table, device->host_name, op, shape, kind, threads);
+    if (*out_entry != NULL) return;
+    *out_entry = pen_cost_table_find(table, op, shape, kind, threads);
+    *out_rates = pen_cost_table_find_rates(table, kind, threads);
 }
 
 static void cost_model_count(pen_cost_model *model, pen_figure_source source) {
@@ -110,7 +129,7 @@ pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *clust
     const uint32_t *first;
     pen_arena *scratch;
     PEN_TRY(PEN_NEW(arena, 1, &model));
-    PEN_TRY(cost_model_find_rows(cluster, arena, model, &first));
+    PEN_TRY(cost_model_find_rows(cluster, table, arena, model, &first));
     model->node_count = pen_graph_node_count(graph);
     PEN_TRY(PEN_NEW(arena, (size_t)model->row_count * model->node_count, &costs));
     PEN_TRY(pen_arena_create_within(arena, &scratch));
@@ -126,10 +145,7 @@ pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *clust
             const pen_cluster_device *device = &cluster->devices[first[row]];
             const pen_cost_entry *entry = NULL;
             const pen_cost_rates *rates = NULL;
-            if (table != NULL) {
-                entry = pen_cost_table_find(table, op->name, shape, device->kind, device->threads);
-                rates = pen_cost_table_find_rates(table, device->kind, device->threads);
-            }
+            if (table != NULL) cost_model_look_up(table, device, op->name, shape, &entry, &rates);
             pen_node_cost *cost = &costs[(size_t)row * model->node_count + n];
             *cost = cost_model_price(device, flops, bytes, entry, rates);
             if (device->slowness > 0) cost->seconds *= device->slowness;

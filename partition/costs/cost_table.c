@@ -18,6 +18,7 @@ typedef struct cost_key {
     const char *first;
     const char *second;
     const char *third;
+    const char *host;
     uint32_t threads;
 } cost_key;
 
@@ -32,6 +33,7 @@ struct pen_cost_table {
     uint32_t item_count; // of all kinds
     uint32_t slot_count; // a power of two, or 0
     cost_slot *slots;
+    bool has_hosts;
     uint32_t counts[3]; // of each cost_kind
     uint32_t capacities[3];
     void *items[3]; // likewise: pen_cost_entry, pen_cost_rates, pen_cost_link
@@ -57,13 +59,15 @@ static uint64_t cost_hash(const cost_key *key) {
     hash = cost_hash_text(hash, key->first);
     hash = cost_hash_text(hash, key->second);
     hash = cost_hash_text(hash, key->third);
+    hash = cost_hash_text(hash, key->host);
     hash = (hash ^ key->threads) * 0x100000001b3u;
     return hash ^ (hash >> 32);
 }
 
 static bool cost_key_equal(const cost_key *a, const cost_key *b) {
     return a->kind == b->kind && a->threads == b->threads && strcmp(a->second, b->second) == 0 &&
-           strcmp(a->first, b->first) == 0 && strcmp(a->third, b->third) == 0;
+           strcmp(a->first, b->first) == 0 && strcmp(a->third, b->third) == 0 &&
+           strcmp(a->host, b->host) == 0;
 }
 
 // The slot that holds `key`, or the free one where it belongs.
@@ -133,6 +137,8 @@ static pen_status cost_claim(pen_cost_table *table, cost_key *key, uint32_t *out
     PEN_TRY(cost_copy_text(table, &key->first));
     PEN_TRY(cost_copy_text(table, &key->second));
     PEN_TRY(cost_copy_text(table, &key->third));
+    PEN_TRY(cost_copy_text(table, &key->host));
+    if (key->host[0] != '\0') table->has_hosts = true;
     *out_index = table->counts[key->kind];
     *cost_slot_of(table->slots, table->slot_count, key) = (cost_slot){true, *key, *out_index};
     table->counts[key->kind] += 1;
@@ -154,6 +160,10 @@ static pen_status cost_check_number(const char *what, double number, double mini
                      minimum, maximum);
 }
 
+static const char *cost_host(const char *host) {
+    return host == NULL ? "" : host;
+}
+
 // Checks before it stores: a table may come from a file, and its figures go into sums that must
 // stay finite.
 pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry) {
@@ -164,7 +174,8 @@ pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry
     PEN_TRY(cost_check_number("seconds", entry->seconds, 0, PEN_COST_SECONDS_LIMIT));
     PEN_TRY(
         cost_check_number("workspace", (double)entry->workspace_bytes, 0, PEN_COST_BYTES_LIMIT));
-    cost_key key = {COST_OPERATOR, entry->op, entry->shape, entry->kind, entry->threads};
+    cost_key key = {COST_OPERATOR,          entry->op,     entry->shape, entry->kind,
+                    cost_host(entry->host), entry->threads};
     uint32_t index;
     PEN_TRY(cost_claim(table, &key, &index));
     pen_cost_entry *item = (pen_cost_entry *)table->items[COST_OPERATOR] + index;
@@ -172,6 +183,7 @@ pen_status pen_cost_table_set(pen_cost_table *table, const pen_cost_entry *entry
     item->op = key.first;
     item->shape = key.second;
     item->kind = key.third;
+    item->host = key.host;
     return PEN_OK;
 }
 
@@ -181,12 +193,13 @@ pen_status pen_cost_table_set_rates(pen_cost_table *table, const pen_cost_rates 
     PEN_TRY(cost_check_number("flops", rates->flops, PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT));
     PEN_TRY(cost_check_number("memory_bandwidth", rates->memory_bandwidth, PEN_COST_RATE_MINIMUM,
                               PEN_COST_RATE_LIMIT));
-    cost_key key = {COST_RATES, rates->kind, "", "", rates->threads};
+    cost_key key = {COST_RATES, rates->kind, "", "", cost_host(rates->host), rates->threads};
     uint32_t index;
     PEN_TRY(cost_claim(table, &key, &index));
     pen_cost_rates *item = (pen_cost_rates *)table->items[COST_RATES] + index;
     *item = *rates;
     item->kind = key.first;
+    item->host = key.host;
     return PEN_OK;
 }
 
@@ -203,7 +216,7 @@ pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *l
     if (strcmp(link->from, link->to) == 0) {
         return pen_error(PEN_INVALID_INPUT, "a link leads from '%.100s' to itself", link->from);
     }
-    cost_key key = {COST_LINK, link->from, link->to, "", 0};
+    cost_key key = {COST_LINK, link->from, link->to, "", "", 0};
     uint32_t index;
     PEN_TRY(cost_claim(table, &key, &index));
     pen_cost_link *item = (pen_cost_link *)table->items[COST_LINK] + index;
@@ -215,23 +228,34 @@ pen_status pen_cost_table_set_link(pen_cost_table *table, const pen_cost_link *l
 
 // ---- reading
 
-const pen_cost_entry *pen_cost_table_find(const pen_cost_table *table, const char *op,
-                                          const char *shape, const char *kind, uint32_t threads) {
-    const cost_key key = {COST_OPERATOR, op, shape, kind, threads};
+const pen_cost_entry *pen_cost_table_find_at(const pen_cost_table *table, const char *host,
+                                             const char *op, const char *shape, const char *kind,
+                                             uint32_t threads) {
+    const cost_key key = {COST_OPERATOR, op, shape, kind, host, threads};
     const uint32_t index = cost_find(table, &key);
     return index == UINT32_MAX ? NULL : (const pen_cost_entry *)table->items[COST_OPERATOR] + index;
 }
 
-const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, const char *kind,
-                                                uint32_t threads) {
-    const cost_key key = {COST_RATES, kind, "", "", threads};
+const pen_cost_rates *pen_cost_table_find_rates_at(const pen_cost_table *table, const char *host,
+                                                   const char *kind, uint32_t threads) {
+    const cost_key key = {COST_RATES, kind, "", "", host, threads};
     const uint32_t index = cost_find(table, &key);
     return index == UINT32_MAX ? NULL : (const pen_cost_rates *)table->items[COST_RATES] + index;
 }
 
+const pen_cost_entry *pen_cost_table_find(const pen_cost_table *table, const char *op,
+                                          const char *shape, const char *kind, uint32_t threads) {
+    return pen_cost_table_find_at(table, "", op, shape, kind, threads);
+}
+
+const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, const char *kind,
+                                                uint32_t threads) {
+    return pen_cost_table_find_rates_at(table, "", kind, threads);
+}
+
 const pen_cost_link *pen_cost_table_find_link(const pen_cost_table *table, const char *from,
                                               const char *to) {
-    const cost_key key = {COST_LINK, from, to, "", 0};
+    const cost_key key = {COST_LINK, from, to, "", "", 0};
     const uint32_t index = cost_find(table, &key);
     return index == UINT32_MAX ? NULL : (const pen_cost_link *)table->items[COST_LINK] + index;
 }
@@ -252,6 +276,10 @@ uint32_t pen_cost_table_rates_count(const pen_cost_table *table) {
 const pen_cost_rates *pen_cost_table_rates_at(const pen_cost_table *table, uint32_t index) {
     PEN_ASSERT(index < table->counts[COST_RATES]);
     return (const pen_cost_rates *)table->items[COST_RATES] + index;
+}
+
+bool pen_cost_table_has_hosts(const pen_cost_table *table) {
+    return table->has_hosts;
 }
 
 uint32_t pen_cost_table_link_count(const pen_cost_table *table) {

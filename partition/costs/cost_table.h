@@ -1,7 +1,8 @@
 // Measured costs: operators, rates of devices, links (partition/costs/cost_table_file.h).
 //
 // An operator's entry is found by op, the text of its shape (element types, sizes, layouts and
-// attributes; see pen_cost_key), kind of device and threads.
+// attributes; see pen_cost_key), kind of device and threads, and the host where it was measured, if
+// that is another one than where plans are made.
 //
 // Limits: PEN_COST_TABLE_ENTRY_LIMIT operators, rates and links together.
 //
@@ -33,6 +34,7 @@ typedef struct pen_cost_entry {
     double seconds; // median of `runs`
     uint64_t workspace_bytes;
     uint32_t runs;
+    const char *host; // "n1", a host's name without a port; "" or NULL: this machine
 } pen_cost_entry;
 
 typedef struct pen_cost_rates {
@@ -40,6 +42,7 @@ typedef struct pen_cost_rates {
     uint32_t threads;
     double flops;            // a second
     double memory_bandwidth; // bytes a second
+    const char *host;        // as of entries
 } pen_cost_rates;
 
 typedef struct pen_cost_link {
@@ -68,14 +71,22 @@ uint32_t pen_cost_table_count(const pen_cost_table *table);
 const pen_cost_entry *pen_cost_table_at(const pen_cost_table *table, uint32_t index);
 uint32_t pen_cost_table_rates_count(const pen_cost_table *table);
 const pen_cost_rates *pen_cost_table_rates_at(const pen_cost_table *table, uint32_t index);
+// Whether some was measured on another host.
+bool pen_cost_table_has_hosts(const pen_cost_table *table);
 uint32_t pen_cost_table_link_count(const pen_cost_table *table);
 const pen_cost_link *pen_cost_table_link_at(const pen_cost_table *table, uint32_t index);
 
-// NULL when there is none. What is found stays valid until the table is changed.
+// NULL when there is none. What is found stays valid until the table is changed. Those without a
+// host look for what was measured on this machine.
 const pen_cost_entry *pen_cost_table_find(const pen_cost_table *table, const char *op,
                                           const char *shape, const char *kind, uint32_t threads);
 const pen_cost_rates *pen_cost_table_find_rates(const pen_cost_table *table, const char *kind,
                                                 uint32_t threads);
+const pen_cost_entry *pen_cost_table_find_at(const pen_cost_table *table, const char *host,
+                                             const char *op, const char *shape, const char *kind,
+                                             uint32_t threads);
+const pen_cost_rates *pen_cost_table_find_rates_at(const pen_cost_table *table, const char *host,
+                                                   const char *kind, uint32_t threads);
 const pen_cost_link *pen_cost_table_find_link(const pen_cost_table *table, const char *from,
                                               const char *to);
 

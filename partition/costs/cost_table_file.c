@@ -22,6 +22,7 @@ typedef struct cost_file_operator {
     double seconds;
     uint64_t workspace;
     int64_t runs;
+    const char *host;
 } cost_file_operator;
 
 typedef struct cost_file_rates {
@@ -29,6 +30,7 @@ typedef struct cost_file_rates {
     int64_t threads;
     double flops;
     double memory_bandwidth;
+    const char *host;
 } cost_file_rates;
 
 typedef struct cost_file {
@@ -37,6 +39,9 @@ typedef struct cost_file {
     pen_option_list operators;
     pen_option_list links; // of pen_cost_link
 } cost_file;
+
+#define COST_HOST_FIELD(structure)                                                                 \
+    PEN_OPTION(TEXT, structure, host, "where it was measured, without a port; else here")
 
 #define COST_THREADS_FIELD(structure)                                                              \
     PEN_OPTION(INTEGER, structure, threads, "of its kernel team", .is_required = true,             \
@@ -56,6 +61,7 @@ static const pen_option_field cost_operator_fields[] = {
                .maximum = PEN_OPTION_TO(PEN_COST_BYTES_LIMIT), .default_text = "0B"),
     PEN_OPTION(INTEGER, cost_file_operator, runs, "that the median is of; 0: stated, not measured",
                PEN_OPTION_RANGE(0, PEN_COST_RUNS_LIMIT), .default_text = "0"),
+    COST_HOST_FIELD(cost_file_operator),
 };
 static const pen_option_table cost_operator_table = {
     PEN_OPTION_FIELDS(cost_file_operator, cost_operator_fields)};
@@ -67,6 +73,7 @@ static const pen_option_field cost_rates_fields[] = {
                .is_required = true, PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
     PEN_OPTION(BANDWIDTH, cost_file_rates, memory_bandwidth, "bytes read and written a second",
                .is_required = true, PEN_OPTION_RANGE(PEN_COST_RATE_MINIMUM, PEN_COST_RATE_LIMIT)),
+    COST_HOST_FIELD(cost_file_rates),
 };
 static const pen_option_table cost_rates_table = {
     PEN_OPTION_FIELDS(cost_file_rates, cost_rates_fields)};
@@ -137,8 +144,10 @@ static pen_status cost_file_take_operators(const cost_file *file, const pen_opti
                                       .threads = (uint32_t)item->threads,
                                       .seconds = item->seconds,
                                       .workspace_bytes = item->workspace,
-                                      .runs = (uint32_t)item->runs};
-        if (pen_cost_table_find(table, entry.op, entry.shape, entry.kind, entry.threads) != NULL) {
+                                      .runs = (uint32_t)item->runs,
+                                      .host = item->host == NULL ? "" : item->host};
+        if (pen_cost_table_find_at(table, entry.host, entry.op, entry.shape, entry.kind,
+                                   entry.threads) != NULL) {
             return pen_option_blame(
                 source, &item->op,
                 pen_error(PEN_INVALID_INPUT,
@@ -151,6 +160,7 @@ static pen_status cost_file_take_operators(const cost_file *file, const pen_opti
     return PEN_OK;
 }
 
+// Likewise of rates.
 static pen_status cost_file_take_rates(const cost_file *file, const pen_option_source *source,
                                        pen_cost_table *table) {
     const cost_file_rates *items = file->rates.items;
@@ -159,8 +169,9 @@ static pen_status cost_file_take_rates(const cost_file *file, const pen_option_s
         const pen_cost_rates rates = {.kind = item->kind,
                                       .threads = (uint32_t)item->threads,
                                       .flops = item->flops,
-                                      .memory_bandwidth = item->memory_bandwidth};
-        if (pen_cost_table_find_rates(table, rates.kind, rates.threads) != NULL) {
+                                      .memory_bandwidth = item->memory_bandwidth,
+                                      .host = item->host == NULL ? "" : item->host};
+        if (pen_cost_table_find_rates_at(table, rates.host, rates.kind, rates.threads) != NULL) {
             return pen_option_blame(source, &item->kind,
                                     pen_error(PEN_INVALID_INPUT,
                                               "rates of %.100s with %u threads are given twice",
@@ -219,9 +230,11 @@ static void cost_write_text(pen_text *text, const char *key, const char *value) 
     pen_yaml_add_text(text, value);
 }
 
+// What was measured here comes first.
 static int cost_compare_entries(const void *a, const void *b) {
     const pen_cost_entry *left = a, *right = b;
-    int order = strcmp(left->kind, right->kind);
+    int order = strcmp(left->host, right->host);
+    if (order == 0) order = strcmp(left->kind, right->kind);
     if (order == 0) order = (left->threads > right->threads) - (left->threads < right->threads);
     if (order == 0) order = strcmp(left->op, right->op);
     return order != 0 ? order : strcmp(left->shape, right->shape);
@@ -229,7 +242,8 @@ static int cost_compare_entries(const void *a, const void *b) {
 
 static int cost_compare_rates(const void *a, const void *b) {
     const pen_cost_rates *left = a, *right = b;
-    const int order = strcmp(left->kind, right->kind);
+    int order = strcmp(left->host, right->host);
+    if (order == 0) order = strcmp(left->kind, right->kind);
     if (order != 0) return order;
     return (left->threads > right->threads) - (left->threads < right->threads);
 }
@@ -251,6 +265,10 @@ static pen_status cost_sort(const void *items, uint32_t count, size_t item_bytes
     return PEN_OK;
 }
 
+static void cost_write_host(pen_text *text, const char *host) {
+    if (host[0] != '\0') cost_write_text(text, ", host", host);
+}
+
 static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena, pen_text *text) {
     const uint32_t count = pen_cost_table_rates_count(table);
     if (count == 0) return PEN_OK;
@@ -265,6 +283,7 @@ static pen_status cost_write_rates(const pen_cost_table *table, pen_arena *arena
         pen_yaml_add_quantity(text, items[i].flops, PEN_UNIT_RATE);
         pen_text_add(text, ", memory_bandwidth: ");
         pen_yaml_add_quantity(text, items[i].memory_bandwidth, PEN_UNIT_BANDWIDTH);
+        cost_write_host(text, items[i].host);
         pen_text_add(text, "}\n");
     }
     return PEN_OK;
@@ -286,8 +305,10 @@ static pen_status cost_write_operators(const pen_cost_table *table, pen_arena *a
         cost_write_text(text, ",\n     kind", items[i].kind);
         pen_text_print(text, ", threads: %u, seconds: ", items[i].threads);
         pen_yaml_add_quantity(text, items[i].seconds, PEN_UNIT_SECONDS);
-        pen_text_print(text, ", workspace: %" PRIu64 "B, runs: %u}\n", items[i].workspace_bytes,
+        pen_text_print(text, ", workspace: %" PRIu64 "B, runs: %u", items[i].workspace_bytes,
                        items[i].runs);
+        cost_write_host(text, items[i].host);
+        pen_text_add(text, "}\n");
     }
     return PEN_OK;
 }

@@ -75,7 +75,7 @@ static const char *explain_find_device(const void *context, const char *node) {
         pen_status_ignore(status, "another device has it");
         if (status != PEN_OK) continue;
         snprintf(explain->device, sizeof explain->device, "device '%.80s' of %.100s",
-                 spec->devices[d].name, p->workers[p->worker_of_device[d]].name);
+                 spec->devices[d].name, p->workers.list[p->workers.worker_of_device[d]].name);
         return explain->device;
     }
     return NULL;
@@ -108,7 +108,7 @@ static bool explain_is_of(const explain_step *explain, const pen_run_sent *sent,
 static pen_local_seen explain_compare(const void *context, uint64_t microbatch, const char *value,
                                       uint64_t checksum) {
     const explain_step *explain = context;
-    for (uint32_t w = 1; w <= explain->p->worker_count; w++) {
+    for (uint32_t w = 1; w <= explain->p->workers.count; w++) {
         for (uint32_t i = 0; i < explain->sent[w].count; i++) {
             const pen_run_sent *sent = &explain->sent[w].list[i];
             if (!explain_is_of(explain, sent, microbatch, value)) continue;
@@ -120,8 +120,8 @@ static pen_local_seen explain_compare(const void *context, uint64_t microbatch, 
 
 static pen_status explain_ask(pipeline_engine *p, pen_arena *arena, const explain_sent **out_sent) {
     explain_sent *sent;
-    PEN_TRY(PEN_NEW(arena, p->worker_count + 1, &sent));
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
+    PEN_TRY(PEN_NEW(arena, p->workers.count + 1, &sent));
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
         const void *bytes;
         uint64_t count;
         PEN_TRY(pen_coordinator_inquire(p->coordinator, w, PEN_RUN_INQUIRY_SENT, arena, &bytes,

@@ -20,7 +20,7 @@ static void generation_forget_model(const void *context) {
 
 static pen_status generation_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
     uint16_t port;
-    if (p->local_worker == 0) return PEN_OK;
+    if (p->workers.local == 0) return PEN_OK;
     const pen_worker_options options = {.transport = transport,
                                         .address = GENERATION_LOCAL_ADDRESS,
                                         .tls = pen_pipeline_tls(p),
@@ -29,7 +29,8 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
                                         .loaded = generation_forget_model,
                                         .model = p};
     PEN_TRY(pen_worker_create(&options, &p->worker, &port));
-    return pen_arena_format(p->placed, &p->workers[p->local_worker].address, "127.0.0.1:%u", port);
+    return pen_arena_format(p->placed, &p->workers.list[p->workers.local].address, "127.0.0.1:%u",
+                            port);
 }
 
 // How long nothing may be done before something must be wrong.
@@ -52,7 +53,7 @@ static bool generation_is_gone(void *context, uint32_t worker) {
     char end[64];
     for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
         const pipeline_member *member = &p->members[p->member_of_device[d]];
-        if (p->worker_of_device[d] != worker) continue;
+        if (p->workers.worker_of_device[d] != worker) continue;
         if (member->launched == PIPELINE_NOT_LAUNCHED) return false;
         return !pen_launched_is_alive(p->launched, member->launched, end, sizeof end);
     }
@@ -89,11 +90,11 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,
-                                         .local_worker = p->local_worker,
+                                         .local_worker = p->workers.local,
                                          .cancel = p->options.cancel};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
-        if (w == p->local_worker) continue;
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
+        if (w == p->workers.local) continue;
         PEN_TRY(pen_coordinator_compare_clocks(p->coordinator, w, &p->clocks[w]));
     }
     return PEN_OK;
@@ -112,7 +113,7 @@ static void generation_forget_rounds(pipeline_engine *p) {
 
 static pen_status generation_begin(pipeline_engine *p, double seconds) {
     const pen_transport_kind *transport;
-    const bool is_local = p->worker_count == 1 && p->local_worker == 1;
+    const bool is_local = p->workers.count == 1 && p->workers.local == 1;
     PEN_TRY(pen_transport_kind_find(is_local ? "local" : "grpc", &transport));
     PEN_TRY(pen_pipeline_name_workers(p)); // who was started again listens elsewhere
     PEN_TRY(generation_start_worker(p, transport));
@@ -124,8 +125,8 @@ pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
     const pen_engine_log *log = p->options.log;
     PEN_ASSERT(p->coordinator == NULL && p->worker == NULL);
     p->generation = log == NULL ? p->generation + 1 : log->next_generation(log->context);
-    memset(p->is_missing, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_missing);
-    memset(p->is_refused, 0, ((size_t)p->worker_count + 1) * sizeof *p->is_refused);
+    memset(p->is_missing, 0, ((size_t)p->workers.count + 1) * sizeof *p->is_missing);
+    memset(p->is_refused, 0, ((size_t)p->workers.count + 1) * sizeof *p->is_refused);
     generation_forget_rounds(p);
     return generation_begin(p, seconds);
 }

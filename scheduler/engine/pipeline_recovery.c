@@ -38,11 +38,11 @@ pen_status pen_pipeline_begin_policy(pipeline_engine *p) {
     const pen_recovery_options options = {.on_loss = on_loss[recovery->on_loss],
                                           .grace = (uint64_t)(recovery->grace_seconds * 1e9),
                                           .attempts = (uint32_t)recovery->attempts,
-                                          .worker_count = p->worker_count};
+                                          .worker_count = p->workers.count};
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        p->members[d].worker = p->worker_of_device[d];
+        p->members[d].worker = p->workers.worker_of_device[d];
     }
-    p->seat_count = p->worker_count;
+    p->seat_count = p->workers.count;
     PEN_TRY(PEN_NEW(p->arena, (size_t)p->seat_count + 1, &p->is_present));
     PEN_TRY(PEN_NEW(p->arena, (size_t)p->seat_count + 1, &p->was_missing));
     PEN_TRY(PEN_NEW(p->arena, recovery->spares.count, &p->is_spare_taken));
@@ -109,7 +109,7 @@ static void recovery_find_missing(pipeline_engine *p) {
         p->was_missing[w] = false;
     }
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        if (!p->is_missing[p->worker_of_device[d]]) continue;
+        if (!p->is_missing[p->workers.worker_of_device[d]]) continue;
         p->was_missing[p->members[p->member_of_device[d]].worker] = true;
     }
 }
@@ -243,7 +243,7 @@ static void recovery_give_up_for_now(pipeline_engine *p, pipeline_member *member
 static bool recovery_give_unfit_up(pipeline_engine *p, bool is_planned, pen_status_code code) {
     bool is_any = false;
     for (uint32_t d = 0; d < p->plan->device_count; d++) { // who was refused
-        if (!p->is_refused[p->worker_of_device[d]] || code != PEN_CANCELLED) continue;
+        if (!p->is_refused[p->workers.worker_of_device[d]] || code != PEN_CANCELLED) continue;
         recovery_give_up_for_now(p, &p->members[p->member_of_device[d]]);
         is_any = true;
     }
@@ -277,7 +277,7 @@ static bool recovery_is_only_late(const pipeline_engine *p) {
     bool is_late = false;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         const pipeline_member *member = &p->members[p->member_of_device[d]];
-        if (!p->is_missing[p->worker_of_device[d]]) continue;
+        if (!p->is_missing[p->workers.worker_of_device[d]]) continue;
         if (member->launched != PIPELINE_NOT_LAUNCHED || member->host == NULL) return false;
         is_late = true;
     }

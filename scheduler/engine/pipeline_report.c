@@ -13,7 +13,7 @@
 // ---- rounds that are done
 
 static double report_clock(const pipeline_engine *p, uint32_t device) {
-    return p->clocks[p->worker_of_device[device]];
+    return p->clocks[p->workers.worker_of_device[device]];
 }
 
 // Adds up what the devices did in a training round; steps are counted by their last round.
@@ -93,7 +93,7 @@ static pen_status report_inquire(pipeline_engine *p, uint32_t worker, pen_arena 
                                     &count));
     return pen_status_add_context(
         pen_run_figures_decode(bytes, count, arena, out_figures, out_devices, out_count), "from %s",
-        p->workers[worker].name);
+        p->workers.list[worker].name);
 }
 
 // What was planned, and what the workers say they took. The peak counts this process's part alone.
@@ -101,7 +101,7 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
                                 pen_engine_memory *out_memory) {
     *out_memory = (pen_engine_memory){.resident_bytes_peak = p->plan->process_bytes};
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        if (p->worker_of_device[d] != p->local_worker) continue;
+        if (p->workers.worker_of_device[d] != p->workers.local) continue;
         out_memory->resident_bytes_peak = p->plan->devices[d].process_bytes;
     }
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
@@ -110,14 +110,14 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
         out_memory->persistent_bytes += lasting;
         out_memory->arena_bytes += memory->total - lasting;
     }
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
         pen_run_inquiry_figures figures;
         const pen_run_device_figures *devices;
         uint32_t count;
         PEN_TRY(report_inquire(p, w, arena, &figures, &devices, &count));
         for (uint32_t i = 0; i < count; i++) {
             out_memory->device_bytes += devices[i].bytes;
-            if (w == p->local_worker) out_memory->resident_bytes_peak += devices[i].bytes;
+            if (w == p->workers.local) out_memory->resident_bytes_peak += devices[i].bytes;
         }
     }
     return PEN_OK;
@@ -183,7 +183,7 @@ static double report_process_predicted(const pipeline_engine *p, uint32_t worker
                                        uint64_t buffer_bytes) {
     uint64_t bytes = 0, copied = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
-        if (p->worker_of_device[d] != worker) continue;
+        if (p->workers.worker_of_device[d] != worker) continue;
         const pen_device_memory *memory = &p->plan->devices[d].memory;
         bytes += memory->total;
         if (p->options.log != NULL)
@@ -197,12 +197,13 @@ static void report_describe_device(const pipeline_engine *p, uint32_t d,
                                    const pen_run_inquiry_figures *process,
                                    const pen_run_device_figures *figures, uint64_t buffer_bytes,
                                    pen_engine_device_report *report) {
-    const uint32_t worker = p->worker_of_device[d];
+    const uint32_t worker = p->workers.worker_of_device[d];
     const double bytes = (double)p->plan->devices[d].memory.total;
     const double steps = p->step_count > 0 ? (double)p->step_count : -1;
     *report = (pen_engine_device_report){
         .name = p->plan->devices[d].name,
-        .worker = worker == p->local_worker ? p->workers[worker].name : p->workers[worker].address,
+        .worker = worker == p->workers.local ? p->workers.list[worker].name
+                                             : p->workers.list[worker].address,
         .busy_seconds_predicted = report_busy_predicted(p, d),
         .busy_seconds = steps > 0 ? p->busy[d] / steps : -1,
         .wait_seconds = steps > 0 ? figures->wait_seconds / steps : -1,
@@ -215,7 +216,7 @@ static void report_describe_device(const pipeline_engine *p, uint32_t d,
 
 static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
                                  pen_engine_device_report *reports) {
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
         pen_run_inquiry_figures process;
         const pen_run_device_figures *figures;
         uint32_t count;
@@ -265,7 +266,7 @@ static pen_status trace_add_worker(pipeline_engine *p, uint32_t worker, pen_aren
     PEN_TRY(report_inquire(p, worker, arena, &figures, &devices, &count));
     PEN_TRY(pen_coordinator_inquire(p->coordinator, worker, PEN_RUN_INQUIRY_TRACE, arena, &bytes,
                                     &byte_count));
-    *out_worker = (pen_trace_worker){.name = p->workers[worker].name,
+    *out_worker = (pen_trace_worker){.name = p->workers.list[worker].name,
                                      .process = (uint32_t)figures.process,
                                      .clock_seconds = p->clocks[worker],
                                      .lost_count = figures.trace_lost};
@@ -310,17 +311,17 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
     if (!p->options.trace) return PEN_OK;
     PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
     PEN_TRY(PEN_NEW(arena, 1, &trace));
-    PEN_TRY(PEN_NEW(arena, p->worker_count, &workers));
+    PEN_TRY(PEN_NEW(arena, p->workers.count, &workers));
     PEN_TRY(PEN_NEW(arena, p->plan->device_count, &names));
     PEN_TRY(PEN_NEW(arena, p->plan->device_count, &worker_of_device));
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
         PEN_TRY(trace_add_worker(p, w, arena, &workers[w - 1]));
     }
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         names[d] = p->plan->devices[d].name;
-        worker_of_device[d] = p->worker_of_device[d] - 1;
+        worker_of_device[d] = p->workers.worker_of_device[d] - 1;
     }
-    *trace = (pen_trace){.worker_count = p->worker_count,
+    *trace = (pen_trace){.worker_count = p->workers.count,
                          .workers = workers,
                          .device_count = p->plan->device_count,
                          .device_names = names,

@@ -7,7 +7,6 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
-#include "scheduler/transport/grpc/address.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
 
@@ -52,63 +51,19 @@ static pen_status setup_open_device(pipeline_engine *p) {
 
 // ---- workers
 
-// The worker that has a device: an earlier one's, when both are of one process.
-static uint32_t setup_find_worker(const pipeline_engine *p, uint32_t device) {
-    const pen_cluster_device *devices = p->request->cluster->devices;
-    for (uint32_t d = 0; d < device; d++) {
-        if (devices[d].process == devices[device].process) return p->worker_of_device[d];
-    }
-    return 0;
-}
-
-// Where a device is, nearest first. Workers are numbered in this order, for the one with the lower
-// number calls the other: other machines need not find their way to this one.
-static int setup_distance(const pen_cluster_device *device) {
-    if (device->host == NULL) return 0;
-    return pen_host_is_started(device->host) ? 1 : 2;
-}
-
-static void setup_number_worker(pipeline_engine *p, uint32_t d) {
-    const pen_cluster_device *device = &p->request->cluster->devices[d];
-    p->worker_of_device[d] = setup_find_worker(p, d);
-    if (p->worker_of_device[d] != 0) return;
-    p->worker_of_device[d] = ++p->worker_count;
-    pen_run_spec_worker *worker = &p->workers[p->worker_count];
-    worker->address = device->host;
-    if (device->host != NULL) return;
-    p->local_worker = p->worker_count;
-    *worker = (pen_run_spec_worker){"this process", ""};
-}
-
 // Other machines are only reached with TLS, as the job says or the command line gives up.
 static pen_status setup_check_addresses(const pipeline_engine *p) {
-    const pen_cluster *cluster = p->request->cluster;
     if (p->job->tls.ca != NULL || p->options.insecure) return PEN_OK;
-    for (uint32_t d = 0; d < cluster->device_count; d++) {
-        const char *host = cluster->devices[d].host;
-        pen_address address;
-        if (host == NULL || pen_host_is_started(cluster->devices[d].host)) continue;
-        pen_status status = pen_address_read(host, &address);
-        if (status == PEN_OK && !pen_address_is_loopback(&address)) {
-            status = pen_error(PEN_INVALID_INPUT,
-                               "device '%s' is at '%s', on another machine, and there is no TLS: "
-                               "give tls: {ca, cert, key}, or say --insecure",
-                               cluster->devices[d].name, host);
-        }
-        PEN_TRY(pen_cluster_spec_blame(&p->job->cluster, &p->job->cluster.devices[d].written->host,
-                                       status));
+    for (uint32_t d = 0; d < p->job->cluster.device_count; d++) {
+        PEN_TRY(pen_run_workers_check_address(&p->job->cluster, d));
     }
     return PEN_OK;
 }
 
-// Workers are numbered by how far they are: this process, processes of this machine, others. The
-// lower number calls, so nobody has to call back here.
 static pen_status setup_number_workers(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
-    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->worker_of_device));
+    PEN_TRY(pen_run_workers_number(cluster, p->placed, &p->workers));
     PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->devices));
-    PEN_TRY(PEN_NEW(p->placed, (size_t)cluster->device_count + 1, &p->workers));
-    p->workers[0] = (pen_run_spec_worker){"the coordinator", ""};
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const pen_cluster_device *device = &cluster->devices[d];
         p->devices[d] = (pen_run_spec_device){
@@ -117,11 +72,6 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .thread_count = device->threads,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
-    for (int distance = 0; distance <= 2; distance++) {
-        for (uint32_t d = 0; d < cluster->device_count; d++) {
-            if (setup_distance(&cluster->devices[d]) == distance) setup_number_worker(p, d);
-        }
-    }
     return PEN_OK;
 }
 
@@ -129,15 +79,10 @@ pen_status pen_pipeline_name_workers(pipeline_engine *p) {
     for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
         const pipeline_member *member = &p->members[p->member_of_device[d]];
         if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
-        p->workers[p->worker_of_device[d]].address =
+        p->workers.list[p->workers.worker_of_device[d]].address =
             pen_launched_address(p->launched, member->launched);
     }
-    for (uint32_t w = 1; w <= p->worker_count; w++) {
-        if (w == p->local_worker) continue;
-        PEN_TRY(pen_arena_format(p->placed, &p->workers[w].name, "worker %u (%s)", w,
-                                 p->workers[w].address));
-    }
-    return PEN_OK;
+    return pen_run_workers_name(&p->workers, p->placed);
 }
 
 // ---- all
@@ -152,9 +97,9 @@ static pen_status setup_build_forms(pipeline_engine *p) {
                                           .compile = &compile,
                                           .device = p->device,
                                           .devices = p->devices,
-                                          .workers = p->workers,
-                                          .worker_count = p->worker_count,
-                                          .worker_of_device = p->worker_of_device,
+                                          .workers = p->workers.list,
+                                          .worker_count = p->workers.count,
+                                          .worker_of_device = p->workers.worker_of_device,
                                           .rest = p->options.rest,
                                           .evaluate_batch = p->options.evaluate_batch,
                                           .evaluate_rest = p->options.evaluate_rest,
@@ -229,8 +174,8 @@ void pen_pipeline_unplace(pipeline_engine *p) {
     p->tensor_places = NULL;
     p->tensors = (pen_tensor_store){0};
     p->plan_job = NULL;
-    p->worker_count = 0;
-    p->local_worker = 0;
+    p->workers.count = 0;
+    p->workers.local = 0;
     p->bubble_sum = 0;
     p->bubble_count = 0;
     p->step_count = 0;

@@ -10,6 +10,7 @@
 #include "scheduler/protocol/recovery_policy.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
 #include "scheduler/runtime/run/launch.h"
+#include "scheduler/runtime/run/run_workers.h"
 #include "scheduler/runtime/worker/worker.h"
 
 #define PIPELINE_STEPS_AHEAD 2 // begun and not finished
@@ -89,10 +90,7 @@ typedef struct pipeline_engine {
     const pen_schedule *schedule;
     pen_device *device; // whose layouts are used
     pen_run_spec_device *devices;
-    pen_run_spec_worker *workers; // [worker_count + 1]
-    uint32_t worker_count;
-    uint32_t *worker_of_device;
-    uint32_t local_worker; // 0: none
+    pen_run_workers workers;
     pen_pipeline_forms forms;
 
     // a generation

@@ -187,7 +187,7 @@ static pen_status tensors_send_constants(pipeline_engine *p) {
     PEN_TRY(pen_arena_create(&scratch));
     for (uint32_t f = 0; f < table->form_count && status == PEN_OK; f++) {
         for (uint32_t d = 0; d < table->device_count && status == PEN_OK; d++) {
-            if (p->worker_of_device[d] == p->local_worker) continue;
+            if (p->workers.worker_of_device[d] == p->workers.local) continue;
             status = tensors_send_apart(p, f, d, scratch);
         }
     }
@@ -204,7 +204,8 @@ static pen_status tensors_send_parameters(pipeline_engine *p) {
         if (data == NULL) continue; // zeros, as memory is at first
         for (uint32_t h = 0; h < tensor->home_count; h++) {
             const pipeline_home *home = &p->homes[tensor->first_home + h];
-            if (p->worker_of_device[home->device] == p->local_worker) continue; // was loaded
+            if (p->workers.worker_of_device[home->device] == p->workers.local)
+                continue; // was loaded
             PEN_TRY(tensors_send(p, 0, home, data, p->tensors.tensors[t].bytes));
             sent_bytes += p->tensors.tensors[t].bytes;
             PEN_TRY(tensors_forget(p, &sent_bytes));

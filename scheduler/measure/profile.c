@@ -143,27 +143,66 @@ void pen_profiler_destroy(pen_profiler *profiler) {
     pen_memory_free(profiler);
 }
 
+pen_status pen_profiler_describe(pen_profiler *profiler, const pen_part **out_part) {
+    const pen_program *program = profiler->program;
+    pen_part_list *list;
+    pen_part *part;
+    pen_graph *graph; // which is only read
+    memcpy(&graph, &program->graph, sizeof graph);
+    PEN_TRY(PEN_NEW(profiler->arena, 1, &list));
+    PEN_TRY(PEN_NEW(profiler->arena, 1, &part));
+    *list = (pen_part_list){.kind = PEN_TASK_FORWARD, .end = program->order_count};
+    *part = (pen_part){.graph = graph,
+                       .order = program->order,
+                       .order_count = program->order_count,
+                       .lists = list,
+                       .list_count = 1,
+                       .kept = program->kept,
+                       .kept_count = program->kept_count};
+    *out_part = part;
+    return PEN_OK;
+}
+
 // ---- operators, one at a time
 
+// On the profiler's own device. Without memory nothing else can be measured either.
+static pen_status profile_measure_here(pen_profiler *profiler, pen_node_id node, double seconds,
+                                       pen_op_measurement *out_measured, pen_status *out_failure) {
+    const pen_measure_options options = {.step = profiler->step, .time_limit = seconds};
+    const pen_status status =
+        pen_measure_op(profiler->device, profiler->program->graph, node, &options, out_measured);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    *out_failure = status;
+    return PEN_OK;
+}
+
+static pen_status profile_ask_rates(pen_profiler *profiler, const pen_profile_meter *meter,
+                                    pen_device_rates *out_rates) {
+    pen_status failure = PEN_OK;
+    if (meter == NULL) return pen_measure_rates(profiler->device, out_rates);
+    PEN_TRY(meter->rates(meter->context, out_rates, &failure));
+    return failure;
+}
+
 static pen_status profile_measure_rates(pen_profiler *profiler, pen_cost_table *table,
-                                        bool repeat) {
+                                        const pen_profile_options *options) {
     const pen_profile_target *target = &profiler->target;
     pen_device_rates rates;
-    if (!repeat && pen_cost_table_find_rates(table, target->kind, target->threads) != NULL) {
-        return PEN_OK;
-    }
-    PEN_TRY(pen_measure_rates(profiler->device, &rates));
+    const bool is_known = pen_cost_table_find_rates_at(table, target->host_name, target->kind,
+                                                       target->threads) != NULL;
+    if (is_known && !options->repeat) return PEN_OK;
+    PEN_TRY(profile_ask_rates(profiler, options->meter, &rates));
     return pen_cost_table_set_rates(table,
                                     &(pen_cost_rates){.kind = target->kind,
                                                       .threads = target->threads,
                                                       .flops = rates.flops,
-                                                      .memory_bandwidth = rates.memory_bandwidth});
+                                                      .memory_bandwidth = rates.memory_bandwidth,
+                                                      .host = target->host_name});
 }
 
 // Keeps what went wrong with one operator; the others are measured all the same.
 static pen_status profile_keep_failure(pen_profiler *profiler, pen_profile_row *row,
                                        pen_status status) {
-    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
     char text[PROFILE_TEXT_BYTES];
     pen_status_format(status, text, sizeof text);
     pen_status_ignore(status, "kept as text in the row");
@@ -171,14 +210,16 @@ static pen_status profile_keep_failure(pen_profiler *profiler, pen_profile_row *
     return pen_arena_copy_text(profiler->arena, text, strlen(text), &row->failure);
 }
 
+// Asks the meter, or measures here, and adds what was measured to the table.
 static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *row,
                                       const pen_profile_options *options, pen_cost_table *table) {
-    const pen_measure_options measure_options = {.step = profiler->step,
-                                                 .time_limit = options->operator_time_limit};
-    pen_op_measurement measured;
-    const pen_status status = pen_measure_op(profiler->device, profiler->program->graph, row->node,
-                                             &measure_options, &measured);
-    if (status != PEN_OK) return profile_keep_failure(profiler, row, status);
+    const pen_profile_meter *meter = options->meter;
+    const double seconds = options->operator_time_limit;
+    pen_op_measurement measured = {0};
+    pen_status failure = PEN_OK;
+    PEN_TRY(meter == NULL ? profile_measure_here(profiler, row->node, seconds, &measured, &failure)
+                          : meter->node(meter->context, row->node, seconds, &measured, &failure));
+    if (failure != PEN_OK) return profile_keep_failure(profiler, row, failure);
     row->is_measured = row->is_fresh = true;
     row->seconds = measured.seconds;
     row->workspace_bytes = measured.workspace_bytes;
@@ -188,7 +229,8 @@ static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *r
                                                        .threads = profiler->target.threads,
                                                        .seconds = measured.seconds,
                                                        .workspace_bytes = measured.workspace_bytes,
-                                                       .runs = measured.runs});
+                                                       .runs = measured.runs,
+                                                       .host = profiler->target.host_name});
 }
 
 // What the table has is not measured again unless asked; past the time limit the rest is left as it
@@ -197,11 +239,11 @@ pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
                                 const pen_profile_options *options) {
     const double started = pen_clock_seconds();
     const pen_profile_target *target = &profiler->target;
-    PEN_TRY(profile_measure_rates(profiler, table, options->repeat));
+    PEN_TRY(profile_measure_rates(profiler, table, options));
     for (uint32_t r = 0; r < profiler->row_count; r++) {
         pen_profile_row *row = &profiler->rows[r];
-        const pen_cost_entry *entry =
-            pen_cost_table_find(table, row->op, row->shape, target->kind, target->threads);
+        const pen_cost_entry *entry = pen_cost_table_find_at(
+            table, target->host_name, row->op, row->shape, target->kind, target->threads);
         if (entry != NULL && !options->repeat) {
             row->is_measured = true;
             row->seconds = entry->seconds;
@@ -365,8 +407,8 @@ pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table
     const pen_profile_target *target = &profiler->target;
     for (uint32_t r = 0; r < profiler->row_count; r++) {
         const pen_profile_row *row = &profiler->rows[r];
-        const pen_cost_entry *known =
-            pen_cost_table_find(table, row->op, row->shape, target->kind, target->threads);
+        const pen_cost_entry *known = pen_cost_table_find_at(
+            table, target->host_name, row->op, row->shape, target->kind, target->threads);
         PEN_TRY(pen_cost_table_set(
             table, &(pen_cost_entry){.op = row->op,
                                      .shape = row->shape,
@@ -375,7 +417,8 @@ pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table
                                      .seconds = row->seconds_in_step,
                                      .workspace_bytes = known == NULL ? row->workspace_bytes
                                                                       : known->workspace_bytes,
-                                     .runs = profiler->step_count}));
+                                     .runs = profiler->step_count,
+                                     .host = target->host_name}));
     }
     return PEN_OK;
 }

@@ -19,36 +19,36 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "device/measure_op.h"
+#include "graph/passes/cut/cut.h"
+#include "partition/costs/cluster.h"
 #include "partition/costs/cost_table.h"
 #include "scheduler/job/job.h"
 #include "scheduler/runtime/executor/executor.h"
 
-// Devices of this machine that compute alike.
+// Devices of one machine that compute alike.
 typedef struct pen_profile_target {
     const char *device; // the first of them: its name
     const char *kind;   // "cpu"
     uint32_t threads;
     uint64_t memory_bytes; // 0: no limit
     uint32_t device_count; // how many of the job's devices are such
+    uint32_t device_index; // of the first, in the cluster
+    bool is_remote;        // on another machine: its worker measures
+    const char *host_name; // of the machine, as costs are kept by; "": this one
 } pen_profile_target;
 
 typedef struct pen_profile_targets {
+    const pen_cluster *cluster;
     uint32_t count;
+    uint32_t remote_count;           // of them, behind those of this machine
     const pen_profile_target *items; // [count]
-    uint32_t remote_count;
-    const char *const *remote; // [remote_count]: names of devices on other machines
 } pen_profile_targets;
 
-// The kinds of device to measure: all of the job's that are in this process or on this host, or
-// only the one called `device_name`.
+// The kinds of device to measure: all of the job's, or only the one called `device_name`.
 //   NOT_FOUND    no device has that name; near names are listed
-//   UNSUPPORTED  it, or every device, is on another machine
 //   as pen_cluster_build
 PEN_NODISCARD pen_status pen_profile_find_targets(const pen_job *job, const char *device_name,
                                                   pen_arena *arena, pen_profile_targets *out);
-
-// Whether a device with this `host` is on this machine.
-bool pen_profile_is_local(const char *host);
 
 // One operator of the program.
 typedef struct pen_profile_row {
@@ -94,10 +94,25 @@ PEN_NODISCARD pen_status pen_profiler_create(const pen_job *job, const pen_datas
 // Accepts NULL.
 void pen_profiler_destroy(pen_profiler *profiler);
 
+// The program, as it is described to a worker that measures its nodes: in one list. Lives as long
+// as the profiler. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_profiler_describe(pen_profiler *profiler, const pen_part **out_part);
+
+// Who measures in this process's stead. A status ends the profile, what cannot be measured is a
+// `failure`.
+typedef struct pen_profile_meter {
+    void *context;
+    PEN_NODISCARD pen_status (*rates)(void *context, pen_device_rates *out_rates,
+                                      pen_status *out_failure);
+    PEN_NODISCARD pen_status (*node)(void *context, pen_node_id node, double seconds,
+                                     pen_op_measurement *out_measured, pen_status *out_failure);
+} pen_profile_meter;
+
 typedef struct pen_profile_options {
-    bool repeat;                // measure also what the table has
-    double time_limit;          // seconds for all operators; 0: none
-    double operator_time_limit; // seconds of runs for each; 0: as pen_measure_options
+    const pen_profile_meter *meter; // NULL: the profiler's own device measures
+    bool repeat;                    // measure also what the table has
+    double time_limit;              // seconds for all operators; 0: none
+    double operator_time_limit;     // seconds of runs for each; 0: as pen_measure_options
     void (*progress)(void *context, const pen_profile_row *row, uint32_t done, uint32_t count);
     void *progress_context;
 } pen_profile_options;

@@ -114,6 +114,20 @@ static const pen_record_field shard_fields[] = {
     ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
     BLOCK(4, "summary", "its name, bytes and checksums; at most 512 KiB"),
 };
+static const pen_record_field survey_fields[] = {
+    ROW(NUMBER, 1, sequence, NULL),
+    ROW(NUMBER, 2, number, "0 rates of a device, 1 a node"),
+    ROW(NUMBER, 3, device, "of the whole run"),
+    ROW(NUMBER, 4, node, "of its part"),
+    NAMED(NUMBER, 5, "nanoseconds", clock, "to repeat it for"),
+};
+static const pen_record_field surveyed_fields[] = {
+    ROW(NUMBER, 1, sequence, "of what was asked"),
+    ROW(NUMBER, 2, code, "0: it was measured"),
+    ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
+    PEN_RECORD_LIST_ROW(ARRAY, FIXED, 4, "figures", pen_message, terms, term_count, NULL,
+                        .limit = PEN_LOSSES_LIMIT, .is_real = true),
+};
 
 // One of the kinds; `...` are its fields.
 #define BODY(no, value, key, title, words, ...)                                                    \
@@ -161,6 +175,9 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
     BODY(33, SHARD, "shard", "Shard", "worker: the shard is durable, or why not", FIELDS(shard)),
     BODY(34, COMMITTED, "committed", "Committed",
          "coordinator: the checkpoint is whole and durable", FIELDS(snapped)),
+    BODY(35, SURVEY, "survey", "Survey", "coordinator: measure this", FIELDS(survey)),
+    BODY(36, SURVEYED, "surveyed", "Surveyed", "worker: the figures, or why there are none",
+         FIELDS(surveyed)),
 };
 
 const pen_record pen_message_record = {

@@ -22,6 +22,8 @@
 //   SNAPPED     W→C  they are copied
 //   SHARD       W→C  the shard is durable, or why not
 //   COMMITTED   C→W  the checkpoint of this step is whole and durable
+//   SURVEY      C→W  measure this (run_survey.h)
+//   SURVEYED    W→C  the figures, or why there are none
 //   STOP, STOPPED
 //
 // Threads: any.
@@ -64,8 +66,10 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_SNAPPED,
     PEN_MESSAGE_SHARD,
     PEN_MESSAGE_COMMITTED,
+    PEN_MESSAGE_SURVEY,
+    PEN_MESSAGE_SURVEYED,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_COMMITTED + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_SURVEYED + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -100,30 +104,33 @@ typedef struct pen_message {
     uint64_t first_microbatch;            // ROUND: of the step
     uint32_t microbatch;                  // LOSS
     uint32_t stage;                       // LOSS
-    uint32_t device;                      // LOSS, FAIL (of the whole run)
+    uint32_t device;                      // LOSS, FAIL, SURVEY (of the whole run)
+    uint32_t node;                        // SURVEY: of the device's part
     uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS
-    uint64_t terms[PEN_LOSSES_LIMIT];     // LOSS: [term_count], bits of doubles
+    uint64_t terms[PEN_LOSSES_LIMIT];     // LOSS, SURVEYED: [term_count], bits of doubles
     uint32_t term_count;                  //
     uint32_t made;                        // LOSS: bits, of terms that the stage makes
     uint32_t channel;                     // CREDIT
-    uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG
+    uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG,
+                                          // SURVEY, SURVEYED
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
-    uint32_t number;                      // PULL, OFFER, ASK, PART: which
+    uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which
     uint64_t offset;                      // PULL, OFFER, ASK, PART: bytes
     uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART: in all
     uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's;
                                           // ASSIGN: without a word of the coordinator, after which
-                                          // to leave (0: never); BEAT: that the longest task runs
+                                          // to leave (0: never); BEAT: that the longest task runs;
+                                          // SURVEY: for how long to repeat it
     uint64_t clock_here;                  // PONG: now
     bool is_local;                        // SNAPSHOT: the folder is the worker's own, to be made
     uint32_t state;                       // BEAT: a pen_member_state
     uint64_t step_nanoseconds;            // BEAT: that its last step took
-    uint32_t code;                        // FAIL, SHARD (0: durable): a pen_status_code; REFUSED: a
-                                          // reason
-    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD (why not); STOPPED: what devices
-                                          // waited for; SNAPSHOT: the folder
+    uint32_t code;                        // FAIL, SHARD (0: durable), SURVEYED (0: measured): a
+                                          // pen_status_code; REFUSED: a reason
+    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD, SURVEYED: why; STOPPED: what
+                                          // devices waited for; SNAPSHOT: the folder
     const void *bytes; // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
                        // what was decoded
     size_t bytes_length;

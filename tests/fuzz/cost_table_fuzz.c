@@ -18,8 +18,8 @@ static void write_and_read(const pen_cost_table *table, pen_arena *arena) {
     fuzz_must(pen_cost_table_count(again) == pen_cost_table_count(table));
     for (uint32_t i = 0; i < pen_cost_table_count(table); i++) {
         const pen_cost_entry *entry = pen_cost_table_at(table, i);
-        fuzz_must(pen_cost_table_find(again, entry->op, entry->shape, entry->kind,
-                                      entry->threads) != NULL);
+        fuzz_must(pen_cost_table_find_at(again, entry->host, entry->op, entry->shape, entry->kind,
+                                         entry->threads) != NULL);
     }
 }
 

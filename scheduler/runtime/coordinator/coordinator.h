@@ -161,4 +161,15 @@ PEN_NODISCARD pen_status pen_coordinator_compare_clocks(pen_coordinator *coordin
 bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
                                  pen_round_figures *out_figures);
 
+// ---- measuring, where the spec is a survey. A worker has one order at a time; several workers may
+// have theirs at once.
+void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,
+                           const pen_survey_order *order);
+// Waits until the worker has carried its order out. What could not be measured is an error of
+// `out_failure`, the run goes on then. As pen_coordinator_await_losses; DEADLINE: for `seconds` no
+// figures came, though the worker is there
+PEN_NODISCARD pen_status pen_coordinator_await_survey(pen_coordinator *coordinator, uint32_t worker,
+                                                      double seconds, pen_survey_answer *out_answer,
+                                                      pen_status *out_failure);
+
 #endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H

@@ -385,6 +385,7 @@ void pen_coordinator_destroy(pen_coordinator *coordinator) {
     if (c->transport != NULL) coordinator_take_links_down(c);
     for (uint32_t w = 1; c->workers != NULL && w <= c->table->worker_count; w++) {
         pen_status_ignore(c->workers[w].failure, "the first failure was told");
+        pen_status_ignore(c->workers[w].survey_failure, "nobody waited for it");
     }
     pen_status_ignore(c->fence_failure, "it was told");
     pen_condition_deinit(&c->changed);

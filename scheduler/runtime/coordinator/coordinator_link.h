@@ -60,6 +60,10 @@ typedef struct coordinator_worker {
     pen_status failure;                 // guarded by lock: why it was lost, or what it said
     bool is_stopped;                    // guarded by lock: it has left the run
     char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
+    uint64_t survey_sequence;           // guarded by lock: of the last order
+    bool is_surveyed;                   // guarded by lock: it was answered, so:
+    pen_survey_answer answer;
+    pen_status survey_failure;
 } coordinator_worker;
 
 typedef struct coordinator_announced {
@@ -204,6 +208,9 @@ PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
 // Waits for it; the save is over, or the run is.
 void pen_coordinator_end_copy(pen_coordinator *c);
 void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
+
+// ---- measuring (coordinator_survey.c), from the transport
+void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
 // ---- how it stands (coordinator_question.c). Without the lock.
 // Says who waits for what, and has dumps written.

@@ -352,6 +352,7 @@ static pen_status coordinator_explain_failure(pen_coordinator *c, uint32_t w) {
     coordinator_stages_of(c, w, stages, sizeof stages);
     if (said == PEN_OK) return pen_error(PEN_INTERNAL, "%s, stages %s: it failed", name, stages);
     if (w == c->setup.local_worker) return said;
+    if (stages[0] == '\0') return pen_status_add_context(said, "%s", name);
     return pen_status_add_context(said, "%s, stages %s", name, stages);
 }
 

@@ -11,6 +11,7 @@
 #include "graph/passes/cut/cut_stages.h"
 #include "graph/tensor_type.h"
 #include "scheduler/protocol/run_table.h"
+#include "scheduler/runtime/run/run_survey.h"
 
 typedef struct pen_run_spec_device {
     const char *name;
@@ -74,6 +75,7 @@ typedef struct pen_run_spec {
     uint64_t seed;
     uint32_t trace_limit;            // events that a thread keeps; 0: nothing is recorded
     bool shares_memory;              // frames between workers of one host
+    pen_run_survey survey;           // its parts are measured, not run
     const pen_run_spec_saved *saved; // [saved_count]
     uint32_t saved_count;
 } pen_run_spec;

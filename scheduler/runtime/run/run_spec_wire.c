@@ -37,6 +37,7 @@ typedef struct wire_spec {
     uint64_t seed;
     uint32_t trace_limit;
     bool shares_memory;
+    uint32_t survey;
     uint32_t worker_count; // with the coordinator
     uint32_t device_count;
     uint32_t form_count;
@@ -135,6 +136,7 @@ static const pen_record_field spec_fields[] = {
     MESSAGES(7, wire_spec, saved, saved_count, "of the receiver's devices",
              .record = &saved_record),
     SPEC(8, shares_memory, "frames between workers of one host go through shared memory"),
+    SPEC(9, survey, "0 it trains, 1 operators are measured", .limit = PEN_RUN_SURVEY_COUNT - 1),
 };
 const pen_record pen_run_spec_record = {
     .name = "RunSpec",
@@ -218,6 +220,7 @@ pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker, pen_ar
     wire_spec wire = {.seed = spec->seed,
                       .trace_limit = spec->trace_limit,
                       .shares_memory = spec->shares_memory,
+                      .survey = (uint32_t)spec->survey,
                       .worker_count = table->worker_count + 1,
                       .device_count = table->device_count,
                       .form_count = table->form_count,
@@ -399,6 +402,7 @@ static pen_status decode_spec(const void *bytes, uint64_t byte_count, pen_arena 
                            .seed = wire.seed,
                            .trace_limit = wire.trace_limit,
                            .shares_memory = wire.shares_memory,
+                           .survey = (pen_run_survey)wire.survey,
                            .saved = saved,
                            .saved_count = wire.saved_count};
     return decode_saved(&wire, spec, saved);

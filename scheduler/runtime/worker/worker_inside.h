@@ -9,6 +9,7 @@
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/worker/worker.h"
 #include "scheduler/runtime/worker/worker_run.h"
+#include "scheduler/runtime/worker/worker_survey.h"
 
 #define WORKER_PEERS 4097 // that may be linked
 
@@ -37,6 +38,7 @@ struct pen_worker {
     pen_member_core member; // which coordinator, which generation
     bool wants_load;
     bool wants_save;
+    bool wants_survey;
     bool wants_leave;
     bool wants_disconnect; // from the coordinator
     bool is_closed;
@@ -44,6 +46,9 @@ struct pen_worker {
     char waits[PEN_MESSAGE_TEXT_BYTES]; // of the devices, when the run ended
     uint32_t callback_count;            // of the transport, that use the run now
     pen_worker_run *run;
+    pen_worker_survey *survey; // in place of a run
+    pen_survey_order order;    // what is to be measured
+    uint64_t order_sequence;
     worker_link_state links[WORKER_PEERS];
     bool is_arriving[WORKER_PEERS];  // a frame from it is being written,
     uint32_t arriving_count;         // all of them

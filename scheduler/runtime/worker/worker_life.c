@@ -133,12 +133,28 @@ static pen_status worker_load_run(pen_worker *worker, const worker_load_order *o
     return PEN_OK;
 }
 
+// Of a survey nothing is loaded: devices are opened when something is asked of them.
+static pen_status worker_load_survey(pen_worker *worker, const worker_load_order *order,
+                                     const pen_run_spec *spec) {
+    const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
+    pen_message ready = {.kind = PEN_MESSAGE_READY};
+    pen_worker_survey *survey;
+    PEN_TRY(pen_worker_survey_create(spec, order->number, &survey));
+    pen_mutex_lock(&worker->lock);
+    worker->survey = survey;
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_tell(worker, 0, &ready);
+    pen_worker_step(worker, &loaded);
+    return PEN_OK;
+}
+
 static pen_status worker_load(pen_worker *worker, const worker_load_order *order) {
     const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
     const pen_run_spec *spec;
     pen_worker_run *run;
     (void)PEN_FAILPOINT("worker.described");
     PEN_TRY(worker_read_spec(worker, order->number, &spec));
+    if (spec->survey != PEN_RUN_SURVEY_NONE) return worker_load_survey(worker, order, spec);
     PEN_TRY(worker_load_run(worker, order, spec, &run));
     (void)PEN_FAILPOINT("worker.loaded");
     pen_mutex_lock(&worker->lock);
@@ -183,6 +199,27 @@ static void worker_do_save(pen_worker *worker) {
     if (run != NULL) { // it stays: this thread takes it away
         const pen_status status = pen_worker_run_save(run, &save);
         if (status != PEN_OK) pen_worker_run_fail(run, status);
+    }
+    pen_mutex_lock(&worker->lock);
+}
+
+// Likewise. What cannot be measured is an answer, too.
+static void worker_do_survey(pen_worker *worker) {
+    pen_worker_survey *survey = worker->survey;
+    const pen_survey_order order = worker->order;
+    pen_message surveyed = {.kind = PEN_MESSAGE_SURVEYED,
+                            .generation = worker->member.generation,
+                            .sequence = worker->order_sequence,
+                            .term_count = PEN_SURVEY_FIGURES};
+    pen_survey_answer answer;
+    pen_mutex_unlock(&worker->lock);
+    if (survey != NULL) { // it stays: this thread takes it away
+        const pen_status status = pen_worker_survey_carry_out(survey, &order, &answer);
+        memcpy(surveyed.terms, answer.figures, sizeof answer.figures);
+        surveyed.code = (uint32_t)pen_status_get_code(status);
+        if (status != PEN_OK) pen_status_format(status, surveyed.text, sizeof surveyed.text);
+        pen_status_ignore(status, "the coordinator is told");
+        pen_worker_tell(worker, 0, &surveyed);
     }
     pen_mutex_lock(&worker->lock);
 }
@@ -245,12 +282,22 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
     return run;
 }
 
+static void worker_end_survey(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    pen_worker_survey *survey = worker->survey;
+    worker->survey = NULL;
+    worker->wants_survey = false;
+    pen_mutex_unlock(&worker->lock);
+    pen_worker_survey_destroy(survey);
+}
+
 // Until nothing of the old run is used by anybody: only then may the member core begin another.
 static void worker_leave(pen_worker *worker) {
     const pen_introduction nobody = {
         .peer = PEN_TRANSPORT_ANY_PEER, .incarnation = worker->incarnation, .shares_memory = true};
     const pen_member_event left = {.kind = PEN_MEMBER_EVENT_LEFT};
     pen_worker_run_destroy(worker_take_run(worker));
+    worker_end_survey(worker);
     pen_status_ignore(worker->transport->kind->introduce(worker->transport, &nobody),
                       "no name is too long");
     if (worker->arena != NULL) pen_arena_reset(worker->arena);
@@ -286,6 +333,9 @@ static void worker_main(void *context) {
         } else if (worker->wants_save) {
             worker->wants_save = false;
             worker_do_save(worker);
+        } else if (worker->wants_survey) {
+            worker->wants_survey = false;
+            worker_do_survey(worker);
         } else {
             pen_condition_wait(&worker->changed, &worker->lock);
         }

@@ -356,6 +356,8 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_SNAPSHOT:
     case PEN_MESSAGE_SNAPPED:
     case PEN_MESSAGE_SHARD:
+    case PEN_MESSAGE_SURVEY:
+    case PEN_MESSAGE_SURVEYED:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",
@@ -388,6 +390,29 @@ static void worker_on_snapshot(pen_worker *worker, const pen_message *message) {
     memcpy(worker->save_folder, message->text, sizeof worker->save_folder);
     pen_condition_broadcast(&worker->changed);
     pen_mutex_unlock(&worker->lock);
+}
+
+// The worker's thread measures. One order at a time: the next comes when the last is answered.
+static pen_status worker_on_survey(pen_worker *worker, const pen_message *message) {
+    const double seconds = (double)message->clock * 1e-9;
+    pen_status status = PEN_OK;
+    pen_mutex_lock(&worker->lock);
+    if (worker->survey == NULL || worker->wants_survey || seconds > PEN_SURVEY_SECONDS_LIMIT) {
+        status = pen_error(PEN_CORRUPT, "asked to measure for %.3g s while %s", seconds,
+                           worker->survey == NULL ? "this is no survey"
+                           : worker->wants_survey ? "the last order waits"
+                                                  : "at most a minute goes");
+    } else {
+        worker->wants_survey = true;
+        worker->order = (pen_survey_order){.kind = (pen_survey_kind)message->number,
+                                           .device = message->device,
+                                           .node = message->node,
+                                           .seconds = seconds};
+        worker->order_sequence = message->sequence;
+        pen_condition_broadcast(&worker->changed);
+    }
+    pen_mutex_unlock(&worker->lock);
+    return status;
 }
 
 static void worker_answer_ping(pen_worker *worker, const pen_message *ping) {
@@ -429,6 +454,7 @@ static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
         worker_on_snapshot(worker, message);
         return PEN_OK;
     }
+    if (message->kind == PEN_MESSAGE_SURVEY) return worker_on_survey(worker, message);
     pen_worker_run *run = pen_worker_use_run(worker);
     if (run == NULL) return PEN_OK; // given up meanwhile
     const pen_status status = worker_on_run_message(worker, run, message);

@@ -252,12 +252,37 @@ static void ends_of_links_compute(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Rates that were measured on a host win there over what is stated.
+static void rates_of_a_host_are_its_own(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_cost_table *costs;
+    CHECK_OK(pen_cost_table_new(arena, &costs));
+    CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 95e9, 21e9, NULL}));
+    CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 40e9, 11e9, "n1"}));
+    const pen_cluster *cluster =
+        built(arena,
+              "devices:\n"
+              "  - {name: a, host: \"n1:7070\", threads: 2, memory: 1GiB, flops: 70G}\n"
+              "  - {name: b, host: \"n2:7070\", threads: 2, memory: 1GiB, flops: 70G}\n",
+              costs);
+    const pen_cluster_device *a = &cluster->devices[0], *b = &cluster->devices[1];
+    assert_string_equal(a->host_name, "n1");
+    assert_true(a->flops == 40e9 && a->flops_source == PEN_FIGURE_MEASURED);
+    assert_true(a->memory_bandwidth == 11e9);
+    assert_int_equal(a->memory_bandwidth_source, PEN_FIGURE_MEASURED);
+    assert_true(b->flops == 70e9 && b->flops_source == PEN_FIGURE_STATED);
+    assert_true(b->memory_bandwidth == 21e9);
+    assert_int_equal(b->memory_bandwidth_source, PEN_FIGURE_ASSUMED);
+    pen_arena_destroy(arena);
+}
+
 static void measured_figures_win(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_cost_table *costs;
     CHECK_OK(pen_cost_table_new(arena, &costs));
-    CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 95e9, 21e9}));
+    CHECK_OK(pen_cost_table_set_rates(costs, &(pen_cost_rates){"cpu", 2, 95e9, 21e9, NULL}));
     CHECK_OK(pen_cost_table_set_link(
         costs, &(pen_cost_link){.from = "a", .to = "b", .bandwidth = 1.5e9, .latency = 41e-6}));
     CHECK_OK(pen_cost_table_set_link(
@@ -426,5 +451,6 @@ PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(ranges_becom
               cmocka_unit_test(a_spec_without_devices_has_one),
               cmocka_unit_test(assumed_links_follow_where_devices_are),
               cmocka_unit_test(later_links_win), cmocka_unit_test(ends_of_links_compute),
-              cmocka_unit_test(measured_figures_win), cmocka_unit_test(every_mistake_is_explained),
+              cmocka_unit_test(rates_of_a_host_are_its_own), cmocka_unit_test(measured_figures_win),
+              cmocka_unit_test(every_mistake_is_explained),
               cmocka_unit_test(the_examples_can_be_built))

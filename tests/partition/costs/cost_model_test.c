@@ -10,6 +10,7 @@
 static pen_cluster_device device_of(const char *name, uint32_t threads, double flops,
                                     pen_figure_source source) {
     return (pen_cluster_device){.name = name,
+                                .host_name = "",
                                 .kind = "cpu",
                                 .threads = threads,
                                 .bytes_limit = 1 << 30,
@@ -68,7 +69,7 @@ static pen_cost_table *table_of_first(const small_graph *small, pen_arena *arena
     const char *shape;
     CHECK_OK(pen_cost_table_new(arena, &table));
     CHECK_OK(pen_cost_key(small->graph, (pen_node_id){0}, arena, &shape));
-    const pen_cost_entry entry = {"matmul", shape, "cpu", 1, 0.25, 77, 5};
+    const pen_cost_entry entry = {"matmul", shape, "cpu", 1, 0.25, 77, 5, NULL};
     CHECK_OK(pen_cost_table_set(table, &entry));
     return table;
 }
@@ -97,7 +98,7 @@ static void what_was_measured_is_taken(void **state) {
 
     // written by hand
     const char *shape = pen_cost_table_at(table, 0)->shape;
-    const pen_cost_entry stated = {"matmul", shape, "cpu", 1, 0.5, 0, 0};
+    const pen_cost_entry stated = {"matmul", shape, "cpu", 1, 0.5, 0, 0, NULL};
     CHECK_OK(pen_cost_table_set(table, &stated));
     CHECK_OK(pen_cost_model_build(small.graph, &cluster, table, arena, &model));
     assert_int_equal(pen_cost_model_at(model, 0, (pen_node_id){0})->source, PEN_FIGURE_STATED);
@@ -130,12 +131,47 @@ static void other_hosts_are_not_measured(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Hosts that were measured have figures of their own; others get those of this machine.
+static void hosts_have_costs_of_their_own(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const small_graph small = small_graph_forward(arena);
+    pen_cluster_device devices[] = {
+        device_of("a", 1, 1e6, PEN_FIGURE_ASSUMED),
+        device_of("b", 1, 1e6, PEN_FIGURE_ASSUMED),
+        device_of("c", 1, 1e6, PEN_FIGURE_ASSUMED),
+        device_of("d", 1, 1e6, PEN_FIGURE_ASSUMED),
+    };
+    static const char *const hosts[] = {"", "n1", "n2", "n2"};
+    for (uint32_t d = 1; d < 4; d++) {
+        devices[d].host_name = hosts[d];
+        devices[d].is_remote = true;
+    }
+    const pen_cluster cluster = {.device_count = 4, .devices = devices};
+    pen_cost_table *table = table_of_first(&small, arena);
+    const pen_cost_entry slow = {"matmul", pen_cost_table_at(table, 0)->shape, "cpu", 1, 0.75, 9, 5,
+                                 "n2"};
+    const pen_cost_model *model;
+    CHECK_OK(pen_cost_table_set(table, &slow));
+    CHECK_OK(pen_cost_model_build(small.graph, &cluster, table, arena, &model));
+    static const double seconds[] = {0.25, 0.25, 0.75, 0.75};
+    static const pen_figure_source sources[] = {PEN_FIGURE_MEASURED, PEN_FIGURE_ASSUMED,
+                                                PEN_FIGURE_MEASURED, PEN_FIGURE_MEASURED};
+    for (uint32_t d = 0; d < 4; d++) {
+        const pen_node_cost *cost = pen_cost_model_at(model, d, (pen_node_id){0});
+        CHECK(cost->seconds == seconds[d], "%u: %g", d, cost->seconds);
+        assert_int_equal(cost->source, sources[d]);
+    }
+    assert_int_equal(model->row_count, 3);
+    pen_arena_destroy(arena);
+}
+
 static void stated_rates_scale_what_was_measured(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     const small_graph small = small_graph_forward(arena);
     pen_cost_table *table = table_of_first(&small, arena);
-    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1e6, 1e9}));
+    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1e6, 1e9, NULL}));
     const pen_cluster_device devices[] = {
         device_of("a", 1, 1e6, PEN_FIGURE_STATED), // the rates of the table
         device_of("slow", 1, 0.5e6, PEN_FIGURE_STATED),
@@ -157,4 +193,5 @@ static void stated_rates_scale_what_was_measured(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(estimates_are_rooflines),
               cmocka_unit_test(what_was_measured_is_taken),
               cmocka_unit_test(other_hosts_are_not_measured),
+              cmocka_unit_test(hosts_have_costs_of_their_own),
               cmocka_unit_test(stated_rates_scale_what_was_measured))

@@ -16,11 +16,15 @@ static pen_cost_entry entry_of(const char *op, const char *shape, uint32_t threa
 static pen_cost_table *sample_table(pen_arena *arena, bool is_reversed) {
     const pen_cost_entry entries[] = {
         {"matmul", "float32[64,784] float32[784,512] -> float32[64,512]", "cpu", 2, 310.5e-6, 4096,
-         9},
-        {"matmul", "float32[64,784] float32[784,512] -> float32[64,512]", "cpu", 1, 0.6e-3, 0, 9},
-        {"relu", "float32[64,512] -> float32[64,512]", "cpu", 2, 870e-9, 0, 31},
-        {"conv", "a \"quoted\" \\ text\n\x01 \xc3\xbc \xe2\x80\xa8", "reference", 1, 12.5, 0, 3},
-        {"add", "nothing -> nothing", "cpu", 2, 0, 0, 0},
+         9, NULL},
+        {"matmul", "float32[64,784] float32[784,512] -> float32[64,512]", "cpu", 2, 620.5e-6, 4096,
+         9, "10.0.0.2"},
+        {"matmul", "float32[64,784] float32[784,512] -> float32[64,512]", "cpu", 1, 0.6e-3, 0, 9,
+         NULL},
+        {"relu", "float32[64,512] -> float32[64,512]", "cpu", 2, 870e-9, 0, 31, NULL},
+        {"conv", "a \"quoted\" \\ text\n\x01 \xc3\xbc \xe2\x80\xa8", "reference", 1, 12.5, 0, 3,
+         ""},
+        {"add", "nothing -> nothing", "cpu", 2, 0, 0, 0, NULL},
     };
     const uint32_t count = sizeof entries / sizeof *entries;
     pen_cost_table *table;
@@ -28,8 +32,10 @@ static pen_cost_table *sample_table(pen_arena *arena, bool is_reversed) {
     for (uint32_t i = 0; i < count; i++) {
         CHECK_OK(pen_cost_table_set(table, &entries[is_reversed ? count - 1 - i : i]));
     }
-    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"reference", 1, 0.9e9, 2e9}));
-    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 2, 95.31e9, 21.3e9}));
+    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"reference", 1, 0.9e9, 2e9, NULL}));
+    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 2, 95.31e9, 21.3e9, NULL}));
+    CHECK_OK(
+        pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 2, 47.5e9, 12e9, "10.0.0.2"}));
     CHECK_OK(pen_cost_table_set_link(
         table, &(pen_cost_link){.from = "b", .to = "a", .bandwidth = 1.2e9, .latency = 41e-6}));
     CHECK_OK(pen_cost_table_set_link(table, &(pen_cost_link){.from = "b",
@@ -63,14 +69,16 @@ static void tables_are_written_and_read_back(void **state) {
     assert_string_equal(text, again);
     for (uint32_t i = 0; i < pen_cost_table_count(table); i++) {
         const pen_cost_entry *entry = pen_cost_table_at(table, i);
-        const pen_cost_entry *found =
-            pen_cost_table_find(read, entry->op, entry->shape, entry->kind, entry->threads);
+        const pen_cost_entry *found = pen_cost_table_find_at(
+            read, entry->host, entry->op, entry->shape, entry->kind, entry->threads);
         assert_non_null(found);
         CHECK(fabs(found->seconds - entry->seconds) <= 1e-4 * entry->seconds, "%g", found->seconds);
         assert_int_equal(found->workspace_bytes, entry->workspace_bytes);
         assert_int_equal(found->runs, entry->runs);
     }
     assert_true(pen_cost_table_find_rates(read, "cpu", 2)->flops == 95.31e9);
+    assert_true(pen_cost_table_find_rates_at(read, "10.0.0.2", "cpu", 2)->flops == 47.5e9);
+    assert_null(pen_cost_table_find_rates_at(read, "10.0.0.3", "cpu", 2));
     assert_true(pen_cost_table_find_link(read, "b", "a")->latency == 41e-6);
     assert_null(pen_cost_table_find_link(read, "a", "c"));
     assert_null(pen_cost_table_find_rates(read, "cpu", 1));
@@ -109,8 +117,8 @@ static void what_is_set_again_is_replaced(void **state) {
     entry = entry_of("o", "ps", 1, 3);
     CHECK_OK(pen_cost_table_set(table, &entry));
     assert_true(pen_cost_table_find(table, "op", "s", "cpu", 1)->seconds == 2);
-    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1e9, 1e9}));
-    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 2e9, 1e9}));
+    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1e9, 1e9, NULL}));
+    CHECK_OK(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 2e9, 1e9, NULL}));
     assert_int_equal(pen_cost_table_rates_count(table), 1);
     assert_true(pen_cost_table_rates_at(table, 0)->flops == 2e9);
     CHECK_OK(pen_cost_table_set_link(
@@ -162,10 +170,11 @@ static void wrong_figures_are_not_set(void **state) {
     CHECK_ERROR(pen_cost_table_set(table, &entry), PEN_INVALID_INPUT, "no op");
     entry = entry_of("op", NULL, 1, 1);
     CHECK_ERROR(pen_cost_table_set(table, &entry), PEN_INVALID_INPUT, "no shape");
-    CHECK_ERROR(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 0, 1}),
+    CHECK_ERROR(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 0, 1, NULL}),
                 PEN_INVALID_INPUT, "flops is 0");
-    CHECK_ERROR(pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1, (double)INFINITY}),
-                PEN_INVALID_INPUT, "memory_bandwidth is inf");
+    CHECK_ERROR(
+        pen_cost_table_set_rates(table, &(pen_cost_rates){"cpu", 1, 1, (double)INFINITY, NULL}),
+        PEN_INVALID_INPUT, "memory_bandwidth is inf");
     CHECK_ERROR(
         pen_cost_table_set_link(
             table, &(pen_cost_link){.from = "a", .to = "a", .bandwidth = 1e9, .latency = 0}),

@@ -165,7 +165,6 @@ static void defaults_are_set(void **state) {
     assert_true(job->train.optimizer.weight_decay == 0.01);
     assert_int_equal(job->train.epochs, 0);
     assert_int_equal(pen_job_get_step_count(job, 4), 9);
-    assert_false(job->cluster.uses_grpc_alone);
     CHECK_OK(parse(arena, JOB_SMALL "adam, batch: 4}\npipeline: {transport: grpc}\n", &job));
     assert_true(job->cluster.uses_grpc_alone);
     pen_arena_destroy(arena);

@@ -36,7 +36,7 @@ static session open_session(int microbatches) {
                                  &s.profiler));
     CHECK_OK(pen_cost_table_new(s.arena, &s.table));
     // rates take a while, and are tested elsewhere
-    CHECK_OK(pen_cost_table_set_rates(s.table, &(pen_cost_rates){"cpu", 1, 1e9, 1e9}));
+    CHECK_OK(pen_cost_table_set_rates(s.table, &(pen_cost_rates){"cpu", 1, 1e9, 1e9, NULL}));
     return s;
 }
 
@@ -169,42 +169,34 @@ static void devices_that_compute_alike_are_one_target(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     const pen_job *job = job_of(arena, "model.onnx", "data",
-                                "{name: a, threads: 1}, {name: b, threads: 1, host: "
-                                "\"localhost:7070\"}, {name: c, threads: 2}, {name: d, threads: 1, "
-                                "kind: reference}, {name: e, host: \"n2:1\", memory: 1GiB}",
+                                "{name: a, threads: 1}, {name: e, threads: 1, host: \"n2:1\", "
+                                "memory: 1GiB}, {name: b, threads: 1, host: \"localhost:7070\"}, "
+                                "{name: c, threads: 2}, {name: d, threads: 1, kind: reference}, "
+                                "{name: f, threads: 1, host: \"n2:2\", memory: 1GiB}",
                                 1);
     pen_profile_targets targets;
     CHECK_OK(pen_profile_find_targets(job, NULL, arena, &targets));
-    assert_int_equal(targets.count, 3);
+    assert_int_equal(targets.count, 4);
     assert_string_equal(targets.items[0].device, "a");
     assert_int_equal(targets.items[0].device_count, 2);
     assert_string_equal(targets.items[2].kind, "reference");
-    assert_int_equal(targets.remote_count, 1);
-    assert_string_equal(targets.remote[0], "e");
+    assert_int_equal(targets.remote_count, 1); // behind the others
+    assert_string_equal(targets.items[3].device, "e");
+    assert_string_equal(targets.items[3].host_name, "n2");
+    assert_int_equal(targets.items[3].device_count, 2);
+    assert_true(targets.items[3].is_remote && !targets.items[0].is_remote);
+    assert_string_equal(targets.items[0].host_name, "");
     CHECK_OK(pen_profile_find_targets(job, "c", arena, &targets));
     assert_int_equal(targets.count, 1);
     assert_int_equal(targets.items[0].threads, 2);
     CHECK_ERROR(pen_profile_find_targets(job, "cc", arena, &targets), PEN_NOT_FOUND,
-                "no device is called 'cc', possible: c, a, b, d, e");
-    CHECK_ERROR(pen_profile_find_targets(job, "e", arena, &targets), PEN_UNSUPPORTED,
-                "device 'e' is on another machine");
+                "no device is called 'cc', possible: c, a, e, b, d, f");
+    CHECK_OK(pen_profile_find_targets(job, "e", arena, &targets));
+    assert_true(targets.count == 1 && targets.remote_count == 1);
     pen_arena_destroy(arena);
-}
-
-static void hosts_of_this_machine_are_known(void **state) {
-    (void)state;
-    assert_true(pen_profile_is_local(NULL));
-    assert_true(pen_profile_is_local("localhost"));
-    assert_true(pen_profile_is_local("localhost:7070"));
-    assert_true(pen_profile_is_local("127.0.0.1:1"));
-    assert_true(pen_profile_is_local("[::1]:1"));
-    assert_false(pen_profile_is_local("localhost2:7070"));
-    assert_false(pen_profile_is_local("127.0.0.10"));
-    assert_false(pen_profile_is_local("n1:7070"));
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(what_the_table_has_is_kept),
               cmocka_unit_test(time_limits_leave_the_rest), cmocka_unit_test(steps_time_every_node),
               cmocka_unit_test(steps_without_measurements_are_fine),
-              cmocka_unit_test(devices_that_compute_alike_are_one_target),
-              cmocka_unit_test(hosts_of_this_machine_are_known))
+              cmocka_unit_test(devices_that_compute_alike_are_one_target))

@@ -23,6 +23,7 @@ static pen_message full_message(pen_message_kind kind) {
                            .microbatch = 6,
                            .stage = 7,
                            .device = 8,
+                           .node = 18,
                            .value = 0x7ff8000000000001,
                            .correct_count = 9,
                            .target_count = 10,
@@ -97,6 +98,15 @@ static void reads_the_fields_of_some(void **state) {
     message = full_message(PEN_MESSAGE_SNAPSHOT);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.step == 5 && read.worker == 3 && read.text[0] == 't', "snapshot");
+    message = full_message(PEN_MESSAGE_SURVEY);
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    CHECK(read.number == 13 && read.device == 8 && read.node == 18 && read.clock == 15, "survey");
+    message = full_message(PEN_MESSAGE_SURVEYED);
+    message.terms[1] = 0x3f50624dd2f1a9fc;
+    message.term_count = 2;
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    CHECK(read.term_count == 2 && read.terms[1] == 0x3f50624dd2f1a9fc, "figures");
+    CHECK(read.sequence == 12 && read.code == 17 && read.text[0] == 't', "why there are none");
     message = full_message(PEN_MESSAGE_SHARD);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.step == 5 && read.code == 17 && read.bytes_length == message.bytes_length, "shard");
