@@ -193,6 +193,7 @@ static double report_process_predicted(const pipeline_engine *p, uint32_t worker
     return besides == 0 ? -1 : (double)(pen_max_u64(bytes, buffer_bytes) + copied + besides);
 }
 
+// What a device did and held, and where it is.
 static void report_describe_device(const pipeline_engine *p, uint32_t d,
                                    const pen_run_inquiry_figures *process,
                                    const pen_run_device_figures *figures, uint64_t buffer_bytes,
