@@ -7,6 +7,48 @@
 
 #define FORMING_NONE UINT32_MAX
 
+// The forward nodes that each of `nodes` is tied to by `lists` of the problem, in the same order.
+static pen_status forming_tie(const pen_stage_forming *forming, const pen_problem_lists *lists,
+                              const uint32_t *nodes, pen_arena *arena,
+                              pen_problem_lists *out_ties) {
+    const pen_problem *problem = forming->problem;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(arena, (size_t)forming->forward_count + 1, &out_ties->first));
+    PEN_TRY(PEN_NEW(arena, lists->first[problem->given.node_count], &out_ties->ids));
+    for (uint32_t i = 0; i < forming->forward_count; i++) {
+        for (uint32_t e = lists->first[nodes[i]]; e < lists->first[nodes[i] + 1]; e++) {
+            if (!pen_problem_is_forward(&problem->given, lists->ids[e])) continue;
+            out_ties->ids[count++] = lists->ids[e];
+        }
+        out_ties->first[i + 1] = count;
+    }
+    return PEN_OK;
+}
+
+// Stages follow from forward nodes and what is between them: told apart once, not at each forming.
+static pen_status forming_find_forward(pen_stage_forming *forming, pen_arena *arena) {
+    const pen_problem *problem = forming->problem;
+    const uint32_t count = problem->given.node_count;
+    uint32_t filled = 0, other_count = 0;
+    PEN_TRY(PEN_NEW(arena, count, &forming->forward));
+    PEN_TRY(PEN_NEW(arena, count, &forming->forward_order));
+    PEN_TRY(PEN_NEW(arena, count, &forming->other));
+    for (uint32_t v = 0; v < count; v++) {
+        if (pen_problem_is_forward(&problem->given, v)) {
+            forming->forward[forming->forward_count++] = v;
+        } else {
+            forming->other[other_count++] = v;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t v = problem->node_order[i];
+        if (pen_problem_is_forward(&problem->given, v)) forming->forward_order[filled++] = v;
+    }
+    PEN_TRY(forming_tie(forming, &problem->successors, forming->forward, arena, &forming->after));
+    return forming_tie(forming, &problem->predecessors, forming->forward_order, arena,
+                       &forming->before);
+}
+
 // Room for as many stages as nodes: the search evaluates thousands of placements with it.
 pen_status pen_stage_forming_new(const pen_problem *problem, pen_arena *arena,
                                  pen_stage_forming **out_forming) {
@@ -15,6 +57,7 @@ pen_status pen_stage_forming_new(const pen_problem *problem, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, 1, &forming));
     forming->problem = problem;
     PEN_TRY(pen_arena_create_within(arena, &forming->scratch));
+    PEN_TRY(forming_find_forward(forming, arena));
     PEN_TRY(PEN_NEW(arena, count, &forming->stage_of_node));
     PEN_TRY(PEN_NEW(arena, count, &forming->device_of_stage));
     PEN_TRY(PEN_NEW(arena, count + 1, &forming->stage_first));
@@ -36,16 +79,15 @@ pen_status pen_stage_forming_new(const pen_problem *problem, pen_arena *arena,
 // Circles of devices: out_component[d] is larger for those that come earlier.
 static pen_status forming_find_circles(pen_stage_forming *forming, const uint32_t *device_of_node,
                                        uint32_t *out_component, uint32_t *out_count) {
-    const pen_problem *problem = forming->problem;
-    const uint32_t device_count = problem->given.device_count;
+    const uint32_t device_count = forming->problem->given.device_count;
+    const pen_problem_lists *ties = &forming->after;
     pen_problem_lists after;
     uint32_t edge_count = 0;
-    for (uint32_t u = 0; u < problem->given.node_count; u++) {
-        if (!pen_problem_is_forward(&problem->given, u)) continue;
-        for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
-            const uint32_t v = problem->successors.ids[e];
-            const pen_problem_edge edge = {device_of_node[u], device_of_node[v]};
-            if (edge.source == edge.target || !pen_problem_is_forward(&problem->given, v)) continue;
+    for (uint32_t i = 0; i < forming->forward_count; i++) {
+        const uint32_t here = device_of_node[forming->forward[i]];
+        for (uint32_t e = ties->first[i]; e < ties->first[i + 1]; e++) {
+            const pen_problem_edge edge = {here, device_of_node[ties->ids[e]]};
+            if (edge.source == edge.target) continue;
             if (edge_count > 0 && forming->edges[edge_count - 1].source == edge.source &&
                 forming->edges[edge_count - 1].target == edge.target) {
                 continue;
@@ -64,17 +106,14 @@ static pen_status forming_find_circles(pen_stage_forming *forming, const uint32_
 static void forming_find_levels(pen_stage_forming *forming, const uint32_t *device_of_node,
                                 const uint32_t *component, uint32_t *level_most) {
     const pen_problem *problem = forming->problem;
-    for (uint32_t i = 0; i < problem->given.node_count; i++) {
-        const uint32_t v = problem->node_order[i];
-        if (!pen_problem_is_forward(&problem->given, v)) continue;
+    for (uint32_t i = 0; i < forming->forward_count; i++) {
+        const uint32_t v = forming->forward_order[i];
         const uint32_t here = device_of_node[v];
         uint32_t level = 0;
         if (forming->loop_level != NULL) level = forming->loop_level[problem->given.nodes[v].loop];
-        for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
-             e++) {
-            const uint32_t u = problem->predecessors.ids[e];
+        for (uint32_t e = forming->before.first[i]; e < forming->before.first[i + 1]; e++) {
+            const uint32_t u = forming->before.ids[e];
             const uint32_t there = device_of_node[u];
-            if (!pen_problem_is_forward(&problem->given, u)) continue;
             if (component[there] != component[here]) continue;
             const uint32_t reached = forming->level[u] + (there != here);
             if (reached > level) level = reached;
@@ -88,9 +127,10 @@ static void forming_find_levels(pen_stage_forming *forming, const uint32_t *devi
 static bool forming_raise_loops(pen_stage_forming *forming) {
     const pen_problem_given *given = &forming->problem->given;
     bool is_raised = false;
-    for (uint32_t v = 0; forming->loop_level != NULL && v < given->node_count; v++) {
+    for (uint32_t i = 0; forming->loop_level != NULL && i < forming->forward_count; i++) {
+        const uint32_t v = forming->forward[i];
         const uint32_t loop = given->nodes[v].loop;
-        if (loop == 0 || !pen_problem_is_forward(given, v)) continue;
+        if (loop == 0) continue;
         if (forming->level[v] <= forming->loop_level[loop]) continue;
         forming->loop_level[loop] = forming->level[v];
         is_raised = true;
@@ -131,18 +171,18 @@ static pen_status forming_number(pen_stage_forming *forming, const uint32_t *dev
                                  const uint32_t *level_most) {
     const pen_problem_given *given = &forming->problem->given;
     uint32_t *rank_first; // of each circle
-    uint32_t rank_count = 0, count = 0;
+    uint32_t rank_count = 0;
+    const uint32_t count = forming->forward_count;
     PEN_TRY(PEN_NEW(forming->scratch, component_count, &rank_first));
     for (uint32_t c = component_count; c-- > 0;) {
         rank_first[c] = rank_count;
         rank_count += level_most[c] + 1;
     }
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        if (!pen_problem_is_forward(given, v)) continue;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t v = forming->forward[i];
         forming->rank[v] = rank_first[component[device_of_node[v]]] + forming->level[v];
-        forming->nodes[count++] = v;
     }
-    PEN_TRY(forming_sort(forming, device_of_node, given->device_count, forming->nodes, count,
+    PEN_TRY(forming_sort(forming, device_of_node, given->device_count, forming->forward, count,
                          forming->sorted));
     PEN_TRY(
         forming_sort(forming, forming->rank, rank_count, forming->sorted, count, forming->nodes));
@@ -165,14 +205,14 @@ static void forming_attach(pen_stage_forming *forming, const uint32_t *device_of
     const pen_problem *problem = forming->problem;
     uint32_t *anchor = forming->stage_anchor;
     memset(anchor, 0xff, problem->group_count * sizeof *anchor);
-    for (uint32_t v = 0; v < problem->given.node_count; v++) {
-        if (!pen_problem_is_forward(&problem->given, v)) continue;
+    for (uint32_t i = 0; i < forming->forward_count; i++) {
+        const uint32_t v = forming->forward[i];
         uint32_t *group = &anchor[problem->group_of_node[v]];
         const uint32_t stage = forming->stage_of_node[v];
         if (*group == FORMING_NONE || stage > *group) *group = stage;
     }
-    for (uint32_t v = 0; v < problem->given.node_count; v++) {
-        if (pen_problem_is_forward(&problem->given, v)) continue;
+    for (uint32_t i = 0; i < problem->given.node_count - forming->forward_count; i++) {
+        const uint32_t v = forming->other[i];
         const uint32_t device = device_of_node[v];
         uint32_t stage = anchor[problem->group_of_node[v]];
         if (stage == FORMING_NONE) stage = forming->stage_last[device];

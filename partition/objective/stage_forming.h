@@ -26,6 +26,13 @@ typedef struct pen_stage_forming {
     uint32_t *stage_first; // [node_count + 1]: the nodes of stage s are nodes[stage_first[s]] …
     uint32_t *nodes;       // [node_count] by stage, ascending in each
 
+    uint32_t forward_count;   // forward nodes:
+    uint32_t *forward;        // [forward_count] ascending,
+    pen_problem_lists after;  // and which of them read the i-th
+    uint32_t *forward_order;  // [forward_count] topological,
+    pen_problem_lists before; // and which of them the i-th reads
+    uint32_t *other;          // [node_count - forward_count] all others, ascending
+
     uint32_t *level;         // [node_count] scratch
     uint32_t *loop_level;    // [node_count + 1] scratch, of loops; NULL: there are none
     uint32_t *rank;          // [node_count] scratch

@@ -7,19 +7,71 @@
 #include "graph/graph.h"
 #include "partition/objective/stage_forming.h"
 
+#define STEP_TIME_ROLE_COUNT ((uint32_t)PEN_ROLE_TRANSFER) // that a node can have: not this one
+
 struct pen_step_time {
     const pen_problem *problem;
     pen_stage_forming *forming;
-    pen_stage *stages;     // [node_count]
-    pen_stage_edge *edges; // [edges of the problem]
-    double *bytes_limit;   // [device_count]
-    uint32_t *edge_of;     // [node_count] of a stage: its edge from the stage at hand,
-    uint32_t *edge_from;   // [node_count] if this is 1 + the stage at hand
-    uint32_t *read_by;     // [node_count] of a stage: 1 + the last node that it was seen to read
-    uint32_t *read_aside;  // [node_count] likewise, aside
+    pen_stage *stages;         // [node_count]
+    pen_stage_edge *edges;     // [edges of the problem]
+    double *bytes_limit;       // [device_count]
+    pen_problem_lists readers; // of nodes: those that read it and may be in another stage
+    pen_problem_lists
+        operands;         // of nodes with a place in a backward pass: what they read, likewise
+    uint32_t *edge_of;    // [node_count] of a stage: its edge from the stage at hand,
+    uint32_t *edge_from;  // [node_count] if this is 1 + the stage at hand
+    uint32_t *read_by;    // [node_count] of a stage: 1 + the last node that it was seen to read
+    uint32_t *read_aside; // [node_count] likewise, aside
     pen_stage_graph graph;
     pen_step_prediction prediction;
 };
+
+// Whether the two are in one stage wherever their group is: that of its only forward node, or both
+// behind all of these.
+static bool step_time_is_inside(const pen_problem *problem, const uint32_t *forward_count,
+                                uint32_t u, uint32_t v) {
+    const uint32_t group = problem->group_of_node[u];
+    if (group != problem->group_of_node[v]) return false;
+    return forward_count[group] < 2 || (!pen_problem_is_forward(&problem->given, u) &&
+                                        !pen_problem_is_forward(&problem->given, v));
+}
+
+static bool step_time_goes_back(const pen_problem_given *given, uint32_t v) {
+    return pen_role_is_backward(given->nodes[v].role);
+}
+
+// The edges that may lead from stage to stage, which are looked at for each placement.
+static pen_status step_time_list_ties(pen_step_time *step, pen_arena *arena) {
+    const pen_problem *problem = step->problem;
+    const pen_problem_lists *after = &problem->successors, *before = &problem->predecessors;
+    const uint32_t node_count = problem->given.node_count;
+    uint32_t reader_count = 0, operand_count = 0;
+    uint32_t *forward_count; // of groups
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &forward_count));
+    PEN_TRY(PEN_NEW(arena, (size_t)node_count + 1, &step->readers.first));
+    PEN_TRY(PEN_NEW(arena, (size_t)node_count + 1, &step->operands.first));
+    PEN_TRY(PEN_NEW(arena, after->first[node_count], &step->readers.ids));
+    PEN_TRY(PEN_NEW(arena, before->first[node_count], &step->operands.ids));
+    for (uint32_t v = 0; v < node_count; v++) {
+        forward_count[problem->group_of_node[v]] += pen_problem_is_forward(&problem->given, v);
+    }
+    for (uint32_t v = 0; v < node_count; v++) {
+        for (uint32_t e = after->first[v]; e < after->first[v + 1]; e++) {
+            if (step_time_is_inside(problem, forward_count, v, after->ids[e])) continue;
+            step->readers.ids[reader_count++] = after->ids[e];
+        }
+        step->readers.first[v + 1] = reader_count;
+        const uint32_t end = step_time_goes_back(&problem->given, v) ? before->first[v + 1] : 0;
+        for (uint32_t e = before->first[v]; e < end; e++) {
+            const uint32_t u = before->ids[e];
+            if (problem->given.nodes[u].role == PEN_ROLE_UPDATE) continue;
+            if (step_time_is_inside(problem, forward_count, u, v)) continue;
+            step->operands.ids[operand_count++] = u;
+        }
+        step->operands.first[v + 1] = operand_count;
+    }
+    return PEN_OK;
+}
 
 // Room for the worst case is taken once: evaluating a placement allocates nothing but scratch.
 pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
@@ -29,6 +81,7 @@ pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, 1, &step));
     step->problem = problem;
     PEN_TRY(pen_stage_forming_new(problem, arena, &step->forming));
+    PEN_TRY(step_time_list_ties(step, arena));
     PEN_TRY(PEN_NEW(arena, given->node_count, &step->stages));
     PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &step->edges));
     PEN_TRY(PEN_NEW(arena, given->device_count, &step->bytes_limit));
@@ -68,26 +121,47 @@ static double *step_time_seconds_of(pen_stage *stage, pen_role role) {
     PEN_NEVER("problems have no transfer nodes");
 }
 
-// Stages' times and bytes are sums over their nodes, on the device where they are.
-static void step_time_sum_stages(pen_step_time *step) {
+// One stage: sums over its nodes, on the device where they are.
+static void step_time_sum_stage(const pen_step_time *step, uint32_t s, pen_stage *stage) {
     const pen_problem_given *given = &step->problem->given;
     const pen_stage_forming *forming = step->forming;
-    memset(step->stages, 0, forming->stage_count * sizeof *step->stages);
-    for (uint32_t s = 0; s < forming->stage_count; s++) {
-        pen_stage *stage = &step->stages[s];
-        stage->device = forming->device_of_stage[s];
-        const pen_problem_device *device = &given->devices[stage->device];
-        const double *compute = given->compute + (uint64_t)device->kind * given->node_count;
-        for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
-            const pen_problem_node *node = &given->nodes[forming->nodes[i]];
-            *step_time_seconds_of(stage, node->role) +=
-                compute[forming->nodes[i]] * device->slowness;
-            if (pen_role_is_backward(node->role)) stage->has_backward = true;
-            if (node->role == PEN_ROLE_UPDATE) stage->has_update = true;
-            stage->fixed_bytes += node->bytes;
-            stage->activation_bytes += node->bytes_in_flight;
-            stage->workspace_bytes = fmax(stage->workspace_bytes, node->workspace_bytes);
+    const pen_problem_device *device = &given->devices[stage->device];
+    const double *compute = given->compute + (uint64_t)device->kind * given->node_count;
+    const double slowness = device->slowness;
+    double seconds[STEP_TIME_ROLE_COUNT] = {0}, fixed = 0.0, activation = 0.0, workspace = 0.0;
+    bool has_role[STEP_TIME_ROLE_COUNT] = {false};
+    pen_role role = PEN_ROLE_FORWARD; // of the nodes at hand, which follow each other,
+    double sum = 0.0;                 // and what they take
+    for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
+        const pen_problem_node *node = &given->nodes[forming->nodes[i]];
+        if (node->role != role) {
+            seconds[role] = sum;
+            role = node->role;
+            sum = seconds[role];
+            has_role[role] = true;
         }
+        sum += compute[forming->nodes[i]] * slowness;
+        fixed += node->bytes;
+        activation += node->bytes_in_flight;
+        if (node->workspace_bytes > workspace) workspace = node->workspace_bytes;
+    }
+    seconds[role] = sum;
+    for (uint32_t r = 0; r < STEP_TIME_ROLE_COUNT; r++) {
+        *step_time_seconds_of(stage, (pen_role)r) = seconds[r];
+        if (!has_role[r]) continue;
+        if (pen_role_is_backward((pen_role)r)) stage->has_backward = true;
+        if (r == PEN_ROLE_UPDATE) stage->has_update = true;
+    }
+    stage->fixed_bytes = fixed;
+    stage->activation_bytes = activation;
+    stage->workspace_bytes = workspace;
+}
+
+static void step_time_sum_stages(pen_step_time *step) {
+    const pen_stage_forming *forming = step->forming;
+    for (uint32_t s = 0; s < forming->stage_count; s++) {
+        step->stages[s] = (pen_stage){.device = forming->device_of_stage[s]};
+        step_time_sum_stage(step, s, &step->stages[s]);
     }
 }
 
@@ -132,14 +206,13 @@ static step_time_way step_time_choose_way(const pen_problem_given *given, uint32
 
 // What stage s makes: forward edges, and what goes aside.
 static void step_time_send(pen_step_time *step, uint32_t s) {
-    const pen_problem *problem = step->problem;
-    const pen_problem_given *given = &problem->given;
+    const pen_problem_given *given = &step->problem->given;
     const pen_stage_forming *forming = step->forming;
     const uint32_t home = forming->device_of_stage[s];
     for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
         const uint32_t u = forming->nodes[i];
-        for (uint32_t e = problem->successors.first[u]; e < problem->successors.first[u + 1]; e++) {
-            const uint32_t v = problem->successors.ids[e];
+        for (uint32_t e = step->readers.first[u]; e < step->readers.first[u + 1]; e++) {
+            const uint32_t v = step->readers.ids[e];
             const uint32_t t = forming->stage_of_node[v];
             if (t == s) continue;
             const step_time_way way = step_time_choose_way(given, u, v, t > s);
@@ -168,19 +241,15 @@ static void step_time_send(pen_step_time *step, uint32_t s) {
 
 // What the backward nodes of stage s read of higher ones.
 static void step_time_receive(pen_step_time *step, uint32_t s, uint32_t *read) {
-    const pen_problem *problem = step->problem;
-    const pen_problem_given *given = &problem->given;
+    const pen_problem_given *given = &step->problem->given;
     const pen_stage_forming *forming = step->forming;
     const uint32_t home = forming->device_of_stage[s];
     for (uint32_t i = forming->stage_first[s]; i < forming->stage_first[s + 1]; i++) {
         const uint32_t v = forming->nodes[i];
-        if (pen_problem_is_forward(given, v)) continue;
-        for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
-             e++) {
-            const uint32_t u = problem->predecessors.ids[e];
+        for (uint32_t e = step->operands.first[v]; e < step->operands.first[v + 1]; e++) {
+            const uint32_t u = step->operands.ids[e];
             const uint32_t t = forming->stage_of_node[u];
             if (t <= s || read[u] == s + 1) continue;
-            if (step_time_choose_way(given, u, v, false) != STEP_TIME_BACKWARD) continue;
             read[u] = s + 1;
             const uint32_t there = forming->device_of_stage[t];
             pen_stage_edge *edge = step_time_edge(step, s, t);
