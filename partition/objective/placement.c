@@ -73,7 +73,7 @@ static pen_status placement_evaluate(const pen_problem *problem, pen_arena *aren
     case PEN_OBJECTIVE_STEP_TIME:
         PEN_TRY(pen_step_time_new(problem, arena, &step));
         PEN_TRY(pen_step_time_evaluate(step, placement->device_of_node, &prediction));
-        placement->value = prediction->step_seconds;
+        placement->value = pen_step_time_value(step);
         return PEN_OK;
     case PEN_OBJECTIVE_TRAFFIC:
         placement->value = placement->traffic;

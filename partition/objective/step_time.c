@@ -8,6 +8,9 @@
 #include "partition/objective/stage_forming.h"
 
 #define STEP_TIME_ROLE_COUNT ((uint32_t)PEN_ROLE_TRANSFER) // that a node can have: not this one
+#define STEP_TIME_SENT_SHARE 0.5 // of a step, that sending as much as the start counts for
+#define STEP_TIME_ROUNDING 1e-9
+#define STEP_TIME_OVER 20.0 // times what a step is too long by
 
 struct pen_step_time {
     const pen_problem *problem;
@@ -22,6 +25,9 @@ struct pen_step_time {
     uint32_t *edge_from;  // [node_count] if this is 1 + the stage at hand
     uint32_t *read_by;    // [node_count] of a stage: 1 + the last node that it was seen to read
     uint32_t *read_aside; // [node_count] likewise, aside
+    double *head;         // [node_count] of a stage: seconds before it can begin
+    double *begin;        // [device_count] seconds before anything can,
+    double *load;         // [device_count] and what a microbatch takes
     pen_stage_graph graph;
     pen_step_prediction prediction;
 };
@@ -85,6 +91,9 @@ pen_status pen_step_time_new(const pen_problem *problem, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, given->node_count, &step->stages));
     PEN_TRY(PEN_NEW(arena, problem->successors.first[given->node_count], &step->edges));
     PEN_TRY(PEN_NEW(arena, given->device_count, &step->bytes_limit));
+    PEN_TRY(PEN_NEW(arena, given->node_count, &step->head));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &step->begin));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &step->load));
     PEN_TRY(PEN_NEW(arena, given->node_count, &step->edge_of));
     PEN_TRY(PEN_NEW(arena, given->node_count, &step->edge_from));
     PEN_TRY(PEN_NEW(arena, given->node_count, &step->read_by));
@@ -291,17 +300,74 @@ pen_status pen_step_time_stages(pen_step_time *step, const uint32_t *device_of_n
 
 pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of_node,
                                   const pen_step_prediction **out_prediction) {
-    const pen_problem_given *given = &step->problem->given;
     const pen_stage_graph *graph;
-    PEN_ASSERT(given->step_time != NULL);
     PEN_TRY(pen_step_time_stages(step, device_of_node, &graph, NULL));
-    PEN_TRY(given->step_time(given->step_time_context, graph, &step->prediction));
+    return pen_step_time_simulate(step, out_prediction);
+}
+
+pen_status pen_step_time_simulate(pen_step_time *step, const pen_step_prediction **out_prediction) {
+    const pen_problem_given *given = &step->problem->given;
+    PEN_ASSERT(given->step_time != NULL);
+    PEN_TRY(given->step_time(given->step_time_context, &step->graph, &step->prediction));
     if (!(step->prediction.step_seconds >= 0.0 && step->prediction.step_seconds < INFINITY)) {
         return pen_error(PEN_INTERNAL, "the schedule predicts a step of %g seconds",
                          step->prediction.step_seconds);
     }
     *out_prediction = &step->prediction;
     return PEN_OK;
+}
+
+// Of steps that are short enough, value = limit · (1 + share · sent / sent of the start).
+static double step_time_weigh(const pen_step_time *step, double seconds) {
+    const pen_problem_sparing *sparing = step->problem->given.sparing;
+    if (sparing == NULL) return seconds;
+    const double over = fmax(0.0, seconds - sparing->step_seconds);
+    const double sent = pen_stage_graph_sent_seconds(&step->graph) / sparing->sent_seconds;
+    return sparing->step_seconds * (1.0 + STEP_TIME_SENT_SHARE * sent) + STEP_TIME_OVER * over;
+}
+
+double pen_step_time_value(const pen_step_time *step) {
+    return step_time_weigh(step, step->prediction.step_seconds);
+}
+
+// Edges are in the order of their sources, so what comes before a stage is known when it is met.
+static void step_time_find_heads(pen_step_time *step) {
+    const pen_stage_graph *graph = &step->graph;
+    memset(step->head, 0, graph->stage_count * sizeof *step->head);
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const pen_stage_handling *handling = &edge->forward_handling;
+        if (!(edge->forward_bytes > 0.0)) continue;
+        const double there = step->head[edge->source] +
+                             graph->stages[edge->source].forward_seconds + edge->forward_seconds +
+                             handling->latency_seconds + handling->receive_seconds;
+        if (there > step->head[edge->target]) step->head[edge->target] = there;
+    }
+}
+
+// A device cannot begin before the first of its stages can, and does one thing at a time.
+double pen_step_time_least(pen_step_time *step) {
+    const pen_stage_graph *graph = &step->graph;
+    double most = 0.0;
+    step_time_find_heads(step);
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        step->load[d] = 0.0;
+        step->begin[d] = INFINITY;
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++)
+        pen_stage_edge_add_handling(graph, &graph->edges[e], step->load);
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const pen_stage *stage = &graph->stages[s];
+        step->load[stage->device] +=
+            pen_stage_microbatch_seconds(stage) + stage->update_seconds / graph->microbatch_count;
+        if (step->head[s] < step->begin[stage->device]) step->begin[stage->device] = step->head[s];
+    }
+    for (uint32_t d = 0; d < graph->device_count; d++) {
+        if (!(step->begin[d] < INFINITY)) continue;
+        const double seconds = step->begin[d] + step->load[d] * graph->microbatch_count;
+        if (seconds > most) most = seconds;
+    }
+    return step_time_weigh(step, most * (1.0 - STEP_TIME_ROUNDING));
 }
 
 const pen_stage_graph *pen_step_time_graph(const pen_step_time *step) {

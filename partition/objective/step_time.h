@@ -48,6 +48,18 @@ PEN_NODISCARD pen_status pen_step_time_stages(pen_step_time *step, const uint32_
 PEN_NODISCARD pen_status pen_step_time_evaluate(pen_step_time *step, const uint32_t *device_of_node,
                                                 const pen_step_prediction **out_prediction);
 
+// The second half of pen_step_time_evaluate: of the stages that pen_step_time_stages made last.
+PEN_NODISCARD pen_status pen_step_time_simulate(pen_step_time *step,
+                                                const pen_step_prediction **out_prediction);
+
+// What the value of the stages that were made last is at least, under any schedule, without
+// simulating one: no device begins before what it waits for, and then it does all its work.
+double pen_step_time_least(pen_step_time *step);
+
+// The objective's value of the placement that was last evaluated: the step's seconds, or what
+// `sparing` of the problem makes of them, which is never less.
+double pen_step_time_value(const pen_step_time *step);
+
 // The stages of the placement that was last looked at. They change with the next.
 const pen_stage_graph *pen_step_time_graph(const pen_step_time *step);
 

@@ -14,6 +14,10 @@
 #include "partition/costs/device_memory.h"
 #include "partition/problem/stage_graph.h"
 
+// Steps that differ by less than this share of them are alike: no prediction can tell which is
+// shorter, and what sends less is preferred.
+#define PEN_PLAN_ALIKE 0.02
+
 typedef struct pen_plan_device {
     const char *name;
     pen_device_memory memory;

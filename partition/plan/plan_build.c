@@ -6,6 +6,7 @@
 #include "base/name_map.h"
 #include "graph/graph.h"
 #include "partition/lower/stage_costs.h"
+#include "partition/plan/plan_memory_error.h"
 #include "partition/plan/plan_place.h"
 #include "partition/plan/plan_reasons.h"
 #include "partition/plan/plan_value.h"

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "graph/graph.h"
 #include "partition/objective/step_time.h"
 #include "partition/plan/memory_segments.h"
+#include "partition/plan/plan.h"
+#include "partition/plan/plan_memory_error.h"
 #include "partition/plan/plan_value.h"
 #include "partition/problem/problem_build.h"
+#include "partition/strategies/sparing_search.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
@@ -27,7 +27,15 @@
 #define PLACE_ESTIMATE_SLACK 1.000001
 #define PLACE_MEMORY_SLACK 1.02 // more is taken away than was missing, so that rounds end
 #define PLACE_RELAXED_ROUNDS 12
-#define PLACE_NODES_NAMED 3
+#define PLACE_SPARING 0.015     // of a step, that a search which sends less may lose
+#define PLACE_SPARING_SHARE 0.1 // of the time limit
+#define PLACE_KEPT_LIMIT 32
+
+// A solution that fits, to choose from.
+typedef struct place_kept {
+    pen_plan_placed placed;
+    pen_placement *placement;
+} place_kept;
 
 // What rounds pass on.
 typedef struct place_rounds {
@@ -49,6 +57,8 @@ typedef struct place_rounds {
     bool has_best;
     double proved; // by searches that nothing but the job restricted; 0: nothing
     bool is_cut;   // a round was
+    place_kept kept[PLACE_KEPT_LIMIT];
+    uint32_t kept_count;
 } place_rounds;
 
 static pen_status place_lower(place_rounds *rounds, const double *bytes_limit) {
@@ -141,6 +151,9 @@ static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) 
     const double excess = place_excess(rounds->planner, solution);
     const pen_plan_solution *best = &rounds->best.solution;
     bool is_better = !rounds->has_best;
+    if (solution->fits && rounds->kept_count < PLACE_KEPT_LIMIT) {
+        rounds->kept[rounds->kept_count++] = (place_kept){*placed, rounds->placement};
+    }
     if (rounds->has_best && solution->fits != best->fits) {
         is_better = solution->fits;
     } else if (rounds->has_best && solution->fits) {
@@ -304,6 +317,61 @@ static pen_status place_go_on(place_rounds *rounds, double share) {
     return PEN_OK;
 }
 
+// ---- of steps that are alike
+
+// The best becomes the one that sends least of all whose steps take at most so long.
+static void place_take_sparing(place_rounds *rounds, double most_seconds) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < rounds->kept_count; i++) {
+        const place_kept *kept = &rounds->kept[i];
+        const double sent = pen_stage_graph_sent_seconds(&kept->placed.solution.stages);
+        if (kept->placed.solution.prediction.step_seconds > most_seconds || sent >= least) continue;
+        least = sent;
+        rounds->best = kept->placed;
+        rounds->best_placement = kept->placement;
+    }
+}
+
+// Searches on from the best for what sends less, and keeps that if it fits.
+static pen_status place_search_sparing(place_rounds *rounds, const pen_problem_sparing *sparing) {
+    const pen_plan_request *request = rounds->planner->request;
+    const double limit = request->placement->time_limit_seconds;
+    pen_plan_placed placed = {.strategy = rounds->strategy->name};
+    pen_problem *problem;
+    uint32_t *device_of_node;
+    PEN_TRY(place_begin_from_best(rounds));
+    PEN_TRY(place_lower(rounds, rounds->bytes_limit));
+    rounds->given.sparing = sparing;
+    PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
+    PEN_TRY(PEN_NEW(rounds->arena, rounds->given.node_count, &device_of_node));
+    memcpy(device_of_node, rounds->known, rounds->given.node_count * sizeof *device_of_node);
+    const pen_sparing_options options = {.seed = (uint64_t)request->placement->seed,
+                                         .seconds = PLACE_SPARING_SHARE * limit,
+                                         .deadline = rounds->deadline};
+    PEN_TRY(pen_sparing_search(problem, &options, device_of_node));
+    PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
+    PEN_TRY(pen_plan_solve(rounds->planner, device_of_node, rounds->arena, &placed.solution));
+    placed.value = placed.solution.prediction.step_seconds;
+    rounds->is_cut = rounds->is_cut || pen_clock_seconds() >= rounds->deadline;
+    place_remember(rounds, &placed);
+    return PEN_OK;
+}
+
+// A prediction cannot tell steps apart that are nearly as long, but what sends less has less that
+// may come late. So of these the one that sends least is the best, and searched on from.
+static pen_status place_spare(place_rounds *rounds) {
+    const double shortest = place_value(rounds, &rounds->best);
+    pen_problem_sparing *sparing;
+    place_take_sparing(rounds, shortest * (1.0 + PEN_PLAN_ALIKE));
+    PEN_TRY(PEN_NEW(rounds->arena, 1, &sparing));
+    sparing->step_seconds = shortest * (1.0 + PLACE_SPARING);
+    sparing->sent_seconds = pen_stage_graph_sent_seconds(&rounds->best.solution.stages);
+    if (!(sparing->sent_seconds > 0.0) || pen_clock_seconds() >= rounds->deadline) return PEN_OK;
+    PEN_TRY(place_search_sparing(rounds, sparing));
+    place_take_sparing(rounds, shortest * (1.0 + PEN_PLAN_ALIKE));
+    return PEN_OK;
+}
+
 // Nothing that the search found fits: something may nevertheless, and be searched on from.
 static pen_status place_fit(place_rounds *rounds) {
     const uint32_t device_count = rounds->planner->request->cluster->device_count;
@@ -318,57 +386,6 @@ static pen_status place_fit(place_rounds *rounds) {
 }
 
 // ---- nothing fits
-
-// The nodes of a device that take most, with what goes with them.
-static pen_status place_name_nodes(const pen_planner *planner, const pen_plan_solution *solution,
-                                   pen_arena *arena, pen_text *text) {
-    const uint32_t node_count = planner->owners->node_count;
-    const uint32_t device = solution->worst_device;
-    place_rounds rounds = {
-        .planner = planner, .arena = arena, .objective = planner->request->placement->objective};
-    pen_ranked *nodes; // by bytes
-    PEN_TRY(PEN_NEW(arena, node_count, &nodes));
-    PEN_TRY(PEN_NEW(arena, planner->request->cluster->device_count, &rounds.microbatches));
-    PEN_TRY(place_lower(&rounds, planner->bytes_limit));
-    for (uint32_t n = 0; n < node_count; n++) {
-        nodes[n].id = n;
-    }
-    for (uint32_t n = 0; n < node_count; n++) {
-        if (solution->device_of_node[n] != device) continue;
-        const pen_problem_node *node = &rounds.given.nodes[n];
-        const uint32_t stage = solution->split.stage_of_node[n];
-        nodes[planner->owners->listed[n]].key +=
-            node->bytes + node->bytes_in_flight * solution->prediction.in_flight[stage];
-    }
-    pen_ranked_sort_down(nodes, node_count);
-    for (uint32_t i = 0; i < node_count && i < PLACE_NODES_NAMED && nodes[i].key > 0.0; i++) {
-        char bytes[PEN_QUANTITY_TEXT_BYTES];
-        pen_text_print(text, "%s'%s' (%s)", i > 0 ? ", " : "",
-                       pen_node_name(planner->owners->graph, (pen_node_id){nodes[i].id}),
-                       pen_bytes_format((uint64_t)nodes[i].key, bytes));
-    }
-    return PEN_OK;
-}
-
-pen_status pen_plan_error_memory(const pen_planner *planner, const pen_plan_solution *solution,
-                                 pen_arena *arena) {
-    const pen_cluster_device *device = &planner->request->cluster->devices[solution->worst_device];
-    const pen_device_memory *memory = &solution->device_memory[solution->worst_device];
-    const char *kinds, *whole;
-    char total[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
-    char missing[PEN_QUANTITY_TEXT_BYTES];
-    pen_text names;
-    pen_text_init(&names, arena);
-    PEN_TRY(pen_device_memory_format(memory, arena, &kinds));
-    PEN_TRY(place_name_nodes(planner, solution, arena, &names));
-    PEN_TRY(pen_text_finish(&names, &whole));
-    return pen_error(PEN_DOES_NOT_FIT,
-                     "device '%s' would need %s of memory and may use %s, %s less: %s; most of it "
-                     "for %s",
-                     device->name, pen_bytes_format(memory->total, total),
-                     pen_bytes_format(device->bytes_limit, limit),
-                     pen_bytes_format(memory->total - device->bytes_limit, missing), kinds, whole);
-}
 
 // Finds a placement for devices that all had more memory, as little more as it can. `refusal` is
 // why there was none; it is returned when even that does not help.
@@ -525,6 +542,9 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         PEN_TRY(place_refuse(&rounds, refusal));
     } else {
         pen_status_ignore(refusal, "what was found says more");
+        if (has_lines && rounds.objective == PEN_OBJECTIVE_STEP_TIME && rounds.best.solution.fits) {
+            PEN_TRY(place_spare(&rounds));
+        }
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
     }
     *out_placed = rounds.best;

@@ -16,9 +16,4 @@ typedef struct pen_plan_placed {
 PEN_NODISCARD pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
                                         pen_plan_placed *out_placed);
 
-// DOES_NOT_FIT for a solution that does not: device, bytes by kind, what is missing, and the nodes
-// that take most of it there.
-PEN_NODISCARD pen_status pen_plan_error_memory(const pen_planner *planner,
-                                               const pen_plan_solution *solution, pen_arena *arena);
-
 #endif // PEN_PARTITION_PLAN_PLAN_PLACE_H

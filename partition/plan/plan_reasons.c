@@ -20,6 +20,7 @@ typedef struct reason_builder {
     pen_step_time *step;
     uint32_t *device; // [node_count of the problem]
     double now;       // step time by the same evaluator
+    double sent;      // seconds of all transfers, likewise
     uint32_t evaluations;
     uint32_t evaluation_limit;
     const char **reason_of_color; // [node_count]
@@ -100,6 +101,12 @@ static pen_status reason_evaluate(reason_builder *b, uint32_t color, uint32_t de
     if (more >= -1e-9 * b->now) {
         return pen_arena_format(b->arena, out_reason, "on '%s' a step would take as long", name);
     }
+    if (seconds * (1.0 + PEN_PLAN_ALIKE) >= b->now &&
+        pen_stage_graph_sent_seconds(stages) > b->sent) {
+        return pen_arena_format(b->arena, out_reason,
+                                "on '%s' a step would take %s less, but more would be sent", name,
+                                pen_seconds_format(-more, text));
+    }
     return pen_arena_format(
         b->arena, out_reason,
         "on '%s' a step would take %s less: the search did not find it, or memory "
@@ -171,6 +178,7 @@ static pen_status reason_init(reason_builder *b) {
     PEN_TRY(pen_step_time_new(problem, b->arena, &b->step));
     PEN_TRY(pen_step_time_evaluate(b->step, b->device, &prediction));
     b->now = prediction->step_seconds;
+    b->sent = pen_stage_graph_sent_seconds(pen_step_time_graph(b->step));
     reason_find_edges(b);
     return PEN_OK;
 }

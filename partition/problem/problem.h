@@ -95,6 +95,14 @@ typedef struct pen_problem_forbidden {
     uint32_t device;
 } pen_problem_forbidden;
 
+// Step time: steps of up to `step_seconds` count alike, and what is sent decides between them, in
+// multiples of `sent_seconds` (pen_stage_graph_sent_seconds). What a step is longer by counts many
+// times.
+typedef struct pen_problem_sparing {
+    double step_seconds;
+    double sent_seconds; // > 0
+} pen_problem_sparing;
+
 // What a problem is made from.
 typedef struct pen_problem_given {
     pen_objective objective;
@@ -119,8 +127,9 @@ typedef struct pen_problem_given {
     pen_step_time_fn
         step_time; // step time; see partition/objective/step_time.h for what it must keep
     const void *step_time_context;
-    const char *const *names;        // [node_count] for messages, or NULL: numbers
-    const char *const *device_names; // [device_count], or NULL: numbers
+    const pen_problem_sparing *sparing; // step time; NULL: the step alone counts
+    const char *const *names;           // [node_count] for messages, or NULL: numbers
+    const char *const *device_names;    // [device_count], or NULL: numbers
 } pen_problem_given;
 
 typedef struct pen_problem {

@@ -146,6 +146,20 @@ static inline void pen_stage_graph_add_loads(const pen_stage_graph *graph, doubl
     }
 }
 
+// What all transfers of a microbatch take together, wherever: lines, latencies and both ends.
+static inline double pen_stage_graph_sent_seconds(const pen_stage_graph *graph) {
+    double seconds = 0.0;
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        const pen_stage_handling *there = &edge->forward_handling, *back = &edge->backward_handling;
+        seconds += edge->forward_seconds + there->latency_seconds + there->send_seconds +
+                   there->receive_seconds;
+        seconds += edge->backward_seconds + back->latency_seconds + back->send_seconds +
+                   back->receive_seconds;
+    }
+    return seconds;
+}
+
 // Which stages run their forward pass once more before their backward pass, to keep less.
 typedef enum pen_recompute {
     PEN_RECOMPUTE_NONE,

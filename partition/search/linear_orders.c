@@ -113,3 +113,18 @@ pen_status pen_linear_order(const pen_problem *problem, uint64_t seed, uint32_t 
     PEN_ASSERT(filled == count);
     return PEN_OK;
 }
+
+// Nodes are met in topological order, and each brings its group.
+pen_status pen_first_line(const pen_problem *problem, pen_arena *arena, uint32_t *out_line) {
+    bool *is_listed;
+    uint32_t filled = 0;
+    if (problem->given.is_contiguous) return pen_linear_order(problem, 0, 0, arena, out_line);
+    PEN_TRY(PEN_NEW(arena, problem->group_count, &is_listed));
+    for (uint32_t i = 0; i < problem->given.node_count; i++) {
+        const uint32_t g = problem->group_of_node[problem->node_order[i]];
+        if (is_listed[g]) continue;
+        is_listed[g] = true;
+        out_line[filled++] = g;
+    }
+    return PEN_OK;
+}

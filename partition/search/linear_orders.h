@@ -11,4 +11,9 @@
 PEN_NODISCARD pen_status pen_linear_order(const pen_problem *problem, uint64_t seed,
                                           uint32_t variant, pen_arena *arena, uint32_t *out_order);
 
+// The groups in the order of their first nodes, where a problem need not be contiguous; else its
+// first order. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_first_line(const pen_problem *problem, pen_arena *arena,
+                                        uint32_t *out_line);
+
 #endif // PEN_PARTITION_SEARCH_LINEAR_ORDERS_H

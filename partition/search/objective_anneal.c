@@ -100,14 +100,21 @@ static double objective_crowding(objective_anneal *anneal) {
     return most;
 }
 
-// The value of the placement at hand, and whether it fits.
-static double objective_evaluate(objective_anneal *anneal, bool *out_fits) {
+// The value of the placement at hand, and whether it fits. INFINITY where it is above `most` for
+// certain.
+static double objective_evaluate(objective_anneal *anneal, double most, bool *out_fits) {
+    const pen_stage_graph *graph;
     const pen_step_prediction *prediction;
     *out_fits = true;
     if (anneal->step == NULL) return anneal->traffic;
-    const pen_status status =
-        pen_step_time_evaluate(anneal->step, anneal->candidate.device_of_node, &prediction);
-    if (status == PEN_OK) return prediction->step_seconds;
+    pen_status status =
+        pen_step_time_stages(anneal->step, anneal->candidate.device_of_node, &graph, NULL);
+    if (status == PEN_OK && pen_step_time_least(anneal->step) > most) {
+        *out_fits = false;
+        return INFINITY;
+    }
+    if (status == PEN_OK) status = pen_step_time_simulate(anneal->step, &prediction);
+    if (status == PEN_OK) return pen_step_time_value(anneal->step);
     *out_fits = false;
     if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) {
         anneal->status = status;
@@ -243,10 +250,12 @@ static bool objective_is_overworked(const objective_anneal *anneal, double limit
     return false;
 }
 
-// Takes note of what weighing the placement at hand cost.
+// Takes note of what weighing the placement at hand cost. A search for what sends less seldom
+// simulates; any other is charged alike whether it did or not.
 static void objective_charge(objective_anneal *anneal) {
+    const bool is_sparing = anneal->candidate.problem->given.sparing != NULL;
     anneal->seconds += anneal->seconds_weighing;
-    if (anneal->step == NULL) return;
+    if (anneal->step == NULL || (is_sparing && !(anneal->value_new < INFINITY))) return;
     anneal->seconds += OBJECTIVE_TASK_SECONDS * OBJECTIVE_TASK_KINDS *
                        anneal->candidate.problem->given.microbatch_count *
                        pen_step_time_graph(anneal->step)->stage_count;
@@ -260,11 +269,12 @@ static double objective_weigh(void *search, double bearable) {
         candidate->best_value < INFINITY ? candidate->best_value : candidate->value;
     for (uint32_t i = 0; i < region->count; i++)
         objective_put(anneal, region->group[i], region->goal[i]);
-    if (objective_is_overworked(anneal, candidate->value + bearable * scale) ||
-        !objective_counts_right(anneal) || !pen_candidate_is_right(candidate)) {
+    const double most = candidate->value + bearable * scale;
+    if (objective_is_overworked(anneal, most) || !objective_counts_right(anneal) ||
+        !pen_candidate_is_right(candidate)) {
         return INFINITY;
     }
-    anneal->value_new = objective_evaluate(anneal, &anneal->fits_new);
+    anneal->value_new = objective_evaluate(anneal, most, &anneal->fits_new);
     objective_charge(anneal);
     if (anneal->status != PEN_OK) return INFINITY;
     return (anneal->value_new - candidate->value) / scale;
@@ -342,7 +352,7 @@ static pen_status objective_begin(objective_anneal *anneal, const pen_problem *p
         objective_sum_traffic(anneal);
     }
     anneal->seconds_weighing = objective_weighing_seconds(problem);
-    candidate->value = objective_evaluate(anneal, &fits);
+    candidate->value = objective_evaluate(anneal, INFINITY, &fits);
     if (fits) pen_candidate_note(candidate, candidate->value);
     return anneal->status;
 }

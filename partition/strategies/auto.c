@@ -291,21 +291,6 @@ static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
     return PEN_OK;
 }
 
-// The groups in an order, where no start has found one.
-static pen_status auto_line_known(const pen_problem *problem, pen_arena *arena, uint32_t *line) {
-    bool *is_listed;
-    uint32_t filled = 0;
-    if (problem->given.is_contiguous) return pen_linear_order(problem, 0, 0, arena, line);
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &is_listed));
-    for (uint32_t i = 0; i < problem->given.node_count; i++) {
-        const uint32_t g = problem->group_of_node[problem->node_order[i]];
-        if (is_listed[g]) continue;
-        is_listed[g] = true;
-        line[filled++] = g;
-    }
-    return PEN_OK;
-}
-
 // Begins from what the caller knows, where it is right and better than the start.
 static pen_status auto_take_known(auto_search *search) {
     const pen_problem *problem = search->problem;
@@ -325,7 +310,7 @@ static pen_status auto_take_known(auto_search *search) {
     if (!start->is_found) {
         PEN_TRY(PEN_NEW(search->arena, problem->group_count, &start->line));
         PEN_TRY(PEN_NEW(search->arena, problem->group_count, &start->device_of_group));
-        PEN_TRY(auto_line_known(problem, search->arena, start->line));
+        PEN_TRY(pen_first_line(problem, search->arena, start->line));
     }
     for (uint32_t v = 0; v < problem->given.node_count; v++)
         start->device_of_group[problem->group_of_node[v]] = known[v];

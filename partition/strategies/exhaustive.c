@@ -256,7 +256,7 @@ static double exhaustive_value(exhaustive_search *search) {
     }
     const pen_status status =
         pen_step_time_evaluate(search->step, search->device_of_node, &prediction);
-    if (status == PEN_OK) return prediction->step_seconds;
+    if (status == PEN_OK) return pen_step_time_value(search->step);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
         pen_status_ignore(status, "other placements may fit");
     } else {

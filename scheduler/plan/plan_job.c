@@ -452,7 +452,8 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
 }
 
 // What is placed best under the first schedule need not be so under the one that is found for it:
-// `auto` also looks what that makes of the quickest placement.
+// `auto` also looks what that makes of the quickest placement. One that sends more must be faster
+// than what a prediction cannot tell.
 static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
     const double enough = (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN);
     pen_plan *other;
@@ -463,6 +464,11 @@ static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **
         return PEN_OK;
     }
     if (other->step_seconds >= enough) return PEN_OK;
+    if (other->step_seconds * (1.0 + PEN_PLAN_ALIKE) >= (*plan)->step_seconds &&
+        pen_stage_graph_sent_seconds(&other->stages) >
+            pen_stage_graph_sent_seconds(&(*plan)->stages)) {
+        return PEN_OK;
+    }
     if (other->lower_bound < (*plan)->lower_bound) other->lower_bound = (*plan)->lower_bound;
     other->strategy = (*plan)->strategy;
     other->is_cut = (*plan)->is_cut;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "partition/plan/plan_memory_error.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 #include "tests/support/training.h"
