@@ -1,6 +1,7 @@
 #include "scheduler/plan/planned_trace.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/plan/plan_schedule.h"
@@ -211,51 +212,118 @@ static pen_status planned_means(const pen_timeline *timeline, pen_arena *arena,
     return PEN_OK;
 }
 
-// The edge of a plan's transfer, and its means; none: PEN_TRACE_NO_CHANNEL.
-static uint32_t planned_edge(const pen_stage_graph *graph, const pen_plan_transfer *transfer) {
-    const bool is_up = transfer->source < transfer->target;
-    const uint32_t low = is_up ? transfer->source : transfer->target;
-    const uint32_t high = is_up ? transfer->target : transfer->source;
-    for (uint32_t e = 0; e < graph->edge_count; e++) {
-        if (graph->edges[e].source == low && graph->edges[e].target == high) return e;
+// What a plan says of something that goes from one to another: a value between devices, or an edge,
+// which has no name, between stages.
+typedef struct planned_entry {
+    const char *name;
+    uint32_t source;
+    uint32_t target;
+    uint32_t index; // in the plan
+} planned_entry;
+
+// Sorted by all fields.
+typedef struct planned_entries {
+    planned_entry *list;
+    uint32_t count;
+} planned_entries;
+
+static int planned_compare(const void *left, const void *right) {
+    const planned_entry *a = left, *b = right;
+    const int order = strcmp(a->name, b->name);
+    if (order != 0) return order;
+    if (a->source != b->source) return a->source < b->source ? -1 : 1;
+    if (a->target != b->target) return a->target < b->target ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+// The first that is called so; none: PEN_TRACE_NO_CHANNEL.
+static uint32_t planned_find(const planned_entries *entries, const char *name, uint32_t source,
+                             uint32_t target) {
+    const planned_entry wanted = {name, source, target, 0};
+    uint32_t low = 0, high = entries->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (planned_compare(&entries->list[middle], &wanted) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    return PEN_TRACE_NO_CHANNEL;
+    if (low == entries->count) return PEN_TRACE_NO_CHANNEL;
+    const planned_entry *found = &entries->list[low];
+    const bool is_it =
+        found->source == source && found->target == target && strcmp(found->name, name) == 0;
+    return is_it ? found->index : PEN_TRACE_NO_CHANNEL;
+}
+
+static void planned_sort(planned_entries *entries) {
+    if (entries->count < 2) return;
+    qsort(entries->list, entries->count, sizeof *entries->list, planned_compare);
+}
+
+// What channels are looked up in.
+typedef struct planned_index {
+    const pen_plan *plan;
+    const double *means;
+    planned_entries transfers; // of each microbatch
+    planned_entries edges;
+} planned_index;
+
+// Channels are as many as transfers, so none looks through all of these.
+static pen_status planned_index_build(planned_index *index, pen_arena *arena) {
+    const pen_stage_graph *graph = &index->plan->stages;
+    PEN_TRY(PEN_NEW(arena, index->plan->transfer_count, &index->transfers.list));
+    PEN_TRY(PEN_NEW(arena, graph->edge_count, &index->edges.list));
+    for (uint32_t t = 0; t < index->plan->transfer_count; t++) {
+        const pen_plan_transfer *transfer = &index->plan->transfers[t];
+        if (transfer->is_per_step) continue;
+        index->transfers.list[index->transfers.count++] =
+            (planned_entry){transfer->value, graph->stages[transfer->source].device,
+                            graph->stages[transfer->target].device, t};
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        index->edges.list[index->edges.count++] =
+            (planned_entry){"", graph->edges[e].source, graph->edges[e].target, e};
+    }
+    planned_sort(&index->transfers);
+    planned_sort(&index->edges);
+    return PEN_OK;
 }
 
 // What the plan says of a channel: of the values that it names, from device to device.
-static void planned_set_channel(const pen_plan *plan, const double *means,
-                                pen_trace_channel *channel) {
-    const pen_stage_graph *graph = &plan->stages;
+static void planned_set_channel(const planned_index *index, pen_trace_channel *channel) {
+    const pen_stage_graph *graph = &index->plan->stages;
     channel->planned_seconds = -1;
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const pen_plan_transfer *transfer = &plan->transfers[t];
-        if (transfer->is_per_step || channel->value == NULL ||
-            graph->stages[transfer->source].device != channel->source_device ||
-            graph->stages[transfer->target].device != channel->target_device ||
-            strcmp(transfer->value, channel->value) != 0) {
-            continue;
-        }
-        const uint32_t e = planned_edge(graph, transfer);
-        if (e == PEN_TRACE_NO_CHANNEL) return;
-        const pen_stage_edge *edge = &graph->edges[e];
-        channel->planned_seconds = means[(transfer->is_backward ? graph->edge_count : 0) + e];
-        channel->planned_latency = transfer->is_backward ? edge->backward_handling.latency_seconds
-                                                         : edge->forward_handling.latency_seconds;
-        return;
-    }
+    if (channel->value == NULL) return;
+    const uint32_t t = planned_find(&index->transfers, channel->value, channel->source_device,
+                                    channel->target_device);
+    if (t == PEN_TRACE_NO_CHANNEL) return;
+    const pen_plan_transfer *transfer = &index->plan->transfers[t];
+    const bool is_up = transfer->source < transfer->target;
+    const uint32_t low = is_up ? transfer->source : transfer->target;
+    const uint32_t high = is_up ? transfer->target : transfer->source;
+    const uint32_t e = planned_find(&index->edges, "", low, high);
+    if (e == PEN_TRACE_NO_CHANNEL) return;
+    const pen_stage_edge *edge = &graph->edges[e];
+    channel->planned_seconds = index->means[(transfer->is_backward ? graph->edge_count : 0) + e];
+    channel->planned_latency = transfer->is_backward ? edge->backward_handling.latency_seconds
+                                                     : edge->forward_handling.latency_seconds;
 }
 
 pen_status pen_planned_expect(const pen_plan *plan, pen_arena *arena, pen_trace_channel *channels,
                               pen_trace *io_trace) {
     const pen_schedule *schedule;
     const pen_timeline *timeline;
+    planned_index index = {.plan = plan};
     double *means, *slowness;
     PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
     PEN_TRY(pen_schedule_simulate(&plan->stages, schedule, arena, &timeline));
     PEN_TRY(planned_means(timeline, arena, &means));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &slowness));
+    index.means = means;
+    PEN_TRY(planned_index_build(&index, arena));
     for (uint32_t c = 0; c < io_trace->channel_count; c++) {
-        planned_set_channel(plan, means, &channels[c]);
+        planned_set_channel(&index, &channels[c]);
     }
     for (uint32_t d = 0; d < plan->device_count; d++) {
         slowness[d] = plan->devices[d].slowness > 0 ? plan->devices[d].slowness : 1;

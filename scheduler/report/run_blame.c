@@ -20,12 +20,10 @@ static pen_status blame_simulate(const pen_plan *plan, const pen_stage_graph *st
 
 static void blame_delay(const pen_trace_seen *seen, uint32_t source, uint32_t target,
                         pen_stage_handling *io_handling) {
-    for (uint32_t i = 0; i < seen->link_count; i++) {
-        const pen_seen_link *link = &seen->links[i];
-        if (link->source != source || link->target != target) continue;
-        const double later = link->seconds - link->planned_seconds;
-        io_handling->latency_seconds = fmax(0, io_handling->latency_seconds + later);
-    }
+    const pen_seen_link *link = pen_trace_seen_find(seen, source, target);
+    if (link == NULL) return;
+    const double later = link->seconds - link->planned_seconds;
+    io_handling->latency_seconds = fmax(0, io_handling->latency_seconds + later);
 }
 
 // The edges with what a run says of how late values come, link by link.

@@ -129,3 +129,19 @@ pen_status pen_trace_see(const pen_trace *trace, pen_arena *arena, pen_trace_see
     *out_seen = seen;
     return PEN_OK;
 }
+
+const pen_seen_link *pen_trace_seen_find(const pen_trace_seen *seen, uint32_t source,
+                                         uint32_t target) {
+    uint32_t low = 0, high = seen->link_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const pen_seen_link *link = &seen->links[middle];
+        if (link->source == source && link->target == target) return link;
+        if (link->source < source || (link->source == source && link->target < target)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}

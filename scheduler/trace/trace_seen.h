@@ -34,4 +34,8 @@ typedef struct pen_trace_seen {
 PEN_NODISCARD pen_status pen_trace_see(const pen_trace *trace, pen_arena *arena,
                                        pen_trace_seen *out_seen);
 
+// What was seen of a link; NULL: nothing.
+const pen_seen_link *pen_trace_seen_find(const pen_trace_seen *seen, uint32_t source,
+                                         uint32_t target);
+
 #endif // PEN_SCHEDULER_TRACE_TRACE_SEEN_H
