@@ -1,8 +1,9 @@
 """How a training is compared with PyTorch's: errors against double precision, and what is allowed.
 
 What Penstock computes may be off by TOLERANCE of its scale, or by OTHER times what PyTorch in single precision is off
-there: the worst of up to seven runs, of which all but one have weights that are rounded otherwise. No element is left
-out.
+there: the worst of up to seven runs, of which all but one have weights that are rounded otherwise. Every other one of
+these has two threads, as PyTorch has at most users': it then convolves by 1 x 1 with oneDNN, as Penstock does, and
+rounds more than with one thread. No element is left out.
 
 AdamW divides a gradient by its own size. Where a gradient is as small as its rounding, the step is chance, in PyTorch
 as here. So each element may be off by TOLERANCE, and by as far as AdamW's rule moves it when its gradient moves by

@@ -4,6 +4,7 @@
   FOLDER/NAME.json (losses of some steps, by optimizer and precision),
   FOLDER/NAME.npz (initial state; gradient, and state after a step, by optimizer and precision)
 """
+import contextlib
 import json
 import os
 import warnings
@@ -50,15 +51,28 @@ def judge(module, pose):
     return losses, arrays
 
 
+@contextlib.contextmanager
+def threads(count):
+    """Has PyTorch compute with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def roundings(name, folder, count=2):
-    """[(losses, states)] of PyTorch in single precision, each with weights that are rounded otherwise."""
+    """[(losses, states)] of PyTorch in single precision, each with weights that are rounded otherwise; the first,
+    third and so on with two threads, for which it has other kernels of some convolutions."""
     pose, runs = pt2_models.build(name), []
     module = torch.export.load(os.path.join(folder, name + ".pt2")).module(check_guards=False)
     for seed in range(count):
         losses, arrays = {}, {}
         for optimizer in pt2_oracle.OPTIMIZERS:
             nudged = pt2_oracle.nudge(module, seed)
-            losses[f"{optimizer}.single"], gradients, state = pt2_oracle.train(nudged, pose, optimizer)
+            with threads(2 - seed % 2):
+                losses[f"{optimizer}.single"], gradients, state = pt2_oracle.train(nudged, pose, optimizer)
             arrays |= {f"{optimizer}.single.{key}": narrow(value) for key, value in state.items()}
             arrays |= {f"gradient.single.{key}": narrow(value) for key, value in gradients.items()
                        if value is not None}
