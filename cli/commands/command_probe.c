@@ -9,20 +9,21 @@
 #include "device/measure_op.h"
 #include "partition/costs/cluster.h"
 #include "scheduler/measure/link_probe.h"
+#include "scheduler/measure/link_survey.h"
 #include "scheduler/measure/profile.h"
 
 typedef struct probe_options {
     pen_cli_common common;
     const char *output;
+    bool insecure;
 } probe_options;
 
-// What is between two devices.
-typedef enum probe_medium {
-    PROBE_MEMORY,   // threads of one process
-    PROBE_LOOPBACK, // processes of this machine
-    PROBE_NETWORK,  // other machines: not measured
-} probe_medium;
-#define PROBE_MEDIUM_COUNT 3
+// From one process to another, each with its devices.
+typedef struct probe_link {
+    uint32_t from; // the first device of either process
+    uint32_t to;
+    pen_link_figures figures;
+} probe_link;
 
 typedef struct probe_run {
     pen_command_context *context;
@@ -31,21 +32,27 @@ typedef struct probe_run {
     const pen_cluster *cluster;
     pen_profile_targets targets;
     pen_cost_file costs;
-    uint32_t link_counts[PROBE_MEDIUM_COUNT];
-    pen_link_probe probes[PROBE_MEDIUM_COUNT]; // of memory and loopback, where there are such links
+    uint32_t memory_count; // links between devices of one process
+    pen_link_probe memory;
+    pen_survey_crew *crew; // NULL: all devices are in this process
+    uint32_t link_count;
+    probe_link *links; // between processes
 } probe_run;
 
-static const char *const probe_medium_names[] = {"memory", "loopback", "network"};
-
-static probe_medium probe_between(const pen_cluster_device *a, const pen_cluster_device *b) {
-    if (a->is_remote || b->is_remote) return PROBE_NETWORK;
-    if (a->host == NULL && b->host == NULL) return PROBE_MEMORY;
-    if (a->host == NULL || b->host == NULL) return PROBE_LOOPBACK;
-    return strcmp(a->host, b->host) == 0 ? PROBE_MEMORY : PROBE_LOOPBACK;
-}
+// ---- rates
 
 static uint32_t probe_local_count(const probe_run *run) {
     return run->targets.count - run->targets.remote_count;
+}
+
+static pen_status probe_set_rates(probe_run *run, const pen_profile_target *target,
+                                  const pen_device_rates *rates) {
+    return pen_cost_table_set_rates(run->costs.table,
+                                    &(pen_cost_rates){.kind = target->kind,
+                                                      .threads = target->threads,
+                                                      .flops = rates->flops,
+                                                      .memory_bandwidth = rates->memory_bandwidth,
+                                                      .host = target->host_name});
 }
 
 // Each kind of device and number of threads once, opened alone so that nothing else takes its
@@ -64,76 +71,187 @@ static pen_status probe_measure_rates(probe_run *run) {
         const pen_status status = pen_measure_rates(device, &rates);
         kind->close(device);
         PEN_TRY(status);
-        PEN_TRY(pen_cost_table_set_rates(
-            run->costs.table, &(pen_cost_rates){.kind = target->kind,
-                                                .threads = target->threads,
-                                                .flops = rates.flops,
-                                                .memory_bandwidth = rates.memory_bandwidth}));
+        PEN_TRY(probe_set_rates(run, target, &rates));
     }
     return PEN_OK;
+}
+
+// On other machines, whose workers measure one after another.
+static pen_status probe_ask_rates(probe_run *run) {
+    for (uint32_t t = probe_local_count(run); t < run->targets.count; t++) {
+        const pen_profile_target *target = &run->targets.items[t];
+        const pen_survey_order order = {.kind = PEN_SURVEY_RATES, .device = target->device_index};
+        pen_survey_answer answer;
+        pen_status failure = PEN_OK;
+        PEN_TRY(pen_survey_crew_ask(run->crew, &order, &answer, &failure));
+        PEN_TRY(pen_status_add_context(failure, "while measuring '%s'", target->device));
+        const pen_device_rates rates = {.flops = answer.figures[0],
+                                        .memory_bandwidth = answer.figures[1]};
+        PEN_TRY(probe_set_rates(run, target, &rates));
+    }
+    return PEN_OK;
+}
+
+// ---- links
+
+// The first device of the process that a device is in.
+static uint32_t probe_first_of(const pen_cluster *cluster, uint32_t device) {
+    uint32_t first = 0;
+    while (cluster->devices[first].process != cluster->devices[device].process)
+        first++;
+    return first;
+}
+
+// Threads of a process's devices: so many compute while its links are measured under load.
+static uint32_t probe_threads_of(const pen_cluster *cluster, uint32_t device) {
+    uint32_t threads = 0;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (cluster->devices[d].process != cluster->devices[device].process) continue;
+        threads += cluster->devices[d].threads;
+    }
+    return threads < PEN_SURVEY_THREADS_LIMIT ? threads : PEN_SURVEY_THREADS_LIMIT;
 }
 
 static void probe_count_links(probe_run *run) {
     const pen_cluster *cluster = run->cluster;
     for (uint32_t a = 0; a < cluster->device_count; a++) {
         for (uint32_t b = 0; b < cluster->device_count; b++) {
-            if (a == b) continue;
-            run->link_counts[probe_between(&cluster->devices[a], &cluster->devices[b])] += 1;
+            const bool is_one = cluster->devices[a].process == cluster->devices[b].process;
+            run->memory_count += a != b && is_one && !cluster->devices[a].is_remote;
         }
     }
 }
 
-static pen_status probe_store_links(probe_run *run) {
+// Devices are seats of the crew by their numbers.
+static pen_status probe_call(probe_run *run) {
     const pen_cluster *cluster = run->cluster;
+    pen_survey_seat *seats;
+    bool is_alone = cluster->devices[0].host == NULL;
+    PEN_TRY(PEN_NEW(run->context->arena, cluster->device_count, &seats));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        seats[d].device = d;
+        is_alone = is_alone && cluster->devices[d].process == cluster->devices[0].process;
+    }
+    if (is_alone) return PEN_OK;
+    const pen_survey_crew_options options = {.job = run->job,
+                                             .cluster = cluster,
+                                             .seats = seats,
+                                             .seat_count = cluster->device_count,
+                                             .survey = PEN_RUN_SURVEY_LINKS,
+                                             .is_insecure = run->options->insecure};
+    return pen_survey_crew_create(&options, &run->crew);
+}
+
+static pen_status probe_measure_pair(probe_run *run, uint32_t a, uint32_t b) {
+    const uint32_t seats[2] = {a, b};
+    const uint32_t threads[2] = {probe_threads_of(run->cluster, a),
+                                 probe_threads_of(run->cluster, b)};
+    pen_link_figures figures[2];
+    pen_log(PEN_LOG_DEBUG, "between '%s' and '%s'", run->cluster->devices[a].name,
+            run->cluster->devices[b].name);
+    PEN_TRY(pen_link_survey(run->crew, seats, threads, figures));
+    run->links[run->link_count++] = (probe_link){a, b, figures[0]};
+    run->links[run->link_count++] = (probe_link){b, a, figures[1]};
+    return PEN_OK;
+}
+
+// Each pair of processes once, one after another: two would share a line, or a host.
+static pen_status probe_measure_links(probe_run *run) {
+    const pen_cluster *cluster = run->cluster;
+    const size_t count = cluster->device_count;
+    probe_count_links(run);
+    if (run->memory_count > 0) PEN_TRY(pen_link_probe_memory(&run->memory));
+    if (run->crew == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(run->context->arena, count * count, &run->links));
     for (uint32_t a = 0; a < cluster->device_count; a++) {
-        for (uint32_t b = 0; b < cluster->device_count; b++) {
-            if (a == b) continue;
-            const probe_medium medium = probe_between(&cluster->devices[a], &cluster->devices[b]);
-            if (medium == PROBE_NETWORK) continue;
-            PEN_TRY(pen_cost_table_set_link(
-                run->costs.table, &(pen_cost_link){.from = cluster->devices[a].name,
-                                                   .to = cluster->devices[b].name,
-                                                   .bandwidth = run->probes[medium].bandwidth,
-                                                   .latency = run->probes[medium].latency}));
+        for (uint32_t b = a + 1; b < cluster->device_count; b++) {
+            const bool is_first =
+                probe_first_of(cluster, a) == a && probe_first_of(cluster, b) == b;
+            if (is_first) PEN_TRY(probe_measure_pair(run, a, b));
         }
     }
     return PEN_OK;
 }
 
-static pen_status probe_measure_links(probe_run *run) {
-    probe_count_links(run);
-    if (run->link_counts[PROBE_MEMORY] > 0) {
-        PEN_TRY(pen_link_probe_memory(&run->probes[PROBE_MEMORY]));
+static const probe_link *probe_find(const probe_run *run, uint32_t from, uint32_t to) {
+    for (uint32_t i = 0; i < run->link_count; i++) {
+        if (run->links[i].from == from && run->links[i].to == to) return &run->links[i];
     }
-    if (run->link_counts[PROBE_LOOPBACK] > 0) {
-        PEN_TRY(pen_link_probe_loopback(&run->probes[PROBE_LOOPBACK]));
-    }
-    if (run->link_counts[PROBE_NETWORK] > 0) {
-        pen_log(PEN_LOG_WARNING,
-                "%u links lead to other machines, where no worker runs that could answer: not "
-                "measured; state their bandwidth and latency under `links`",
-                run->link_counts[PROBE_NETWORK]);
-    }
-    return probe_store_links(run);
+    return NULL;
 }
 
-// Links of one medium are measured once and told together.
+// A plan counts what both directions carry at once, and latencies while both ends compute.
+static pen_status probe_store_links(probe_run *run) {
+    const pen_cluster *cluster = run->cluster;
+    for (uint32_t a = 0; a < cluster->device_count; a++) {
+        for (uint32_t b = 0; b < cluster->device_count; b++) {
+            const probe_link *link =
+                probe_find(run, probe_first_of(cluster, a), probe_first_of(cluster, b));
+            pen_cost_link cost = {.from = cluster->devices[a].name,
+                                  .to = cluster->devices[b].name,
+                                  .bandwidth = run->memory.bandwidth,
+                                  .latency = run->memory.latency};
+            if (a == b || (link == NULL && cluster->devices[a].is_remote)) continue;
+            if (link != NULL) {
+                cost.bandwidth = link->figures.bandwidth;
+                cost.latency = link->figures.latency;
+                cost.send = link->figures.send;
+                cost.receive = link->figures.receive;
+                cost.message = link->figures.message;
+                cost.has_message = true;
+            }
+            PEN_TRY(pen_cost_table_set_link(run->costs.table, &cost));
+        }
+    }
+    return PEN_OK;
+}
+
+// ---- telling
+
+static const pen_cost_rates *probe_rates_of(const probe_run *run,
+                                            const pen_profile_target *target) {
+    return pen_cost_table_find_rates_at(run->costs.table, target->host_name, target->kind,
+                                        target->threads);
+}
+
+static const char *probe_medium(const probe_run *run, const probe_link *link) {
+    const pen_cluster_device *devices = run->cluster->devices;
+    return devices[link->from].host_index == devices[link->to].host_index ? "loopback" : "network";
+}
+
+static void probe_print_link(const probe_run *run, const probe_link *link) {
+    const pen_link_figures *figures = &link->figures;
+    char text[7][PEN_QUANTITY_TEXT_BYTES];
+    printf("%s to %s over %s: %sB/s (alone %sB/s), %s (idle %s), ",
+           run->cluster->devices[link->from].name, run->cluster->devices[link->to].name,
+           probe_medium(run, link), pen_count_format((uint64_t)figures->bandwidth, text[0]),
+           pen_count_format((uint64_t)figures->bandwidth_alone, text[1]),
+           pen_seconds_format(figures->latency, text[2]),
+           pen_seconds_format(figures->latency_idle, text[3]));
+    printf("send %sB/s, receive %sB/s, message %s\n",
+           pen_count_format((uint64_t)figures->send, text[4]),
+           pen_count_format((uint64_t)figures->receive, text[5]),
+           pen_seconds_format(figures->message, text[6]));
+}
+
 static pen_status probe_print(const probe_run *run) {
     char first[PEN_QUANTITY_TEXT_BYTES], second[PEN_QUANTITY_TEXT_BYTES];
-    for (uint32_t t = 0; t < probe_local_count(run); t++) {
+    for (uint32_t t = 0; t < run->targets.count; t++) {
         const pen_profile_target *target = &run->targets.items[t];
-        const pen_cost_rates *rates =
-            pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);
-        printf("%s with %u thread%s: %sflop/s, %sB/s\n", target->kind, target->threads,
-               target->threads == 1 ? "" : "s", pen_count_format((uint64_t)rates->flops, first),
+        const pen_cost_rates *rates = probe_rates_of(run, target);
+        printf("%s with %u thread%s%s%s: %sflop/s, %sB/s\n", target->kind, target->threads,
+               target->threads == 1 ? "" : "s", target->is_remote ? " on " : "", target->host_name,
+               pen_count_format((uint64_t)rates->flops, first),
                pen_count_format((uint64_t)rates->memory_bandwidth, second));
     }
-    for (uint32_t m = 0; m < PROBE_NETWORK; m++) {
-        if (run->link_counts[m] == 0) continue;
-        printf("%u link%s over %s: %sB/s, %s\n", run->link_counts[m],
-               run->link_counts[m] == 1 ? "" : "s", probe_medium_names[m],
-               pen_count_format((uint64_t)run->probes[m].bandwidth, first),
-               pen_seconds_format(run->probes[m].latency, second));
+    if (run->memory_count > 0) {
+        printf("%u link%s over memory: %sB/s, %s\n", run->memory_count,
+               run->memory_count == 1 ? "" : "s",
+               pen_count_format((uint64_t)run->memory.bandwidth, first),
+               pen_seconds_format(run->memory.latency, second));
+    }
+    for (uint32_t i = 0; i < run->link_count; i++) {
+        probe_print_link(run, &run->links[i]);
     }
     if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
     return PEN_OK;
@@ -141,11 +259,11 @@ static pen_status probe_print(const probe_run *run) {
 
 static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
     pen_json_key_array(json, "rates");
-    for (uint32_t t = 0; t < probe_local_count(run); t++) {
+    for (uint32_t t = 0; t < run->targets.count; t++) {
         const pen_profile_target *target = &run->targets.items[t];
-        const pen_cost_rates *rates =
-            pen_cost_table_find_rates(run->costs.table, target->kind, target->threads);
+        const pen_cost_rates *rates = probe_rates_of(run, target);
         pen_json_begin_object(json);
+        if (target->is_remote) pen_json_key_text(json, "host", target->host_name);
         pen_json_key_text(json, "kind", target->kind);
         pen_json_key_unsigned(json, "threads", target->threads);
         pen_json_key_number(json, "flops", rates->flops);
@@ -155,53 +273,82 @@ static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
-// Media that were not measured, networks, are listed as such: a script can tell.
+static void probe_json_link(const probe_run *run, const probe_link *link, pen_json_writer *json) {
+    const pen_link_figures *figures = &link->figures;
+    pen_json_begin_object(json);
+    pen_json_key_text(json, "medium", probe_medium(run, link));
+    pen_json_key_text(json, "from", run->cluster->devices[link->from].name);
+    pen_json_key_text(json, "to", run->cluster->devices[link->to].name);
+    pen_json_key_number(json, "bandwidth", figures->bandwidth);
+    pen_json_key_number(json, "bandwidth_alone", figures->bandwidth_alone);
+    pen_json_key_number(json, "latency", figures->latency);
+    pen_json_key_number(json, "latency_idle", figures->latency_idle);
+    pen_json_key_number(json, "send", figures->send);
+    pen_json_key_number(json, "receive", figures->receive);
+    pen_json_key_number(json, "message", figures->message);
+    pen_json_end_object(json);
+}
+
 static pen_status probe_print_json(const probe_run *run) {
     pen_json_writer json;
     pen_command_begin_json(&json, "probe");
     probe_json_rates(run, &json);
     pen_json_key_array(&json, "links");
-    for (uint32_t m = 0; m < PROBE_MEDIUM_COUNT; m++) {
-        if (run->link_counts[m] == 0) continue;
+    if (run->memory_count > 0) {
         pen_json_begin_object(&json);
-        pen_json_key_text(&json, "medium", probe_medium_names[m]);
-        pen_json_key_unsigned(&json, "count", run->link_counts[m]);
-        pen_json_key_bool(&json, "measured", m != PROBE_NETWORK);
-        if (m != PROBE_NETWORK) {
-            pen_json_key_number(&json, "bandwidth", run->probes[m].bandwidth);
-            pen_json_key_number(&json, "latency", run->probes[m].latency);
-        }
+        pen_json_key_text(&json, "medium", "memory");
+        pen_json_key_unsigned(&json, "count", run->memory_count);
+        pen_json_key_number(&json, "bandwidth", run->memory.bandwidth);
+        pen_json_key_number(&json, "latency", run->memory.latency);
         pen_json_end_object(&json);
+    }
+    for (uint32_t i = 0; i < run->link_count; i++) {
+        probe_json_link(run, &run->links[i], &json);
     }
     pen_json_end_array(&json);
     pen_json_end_object(&json);
     return pen_json_finish(&json);
 }
 
+// ---- all
+
+// Workers are called first: who is missing is told before anything takes time.
+static pen_status probe_all(probe_run *run) {
+    pen_arena *arena = run->context->arena;
+    PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));
+    PEN_TRY(pen_profile_find_targets(run->job, NULL, arena, &run->targets));
+    run->cluster = run->targets.cluster;
+    PEN_TRY(pen_cost_file_open(run->context, run->job, run->options->output, &run->costs));
+    PEN_TRY(probe_call(run));
+    PEN_TRY(probe_measure_rates(run));
+    PEN_TRY(probe_ask_rates(run));
+    PEN_TRY(probe_measure_links(run));
+    PEN_TRY(probe_store_links(run));
+    PEN_TRY(pen_cost_file_save(&run->costs));
+    return run->options->common.json ? probe_print_json(run) : probe_print(run);
+}
+
 static pen_status probe_run_verb(pen_command_context *context, const void *options) {
     probe_run run = {.context = context, .options = options};
-    PEN_TRY(pen_job_read(run.options->common.operands[0], context->arena, &run.job));
-    PEN_TRY(pen_cluster_build(&run.job->cluster, NULL, context->arena, &run.cluster));
-    PEN_TRY(pen_profile_find_targets(run.job, NULL, context->arena, &run.targets));
-    PEN_TRY(pen_cost_file_open(context, run.job, run.options->output, &run.costs));
-    PEN_TRY(probe_measure_rates(&run));
-    PEN_TRY(probe_measure_links(&run));
-    PEN_TRY(pen_cost_file_save(&run.costs));
-    return run.options->common.json ? probe_print_json(&run) : probe_print(&run);
+    const pen_status status = probe_all(&run);
+    pen_survey_crew_destroy(run.crew);
+    return status;
 }
 
 static const pen_cli_option probe_cli_options[] = {
     PEN_CLI_VALUE('o', "output", "FILE", PATH, probe_options, output,
                   "cost table to add to, made if need be; else the job's `costs`"),
+    PEN_CLI_FLAG(0, "insecure", probe_options, insecure,
+                 "ask workers on other machines without TLS"),
 };
 
 const pen_command pen_command_probe = {
     .name = "probe",
     .summary = "measure the links between a job's devices, and the devices' rates",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options),
-              .details = "Measured are links within this process (memory) and this machine (TCP "
-                         "over loopback).\nLinks to other machines are stated in the job or "
-                         "cluster.\n"},
+              .details =
+                  "Links between processes are measured by the workers that the job names, as a "
+                  "training\nuses them: both ways at once, and while both ends compute.\n"},
     .options_bytes = sizeof(probe_options),
     .run = probe_run_verb,
 };

@@ -1,4 +1,4 @@
-// Measures what carries tensors between devices: memory within a process, TCP within a machine.
+// Measures what carries tensors between devices of one process: memory.
 //
 // A bandwidth is that of tensors of several MiB, a latency half the round trip of a small message
 // between threads that sleep while they wait. Both are medians.
@@ -17,9 +17,5 @@ typedef struct pen_link_probe {
 // From one thread of this process to another: a copy in memory, and a condition that wakes.
 // UNAVAILABLE: no thread; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_link_probe_memory(pen_link_probe *out_probe);
-
-// Over a TCP connection to this machine. UNAVAILABLE, IO: the system refuses sockets; DEADLINE:
-// nothing arrived for some seconds; OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_link_probe_loopback(pen_link_probe *out_probe);
 
 #endif // PEN_SCHEDULER_MEASURE_LINK_PROBE_H

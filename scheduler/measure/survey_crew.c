@@ -7,7 +7,9 @@
 #include "graph/graph.h"
 #include "scheduler/protocol/run_table_check.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
+#include "scheduler/runtime/run/launch.h"
 #include "scheduler/runtime/run/run_workers.h"
+#include "scheduler/runtime/worker/worker.h"
 
 #define CREW_LOAD_SECONDS 60.0
 #define CREW_ORDER_SECONDS 300.0 // and so many times what the order asks for:
@@ -20,8 +22,38 @@ struct pen_survey_crew {
     pen_run_workers workers;
     pen_run_spec spec;
     pen_coordinator_rendezvous rendezvous;
+    pen_launched *launched; // or NULL
+    pen_worker *worker;     // in this process; or NULL
     pen_coordinator *coordinator;
 };
+
+static pen_transport_tls crew_tls(const pen_survey_crew *crew) {
+    const pen_job_tls *tls = &crew->options.job->tls;
+    return (pen_transport_tls){.ca = tls->ca,
+                               .cert = tls->cert,
+                               .key = tls->key,
+                               .coordinators = {tls->coordinators.items, tls->coordinators.count},
+                               .workers = {tls->workers.items, tls->workers.count}};
+}
+
+// Processes that a training would start here.
+static pen_status crew_launch(pen_survey_crew *crew) {
+    const pen_launch_options options = {.tls = crew_tls(crew),
+                                        .is_insecure = crew->options.is_insecure};
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < crew->cluster.device_count; d++) {
+        count += pen_host_is_started(crew->cluster.devices[d].host);
+    }
+    if (count == 0) return PEN_OK;
+    PEN_TRY(pen_launch_workers(count, &options, &crew->launched));
+    count = 0;
+    for (uint32_t d = 0; d < crew->cluster.device_count; d++) {
+        if (!pen_host_is_started(crew->cluster.devices[d].host)) continue;
+        crew->workers.list[crew->workers.worker_of_device[d]].address =
+            pen_launched_address(crew->launched, count++);
+    }
+    return PEN_OK;
+}
 
 static pen_status crew_seat(pen_survey_crew *crew) {
     const pen_survey_crew_options *options = &crew->options;
@@ -35,6 +67,7 @@ static pen_status crew_seat(pen_survey_crew *crew) {
     }
     crew->cluster = (pen_cluster){.device_count = options->seat_count, .devices = devices};
     PEN_TRY(pen_run_workers_number(&crew->cluster, crew->arena, &crew->workers));
+    PEN_TRY(crew_launch(crew));
     return pen_run_workers_name(&crew->workers, crew->arena);
 }
 
@@ -69,12 +102,14 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
     for (uint32_t s = 0; s < options->seat_count; s++) {
         const pen_cluster_device *device = &crew->cluster.devices[s];
         const pen_part *part = options->seats[s].part;
-        uint32_t *copies;
+        uint32_t *copies = NULL;
         devices[s] = (pen_run_spec_device){.name = device->name,
                                            .kind = device->kind,
                                            .thread_count = device->threads,
                                            .memory_bytes = device->bytes_limit};
-        PEN_TRY(PEN_NEW(crew->arena, pen_graph_value_count(part->graph), &copies));
+        if (part != NULL) {
+            PEN_TRY(PEN_NEW(crew->arena, pen_graph_value_count(part->graph), &copies));
+        }
         parts[s] = (pen_run_spec_part){.part = part,
                                        .copies = copies,
                                        .loss = PEN_VALUE_NONE,
@@ -92,35 +127,44 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
     return PEN_OK;
 }
 
+static pen_status crew_start_worker(pen_survey_crew *crew, const pen_transport_kind *transport) {
+    uint16_t port;
+    if (crew->workers.local == 0) return PEN_OK;
+    const pen_worker_options options = {.transport = transport,
+                                        .address = "127.0.0.1:0",
+                                        .tls = crew_tls(crew),
+                                        .is_insecure = crew->options.is_insecure,
+                                        .spec = &crew->spec};
+    PEN_TRY(pen_worker_create(&options, &crew->worker, &port));
+    return pen_arena_format(crew->arena, &crew->workers.list[crew->workers.local].address,
+                            "127.0.0.1:%u", port);
+}
+
 // Workers tell runs apart by the name of the job: this one's is its own.
 static pen_status crew_gather(pen_survey_crew *crew) {
     const pen_job *job = crew->options.job;
-    const pen_job_tls *tls = &job->tls;
     const double seconds = job->pipeline.rendezvous_timeout_seconds;
     const double now = pen_clock_seconds();
     crew->rendezvous = (pen_coordinator_rendezvous){.began = now, .end = now + seconds};
-    pen_coordinator_setup setup = {
-        .spec = &crew->spec,
-        .tls = {.ca = tls->ca,
-                .cert = tls->cert,
-                .key = tls->key,
-                .coordinators = {tls->coordinators.items, tls->coordinators.count},
-                .workers = {tls->workers.items, tls->workers.count}},
-        .is_insecure = crew->options.is_insecure,
-        .shares_memory = crew->spec.shares_memory,
-        .generation = 1,
-        .rendezvous_seconds = seconds,
-        .rendezvous = &crew->rendezvous,
-        .lease_seconds = job->recovery.lease_seconds,
-        .load_seconds = CREW_LOAD_SECONDS};
+    pen_coordinator_setup setup = {.spec = &crew->spec,
+                                   .tls = crew_tls(crew),
+                                   .local_worker = crew->workers.local,
+                                   .is_insecure = crew->options.is_insecure,
+                                   .shares_memory = crew->spec.shares_memory,
+                                   .generation = 1,
+                                   .rendezvous_seconds = seconds,
+                                   .rendezvous = &crew->rendezvous,
+                                   .lease_seconds = job->recovery.lease_seconds,
+                                   .load_seconds = CREW_LOAD_SECONDS};
     PEN_TRY(pen_arena_format(crew->arena, &setup.job, "penstock-survey-%016llx",
                              (unsigned long long)pen_random_incarnation()));
     PEN_TRY(pen_transport_kind_find("grpc", &setup.transport));
-    pen_process_heap_prepare();
+    PEN_TRY(crew_start_worker(crew, setup.transport));
     return pen_coordinator_create(&setup, &crew->coordinator);
 }
 
 static pen_status crew_start(pen_survey_crew *crew) {
+    pen_process_heap_prepare();
     PEN_TRY(pen_arena_create(&crew->arena));
     PEN_TRY(crew_seat(crew));
     PEN_TRY(crew_make_table(crew));
@@ -143,18 +187,37 @@ pen_status pen_survey_crew_create(const pen_survey_crew_options *options,
     return PEN_OK;
 }
 
+uint32_t pen_survey_crew_worker(const pen_survey_crew *crew, uint32_t seat) {
+    return crew->workers.worker_of_device[seat];
+}
+
+const char *pen_survey_crew_name(const pen_survey_crew *crew, uint32_t seat) {
+    return crew->workers.list[pen_survey_crew_worker(crew, seat)].name;
+}
+
+void pen_survey_crew_order(pen_survey_crew *crew, const pen_survey_order *order) {
+    pen_coordinator_order(crew->coordinator, pen_survey_crew_worker(crew, order->device), order);
+}
+
+pen_status pen_survey_crew_await(pen_survey_crew *crew, const pen_survey_order *order,
+                                 pen_survey_answer *out_answer, pen_status *out_failure) {
+    const double seconds = CREW_ORDER_SECONDS + CREW_ORDER_TIMES * order->seconds;
+    return pen_coordinator_await_survey(crew->coordinator,
+                                        pen_survey_crew_worker(crew, order->device), seconds,
+                                        out_answer, out_failure);
+}
+
 pen_status pen_survey_crew_ask(pen_survey_crew *crew, const pen_survey_order *order,
                                pen_survey_answer *out_answer, pen_status *out_failure) {
-    const uint32_t worker = crew->workers.worker_of_device[order->device];
-    const double seconds = CREW_ORDER_SECONDS + CREW_ORDER_TIMES * order->seconds;
-    pen_coordinator_order(crew->coordinator, worker, order);
-    return pen_coordinator_await_survey(crew->coordinator, worker, seconds, out_answer,
-                                        out_failure);
+    pen_survey_crew_order(crew, order);
+    return pen_survey_crew_await(crew, order, out_answer, out_failure);
 }
 
 void pen_survey_crew_destroy(pen_survey_crew *crew) {
     if (crew == NULL) return;
     pen_coordinator_destroy(crew->coordinator);
+    pen_worker_destroy(crew->worker);
+    pen_launched_end(crew->launched);
     pen_arena_destroy(crew->arena);
     pen_memory_free(crew);
 }

@@ -17,7 +17,7 @@
 // A device that takes part.
 typedef struct pen_survey_seat {
     uint32_t device;      // of the cluster
-    const pen_part *part; // whose nodes it measures
+    const pen_part *part; // whose nodes it measures; NULL where links are measured
 } pen_survey_seat;
 
 typedef struct pen_survey_crew_options {
@@ -31,7 +31,8 @@ typedef struct pen_survey_crew_options {
 
 typedef struct pen_survey_crew pen_survey_crew;
 
-// Calls the workers and waits until all are there.
+// Calls the workers and waits until all are there. Processes of this machine that a training would
+// start are started, and this process takes part where a seat is in it.
 //   INVALID_INPUT  with the position of a host on another machine, where TLS is missing
 //   UNAVAILABLE    workers are missing at the deadline; with their addresses and why
 //   CANCELLED      a worker is of another build or instruction set; OUT_OF_MEMORY
@@ -42,6 +43,14 @@ PEN_NODISCARD pen_status pen_survey_crew_create(const pen_survey_crew_options *o
 PEN_NODISCARD pen_status pen_survey_crew_ask(pen_survey_crew *crew, const pen_survey_order *order,
                                              pen_survey_answer *out_answer,
                                              pen_status *out_failure);
+// The same in two halves, so that several workers are busy at once: what each was asked is awaited.
+void pen_survey_crew_order(pen_survey_crew *crew, const pen_survey_order *order);
+PEN_NODISCARD pen_status pen_survey_crew_await(pen_survey_crew *crew, const pen_survey_order *order,
+                                               pen_survey_answer *out_answer,
+                                               pen_status *out_failure);
+// The number of the worker of a seat, counted from 1, and its name for people.
+uint32_t pen_survey_crew_worker(const pen_survey_crew *crew, uint32_t seat);
+const char *pen_survey_crew_name(const pen_survey_crew *crew, uint32_t seat);
 // Accepts NULL.
 void pen_survey_crew_destroy(pen_survey_crew *crew);
 

@@ -116,10 +116,12 @@ static const pen_record_field shard_fields[] = {
 };
 static const pen_record_field survey_fields[] = {
     ROW(NUMBER, 1, sequence, NULL),
-    ROW(NUMBER, 2, number, "0 rates of a device, 1 a node"),
+    ROW(NUMBER, 2, number, "0 rates, 1 a node, 2 cpu, 3 load, 4 send, 5 call"),
     ROW(NUMBER, 3, device, "of the whole run"),
     ROW(NUMBER, 4, node, "of its part"),
     NAMED(NUMBER, 5, "nanoseconds", clock, "to repeat it for"),
+    ROW(NUMBER, 6, worker, "that is sent to"),
+    ROW(NUMBER, 7, count, "threads that compute"),
 };
 static const pen_record_field surveyed_fields[] = {
     ROW(NUMBER, 1, sequence, "of what was asked"),

@@ -86,7 +86,7 @@ typedef struct pen_message {
     uint64_t incarnation; // of the sender's process
     char job[PEN_MESSAGE_JOB_BYTES];
 
-    uint32_t worker;                      // HELLO (0: any), ASSIGN, SNAPSHOT
+    uint32_t worker;                      // HELLO (0: any), ASSIGN, SNAPSHOT, SURVEY (sent to)
     uint64_t target_incarnation;          // ASSIGN: of whom it is meant for
     uint64_t plan_hash;                   // HELLO (0: none yet), ASSIGN
     uint32_t device_count;                // HELLO: that it can run, 0: any
@@ -95,7 +95,7 @@ typedef struct pen_message {
     char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links
     uint64_t round;                       // ROUND, GO, LOSS, ROUND_DONE
     uint32_t form;                        // ROUND, LOSS, CREDIT
-    uint32_t count;                       // ROUND: microbatches
+    uint32_t count;                       // ROUND: microbatches. SURVEY: threads
     bool updates;                         // ROUND
     bool continues;                       // ROUND: adds to the gradients of the round before
     uint64_t step;                        // ROUND: of the training, from 1. BEAT: the last one

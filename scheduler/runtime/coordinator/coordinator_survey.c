@@ -8,6 +8,7 @@
 
 #define SURVEY_TICK_SECONDS 0.05
 
+// An answer to an order before this one is passed over: its number is another.
 void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,
                            const pen_survey_order *order) {
     pen_coordinator *c = coordinator;
@@ -16,6 +17,8 @@ void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,
                            .number = (uint32_t)order->kind,
                            .device = order->device,
                            .node = order->node,
+                           .worker = order->peer,
+                           .count = order->count,
                            .clock = (uint64_t)(order->seconds * 1e9)};
     pen_mutex_lock(&c->lock);
     pen_status_ignore(asked->survey_failure, "nobody waited for it");

@@ -136,7 +136,8 @@ static const pen_record_field spec_fields[] = {
     MESSAGES(7, wire_spec, saved, saved_count, "of the receiver's devices",
              .record = &saved_record),
     SPEC(8, shares_memory, "frames between workers of one host go through shared memory"),
-    SPEC(9, survey, "0 it trains, 1 operators are measured", .limit = PEN_RUN_SURVEY_COUNT - 1),
+    SPEC(9, survey, "0 it trains, 1 operators are measured, 2 links",
+         .limit = PEN_RUN_SURVEY_COUNT - 1),
 };
 const pen_record pen_run_spec_record = {
     .name = "RunSpec",
@@ -181,6 +182,7 @@ static pen_status encode_part(const pen_run_spec *spec, uint32_t form, uint32_t 
     return PEN_OK;
 }
 
+// A worker is told its own parts alone.
 static pen_status encode_forms(const pen_run_spec *spec, uint32_t worker, pen_arena *arena,
                                wire_spec *wire) {
     const pen_run_table *table = spec->table;
@@ -194,6 +196,7 @@ static pen_status encode_forms(const pen_run_spec *spec, uint32_t worker, pen_ar
                                .parts = parts};
         for (uint32_t d = 0; d < table->device_count; d++) {
             if (table->forms[f].devices[d].worker != worker) continue;
+            if (spec->survey == PEN_RUN_SURVEY_LINKS) continue; // which has none
             PEN_TRY(encode_part(spec, f, d, arena, &parts[forms[f].part_count++]));
         }
     }

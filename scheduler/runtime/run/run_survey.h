@@ -14,19 +14,29 @@
 typedef enum pen_run_survey {
     PEN_RUN_SURVEY_NONE,      // they train
     PEN_RUN_SURVEY_OPERATORS, // measure nodes of the parts they have, of which none is run
+    PEN_RUN_SURVEY_LINKS,     // send to each other; all are linked, and have no parts
 } pen_run_survey;
-#define PEN_RUN_SURVEY_COUNT (PEN_RUN_SURVEY_OPERATORS + 1)
+#define PEN_RUN_SURVEY_COUNT (PEN_RUN_SURVEY_LINKS + 1)
 
 typedef enum pen_survey_kind {
     PEN_SURVEY_RATES, // of a device: operations a second, bytes a second
     PEN_SURVEY_NODE,  // a node of its part: seconds of a run, bytes of workspace, runs
+    PEN_SURVEY_CPU,   // seconds that the worker's process has computed
+    PEN_SURVEY_LOAD,  // `count` threads compute from now on; nothing is told
+    PEN_SURVEY_SEND,  // tensors to a worker, for so long: seconds until it has them, how many
+    PEN_SURVEY_CALL,  // small tensors to a worker and back, one after another, for so long: median
+                      // seconds of a round trip, how many
 } pen_survey_kind;
+#define PEN_SURVEY_TENSOR_BYTES ((uint64_t)1 << 20) // of SEND
+#define PEN_SURVEY_THREADS_LIMIT 256                // of LOAD
 
 typedef struct pen_survey_order {
     pen_survey_kind kind;
-    uint32_t device; // of the run
+    uint32_t device; // RATES, NODE: of the run
     uint32_t node;   // NODE: of its part's graph
-    double seconds;  // NODE: to repeat it for
+    uint32_t peer;   // SEND, CALL: a worker
+    uint32_t count;  // LOAD
+    double seconds;  // NODE, SEND, CALL: to repeat it for
 } pen_survey_order;
 
 #define PEN_SURVEY_FIGURES 4

@@ -85,5 +85,9 @@ pen_transport_events pen_worker_events(pen_worker *worker);
 // The run, which stays until pen_worker_release_run; NULL: there is none.
 pen_worker_run *pen_worker_use_run(pen_worker *worker);
 void pen_worker_release_run(pen_worker *worker);
+// Likewise of a survey; released in the same way.
+pen_worker_survey *pen_worker_use_survey(pen_worker *worker);
+// What happens in a survey, for the coordinator and other workers (worker_member.c).
+pen_worker_survey_options pen_worker_survey_listeners(pen_worker *worker);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_INSIDE_H

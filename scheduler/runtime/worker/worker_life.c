@@ -28,7 +28,9 @@ typedef struct worker_load_order {
     char job[PEN_MESSAGE_JOB_BYTES];
 } worker_load_order;
 
-static bool worker_needs_peer(const pen_run_table *table, uint32_t me, uint32_t peer) {
+static bool worker_needs_peer(const pen_run_spec *spec, uint32_t me, uint32_t peer) {
+    const pen_run_table *table = spec->table;
+    if (spec->survey == PEN_RUN_SURVEY_LINKS) return true;
     for (uint32_t f = 0; f < table->form_count; f++) {
         const pen_run_form *form = &table->forms[f];
         for (uint32_t c = 0; c < form->channel_count; c++) {
@@ -82,10 +84,10 @@ static pen_status worker_link(pen_worker *worker, const worker_load_order *order
                                    .shares_memory = spec->shares_memory};
     PEN_TRY(worker->transport->kind->introduce(worker->transport, &self));
     for (uint32_t peer = me + 1; peer <= count; peer++) {
-        if (worker_needs_peer(spec->table, me, peer)) PEN_TRY(worker_call(worker, spec, peer));
+        if (worker_needs_peer(spec, me, peer)) PEN_TRY(worker_call(worker, spec, peer));
     }
     for (uint32_t peer = 1; peer <= count; peer++) {
-        if (peer == me || !worker_needs_peer(spec->table, me, peer)) continue;
+        if (peer == me || !worker_needs_peer(spec, me, peer)) continue;
         PEN_TRY(worker_await_link(worker, spec, peer));
     }
     return PEN_OK;
@@ -139,10 +141,17 @@ static pen_status worker_load_survey(pen_worker *worker, const worker_load_order
     const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
     pen_message ready = {.kind = PEN_MESSAGE_READY};
     pen_worker_survey *survey;
-    PEN_TRY(pen_worker_survey_create(spec, order->number, &survey));
+    pen_worker_survey_options options = pen_worker_survey_listeners(worker);
+    options.spec = spec;
+    options.worker = order->number;
+    options.generation = order->generation;
+    options.incarnation = worker->incarnation;
+    options.transport = worker->transport;
+    PEN_TRY(pen_worker_survey_create(&options, &survey));
     pen_mutex_lock(&worker->lock);
     worker->survey = survey;
     pen_mutex_unlock(&worker->lock);
+    if (spec->survey == PEN_RUN_SURVEY_LINKS) PEN_TRY(worker_link(worker, order, spec));
     pen_worker_tell(worker, 0, &ready);
     pen_worker_step(worker, &loaded);
     return PEN_OK;
@@ -282,12 +291,23 @@ static pen_worker_run *worker_take_run(pen_worker *worker) {
     return run;
 }
 
+// When nothing of it is read or written by the transport any more; links are down.
 static void worker_end_survey(pen_worker *worker) {
-    pen_mutex_lock(&worker->lock);
-    pen_worker_survey *survey = worker->survey;
-    worker->survey = NULL;
-    worker->wants_survey = false;
-    pen_mutex_unlock(&worker->lock);
+    pen_worker_survey *survey = worker->survey; // this thread alone sets it
+    if (survey == NULL) return;
+    pen_worker_survey_close(survey);
+    for (bool is_busy = true; is_busy;) {
+        const uint32_t lent_count = pen_worker_survey_lent_count(survey);
+        pen_mutex_lock(&worker->lock);
+        is_busy = lent_count > 0 || worker->arriving_count > 0 || worker->callback_count > 0;
+        if (is_busy) {
+            (void)pen_condition_wait_for(&worker->changed, &worker->lock, 0.01);
+        } else {
+            worker->survey = NULL;
+            worker->wants_survey = false;
+        }
+        pen_mutex_unlock(&worker->lock);
+    }
     pen_worker_survey_destroy(survey);
 }
 

@@ -32,6 +32,14 @@ pen_worker_run *pen_worker_use_run(pen_worker *worker) {
     return run;
 }
 
+pen_worker_survey *pen_worker_use_survey(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    pen_worker_survey *survey = worker->survey;
+    if (survey != NULL) worker->callback_count += 1;
+    pen_mutex_unlock(&worker->lock);
+    return survey;
+}
+
 void pen_worker_release_run(pen_worker *worker) {
     pen_mutex_lock(&worker->lock);
     worker->callback_count -= 1;
@@ -55,7 +63,7 @@ static pen_status worker_answer(const pen_worker *worker, pen_member_answer answ
                                 const pen_introduction *who, const char *job) {
     switch (answer) {
     case PEN_MEMBER_TAKE:
-        if (who->peer == 0 || worker->run != NULL) return PEN_OK;
+        if (who->peer == 0 || worker->run != NULL || worker->survey != NULL) return PEN_OK;
         break; // it is being loaded
     case PEN_MEMBER_BUSY:
         return pen_error(PEN_UNAVAILABLE, "this worker serves another coordinator");
@@ -129,6 +137,8 @@ static pen_status worker_blame_peer(uint32_t peer, pen_status take_reason) {
     return lost;
 }
 
+// A link that another worker ends is the end of the run or survey; one that the coordinator ends is
+// the member core's to judge.
 static void worker_down(void *context, uint32_t peer, pen_status take_reason) {
     pen_worker *worker = context;
     const pen_member_event down = {.kind = PEN_MEMBER_EVENT_DOWN};
@@ -138,11 +148,14 @@ static void worker_down(void *context, uint32_t peer, pen_status take_reason) {
     worker_note_arrival(worker, peer, false);
     if (peer == 0) worker->wants_disconnect = false;
     const bool is_expected = worker->member.state == PEN_MEMBER_LEAVING || worker->is_closed;
+    const bool ends_survey = peer != 0 && worker->survey != NULL && !is_expected;
     pen_condition_broadcast(&worker->changed);
     pen_mutex_unlock(&worker->lock);
     if (peer == 0) pen_worker_step(worker, &down);
     if (peer != 0 && run != NULL && !is_expected) {
         pen_worker_run_fail(run, worker_blame_peer(peer, take_reason));
+    } else if (ends_survey) {
+        pen_worker_fail(worker, worker_blame_peer(peer, take_reason));
     } else {
         pen_status_ignore(take_reason, "the coordinator says what went wrong, or nothing did");
     }
@@ -185,12 +198,27 @@ static pen_status worker_refuse_tensor(pen_worker *worker) {
                      is_closed ? "this worker ends" : PEN_WORKER_LEFT);
 }
 
+// To a survey, or to nothing.
+static pen_status worker_begin_survey(pen_worker *worker, uint32_t peer, const pen_frame *frame,
+                                      pen_memory_place *out_place) {
+    pen_worker_survey *survey = pen_worker_use_survey(worker);
+    if (survey == NULL) return worker_refuse_tensor(worker);
+    const pen_status status = pen_worker_survey_begin(survey, peer, frame, out_place);
+    if (status == PEN_OK) {
+        pen_mutex_lock(&worker->lock);
+        worker_note_arrival(worker, peer, true);
+        pen_mutex_unlock(&worker->lock);
+    }
+    pen_worker_release_run(worker);
+    return status;
+}
+
 static pen_status worker_begin(void *context, uint32_t peer, const pen_frame *frame,
                                pen_memory_place *out_place) {
     pen_worker *worker = context;
     if (frame->kind == PEN_FRAME_BLOB) return worker_begin_blob(worker, peer, frame, out_place);
     pen_worker_run *run = pen_worker_use_run(worker);
-    if (run == NULL) return worker_refuse_tensor(worker);
+    if (run == NULL) return worker_begin_survey(worker, peer, frame, out_place);
     const pen_status status = pen_worker_run_begin(run, peer, frame, out_place);
     if (status == PEN_OK) {
         pen_mutex_lock(&worker->lock);
@@ -213,6 +241,7 @@ static void worker_end_blob(pen_worker *worker, const uint32_t *checksums, uint6
     pen_worker_step(worker, &described);
 }
 
+// A whole frame is handed to what it began in, which stays until it has ended.
 static void worker_end(void *context, uint32_t peer, const pen_frame *frame,
                        const uint32_t *checksums) {
     pen_worker *worker = context;
@@ -221,8 +250,13 @@ static void worker_end(void *context, uint32_t peer, const pen_frame *frame,
         return;
     }
     pen_worker_run *run = pen_worker_use_run(worker);
-    PEN_ASSERT(run != NULL); // it waits for what arrives
-    pen_worker_run_end(run, peer, frame, checksums);
+    if (run != NULL) { // either waits for what arrives
+        pen_worker_run_end(run, peer, frame, checksums);
+    } else {
+        pen_worker_survey *survey = pen_worker_use_survey(worker);
+        PEN_ASSERT(survey != NULL);
+        pen_worker_survey_end(survey, peer, frame, checksums);
+    }
     pen_mutex_lock(&worker->lock);
     if (peer == 0) worker_hear(worker);
     worker_note_arrival(worker, peer, false);
@@ -234,8 +268,13 @@ static void worker_let_go(void *context, uint32_t peer, uint64_t token) {
     pen_worker *worker = context;
     (void)peer;
     pen_worker_run *run = pen_worker_use_run(worker);
-    PEN_ASSERT(run != NULL); // it waits for what it has lent
-    pen_worker_run_let_go(run, token);
+    if (run != NULL) { // either waits for what it has lent
+        pen_worker_run_let_go(run, token);
+    } else {
+        pen_worker_survey *survey = pen_worker_use_survey(worker);
+        PEN_ASSERT(survey != NULL);
+        pen_worker_survey_let_go(survey, token);
+    }
     pen_worker_release_run(worker);
 }
 
@@ -407,11 +446,26 @@ static pen_status worker_on_survey(pen_worker *worker, const pen_message *messag
         worker->order = (pen_survey_order){.kind = (pen_survey_kind)message->number,
                                            .device = message->device,
                                            .node = message->node,
+                                           .peer = message->worker,
+                                           .count = message->count,
                                            .seconds = seconds};
         worker->order_sequence = message->sequence;
         pen_condition_broadcast(&worker->changed);
     }
     pen_mutex_unlock(&worker->lock);
+    return status;
+}
+
+// Credit is all that a survey is told beside orders; without one the run was given up meanwhile.
+static pen_status worker_on_survey_message(pen_worker *worker, uint32_t peer,
+                                           const pen_message *message) {
+    pen_worker_survey *survey = pen_worker_use_survey(worker);
+    pen_status status = PEN_OK;
+    if (survey == NULL) return PEN_OK;
+    if (message->kind == PEN_MESSAGE_CREDIT) {
+        status = pen_worker_survey_take_credit(survey, peer, message->sequence);
+    }
+    pen_worker_release_run(worker);
     return status;
 }
 
@@ -456,7 +510,7 @@ static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
     }
     if (message->kind == PEN_MESSAGE_SURVEY) return worker_on_survey(worker, message);
     pen_worker_run *run = pen_worker_use_run(worker);
-    if (run == NULL) return PEN_OK; // given up meanwhile
+    if (run == NULL) return worker_on_survey_message(worker, peer, message);
     const pen_status status = worker_on_run_message(worker, run, message);
     pen_worker_release_run(worker);
     return status;

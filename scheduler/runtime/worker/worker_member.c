@@ -278,3 +278,24 @@ pen_worker_run_events pen_worker_run_listeners(pen_worker *worker) {
                                    .snapped = member_on_snapped,
                                    .shard = member_on_shard};
 }
+
+// ---- what happens in a survey
+
+static void member_on_survey_credit(void *context, uint32_t peer, uint64_t sequence) {
+    member_on_credit(context, peer, 0, 0, sequence);
+}
+
+static bool member_is_over(void *context) {
+    pen_worker *worker = context;
+    pen_mutex_lock(&worker->lock);
+    const bool is_over = worker->wants_leave || worker->is_closed;
+    pen_mutex_unlock(&worker->lock);
+    return is_over;
+}
+
+pen_worker_survey_options pen_worker_survey_listeners(pen_worker *worker) {
+    return (pen_worker_survey_options){.context = worker,
+                                       .credit = member_on_survey_credit,
+                                       .failed = member_on_failed,
+                                       .is_over = member_is_over};
+}

@@ -1,31 +1,28 @@
 #include "scheduler/runtime/worker/worker_survey.h"
 
+#include <time.h>
+
 #include "base/memory.h"
 #include "device/measure_op.h"
 #include "graph/graph.h"
+#include "scheduler/runtime/worker/worker_survey_links.h"
 
-// Of the run; those of other workers stay closed.
-typedef struct survey_device {
-    pen_device *device; // NULL: not open
-    const pen_measure_step *step;
-} survey_device;
-
-struct pen_worker_survey {
-    const pen_run_spec *spec;
-    uint32_t worker;
-    pen_arena *arena;
-    survey_device *devices; // [device_count]
-};
-
-pen_status pen_worker_survey_create(const pen_run_spec *spec, uint32_t worker,
+// Threads and memory for frames are taken where links are measured alone.
+pen_status pen_worker_survey_create(const pen_worker_survey_options *options,
                                     pen_worker_survey **out_survey) {
     pen_worker_survey *survey = pen_memory_allocate(1, sizeof *survey);
     if (survey == NULL) return pen_error_out_of_memory();
-    survey->spec = spec;
-    survey->worker = worker;
+    survey->options = *options;
+    survey->spec = options->spec;
+    survey->worker = options->worker;
+    pen_mutex_init(&survey->lock);
+    pen_condition_init(&survey->changed);
     pen_status status = pen_arena_create(&survey->arena);
     if (status == PEN_OK) {
-        status = PEN_NEW(survey->arena, spec->table->device_count, &survey->devices);
+        status = PEN_NEW(survey->arena, survey->spec->table->device_count, &survey->devices);
+    }
+    if (status == PEN_OK && survey->spec->survey == PEN_RUN_SURVEY_LINKS) {
+        status = pen_survey_links_start(survey);
     }
     if (status != PEN_OK) {
         pen_worker_survey_destroy(survey);
@@ -37,10 +34,13 @@ pen_status pen_worker_survey_create(const pen_run_spec *spec, uint32_t worker,
 
 void pen_worker_survey_destroy(pen_worker_survey *survey) {
     if (survey == NULL) return;
+    pen_worker_survey_close(survey);
     for (uint32_t d = 0; survey->devices != NULL && d < survey->spec->table->device_count; d++) {
         pen_device *device = survey->devices[d].device;
         if (device != NULL) device->kind->close(device);
     }
+    pen_condition_deinit(&survey->changed);
+    pen_mutex_deinit(&survey->lock);
     pen_arena_destroy(survey->arena);
     pen_memory_free(survey);
 }
@@ -94,21 +94,55 @@ static pen_status survey_node(pen_worker_survey *survey, const pen_survey_order 
     return PEN_OK;
 }
 
-pen_status pen_worker_survey_carry_out(pen_worker_survey *survey, const pen_survey_order *order,
-                                       pen_survey_answer *out_answer) {
+static pen_status survey_cpu(pen_survey_answer *out_answer) {
+    struct timespec spent;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) != 0) {
+        return pen_error(PEN_UNSUPPORTED, "the system does not say how long a process computed");
+    }
+    out_answer->figures[0] = (double)spent.tv_sec + (double)spent.tv_nsec * 1e-9;
+    return PEN_OK;
+}
+
+static pen_status survey_device_order(pen_worker_survey *survey, const pen_survey_order *order,
+                                      pen_survey_answer *out_answer) {
     const pen_run_table *table = survey->spec->table;
-    *out_answer = (pen_survey_answer){0};
     if (order->device >= table->device_count ||
         table->forms[0].devices[order->device].worker != survey->worker) {
         return pen_error(PEN_CORRUPT, "asked to measure device %u, which is not here",
                          order->device);
     }
     PEN_TRY(survey_open(survey, order->device));
+    return order->kind == PEN_SURVEY_RATES
+               ? survey_rates(&survey->devices[order->device], out_answer)
+               : survey_node(survey, order, out_answer);
+}
+
+static pen_status survey_check_peer(const pen_worker_survey *survey, uint32_t peer) {
+    const bool is_there = survey->spec->survey == PEN_RUN_SURVEY_LINKS && peer > 0 &&
+                          peer <= survey->spec->table->worker_count && peer != survey->worker;
+    return is_there
+               ? PEN_OK
+               : pen_error(PEN_CORRUPT, "asked to send to worker %u, which is not linked", peer);
+}
+
+// The kind comes from outside, so it is a number until it was looked at.
+pen_status pen_worker_survey_carry_out(pen_worker_survey *survey, const pen_survey_order *order,
+                                       pen_survey_answer *out_answer) {
+    *out_answer = (pen_survey_answer){0};
     switch (order->kind) {
     case PEN_SURVEY_RATES:
-        return survey_rates(&survey->devices[order->device], out_answer);
     case PEN_SURVEY_NODE:
-        return survey_node(survey, order, out_answer);
+        return survey_device_order(survey, order, out_answer);
+    case PEN_SURVEY_CPU:
+        return survey_cpu(out_answer);
+    case PEN_SURVEY_LOAD:
+        return pen_survey_links_load(survey, order->count);
+    case PEN_SURVEY_SEND:
+        PEN_TRY(survey_check_peer(survey, order->peer));
+        return pen_survey_links_send(survey, order, out_answer);
+    case PEN_SURVEY_CALL:
+        PEN_TRY(survey_check_peer(survey, order->peer));
+        return pen_survey_links_call(survey, order, out_answer);
     }
     return pen_error(PEN_CORRUPT, "asked to measure %u, which is nothing", (unsigned)order->kind);
 }

@@ -15,13 +15,4 @@ static void memory_is_probed(void **state) {
     check_probe(&probe);
 }
 
-static void loopback_is_probed(void **state) {
-    (void)state;
-    for (int i = 0; i < 3; i++) { // leaves nothing behind
-        pen_link_probe probe = {0};
-        CHECK_OK(pen_link_probe_loopback(&probe));
-        check_probe(&probe);
-    }
-}
-
-PEN_TEST_MAIN(cmocka_unit_test(memory_is_probed), cmocka_unit_test(loopback_is_probed))
+PEN_TEST_MAIN(cmocka_unit_test(memory_is_probed))

@@ -101,6 +101,7 @@ static void reads_the_fields_of_some(void **state) {
     message = full_message(PEN_MESSAGE_SURVEY);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.number == 13 && read.device == 8 && read.node == 18 && read.clock == 15, "survey");
+    CHECK(read.worker == 3 && read.count == 16384 && read.sequence == 12, "whom it is sent to");
     message = full_message(PEN_MESSAGE_SURVEYED);
     message.terms[1] = 0x3f50624dd2f1a9fc;
     message.term_count = 2;

@@ -1,0 +1,34 @@
+// Measures a link through the workers at its ends, as a training uses it: one way, both ways at
+// once, idle, and while both ends compute.
+//
+//   bandwidth   tensors of 1 MiB, several under way, for half a second
+//   latency     half a round trip of 64 bytes, one after another; a median
+//   send, receive, message
+//               processor time of the ends' processes: of a round trip, which is six messages at
+//               either end, and of the tensors less theirs
+//
+// Threads: one.
+#ifndef PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
+#define PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
+
+#include "scheduler/measure/survey_crew.h"
+
+// One direction.
+typedef struct pen_link_figures {
+    double bandwidth;       // bytes a second, while the other direction is used as much
+    double bandwidth_alone; // while it is not
+    double latency;         // seconds, while both ends compute
+    double latency_idle;    // while they do not
+    double send;    // bytes for each second of computing of the sender; 0: too little to tell
+    double receive; // of the receiver
+    double message; // seconds of either
+} pen_link_figures;
+
+// Between the workers of two seats, which are not the same one. `threads` [2] are computing while
+// the ends are to be busy. Errors name the worker; as pen_survey_crew_ask, and what could not be
+// measured.
+PEN_NODISCARD pen_status pen_link_survey(pen_survey_crew *crew, const uint32_t seats[2],
+                                         const uint32_t threads[2],
+                                         pen_link_figures out_figures[2]);
+
+#endif // PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
