@@ -234,6 +234,7 @@ static void probe_print_link(const probe_run *run, const probe_link *link) {
            pen_seconds_format(figures->message, text[6]));
 }
 
+// Rates, then links of one process together, then the others one by one.
 static pen_status probe_print(const probe_run *run) {
     char first[PEN_QUANTITY_TEXT_BYTES], second[PEN_QUANTITY_TEXT_BYTES];
     for (uint32_t t = 0; t < run->targets.count; t++) {
@@ -289,6 +290,7 @@ static void probe_json_link(const probe_run *run, const probe_link *link, pen_js
     pen_json_end_object(json);
 }
 
+// Links of one process are one row with their count, the others have a row for each direction.
 static pen_status probe_print_json(const probe_run *run) {
     pen_json_writer json;
     pen_command_begin_json(&json, "probe");
