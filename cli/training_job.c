@@ -73,7 +73,8 @@ pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     }
     if (outputs->export == NULL) return PEN_OK;
     const pen_import_options import = pen_job_import_options(job);
-    const pen_status status = pen_model_check_export(job->model.file, &import, outputs->export);
+    const pen_status status =
+        pen_model_check_export(job->model.file, &import, outputs->types, outputs->export);
     PEN_TRY(pen_job_blame(job, &outputs->export, job_name_output("outputs.export", status)));
     return pen_job_blame(job, &outputs->export, pen_file_check_writable(outputs->export));
 }

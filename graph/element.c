@@ -211,3 +211,14 @@ void pen_element_write_int(pen_element_type element, void *elements, int64_t ind
     const uint64_t bits = element == PEN_BOOL ? number != 0 : (uint64_t)number;
     element_store(elements, index, element_rows[element].bytes, bits);
 }
+
+void pen_element_convert(pen_element_type from, const void *elements, int64_t first, int64_t count,
+                         pen_element_type to, void *out_elements) {
+    const size_t bytes = pen_element_bytes(from);
+    if (from == to) {
+        memcpy(out_elements, (const char *)elements + (size_t)first * bytes, (size_t)count * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        pen_element_write(to, out_elements, i, pen_element_read(from, elements, first + i));
+}

@@ -76,4 +76,9 @@ void pen_element_write(pen_element_type element, void *elements, int64_t index, 
 int64_t pen_element_read_int(pen_element_type element, const void *elements, int64_t index);
 void pen_element_write_int(pen_element_type element, void *elements, int64_t index, int64_t number);
 
+// `count` elements from element `first` on as another type, by way of double: the one place where
+// weights change their type.
+void pen_element_convert(pen_element_type from, const void *elements, int64_t first, int64_t count,
+                         pen_element_type to, void *out_elements);
+
 #endif // PEN_GRAPH_ELEMENT_H

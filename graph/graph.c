@@ -234,19 +234,6 @@ pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value, const ch
     return PEN_OK;
 }
 
-pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tensor_type *type,
-                              const void *data, pen_value_id *out_value) {
-    PEN_TRY(pen_tensor_type_check(type));
-    pen_value value = {.kind = PEN_VALUE_CONSTANT,
-                       .type = *type,
-                       .producer = PEN_NODE_NONE,
-                       .replaces = PEN_VALUE_NONE,
-                       .data = data,
-                       .data_bytes = pen_tensor_type_bytes(type)};
-    PEN_TRY(pen_name_map_free_name(&graph->value_names, name, &value.name));
-    return graph_append_value(graph, &value, out_value);
-}
-
 pen_node_spec pen_node_spec_of(const pen_op *op, const char *node_name) {
     return (pen_node_spec){
         .op = op, .name = node_name, .gradient_of = PEN_NODE_NONE, .output_count = 1};
@@ -461,13 +448,16 @@ void pen_graph_set_constant(pen_graph *graph, pen_value_id value, const void *da
     constant->producer = PEN_NODE_NONE;
     constant->data = data;
     constant->data_bytes = pen_tensor_type_bytes(&constant->type);
+    constant->stored = PEN_ELEMENT_UNKNOWN;
 }
 
-void pen_graph_set_contents(pen_graph *graph, pen_value_id value, const void *data) {
+void pen_graph_set_contents(pen_graph *graph, pen_value_id value, pen_element_type stored,
+                            const void *data) {
     pen_value *persistent = graph_value(graph, value);
     PEN_ASSERT(persistent->kind == PEN_VALUE_PARAMETER || persistent->kind == PEN_VALUE_STATE);
     persistent->data = data;
     persistent->data_bytes = pen_tensor_type_bytes(&persistent->type);
+    persistent->stored = stored == persistent->type.element ? PEN_ELEMENT_UNKNOWN : stored;
 }
 
 void pen_graph_set_trainable(pen_graph *graph, pen_value_id value, bool trainable) {

@@ -50,7 +50,10 @@ struct pen_value {
     pen_source source;
     const void *data;    // constants; first contents of parameters and states (NULL: zeros); at
                          // any alignment, as in the model file: copy before use
-    uint64_t data_bytes; // of `data`: the bytes of `type` in the plain layout
+    uint64_t data_bytes; // the bytes of `type` in the plain layout
+    // Of what `data` has, where that is not what `type` says: parameters and states that lie in a
+    // file as float16, and are float32. Else PEN_ELEMENT_UNKNOWN. Constants lie as they are.
+    pen_element_type stored;
 };
 
 // What a new node is to be. Borrowed for the call; what it points to is copied.
@@ -141,11 +144,19 @@ PEN_NODISCARD pen_status pen_value_read_numbers(const pen_graph *graph, pen_valu
 PEN_NODISCARD pen_status pen_value_read_number(const pen_graph *graph, pen_value_id value,
                                                double *out_number);
 
+// The element type that its contents lie in.
+pen_element_type pen_value_stored(const pen_value *value);
+// Copies contents, as `type` has them: `bytes` from byte `first` on, both of whole elements. Of
+// what lies otherwise nothing is converted before somebody asks. The value has `data`.
+void pen_value_copy_contents(const pen_value *value, uint64_t first, void *out, uint64_t bytes);
+
 // Changes to what exists, for importers and passes.
 void pen_graph_set_type(pen_graph *graph, pen_value_id value, const pen_tensor_type *type);
 void pen_graph_set_constant(pen_graph *graph, pen_value_id value, const void *data);
-// Gives a parameter or state other first contents, borrowed, of the bytes of its type.
-void pen_graph_set_contents(pen_graph *graph, pen_value_id value, const void *data);
+// Gives a parameter or state other first contents, borrowed: as many elements as its type has, of
+// the type `stored`.
+void pen_graph_set_contents(pen_graph *graph, pen_value_id value, pen_element_type stored,
+                            const void *data);
 void pen_graph_set_trainable(pen_graph *graph, pen_value_id value, bool trainable);
 void pen_graph_set_layout(pen_graph *graph, pen_value_id value, pen_layout layout);
 void pen_graph_set_replaces(pen_graph *graph, pen_value_id value, pen_value_id persistent);

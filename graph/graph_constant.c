@@ -1,6 +1,28 @@
 
 #include "graph/graph.h"
 
+pen_element_type pen_value_stored(const pen_value *value) {
+    return value->stored != PEN_ELEMENT_UNKNOWN ? value->stored : value->type.element;
+}
+
+void pen_value_copy_contents(const pen_value *value, uint64_t first, void *out, uint64_t bytes) {
+    const pen_element_type element = value->type.element;
+    const size_t width = pen_element_bytes(element);
+    pen_element_convert(pen_value_stored(value), value->data, (int64_t)(first / width),
+                        (int64_t)(bytes / width), element, out);
+}
+
+pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tensor_type *type,
+                              const void *data, pen_value_id *out_value) {
+    PEN_TRY(pen_tensor_type_check(type));
+    const pen_value spec = {.name = name,
+                            .kind = PEN_VALUE_CONSTANT,
+                            .type = *type,
+                            .data = data,
+                            .data_bytes = pen_tensor_type_bytes(type)};
+    return pen_graph_add_own_value(graph, &spec, out_value);
+}
+
 pen_status pen_graph_constant_ints(pen_graph *graph, const char *name, uint32_t count,
                                    const int64_t *integers, pen_value_id *out_value) {
     int64_t *copy;

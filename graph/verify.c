@@ -97,7 +97,8 @@ static pen_status verify_value(const verifier *v, pen_value_id id) {
     }
     if (value->kind == PEN_VALUE_CONSTANT && value->type.element != PEN_ELEMENT_UNKNOWN) {
         const uint64_t bytes = pen_tensor_type_bytes(&value->type);
-        if (value->data_bytes != bytes || (bytes > 0 && value->data == NULL)) {
+        const bool lies_so = value->stored == PEN_ELEMENT_UNKNOWN;
+        if (!lies_so || value->data_bytes != bytes || (bytes > 0 && value->data == NULL)) {
             return pen_error(PEN_INTERNAL, "constant '%s' has %llu bytes, its type needs %llu",
                              value->name, (unsigned long long)value->data_bytes,
                              (unsigned long long)bytes);

@@ -248,8 +248,9 @@ pen_status pen_training_export(pen_training *training, const char *path) {
     const pen_model_export_source source = {
         .model_path = training->job->model.file,
         .import = &import,
-        .plan = engine != NULL && engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
-    PEN_TRY(pen_model_check_export(source.model_path, &import, path));
+        .plan = engine != NULL && engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL,
+        .types = training->job->outputs.types};
+    PEN_TRY(pen_model_check_export(source.model_path, &import, source.types, path));
     return pen_model_export(tensors, &source, path);
 }
 

@@ -92,6 +92,22 @@ void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, cons
     }
 }
 
+void pen_protobuf_write_made(pen_protobuf_writer *writer, uint32_t number, uint64_t length,
+                             pen_protobuf_fill fill, const void *context) {
+    uint64_t piece[512];
+    writer_head(writer, number, length);
+    if (writer_only_counts(writer)) {
+        writer->length += length;
+        return;
+    }
+    for (uint64_t first = 0; first < length; first += sizeof piece) {
+        const uint64_t left = length - first;
+        const uint64_t count = left < sizeof piece ? left : sizeof piece;
+        fill(context, first, piece, count);
+        writer_put(writer, piece, count);
+    }
+}
+
 void pen_protobuf_write_hole(pen_protobuf_writer *writer, uint32_t number, uint64_t length) {
     writer_head(writer, number, length);
     writer->length += length;

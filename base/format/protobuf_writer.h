@@ -42,6 +42,12 @@ void pen_protobuf_write_text(pen_protobuf_writer *writer, uint32_t number, const
 // `bytes` may be NULL for zeros.
 void pen_protobuf_write_bytes(pen_protobuf_writer *writer, uint32_t number, const void *bytes,
                               uint64_t length);
+// Makes `count` bytes of a field from byte `first` on.
+typedef void (*pen_protobuf_fill)(const void *context, uint64_t first, void *bytes, uint64_t count);
+// Bytes that are made piece by piece while they are written; a piece is at most 4096 of them, and a
+// multiple of 8 unless it is the last. Where bytes are only counted none are made.
+void pen_protobuf_write_made(pen_protobuf_writer *writer, uint32_t number, uint64_t length,
+                             pen_protobuf_fill fill, const void *context);
 // The head of a field of bytes that lie elsewhere. To memory: they are counted, and left out.
 void pen_protobuf_write_hole(pen_protobuf_writer *writer, uint32_t number, uint64_t length);
 void pen_protobuf_write_message(pen_protobuf_writer *writer, uint32_t number,

@@ -14,6 +14,7 @@ typedef struct export_options {
     pen_cli_common common;
     const char *output;
     const char *parameters;
+    pen_export_types types;
 } export_options;
 
 static pen_status export_report(const export_options *options, const char *from, uint32_t count) {
@@ -95,7 +96,8 @@ static pen_status export_run(pen_command_context *context, const void *options_g
     pen_weight_file *weights = NULL;
     pen_status status = export_apply_weights(job, model, arena, &weights);
     if (status == PEN_OK) {
-        status = pen_model_export_file(model, parameters, plan, options->output, &count);
+        const pen_model_export_options export = {parameters, plan, options->types};
+        status = pen_model_export_file(model, &export, options->output, &count);
     }
     pen_weight_file_close(weights);
     pen_model_destroy(model);
@@ -107,10 +109,14 @@ static const pen_cli_option export_cli_options[] = {
     PEN_CLI_VALUE(
         'o', "output", "FILE", PATH, export_options, output,
         "the file to write: FILE.onnx; FILE.pt2, .keras, .h5 or .pb where the model came as one; "
-        "FILE.safetensors: the state_dict() of a .pt2",
+        "FILE.safetensors: the weights alone, of a .pt2 its state_dict()",
         .is_required = true),
     PEN_CLI_VALUE(0, "parameters", "FILE", PATH, export_options, parameters,
                   "safetensors file; else what training left in the job's outputs folder"),
+    PEN_CLI_VALUE(0, "types", "TYPES", CHOICE, export_options, types,
+                  "of weights that were read from float16 or bfloat16: own, as they were read; "
+                  "float32; auto: float32 in ONNX, else own",
+                  .choices = pen_export_types_names, .default_text = "auto"),
 };
 
 const pen_command pen_command_export = {

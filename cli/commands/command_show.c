@@ -152,7 +152,8 @@ static pen_status show_export(const show_options *options, const pen_job *job,
     uint32_t count = 0;
     const pen_import_options import = pen_job_import_options(job);
     PEN_TRY(pen_job_blame(job, &job->model.file, pen_model_open(job->model.file, &import, &model)));
-    const pen_status status = pen_model_export_file(model, NULL, plan, options->output, &count);
+    const pen_model_export_options export = {.plan = plan};
+    const pen_status status = pen_model_export_file(model, &export, options->output, &count);
     pen_model_destroy(model);
     PEN_TRY(status);
     if (options->common.json) {

@@ -313,7 +313,8 @@ static pen_status train_save(train_run *run) {
     const pen_model_export_source source = {
         .model_path = job->model.file,
         .import = &import,
-        .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL};
+        .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL,
+        .types = job->outputs.types};
     return pen_status_join(status, pen_model_export(tensors, &source, job->outputs.export));
 }
 

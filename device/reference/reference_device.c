@@ -78,7 +78,7 @@ static pen_status reference_copy_constant(const pen_value *value, pen_arena *are
     if (value->data == NULL) return PEN_OK;
     void *copy = pen_arena_allocate(arena, value->data_bytes, 1, 64);
     if (copy == NULL) return pen_error_out_of_memory();
-    memcpy(copy, value->data, value->data_bytes);
+    pen_value_copy_contents(value, 0, copy, value->data_bytes);
     tensor->data = copy;
     return PEN_OK;
 }

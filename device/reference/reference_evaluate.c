@@ -21,7 +21,7 @@ static pen_status evaluate_in(pen_arena *scratch, const pen_graph *graph, pen_no
         // copied: kernels take mutable tensors, and the bytes may be a mapped file's
         char *copy;
         PEN_TRY(PEN_NEW(scratch, value->data_bytes, &copy));
-        memcpy(copy, value->data, value->data_bytes);
+        pen_value_copy_contents(value, 0, copy, value->data_bytes);
         inputs[i].data = copy;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {

@@ -49,6 +49,17 @@ pen_status pen_tensor_borrow(const pen_tensor_type *type, const uint8_t *bytes, 
     return PEN_OK;
 }
 
+pen_status pen_tensor_convert(const pen_tensor_type *type, pen_element_type element,
+                              pen_arena *arena, const void **io_data) {
+    const int64_t count = pen_shape_element_count(&type->shape);
+    uint8_t *copy;
+    if (type->element == element) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, (size_t)count * pen_element_bytes(element), &copy));
+    pen_element_convert(type->element, *io_data, 0, count, element, copy);
+    *io_data = copy;
+    return PEN_OK;
+}
+
 // Counts without a buffer, fills with one; a list may come in several fields.
 pen_status pen_tensor_read_list(const pen_protobuf_reader *message,
                                 const pen_tensor_element *element, uint8_t *out_bytes,

@@ -36,6 +36,11 @@ pen_protobuf_wire pen_tensor_element_wire(const pen_tensor_element *element);
 PEN_NODISCARD pen_status pen_tensor_borrow(const pen_tensor_type *type, const uint8_t *bytes,
                                            pen_arena *arena, const void **out_data);
 
+// Contents of a type become those of `element`: they stay where they are, or are copied.
+// OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_tensor_convert(const pen_tensor_type *type, pen_element_type element,
+                                            pen_arena *arena, const void **io_data);
+
 // Reads the numbers of the message's lists of `element` into memory of that type: a list of 32-bit
 // integers holds narrower types, and the bits of 16-bit floats. At most `room` are written, all are
 // counted; `out_bytes` NULL: only counted.

@@ -39,10 +39,15 @@ typedef struct export_call {
     const pen_model *model;
     pen_safetensors *tensors; // NULL: the model's own
     pen_node_places *places;  // of nodes on devices; NULL: none
+    bool keeps_halves;        // weights that were read from 16 bits are written so
 } export_call;
 
+static pen_export_contents export_contents(const export_call *call) {
+    return (pen_export_contents){export_find, call->tensors, call->keeps_halves};
+}
+
 static pen_status export_as_onnx(const export_call *call, const char *path) {
-    const pen_onnx_export_options options = {.contents = {export_find, call->tensors},
+    const pen_onnx_export_options options = {.contents = export_contents(call),
                                              .output_types = call->model->output_types,
                                              .for_inference = true,
                                              .places = call->places};
@@ -50,16 +55,17 @@ static pen_status export_as_onnx(const export_call *call, const char *path) {
 }
 
 static pen_status export_as_pt2(const export_call *call, const char *path) {
-    const pen_pt2_export_options options = {.contents = {export_find, call->tensors}};
+    const pen_pt2_export_options options = {.contents = export_contents(call)};
     return pen_pt2_export(call->model, &options, path);
 }
 
 static pen_status export_as_state(const export_call *call, const char *path) {
-    return pen_state_export(call->model, call->tensors, path);
+    const pen_export_contents contents = export_contents(call);
+    return pen_state_export(call->model, &contents, path);
 }
 
 static pen_status export_as_graphdef(const export_call *call, const char *path) {
-    const pen_graphdef_export_options options = {.contents = {export_find, call->tensors},
+    const pen_graphdef_export_options options = {.contents = export_contents(call),
                                                  .device =
                                                      call->places != NULL ? export_device : NULL,
                                                  .device_context = call->places};
@@ -68,7 +74,7 @@ static pen_status export_as_graphdef(const export_call *call, const char *path) 
 
 static pen_status export_as_keras(const export_call *call, bool as_archive, const char *path) {
     const pen_keras_export_options options = {.as_archive = as_archive,
-                                              .contents = {export_find, call->tensors}};
+                                              .contents = export_contents(call)};
     PEN_TRY(pen_keras_export(call->model, &options, path));
     if (path == NULL || !call->model->keras->has_optimizer) return PEN_OK;
     pen_log(PEN_LOG_NOTE, "%s: the optimizer's state in it is as it was, older than the weights",
@@ -84,21 +90,30 @@ static pen_status export_as_h5(const export_call *call, const char *path) {
     return export_as_keras(call, false, path);
 }
 
+// When weights that were read from 16 bits are written so.
+typedef enum export_halves {
+    EXPORT_HALVES_NEVER,
+    EXPORT_HALVES_IF_ASKED,
+    EXPORT_HALVES_USUALLY,
+    EXPORT_HALVES_ALWAYS, // the rest of the file says what they are
+} export_halves;
+
 // A format that models are written in, by the end of the file's name.
 typedef struct export_format {
     const char *end;
     pen_status (*write)(const export_call *call, const char *path); // path NULL: only looks
     bool runs_devices; // who reads it runs nodes where they are said to be, and no others
+    export_halves halves;
 } export_format;
 
 static const export_format export_formats[] = {
-    {".onnx", export_as_onnx, false},
-    {".pt2", export_as_pt2, false},
-    {".safetensors", export_as_state, false},
-    {".keras", export_as_archive, false},
-    {".h5", export_as_h5, false},
-    {".hdf5", export_as_h5, false},
-    {".pb", export_as_graphdef, true},
+    {.end = ".onnx", .write = export_as_onnx, .halves = EXPORT_HALVES_IF_ASKED},
+    {.end = ".pt2", .write = export_as_pt2, .halves = EXPORT_HALVES_ALWAYS},
+    {.end = ".safetensors", .write = export_as_state, .halves = EXPORT_HALVES_USUALLY},
+    {.end = ".keras", .write = export_as_archive},
+    {.end = ".h5", .write = export_as_h5},
+    {.end = ".hdf5", .write = export_as_h5},
+    {.end = ".pb", .write = export_as_graphdef, .runs_devices = true},
 };
 
 // NULL: the end of the name is another.
@@ -119,21 +134,88 @@ static pen_status export_check_end(const char *path) {
     return pen_error(PEN_INVALID_INPUT, "found \"%.200s\", expected " PEN_MODEL_EXPORT_NAMES, path);
 }
 
-static pen_status export_write_in(pen_safetensors *tensors, const pen_model *model,
-                                  const pen_plan *plan, const char *path, pen_arena *scratch) {
+// ---- element types
+
+// Parameters and states that lie in the model's file, or that of its weights, in 16 bits.
+static uint32_t export_count_halves(const pen_model *model) {
+    uint32_t count = 0;
+    if (model->pytorch != NULL) return model->pytorch->weights.widened_count;
+    for (uint32_t v = 0; v < pen_graph_value_count(model->graph); v++) {
+        const pen_value *value = pen_graph_value(model->graph, (pen_value_id){v});
+        count += pen_element_is_half(value->stored);
+    }
+    return count;
+}
+
+static pen_status export_check_types(const pen_model *model, pen_export_types types,
+                                     const char *path) {
+    const export_halves halves = export_find_format(path)->halves;
+    const bool lacks_float32 = types == PEN_EXPORT_TYPES_FLOAT32 && halves == EXPORT_HALVES_ALWAYS;
+    const bool lacks_own = types == PEN_EXPORT_TYPES_OWN && halves == EXPORT_HALVES_NEVER;
+    const uint32_t count = lacks_float32 || lacks_own ? export_count_halves(model) : 0;
+    if (count == 0) return PEN_OK;
+    if (lacks_own) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "%u tensors were read from float16 or bfloat16, and are float32 in such a "
+                         "file; FILE.safetensors and FILE.onnx have them as they were read",
+                         count);
+    }
+    return pen_error(PEN_UNSUPPORTED,
+                     "the program in a .pt2 file says that %u of its tensors are float16 or "
+                     "bfloat16, so they cannot be float32; FILE.safetensors and FILE.onnx have "
+                     "them so",
+                     count);
+}
+
+static bool export_keeps_halves(pen_export_types types, const char *path) {
+    const export_halves halves = export_find_format(path)->halves;
+    if (types == PEN_EXPORT_TYPES_AUTO) return halves >= EXPORT_HALVES_USUALLY;
+    return types == PEN_EXPORT_TYPES_OWN && halves != EXPORT_HALVES_NEVER;
+}
+
+// What has become of weights of 16 bits is said in one line.
+static void export_tell_types(const export_call *call, const char *path) {
+    const uint32_t count = export_count_halves(call->model);
+    if (count == 0) return;
+    if (call->keeps_halves) {
+        pen_log(PEN_LOG_NOTE,
+                "%s: %u tensor%s written as float16 or bfloat16, rounded to nearest even: as %s "
+                "read",
+                path, count, count == 1 ? " is" : "s are", count == 1 ? "it was" : "they were");
+    } else {
+        pen_log(
+            PEN_LOG_NOTE, "%s: %u tensor%s read as float16 or bfloat16 and written as float32%s",
+            path, count, count == 1 ? " was" : "s were",
+            export_find_format(path)->halves == EXPORT_HALVES_NEVER ? ""
+                                                                    : "; types: own keeps them");
+    }
+}
+
+// ---- writing
+
+static pen_status export_write_in(const export_call *given, const pen_plan *plan, const char *path,
+                                  pen_arena *scratch) {
+    export_call call = *given;
     pen_node_places places = {0};
-    PEN_TRY(export_check_end(path));
-    if (plan != NULL) PEN_TRY(pen_plan_places(plan, scratch, &places));
-    const export_call call = {
-        .model = model, .tensors = tensors, .places = plan != NULL ? &places : NULL};
-    return export_find_format(path)->write(&call, path);
+    if (plan != NULL) {
+        PEN_TRY(pen_plan_places(plan, scratch, &places));
+        call.places = &places;
+    }
+    PEN_TRY(export_find_format(path)->write(&call, path));
+    export_tell_types(&call, path);
+    return PEN_OK;
 }
 
 static pen_status export_write(pen_safetensors *tensors, const pen_model *model,
-                               const pen_plan *plan, const char *path) {
+                               const pen_model_export_options *options, const char *path) {
     pen_arena *scratch;
+    PEN_TRY(export_check_end(path));
+    PEN_TRY(export_check_types(model, options->types, path));
+    const export_call call = {.model = model,
+                              .tensors = tensors,
+                              .keeps_halves = export_keeps_halves(options->types, path)};
     PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = export_write_in(tensors, model, plan, path, scratch);
+    const pen_status status = export_write_in(&call, options->plan, path, scratch);
     pen_arena_destroy(scratch);
     return status;
 }
@@ -147,12 +229,13 @@ static pen_status export_check_path(const pen_model *model, const char *path) {
 
 // `tensors_path` is for the time of the export.
 static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
-                                 const pen_model *model, const pen_plan *plan, const char *path) {
+                                 const pen_model *model, const pen_model_export_options *options,
+                                 const char *path) {
     PEN_TRY(pen_parameter_file_save(tensors_path, store));
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
-        status = export_write(tensors, model, plan, path);
+        status = export_write(tensors, model, options, path);
         pen_safetensors_close(tensors);
     }
     unlink(tensors_path);
@@ -169,9 +252,10 @@ static pen_status export_all(const pen_tensor_store *store, const pen_model_expo
     // devices of the model's own can be there; others are not for who runs them by their names
     const bool has_devices = source->import != NULL && source->import->use_device_strings;
     const bool shows_devices = has_devices || !export_find_format(path)->runs_devices;
-    const pen_plan *plan = shows_devices ? source->plan : NULL;
+    const pen_model_export_options options = {.plan = shows_devices ? source->plan : NULL,
+                                              .types = source->types};
     pen_status status = export_check_path(model, path);
-    if (status == PEN_OK) status = export_through(tensors_path, store, model, plan, path);
+    if (status == PEN_OK) status = export_through(tensors_path, store, model, &options, path);
     pen_model_destroy(model);
     return status;
 }
@@ -205,26 +289,28 @@ static pen_status export_list(const pen_graph *graph, pen_arena *scratch,
     return PEN_OK;
 }
 
-static pen_status export_from_file(const pen_model *model, const char *parameters,
-                                   const pen_plan *plan, const char *path, uint32_t *out_count,
-                                   pen_arena *scratch) {
+static pen_status export_from_file(const pen_model *model, const pen_model_export_options *options,
+                                   const char *path, uint32_t *out_count, pen_arena *scratch) {
+    const char *parameters = options->parameters;
     pen_tensor_store store;
     pen_safetensors *tensors = NULL;
     PEN_TRY(pen_check_parameter_types(model->graph));
     PEN_TRY(pen_check_input_types(model->graph));
     PEN_TRY(export_list(model->graph, scratch, &store));
     if (parameters != NULL) PEN_TRY(pen_parameter_file_open(parameters, &store, &tensors));
-    const pen_status status = export_write(tensors, model, plan, path);
+    const pen_status status = export_write(tensors, model, options, path);
     pen_safetensors_close(tensors);
     *out_count = store.count;
     return status;
 }
 
-pen_status pen_model_export_file(const pen_model *model, const char *parameters,
-                                 const pen_plan *plan, const char *path, uint32_t *out_count) {
+pen_status pen_model_export_file(const pen_model *model, const pen_model_export_options *options,
+                                 const char *path, uint32_t *out_count) {
+    static const pen_model_export_options plain;
     pen_arena *scratch;
+    if (options == NULL) options = &plain;
     PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = export_from_file(model, parameters, plan, path, out_count, scratch);
+    const pen_status status = export_from_file(model, options, path, out_count, scratch);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }
@@ -250,13 +336,14 @@ pen_status pen_model_check_output(const char *model_path, const char *path) {
 }
 
 pen_status pen_model_check_export(const char *model_path, const pen_import_options *import,
-                                  const char *path) {
+                                  pen_export_types types, const char *path) {
     pen_model *model;
     PEN_TRY(export_check_end(path));
     PEN_TRY(export_look(model_path, import, &model));
     if (model == NULL) return PEN_OK;
     pen_status status = export_check_path(model, path);
     const export_call call = {.model = model};
+    if (status == PEN_OK) status = export_check_types(model, types, path);
     if (status == PEN_OK) status = export_find_format(path)->write(&call, NULL);
     pen_model_destroy(model);
     return status;

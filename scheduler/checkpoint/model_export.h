@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "graph/import/export_contents.h"
 #include "graph/import/import.h"
 #include "partition/plan/plan.h"
 #include "scheduler/store/tensor_store.h"
@@ -21,6 +22,7 @@ typedef struct pen_model_export_source {
     const char *model_path;
     const pen_import_options *import; // how it is imported; or NULL
     const pen_plan *plan;             // whose places are written beside the nodes; or NULL
+    pen_export_types types;
 } pen_model_export_source;
 
 // Writes a model in inference form, with its symbols and with the model's tensors of the store, to
@@ -30,20 +32,28 @@ typedef struct pen_model_export_source {
 PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store,
                                           const pen_model_export_source *source, const char *path);
 
-// The same for a model that is open, with the parameters of a file; NULL: its own. Needs no device.
-// `out_count`, of tensors, may not be NULL.
+// How a model that is open is exported. NULL for all of it: as it is.
+typedef struct pen_model_export_options {
+    const char *parameters; // the file that has them; NULL: the model's own
+    const pen_plan *plan;   // or NULL
+    pen_export_types types;
+} pen_model_export_options;
+
+// The same for such a model. Needs no device. `out_count`, of tensors, may not be NULL.
 //   INVALID_INPUT  as pen_parameter_file_load
-PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model, const char *parameters,
-                                               const pen_plan *plan, const char *path,
-                                               uint32_t *out_count);
+//   UNSUPPORTED    float32 is asked for of a file that says itself what its weights are
+PEN_NODISCARD pen_status pen_model_export_file(const pen_model *model,
+                                               const pen_model_export_options *options,
+                                               const char *path, uint32_t *out_count);
 
 // Whether something may be written to `path` when the model is read from `model_path`, and whether
-// that something may be the model, as it is imported.
+// that something may be the model, as it is imported, with weights of those types.
 //   INVALID_INPUT  it is a file that the model is read from; its name has another end
 //   UNSUPPORTED    the model cannot be written so
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_model_check_output(const char *model_path, const char *path);
 PEN_NODISCARD pen_status pen_model_check_export(const char *model_path,
-                                                const pen_import_options *import, const char *path);
+                                                const pen_import_options *import,
+                                                pen_export_types types, const char *path);
 
 #endif // PEN_SCHEDULER_CHECKPOINT_MODEL_EXPORT_H

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/import/npz_file.h"
 #include "graph/import/pytorch/pt2_export.h"
+#include "graph/import/tensor_elements.h"
 #include "graph/keras_layers/layer.h"
 #include "scheduler/store/safetensors.h"
 
@@ -135,30 +136,17 @@ static bool weight_complain(weight_loader *loader) {
     return true;
 }
 
-static pen_status weight_convert(weight_loader *loader, const weight_entry *entry,
-                                 const void **out_data) {
-    const int64_t count = pen_shape_element_count(&entry->type->shape);
-    float *numbers;
-    PEN_TRY(PEN_NEW(loader->arena, (size_t)count, &numbers));
-    for (int64_t i = 0; i < count; i++)
-        numbers[i] = (float)pen_element_read(entry->type->element, entry->data, i);
-    *out_data = numbers;
-    return PEN_OK;
-}
-
-// Halves and doubles become the model's float32; everything else must agree. What does not is
-// collected, so that one error has all of it.
+// Halves and doubles are the model's float32 when they are needed; everything else must agree. What
+// does not is collected, so that one error has all of it.
 static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entry *entry) {
     const pen_value *value = pen_graph_value(loader->model->graph, id);
     const pen_tensor_type *type = &value->type;
-    const void *data = entry->data;
+    const bool is_read_so =
+        type->element == PEN_FLOAT32 && pen_element_is_float(entry->type->element);
     entry->is_used = true;
     loader->used_count += 1;
-    const bool same_shape = pen_shape_equal(&type->shape, &entry->type->shape);
-    if (same_shape && type->element == PEN_FLOAT32 && entry->type->element != PEN_FLOAT32 &&
-        pen_element_is_float(entry->type->element)) {
-        PEN_TRY(weight_convert(loader, entry, &data));
-    } else if (!pen_tensor_type_equal(type, entry->type)) {
+    if (!pen_shape_equal(&type->shape, &entry->type->shape) ||
+        (type->element != entry->type->element && !is_read_so)) {
         char texts[2][PEN_SHAPE_TEXT_BYTES];
         if (!weight_complain(loader)) return PEN_OK;
         pen_text_print(&loader->problems, "'%.200s' is %s, the model's '%.200s' is %s", entry->name,
@@ -166,7 +154,7 @@ static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entr
                        pen_tensor_type_format(type, texts[1]));
         return PEN_OK;
     }
-    pen_graph_set_contents(loader->model->graph, id, data);
+    pen_graph_set_contents(loader->model->graph, id, entry->type->element, entry->data);
     return PEN_OK;
 }
 
@@ -209,7 +197,7 @@ static pen_status weight_fill(weight_loader *loader, const pen_layer_weight *wei
                        weight->layer, pen_shape_format(&weight->shape, texts[1]));
         return PEN_OK;
     }
-    if (type->element != PEN_FLOAT32) PEN_TRY(weight_convert(loader, entry, &data));
+    PEN_TRY(pen_tensor_convert(type, PEN_FLOAT32, loader->arena, &data));
     pen_layer_weight_fill(loader->model->layers, weight, data);
     return PEN_OK;
 }
@@ -331,7 +319,7 @@ static pen_status weight_find_other(const weight_loader *loader, const weight_en
         *out_data = other->data;
         return PEN_OK;
     }
-    *out_type = &first->type;
+    *out_type = &first->stored;
     return pen_pt2_weights_data(&origin->archive, first, loader->model->arena, out_data);
 }
 

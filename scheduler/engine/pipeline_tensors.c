@@ -32,12 +32,13 @@ static pen_status tensors_read(void *context, uint32_t index, uint64_t first, vo
         return pen_coordinator_read(p->coordinator, &piece, host);
     }
     const pen_program *program = p->forms.forms[0].program;
-    const char *data = tensor->copy;
-    if (data == NULL) data = pen_graph_value(program->graph, tensor->value)->data;
-    if (data == NULL) {
-        memset(host, 0, bytes);
+    const pen_value *value = pen_graph_value(program->graph, tensor->value);
+    if (tensor->copy != NULL) {
+        memcpy(host, tensor->copy + first, bytes);
+    } else if (value->data != NULL) {
+        pen_value_copy_contents(value, first, host, bytes);
     } else {
-        memcpy(host, data + first, bytes);
+        memset(host, 0, bytes);
     }
     return PEN_OK;
 }
@@ -59,8 +60,10 @@ static pen_status tensors_write(void *context, uint32_t index, uint64_t first, c
         tensor->copy = pen_memory_allocate(p->tensors.tensors[index].bytes, 1);
         if (tensor->copy == NULL) return pen_error_out_of_memory();
         const pen_program *program = p->forms.forms[0].program;
-        const void *data = pen_graph_value(program->graph, tensor->value)->data;
-        if (data != NULL) memcpy(tensor->copy, data, p->tensors.tensors[index].bytes);
+        const pen_value *value = pen_graph_value(program->graph, tensor->value);
+        if (value->data != NULL) {
+            pen_value_copy_contents(value, 0, tensor->copy, p->tensors.tensors[index].bytes);
+        }
     }
     memcpy(tensor->copy + first, host, bytes);
     return PEN_OK;
@@ -156,6 +159,23 @@ static pen_status tensors_send(pipeline_engine *p, uint32_t form, const pipeline
     return PEN_OK;
 }
 
+// The same of contents that lie in the model as another type: they go through a piece of memory.
+static pen_status tensors_send_converted(pipeline_engine *p, const pipeline_home *home,
+                                         const pen_value *value) {
+    char *copy = pen_memory_allocate(pen_min_u64(value->data_bytes, PEN_TENSOR_PIECE_BYTES), 1);
+    pen_status status = copy == NULL ? pen_error_out_of_memory() : PEN_OK;
+    for (uint64_t first = 0; first < value->data_bytes && status == PEN_OK;
+         first += PEN_TENSOR_PIECE_BYTES) {
+        const uint64_t bytes = pen_min_u64(value->data_bytes - first, PEN_TENSOR_PIECE_BYTES);
+        const pen_tensor_piece piece = tensors_piece(home, first, bytes);
+        pen_value_copy_contents(value, first, copy, bytes);
+        status = pen_coordinator_write(p->coordinator, &piece, copy);
+        if (status == PEN_OK) status = pen_coordinator_flush(p->coordinator);
+    }
+    pen_memory_free(copy);
+    return status;
+}
+
 // Pages of the model that were sent are given back: it is never in memory whole.
 static pen_status tensors_forget(pipeline_engine *p, uint64_t *sent_bytes) {
     if (*sent_bytes < TENSORS_FORGET_BYTES) return PEN_OK;
@@ -200,13 +220,15 @@ static pen_status tensors_send_parameters(pipeline_engine *p) {
     uint64_t sent_bytes = 0;
     for (uint32_t t = 0; t < p->tensors.count; t++) {
         const pipeline_tensor *tensor = &p->tensor_places[t];
-        const char *data = pen_graph_value(graph, tensor->value)->data;
-        if (data == NULL) continue; // zeros, as memory is at first
+        const pen_value *value = pen_graph_value(graph, tensor->value);
+        if (value->data == NULL) continue; // zeros, as memory is at first
         for (uint32_t h = 0; h < tensor->home_count; h++) {
             const pipeline_home *home = &p->homes[tensor->first_home + h];
             if (p->workers.worker_of_device[home->device] == p->workers.local)
                 continue; // was loaded
-            PEN_TRY(tensors_send(p, 0, home, data, p->tensors.tensors[t].bytes));
+            PEN_TRY(value->stored != PEN_ELEMENT_UNKNOWN
+                        ? tensors_send_converted(p, home, value)
+                        : tensors_send(p, 0, home, value->data, value->data_bytes));
             sent_bytes += p->tensors.tensors[t].bytes;
             PEN_TRY(tensors_forget(p, &sent_bytes));
         }

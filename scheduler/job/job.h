@@ -34,6 +34,7 @@
 #include "base/format/quantity.h"
 #include "base/option/option.h"
 #include "base/status.h"
+#include "graph/import/export_contents.h"
 #include "graph/import/import.h"
 #include "graph/ops/training/optimizer.h"
 #include "graph/passes/gradient/attach_loss.h"
@@ -156,8 +157,9 @@ typedef struct pen_job_recovery {
 } pen_job_recovery;
 
 typedef struct pen_job_outputs {
-    const char *dir;    // NULL: nothing is written there
-    const char *export; // NULL: the trained model is not written
+    const char *dir;        // NULL: nothing is written there
+    const char *export;     // NULL: the trained model is not written
+    pen_export_types types; // of weights of 16 bits in it
 } pen_job_outputs;
 
 typedef struct pen_job {

@@ -277,6 +277,10 @@ static const pen_option_table job_tls_table = {PEN_OPTION_FIELDS(pen_job_tls, jo
 static const pen_option_field job_outputs_fields[] = {
     PEN_OPTION(PATH, pen_job_outputs, dir, "folder for what a run leaves behind"),
     PEN_OPTION(PATH, pen_job_outputs, export, "ONNX file of the trained model"),
+    PEN_OPTION(CHOICE, pen_job_outputs, types,
+               "in it, of weights that were read from float16 or bfloat16: own, as they were read; "
+               "float32; auto: float32 in ONNX, else own",
+               .choices = pen_export_types_names, .default_text = "auto"),
 };
 static const pen_option_table job_outputs_table = {
     PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields)};

@@ -1,9 +1,9 @@
 """Writes a .pt2 file like another one, with one size of its tensors made large.
 
-    make_sparse_pt2.py FROM TO OLD NEW
+    make_sparse_pt2.py FROM TO OLD NEW [bfloat16]
 
 Every size and stride that is OLD becomes NEW, and weights are as long as their sizes say, without contents: the file
-system stores nothing of them.
+system stores nothing of them. With "bfloat16" all that is float32 becomes that.
 """
 import binascii
 import json
@@ -13,15 +13,18 @@ import sys
 import zipfile
 
 CONFIG = "/data/weights/model_weights_config.json"
+IS_HALF = sys.argv[5:] == ["bfloat16"]
 
 
 def enlarge(text, old, new):
-    return text.replace(f'"as_int": {old}}}', f'"as_int": {new}}}')
+    text = text.replace(f'"as_int": {old}}}', f'"as_int": {new}}}')
+    return text.replace('"dtype": 7,', '"dtype": 13,') if IS_HALF else text
 
 
 def weight_lengths(config):
-    """In bytes of float32, by the name of the file."""
-    return {weight["path_name"]: 4 * math.prod(size["as_int"] for size in weight["tensor_meta"]["sizes"])
+    """In bytes, by the name of the file."""
+    width = 2 if IS_HALF else 4
+    return {weight["path_name"]: width * math.prod(size["as_int"] for size in weight["tensor_meta"]["sizes"])
             for weight in json.loads(config)["config"].values()}
 
 

@@ -96,7 +96,7 @@ static void gradients_stop_where_tensorflow_stops_them(void **state) {
     uint32_t count;
     pen_model *model;
     CHECK_OK(pen_model_open(MODELS "stopped", NULL, &model));
-    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
+    CHECK_OK(pen_model_export_file(model, NULL, path, &count));
     pen_model_destroy(model);
     const char *const files[] = {MODELS "stopped", MODELS "stopped", path};
     const char *const devices[] = {ONE, THREE, ONE};
@@ -220,7 +220,7 @@ static void constants_are_statistics_when_asked(void **state) {
     pen_model *model = NULL;
     uint32_t count = 0;
     CHECK_OK(pen_model_open(MODELS "normalized", NULL, &model));
-    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
+    CHECK_OK(pen_model_export_file(model, NULL, path, &count));
     pen_model_destroy(model);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t replaced = 0;
@@ -268,7 +268,7 @@ static void a_frozen_graph_is_trained_on_as_many_devices(void **state) {
     uint32_t count = 0;
     pen_model *model = NULL;
     CHECK_OK(pen_model_open(MODELS "classifier", NULL, &model));
-    CHECK_OK(pen_model_export_file(model, NULL, NULL, path, &count));
+    CHECK_OK(pen_model_export_file(model, NULL, path, &count));
     assert_int_equal(count, 8);
     pen_model_destroy(model);
     const pen_import_options plain = {.outputs = outputs, .output_count = 1};

@@ -90,7 +90,7 @@ static pen_status apply(layout_tensors *tensors, pen_weight_layout layout, pen_m
         copy = pen_arena_allocate(model->arena, value->data_bytes, 1, 16);
         assert_non_null(copy);
         memcpy(copy, value->data, value->data_bytes);
-        pen_graph_set_contents(model->graph, (pen_value_id){v}, copy);
+        pen_graph_set_contents(model->graph, (pen_value_id){v}, value->type.element, copy);
     }
     pen_weight_file_close(file);
     return status;

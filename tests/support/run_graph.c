@@ -13,7 +13,7 @@ pen_status run_graph_init(run_graph *run, const pen_graph *graph, pen_arena *are
         if (value->type.element == PEN_ELEMENT_UNKNOWN) continue;
         char *bytes;
         PEN_TRY(PEN_NEW(arena, pen_tensor_type_bytes(&value->type), &bytes));
-        if (value->data != NULL) memcpy(bytes, value->data, value->data_bytes);
+        if (value->data != NULL) pen_value_copy_contents(value, 0, bytes, value->data_bytes);
         run->tensors[v] = (pen_tensor){value->type, bytes};
     }
     return PEN_OK;

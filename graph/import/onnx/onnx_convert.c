@@ -4,6 +4,7 @@
 
 #include "graph/import/onnx/onnx_mapping.h"
 #include "graph/import/onnx/onnx_tensor.h"
+#include "graph/import/tensor_elements.h"
 #include "graph/op.h"
 #include "graph/ops/product/recurrent_geometry.h"
 
@@ -154,14 +155,13 @@ static pen_status convert_constant_tensor(pen_onnx_draft *draft,
     const void *data = NULL;
     PEN_TRY(pen_onnx_tensor_open(&attribute->tensor, arena, &tensor));
     PEN_TRY(pen_onnx_tensor_data(&tensor, draft->files, arena, &data));
-    if (draft->model->widens && pen_element_is_half(tensor.type.element)) {
-        PEN_TRY(pen_onnx_tensor_widen(&tensor.type, &data, arena));
-    }
-    pen_value spec = {.name = draft->output_names[0],
-                      .kind = PEN_VALUE_PARAMETER,
-                      .type = tensor.type,
-                      .data = data,
-                      .data_bytes = pen_tensor_type_bytes(&tensor.type)};
+    pen_value spec = {
+        .name = draft->output_names[0], .kind = PEN_VALUE_PARAMETER, .type = tensor.type};
+    spec.type.element = pen_onnx_widened(tensor.type.element, draft->model->widens);
+    PEN_TRY(pen_tensor_type_check(&spec.type));
+    PEN_TRY(pen_tensor_convert(&tensor.type, spec.type.element, arena, &data));
+    spec.data = data;
+    spec.data_bytes = pen_tensor_type_bytes(&spec.type);
     PEN_TRY(pen_onnx_weights_decide_node(draft->weights, spec.name, &spec.type, &spec.trainable));
     if (spec.trainable) return pen_graph_add_value(draft->graph, &spec, &draft->value);
     return pen_graph_constant(draft->graph, spec.name, &spec.type, data, &draft->value);

@@ -1,14 +1,14 @@
 #include "graph/import/onnx/onnx_export.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/format/protobuf_writer.h"
 #include "base/integer.h"
+#include "base/name_map.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "graph/import/onnx/onnx_constant.h"
+#include "graph/import/onnx/onnx_initializer.h"
 #include "graph/import/onnx/onnx_mapping.h"
 #include "graph/import/onnx/onnx_place.h"
 #include "graph/import/onnx/onnx_tensor.h"
@@ -31,11 +31,19 @@ typedef struct exporter {
     bool *node_used;                     // [node_count]
     bool *value_used;                    // [value_count]
     uint64_t *offsets;                   // [value_count], in the file of contents
+    const char **widened; // [value_count] what a Cast makes of an initializer of 16 bits; or NULL
 } exporter;
 
 static bool export_is_initializer(const pen_value *value) {
     return value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE ||
            (value->kind == PEN_VALUE_CONSTANT && !pen_onnx_constant_is_node(value));
+}
+
+static bool export_is_output(const pen_graph *graph, uint32_t value) {
+    for (uint32_t i = 0; i < pen_graph_output_count(graph); i++) {
+        if (pen_graph_output(graph, i).index == value) return true;
+    }
+    return false;
 }
 
 static bool export_op_is(const pen_node *node, const char *op_name) {
@@ -170,52 +178,56 @@ static pen_status export_check(const exporter *export, pen_arena *arena) {
 
 // ---- tensors
 
-static const void *export_contents(const exporter *export, pen_value_id id) {
-    const pen_value *value = pen_graph_value(export->graph, id);
-    const void *contents = pen_export_contents_find(&export->options->contents, export->graph, id);
-    return contents != NULL ? contents : value->data;
+// Gives what nodes read in the place of initializers of 16 bits a name. Outputs of the graph stay
+// what they are.
+static pen_status export_widen(exporter *export, pen_arena *arena) {
+    const pen_graph *graph = export->graph;
+    pen_name_map names;
+    PEN_TRY(PEN_NEW(arena, pen_graph_value_count(graph), &export->widened));
+    if (!export->options->contents.keeps_halves) return PEN_OK;
+    pen_name_map_init(&names, arena);
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        PEN_TRY(pen_name_map_add(&names, pen_value_name(graph, (pen_value_id){v}), v));
+    }
+    for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
+        const pen_value *value = pen_graph_value(graph, (pen_value_id){v});
+        const bool is_half = export_is_initializer(value) && pen_element_is_half(value->stored);
+        const char *name = value->name;
+        if (!is_half || !export->value_used[v] || export_is_output(graph, v)) continue;
+        do {
+            PEN_TRY(pen_arena_format(arena, &name, "%s_%s", name,
+                                     pen_element_name(value->type.element)));
+        } while (pen_name_map_find(&names, name) != PEN_NAME_MAP_NONE);
+        PEN_TRY(pen_name_map_add(&names, name, v));
+        export->widened[v] = name;
+    }
+    return PEN_OK;
 }
 
-typedef struct export_entry {
-    const char *key;
-    const char *text;
-} export_entry;
-
-static void export_write_entry(pen_protobuf_writer *writer, const void *context) {
-    const export_entry *entry = context;
-    pen_protobuf_write_text(writer, 1, entry->key);
-    pen_protobuf_write_text(writer, 2, entry->text);
+static pen_onnx_initializer export_initializer(const exporter *export, pen_value_id id) {
+    pen_export_contents contents = export->options->contents;
+    contents.keeps_halves = export->widened[id.index] != NULL;
+    return (pen_onnx_initializer){.name = pen_value_name(export->graph, id),
+                                  .tensor =
+                                      pen_export_contents_tensor(&contents, export->graph, id),
+                                  .data_name = export->data_name,
+                                  .offset = export->offsets[id.index]};
 }
 
-typedef struct export_tensor {
-    const exporter *export;
-    pen_value_id value;
-} export_tensor;
+// What a node reads.
+static const char *export_input_name(const exporter *export, pen_value_id input) {
+    if (!pen_value_is(input)) return "";
+    const char *widened = export->widened[input.index];
+    return widened != NULL ? widened : pen_value_name(export->graph, input);
+}
 
-// Contents stand in the model, or, of large models, in a file beside it that the entries name.
-static void export_write_tensor(pen_protobuf_writer *writer, const void *context) {
-    const export_tensor *tensor = context;
-    const exporter *export = tensor->export;
-    const pen_value *value = pen_graph_value(export->graph, tensor->value);
-    const uint64_t bytes = pen_tensor_type_bytes(&value->type);
-    for (uint32_t d = 0; d < value->type.shape.rank; d++) {
-        pen_protobuf_write_int(writer, 1, value->type.shape.dims[d]);
+static void export_write_widenings(pen_protobuf_writer *writer, const exporter *export) {
+    for (uint32_t v = 0; v < pen_graph_value_count(export->graph); v++) {
+        const pen_value *value = pen_graph_value(export->graph, (pen_value_id){v});
+        const pen_onnx_widening widening = {value->name, export->widened[v], value->type.element};
+        if (widening.output == NULL) continue;
+        pen_protobuf_write_message(writer, 1, pen_onnx_widening_write, &widening);
     }
-    pen_protobuf_write_int(writer, 2, pen_onnx_data_type(value->type.element));
-    pen_protobuf_write_text(writer, 8, value->name);
-    if (export->data_name == NULL) {
-        pen_protobuf_write_bytes(writer, 9, export_contents(export, tensor->value), bytes);
-        return;
-    }
-    char offset[24], length[24];
-    snprintf(offset, sizeof offset, "%" PRIu64, export->offsets[tensor->value.index]);
-    snprintf(length, sizeof length, "%" PRIu64, bytes);
-    const export_entry entries[] = {
-        {"location", export->data_name}, {"offset", offset}, {"length", length}};
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-        pen_protobuf_write_message(writer, 13, export_write_entry, &entries[i]);
-    }
-    pen_protobuf_write_int(writer, 14, 1);
 }
 
 // ---- attributes
@@ -386,8 +398,7 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
     const pen_node *node = written->node;
     const pen_graph *graph = written->export->graph;
     for (uint32_t i = 0; i < export_input_count(written->export, node); i++) {
-        const pen_value_id input = node->inputs[i];
-        pen_protobuf_write_text(writer, 1, pen_value_is(input) ? pen_value_name(graph, input) : "");
+        pen_protobuf_write_text(writer, 1, export_input_name(written->export, node->inputs[i]));
     }
     for (uint32_t i = 0; i < export_output_count(written->export, node); i++) {
         const pen_value_id output = node->outputs[i];
@@ -411,8 +422,8 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
     pen_onnx_write_place(writer, written->place);
     const bool differs = written->export->options->for_inference || node->op->stops_gradient;
     if (differs && export_trains(written->export, node)) {
-        const export_entry entry = {PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING};
-        pen_protobuf_write_message(writer, 9, export_write_entry, &entry);
+        const pen_onnx_pair entry = {PEN_ONNX_TRAINING_KEY, PEN_ONNX_TRAINING};
+        pen_protobuf_write_message(writer, 9, pen_onnx_pair_write, &entry);
     }
 }
 
@@ -446,6 +457,7 @@ static void export_write_graph(pen_protobuf_writer *writer, const void *context)
         if (!export->value_used[v] || !pen_onnx_constant_is_node(value)) continue;
         pen_protobuf_write_message(writer, 1, pen_onnx_constant_write, value);
     }
+    export_write_widenings(writer, export);
     for (uint32_t n = 0; n < pen_graph_node_count(graph); n++) {
         if (!export->node_used[n]) continue;
         const export_node node = {export, pen_graph_node(graph, (pen_node_id){n}),
@@ -455,10 +467,10 @@ static void export_write_graph(pen_protobuf_writer *writer, const void *context)
     const char *name = pen_graph_name(graph);
     pen_protobuf_write_text(writer, 2, name[0] != '\0' ? name : "penstock");
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {
-        const export_tensor tensor = {export, {v}};
-        if (!export->value_used[v]) continue;
-        if (!export_is_initializer(pen_graph_value(graph, tensor.value))) continue;
-        pen_protobuf_write_message(writer, 5, export_write_tensor, &tensor);
+        const pen_value_id id = {v};
+        if (!export->value_used[v] || !export_is_initializer(pen_graph_value(graph, id))) continue;
+        const pen_onnx_initializer initializer = export_initializer(export, id);
+        pen_protobuf_write_message(writer, 5, pen_onnx_initializer_write, &initializer);
     }
     for (uint32_t i = 0; i < pen_graph_input_count(graph); i++) {
         const pen_value_id id = pen_graph_input(graph, i);
@@ -502,8 +514,8 @@ static pen_status export_write_model(const exporter *export, const char *path) {
     pen_protobuf_write_message(&writer, 7, export_write_graph, export);
     pen_protobuf_write_message(&writer, 8, export_write_opset, NULL);
     if (export_is_unbiased(export)) {
-        const export_entry entry = {PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED};
-        pen_protobuf_write_message(&writer, 14, export_write_entry, &entry);
+        const pen_onnx_pair entry = {PEN_ONNX_VARIANCE_KEY, PEN_ONNX_VARIANCE_UNBIASED};
+        pen_protobuf_write_message(&writer, 14, pen_onnx_pair_write, &entry);
     }
     status = pen_protobuf_writer_finish(&writer);
     if (status == PEN_OK) status = pen_file_commit(file);
@@ -512,27 +524,20 @@ static pen_status export_write_model(const exporter *export, const char *path) {
 
 // ---- contents in a file of their own
 
-// Contents one behind the other, aligned so that readers can map them; a tensor that has none
-// yet is zeros.
+// Contents one behind the other, aligned so that readers can map them.
 static pen_status export_fill_data(exporter *export, pen_file *file) {
-    static const char zeros[4096];
+    static const char zeros[EXPORT_ALIGNMENT];
     uint64_t offset = 0;
     for (uint32_t v = 0; v < pen_graph_value_count(export->graph); v++) {
         const pen_value_id id = {v};
         const pen_value *value = pen_graph_value(export->graph, id);
         if (!export->value_used[v] || !export_is_initializer(value)) continue;
         const uint64_t aligned = pen_align_up(offset, EXPORT_ALIGNMENT);
-        const uint64_t bytes = pen_tensor_type_bytes(&value->type);
-        const void *contents = export_contents(export, id);
+        const pen_onnx_initializer initializer = export_initializer(export, id);
         PEN_TRY(pen_file_write(file, zeros, aligned - offset));
+        PEN_TRY(pen_export_tensor_write(&initializer.tensor, file));
         export->offsets[v] = aligned;
-        offset = aligned + bytes;
-        if (contents != NULL) PEN_TRY(pen_file_write(file, contents, bytes));
-        for (uint64_t left = contents != NULL ? 0 : bytes; left > 0;) {
-            const uint64_t piece = pen_min_u64(left, sizeof zeros);
-            PEN_TRY(pen_file_write(file, zeros, piece));
-            left -= piece;
-        }
+        offset = aligned + pen_tensor_type_bytes(&initializer.tensor.type);
     }
     return PEN_OK;
 }
@@ -551,9 +556,11 @@ static pen_status export_write_data(exporter *export, const char *path, pen_aren
 static uint64_t export_contents_bytes(const exporter *export) {
     uint64_t bytes = 0;
     for (uint32_t v = 0; v < pen_graph_value_count(export->graph); v++) {
-        const pen_value *value = pen_graph_value(export->graph, (pen_value_id){v});
+        const pen_value_id id = {v};
+        const pen_value *value = pen_graph_value(export->graph, id);
         if (!export->value_used[v] || !export_is_initializer(value)) continue;
-        bytes += pen_tensor_type_bytes(&value->type);
+        const pen_onnx_initializer initializer = export_initializer(export, id);
+        bytes += pen_tensor_type_bytes(&initializer.tensor.type);
     }
     return bytes;
 }
@@ -563,6 +570,7 @@ static pen_status export_all(exporter *export, const char *path, pen_arena *aren
     PEN_TRY(export_check(export, arena));
     PEN_TRY(export_check_outputs(export));
     if (path == NULL) return PEN_OK;
+    PEN_TRY(export_widen(export, arena));
     if (export->options->places != NULL) {
         PEN_TRY(pen_node_places_resolve(export->options->places, export->graph, arena,
                                         &export->places));

@@ -64,6 +64,21 @@ static bool import_is_alias(const pen_onnx_importer *import, const pen_onnx_node
     return source != NULL && source->tensor != NULL;
 }
 
+// A Cast that makes float32 of an initializer of 16 bits, where that is read as float32 anyway.
+static const pen_onnx_name *import_find_widened(const pen_onnx_importer *import,
+                                                const pen_onnx_node *node) {
+    if (import->parent != NULL || !import->model->widens || !import_is(node, "Cast")) return NULL;
+    if (node->input_count != 1 || node->output_count != 1 || node->attribute_count != 1)
+        return NULL;
+    const pen_onnx_attribute *to = &node->attributes[0];
+    const pen_onnx_name *source = pen_onnx_importer_find(import, node->inputs[0]);
+    if (source == NULL || source->tensor == NULL) return NULL;
+    const bool is_widening = pen_element_is_half(source->tensor->type.element) &&
+                             to->type == PEN_ONNX_INT && strcmp(to->name, "to") == 0 &&
+                             pen_onnx_element_type(to->integer) == PEN_FLOAT32;
+    return is_widening ? source : NULL;
+}
+
 static pen_status import_note_reads(pen_onnx_importer *import, const pen_onnx_node *node);
 
 static void import_note_output(pen_onnx_name *read) {
@@ -108,6 +123,14 @@ static pen_status import_note_reads(pen_onnx_importer *import, const pen_onnx_no
         entry->tensor = tensor;
         return PEN_OK;
     }
+    const pen_onnx_name *widened = import_find_widened(import, node);
+    if (widened != NULL) {
+        pen_onnx_name *entry = NULL;
+        const uint32_t place = (uint32_t)(widened - import->names);
+        PEN_TRY(pen_onnx_importer_add(import, node->outputs[0], &entry));
+        entry->stands_for = place + 1;
+        return PEN_OK;
+    }
     if (pen_onnx_is_control(node)) return import_note_control(import, node);
     const pen_onnx_mapping *mapping = pen_onnx_mapping_of_node(node);
     const pen_op *op = NULL;
@@ -139,39 +162,6 @@ static pen_status import_note(pen_onnx_importer *import) {
 
 // ---- initializers
 
-// An initializer becomes what its readers make of it: a state, a trained parameter, or a
-// constant; and two values where one reader trains it and another needs a constant.
-static pen_status import_make_tensor(pen_onnx_importer *import, pen_onnx_name *entry) {
-    const bool is_read = entry->read_as_weight || entry->read_as_constant || entry->read_as_state;
-    if (!is_read) return PEN_OK;
-    pen_value spec = {.name = entry->name,
-                      .kind = PEN_VALUE_CONSTANT,
-                      .type = entry->tensor->type,
-                      .data_bytes = pen_tensor_type_bytes(&entry->tensor->type),
-                      .source.file = import->path};
-    PEN_TRY(pen_onnx_importer_prefixed(import, entry->name, &spec.name));
-    PEN_TRY(pen_onnx_tensor_data(entry->tensor, import->files, import->arena, &spec.data));
-    if (import->model->widens && pen_element_is_half(spec.type.element)) {
-        PEN_TRY(pen_onnx_tensor_widen(&spec.type, &spec.data, import->arena));
-        spec.data_bytes = pen_tensor_type_bytes(&spec.type);
-    }
-    const bool is_float = pen_element_is_float(spec.type.element);
-    if (is_float && entry->read_as_state) {
-        spec.kind = PEN_VALUE_STATE;
-    } else if (is_float && entry->read_as_weight) {
-        PEN_TRY(pen_onnx_weights_decide(import->weights, spec.name, &spec.type, entry->readings,
-                                        &spec.trainable));
-        if (spec.trainable) spec.kind = PEN_VALUE_PARAMETER;
-    }
-    PEN_TRY(pen_graph_add_value(import->graph, &spec, &entry->value));
-    entry->made = true;
-    if (spec.kind == PEN_VALUE_CONSTANT || !entry->read_as_constant) return PEN_OK;
-    // read both as a weight and where only a constant will do: the two part ways
-    const char *name;
-    PEN_TRY(pen_arena_format(import->arena, &name, "%s/constant", spec.name));
-    return pen_graph_constant(import->graph, name, &spec.type, spec.data, &entry->constant);
-}
-
 static pen_status import_make_givens(pen_onnx_importer *import) {
     for (uint32_t i = 0; i < import->name_count; i++) {
         pen_onnx_name *entry = &import->names[i];
@@ -179,7 +169,7 @@ static pen_status import_make_givens(pen_onnx_importer *import) {
     }
     for (uint32_t i = 0; i < import->name_count; i++) {
         pen_onnx_name *entry = &import->names[i];
-        if (entry->tensor != NULL) PEN_TRY(import_make_tensor(import, entry));
+        if (entry->tensor != NULL) PEN_TRY(pen_onnx_importer_make_tensor(import, entry));
     }
     return PEN_OK;
 }
@@ -352,7 +342,9 @@ static pen_status import_nodes(pen_onnx_importer *import) {
         // the name of an alias was made before; that of an overwritten value is found when bound
         const pen_onnx_name *output =
             node->output_count == 1 ? pen_onnx_importer_find(import, node->outputs[0]) : NULL;
-        if (import_is_alias(import, node) && output != NULL && output->tensor != NULL) continue;
+        const bool is_other_name =
+            import_is_alias(import, node) || import_find_widened(import, node) != NULL;
+        if (is_other_name && output != NULL && output->tensor != NULL) continue;
         PEN_TRY(pen_status_add_context(import_node(import, node), "in node %u, %.100s '%.100s'",
                                        node->position, node->op_type, node->name));
     }

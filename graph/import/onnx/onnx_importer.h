@@ -25,6 +25,7 @@
 // initializer becomes depends on who reads it.
 typedef struct pen_onnx_name {
     const char *name;
+    uint32_t stands_for;           // place + 1 in `names` of the initializer it is; 0: itself
     const pen_onnx_tensor *tensor; // an initializer, or an alias of one; else NULL
     const pen_onnx_value *input;   // an input of the model; else NULL
     const pen_import_fixed_input *fixed;
@@ -104,6 +105,11 @@ PEN_NODISCARD pen_status pen_onnx_importer_emit(pen_onnx_importer *import,
 // it has been noted. INVALID_INPUT
 PEN_NODISCARD pen_status pen_onnx_importer_make_input(pen_onnx_importer *import,
                                                       pen_onnx_name *entry);
+
+// Makes the values of an initializer that is read: a weight, a constant, or both. INVALID_INPUT,
+// CORRUPT, UNSUPPORTED
+PEN_NODISCARD pen_status pen_onnx_importer_make_tensor(pen_onnx_importer *import,
+                                                       pen_onnx_name *entry);
 
 // Opens the scope of a body's initializers, inside of `outer`. INVALID_INPUT, UNSUPPORTED
 PEN_NODISCARD pen_status pen_onnx_importer_open_body(pen_onnx_importer *outer,

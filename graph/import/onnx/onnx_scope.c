@@ -2,7 +2,9 @@
 
 pen_onnx_name *pen_onnx_importer_find_here(const pen_onnx_importer *import, const char *name) {
     const uint32_t index = pen_name_map_find(&import->index, name);
-    return index == PEN_NAME_MAP_NONE ? NULL : &import->names[index];
+    if (index == PEN_NAME_MAP_NONE) return NULL;
+    const uint32_t initializer = import->names[index].stands_for;
+    return &import->names[initializer > 0 ? initializer - 1 : index];
 }
 
 pen_onnx_name *pen_onnx_importer_find(const pen_onnx_importer *import, const char *name) {

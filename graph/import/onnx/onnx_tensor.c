@@ -285,20 +285,6 @@ pen_element_type pen_onnx_widened(pen_element_type element, bool widens) {
     return widens && pen_element_is_half(element) ? PEN_FLOAT32 : element;
 }
 
-pen_status pen_onnx_tensor_widen(pen_tensor_type *type, const void **data, pen_arena *arena) {
-    const pen_tensor_type narrow = *type;
-    const int64_t count = pen_shape_element_count(&type->shape);
-    float *wide;
-    type->element = PEN_FLOAT32;
-    PEN_TRY(pen_tensor_type_check(type));
-    PEN_TRY(PEN_NEW(arena, (size_t)count, &wide));
-    for (int64_t i = 0; i < count; i++) {
-        wide[i] = (float)pen_element_read(narrow.element, *data, i);
-    }
-    *data = wide;
-    return PEN_OK;
-}
-
 pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor, pen_external_files *files,
                                 pen_arena *arena, const void **out_data) {
     return pen_status_add_context(tensor_data(tensor, files, arena, out_data), "in tensor '%s'",

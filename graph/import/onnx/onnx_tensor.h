@@ -40,9 +40,6 @@ PEN_NODISCARD pen_status pen_onnx_tensor_data(const pen_onnx_tensor *tensor,
 
 // float32 for float16 and bfloat16, if they are widened.
 pen_element_type pen_onnx_widened(pen_element_type element, bool widens);
-// Makes float32 of contents of float16 or bfloat16, in memory of their own. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_onnx_tensor_widen(pen_tensor_type *type, const void **data,
-                                               pen_arena *arena);
 
 // The element type with that number in ONNX; PEN_ELEMENT_UNKNOWN when Penstock has none.
 pen_element_type pen_onnx_element_type(int64_t data_type);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "graph/import/pytorch/pt2_formula.h"
+#include "graph/import/tensor_elements.h"
 
 // ---- what becomes of them
 
@@ -149,6 +150,7 @@ static pen_status sources_check(const pen_pt2_importer *import, const pen_pt2_po
                      meta == NULL ? "" : pen_pt2_element_name(meta->element_number), said);
 }
 
+// Parameters and states stay of the type that they lie in; constants are read while this is built.
 static pen_status sources_make_weight(pen_pt2_importer *import, uint32_t i, pen_pt2_weight *weight,
                                       pen_value_id *out_value) {
     const pen_pt2_port *port = &import->model->ports[i];
@@ -164,6 +166,11 @@ static pen_status sources_make_weight(pen_pt2_importer *import, uint32_t i, pen_
                       .source.file = import->path};
     spec.trainable = spec.kind == PEN_VALUE_PARAMETER && weight->meta.requires_grad;
     PEN_TRY(pen_pt2_weights_data(import->archive, weight, import->arena, &spec.data));
+    if (spec.kind == PEN_VALUE_CONSTANT) {
+        PEN_TRY(pen_tensor_convert(&weight->stored, spec.type.element, import->arena, &spec.data));
+    } else if (weight->stored.element != spec.type.element) {
+        spec.stored = weight->stored.element;
+    }
     return pen_graph_add_own_value(import->graph, &spec, out_value);
 }
 

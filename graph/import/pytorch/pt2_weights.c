@@ -151,20 +151,17 @@ static pen_status weights_find_same(pen_pt2_weights *weights, pen_arena *arena) 
 
 // ---- the lists
 
-// Whether it lies in the file as it is needed.
-static bool weights_is_plain(const pen_pt2_weight *tensor) {
-    return tensor->meta.is_contiguous && tensor->type.element == tensor->meta.element;
-}
-
-// What is copied may be larger than what is there, by strides of 0 and by names for the same bytes:
-// only so much.
+// What is copied, or converted when it is asked for, may be larger than what is there, by strides
+// of 0 and by names for the same bytes: only so much.
 static pen_status weights_count_copies(const pen_stored_zip *archive,
                                        const pen_pt2_weights *weights) {
     const uint64_t limit = 2 * (uint64_t)archive->length + PEN_SPLAT_BYTES_LIMIT;
     uint64_t total = 0;
     for (uint32_t i = 0; i < weights->count; i++) {
         const pen_pt2_weight *tensor = &weights->entries[i];
-        if (tensor->same_as != i || weights_is_plain(tensor)) continue;
+        const bool is_plain =
+            tensor->meta.is_contiguous && tensor->type.element == tensor->stored.element;
+        if (tensor->same_as != i || is_plain) continue;
         const uint64_t bytes = pen_tensor_type_bytes(&tensor->type);
         if (bytes > limit - total) {
             return pen_error(PEN_CORRUPT,
@@ -188,6 +185,7 @@ static pen_status weights_check_size(pen_pt2_weight *tensor) {
                          meta->is_strided ? "of type " : "a sparse tensor of type ",
                          pen_pt2_element_name(meta->element_number));
     }
+    tensor->stored = (pen_tensor_type){meta->element, meta->shape};
     tensor->type = (pen_tensor_type){pen_pt2_element_of(meta->element_number, true), meta->shape};
     return pen_tensor_type_check(&tensor->type);
 }
@@ -283,16 +281,6 @@ pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char 
 
 // ---- contents
 
-static void weights_move(pen_element_type from_type, const uint8_t *from, int64_t from_at,
-                         pen_element_type to_type, uint8_t *to, int64_t to_at) {
-    const size_t width = pen_element_bytes(from_type);
-    if (from_type == to_type) {
-        memcpy(to + (size_t)to_at * width, from + (size_t)from_at * width, width);
-    } else {
-        pen_element_write(to_type, to, to_at, pen_element_read(from_type, from, from_at));
-    }
-}
-
 // Goes on to the next element in the order of rows: `index` counts up like the hand of a clock.
 // Returns its place in the file's contents.
 static int64_t weights_next(const pen_pt2_tensor_meta *meta, int64_t index[PEN_RANK_LIMIT],
@@ -308,10 +296,11 @@ static int64_t weights_next(const pen_pt2_tensor_meta *meta, int64_t index[PEN_R
 }
 
 static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint8_t *to) {
-    const int64_t count = pen_shape_element_count(&tensor->type.shape);
+    const int64_t count = pen_shape_element_count(&tensor->stored.shape);
+    const size_t width = pen_element_bytes(tensor->stored.element);
     int64_t index[PEN_RANK_LIMIT] = {0}, at = tensor->meta.storage_offset;
     for (int64_t i = 0; i < count; i++) {
-        weights_move(tensor->meta.element, from, at, tensor->type.element, to, i);
+        memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
         at = weights_next(&tensor->meta, index, at);
     }
 }
@@ -320,13 +309,16 @@ void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *
     const pen_pt2_tensor_meta *meta = &weight->meta;
     const int64_t count = pen_shape_element_count(&meta->shape);
     const size_t width = pen_element_bytes(meta->element);
+    const pen_element_type from = weight->type.element;
+    uint8_t *contents = out_contents;
     int64_t index[PEN_RANK_LIMIT] = {0}, at = meta->storage_offset;
-    if (meta->is_contiguous && weight->type.element == meta->element) {
-        memcpy((uint8_t *)out_contents + (size_t)at * width, data, (size_t)count * width);
+    if (meta->is_contiguous) {
+        contents += (size_t)at * width;
+        pen_element_convert(from, data, 0, count, meta->element, contents);
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        weights_move(weight->type.element, data, i, meta->element, out_contents, at);
+        pen_element_convert(from, data, i, 1, meta->element, contents + (size_t)at * width);
         at = weights_next(meta, index, at);
     }
 }
@@ -336,19 +328,19 @@ pen_status pen_pt2_weights_data(const pen_stored_zip *archive, pen_pt2_weight *e
                                 pen_arena *arena, const void **out_data) {
     const uint8_t *from = archive->bytes + entry->entry->offset;
     const size_t width = pen_element_bytes(entry->meta.element);
-    const uint64_t bytes = pen_tensor_type_bytes(&entry->type);
+    const uint64_t bytes = pen_tensor_type_bytes(&entry->stored);
     const void *plain = ""; // without elements it may begin anywhere
     uint8_t *copy;
     *out_data = entry->data;
     if (entry->data != NULL) return PEN_OK;
-    if (bytes > 0 && weights_is_plain(entry)) {
+    if (bytes > 0 && entry->meta.is_contiguous) {
         plain = from + (size_t)entry->meta.storage_offset * width;
     } else if (bytes > 0) {
         PEN_TRY(PEN_NEW(arena, bytes, &copy));
         weights_copy(entry, from, copy);
         plain = copy;
     }
-    PEN_TRY(pen_tensor_borrow(&entry->type, plain, arena, &entry->data));
+    PEN_TRY(pen_tensor_borrow(&entry->stored, plain, arena, &entry->data));
     *out_data = entry->data;
     return PEN_OK;
 }

@@ -2,8 +2,8 @@
 //
 // `data/weights/model_weights_config.json` has the parameters and the buffers that are saved,
 // `data/constants/model_constants_config.json` the other buffers and the tensors that code made.
-// Contents are borrowed from where they lie. Copied are only those of 16 bits, which become
-// float32, and those whose elements do not lie row by row.
+// Contents are borrowed from where they lie, of the type that they have there. Copied are only
+// those whose elements do not lie row by row.
 //
 // Two names may stand for the same bytes: tied weights. The second one has the place of the first
 // in `same_as`.
@@ -27,10 +27,11 @@ typedef struct pen_pt2_weight {
     const pen_stored_zip_entry *entry; // the file of the archive
     pen_pt2_tensor_meta meta;          // as it lies there
     bool is_parameter;
-    bool is_constant;     // of the constants' list
-    uint32_t same_as;     // the entry of the list with the same bytes; its own place: none before
-    pen_tensor_type type; // of `data`: half types are float32
-    const void *data;     // NULL until pen_pt2_weights_data
+    bool is_constant;       // of the constants' list
+    uint32_t same_as;       // the entry of the list with the same bytes; its own place: none before
+    pen_tensor_type type;   // as the graph has it: half types are float32
+    pen_tensor_type stored; // as the file has it, and `data`
+    const void *data;       // NULL until pen_pt2_weights_data
 } pen_pt2_weight;
 
 typedef struct pen_pt2_weights {
@@ -52,7 +53,7 @@ PEN_NODISCARD pen_status pen_pt2_weights_read(const pen_stored_zip *archive, pen
 // NULL when there is none of that name.
 pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char *name);
 
-// Its contents, row by row, of `type`.
+// Its contents, row by row, of the type `stored`.
 //   CORRUPT  a bool that is neither 0 nor 1
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_pt2_weights_data(const pen_stored_zip *archive, pen_pt2_weight *entry,

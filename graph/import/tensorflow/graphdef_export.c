@@ -96,9 +96,7 @@ static void export_write_type(pen_protobuf_writer *writer, const char *key, int6
 
 typedef struct export_tensor {
     int64_t data_type;
-    const pen_shape *shape;
-    const void *data; // NULL: zeros
-    uint64_t bytes;
+    pen_export_tensor contents;
 } export_tensor;
 
 static void export_write_dimension(pen_protobuf_writer *writer, const void *context) {
@@ -112,11 +110,21 @@ static void export_write_shape(pen_protobuf_writer *writer, const void *context)
     }
 }
 
+static void export_make(const void *context, uint64_t first, void *bytes, uint64_t count) {
+    pen_export_tensor_copy(context, first, bytes, count);
+}
+
 static void export_write_tensor(pen_protobuf_writer *writer, const void *context) {
     const export_tensor *tensor = context;
+    const pen_export_tensor *contents = &tensor->contents;
+    const uint64_t bytes = pen_tensor_type_bytes(&contents->type);
     pen_protobuf_write_int(writer, 1, tensor->data_type);
-    pen_protobuf_write_message(writer, 2, export_write_shape, tensor->shape);
-    pen_protobuf_write_bytes(writer, 4, tensor->data, tensor->bytes);
+    pen_protobuf_write_message(writer, 2, export_write_shape, &contents->type.shape);
+    if (contents->from == contents->type.element) {
+        pen_protobuf_write_bytes(writer, 4, contents->data, bytes);
+    } else {
+        pen_protobuf_write_made(writer, 4, bytes, export_make, contents);
+    }
 }
 
 static void export_write_tensor_value(pen_protobuf_writer *writer, const void *context) {
@@ -144,12 +152,9 @@ static const pen_value *export_value(const exporter *export, uint32_t n, pen_val
 
 static export_tensor export_contents(const exporter *export, const pen_value *value,
                                      pen_value_id id) {
-    const void *contents =
-        pen_export_contents_find(&export->options->contents, export->model->graph, id);
     return (export_tensor){.data_type = pen_graphdef_data_type(value->type.element),
-                           .shape = &value->type.shape,
-                           .data = contents != NULL ? contents : value->data,
-                           .bytes = pen_tensor_type_bytes(&value->type)};
+                           .contents = pen_export_contents_tensor(&export->options->contents,
+                                                                  export->model->graph, id)};
 }
 
 // ---- nodes
@@ -254,10 +259,9 @@ static void export_write_node(pen_protobuf_writer *writer, const void *context) 
 
 // The axis, 0, that GatherV2 reads and ResourceGather does not.
 static void export_write_axis(pen_protobuf_writer *writer, const void *context) {
-    static const pen_shape scalar = {0};
     static const int32_t zero = 0;
     char name[PEN_NAME_BYTES_LIMIT + 16];
-    const export_tensor tensor = {EXPORT_TYPE_INT32, &scalar, &zero, sizeof zero};
+    const export_tensor tensor = {EXPORT_TYPE_INT32, {{.element = PEN_INT32}, &zero, PEN_INT32}};
     export_axis_name(context, name, sizeof name);
     pen_protobuf_write_text(writer, 1, name);
     pen_protobuf_write_text(writer, 2, "Const");

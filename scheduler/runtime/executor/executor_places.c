@@ -1,8 +1,11 @@
 #include "base/integer.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor_state.h"
+
+#define PLACES_PIECE_BYTES ((uint64_t)1 << 20) // a multiple of what places are aligned to
 
 static bool places_accumulates(const pen_graph *graph, const pen_value *value) {
     return pen_graph_node(graph, value->producer)->accumulates;
@@ -141,6 +144,32 @@ pen_status executor_plan(pen_executor *executor) {
     return pen_memory_plan_build(&request, executor->arena, &executor->plan);
 }
 
+// First contents that lie in the model as another type go through a piece of memory.
+static pen_status places_load_converted(pen_device *device, pen_operand place,
+                                        const pen_value *value) {
+    char *piece = pen_memory_allocate(pen_min_u64(value->data_bytes, PLACES_PIECE_BYTES), 1);
+    pen_status status = piece == NULL ? pen_error_out_of_memory() : PEN_OK;
+    for (uint64_t first = 0; first < value->data_bytes && status == PEN_OK;
+         first += PLACES_PIECE_BYTES) {
+        const uint64_t bytes = pen_min_u64(value->data_bytes - first, PLACES_PIECE_BYTES);
+        pen_value_copy_contents(value, first, piece, bytes);
+        status = device->kind->write(device, place, piece, bytes);
+        // the piece is used again
+        status = pen_status_join(status, device->kind->synchronize(device));
+        place.offset += bytes;
+    }
+    pen_memory_free(piece);
+    return status;
+}
+
+static pen_status places_load(pen_executor *executor, pen_value_id id) {
+    pen_device *device = executor->spec.device;
+    const pen_value *value = pen_graph_value(executor->spec.graph, id);
+    const pen_operand place = executor_operand(executor, id, 0);
+    if (value->stored != PEN_ELEMENT_UNKNOWN) return places_load_converted(device, place, value);
+    return device->kind->write(device, place, value->data, value->data_bytes);
+}
+
 // Where values that outlive a microbatch lie, with their first contents.
 static pen_status places_load_persistent(pen_executor *executor) {
     const pen_executor_spec *spec = &executor->spec;
@@ -159,8 +188,7 @@ static pen_status places_load_persistent(pen_executor *executor) {
         const bool comes_later = spec->defer_contents && (value->kind == PEN_VALUE_PARAMETER ||
                                                           value->kind == PEN_VALUE_STATE);
         if (value->data == NULL || comes_later) continue;
-        PEN_TRY(device->kind->write(device, executor_operand(executor, (pen_value_id){v}, 0),
-                                    value->data, value->data_bytes));
+        PEN_TRY(places_load(executor, (pen_value_id){v}));
     }
     PEN_TRY(device->kind->synchronize(device));
     if (spec->loaded != NULL) spec->loaded(spec->loaded_context);

@@ -34,7 +34,7 @@ static float number_of(const pen_model *model, const char *name, size_t index) {
     pen_value_id id;
     float number;
     CHECK_OK(pen_graph_find_value(model->graph, name, &id));
-    memcpy(&number, (const char *)pen_graph_value(model->graph, id)->data + 4 * index, 4);
+    pen_value_copy_contents(pen_graph_value(model->graph, id), 4 * index, &number, 4);
     return number;
 }
 
