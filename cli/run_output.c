@@ -46,6 +46,17 @@ pen_status pen_run_output_check_engine(pen_command_context *context, const pen_r
     return PEN_OK;
 }
 
+pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,
+                                const pen_program *program) {
+    const char **names;
+    if (output->page == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(context->arena, program->term_count, &names));
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        names[i] = program->losses[i].name;
+    }
+    return pen_loss_history_new(names, program->term_count, context->arena, &output->losses);
+}
+
 // The page of a run: its plan as a picture, what really happened on it, and the figures.
 static pen_status output_write_page(const pen_run_output *output, pen_engine *engine,
                                     const pen_trace *trace, pen_arena *arena) {
@@ -64,6 +75,7 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     report.drawing = drawing;
     report.trace = trace;
     report.figures = output->report;
+    report.losses = output->losses;
     PEN_TRY(pen_report_html(&report, arena, &text));
     return pen_file_write_text(output->page, text);
 }

@@ -5,12 +5,14 @@
 
 #include "cli/command.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/report/loss_history.h"
 #include "scheduler/report/run_blame.h"
 
 typedef struct pen_run_output {
     const char *title;               // of the page
     const char *trace;               // file for the trace; NULL: none
     const char *page;                // file for the page; NULL: none
+    pen_loss_history *losses;        // for the page; NULL: there is none
     const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
     pen_run_blame blame;             // likewise
 } pen_run_output;
@@ -23,6 +25,10 @@ PEN_NODISCARD pen_status pen_run_output_check(pen_command_context *context,
 PEN_NODISCARD pen_status pen_run_output_check_engine(pen_command_context *context,
                                                      const pen_run_output *output,
                                                      const pen_engine *engine);
+
+// Before the first step: makes room for its losses, if there is to be a page. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,
+                                              const pen_program *program);
 
 // After the last step: asks the engine for its figures, and writes the files.
 PEN_NODISCARD pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engine,

@@ -272,6 +272,7 @@ static pen_status train_loop(train_run *run) {
         if (!pen_trainer_engine(run->trainer)->kind->waits_for_workers) {
             pen_signals_answer(report.step);
         }
+        pen_loss_history_add(run->output.losses, report.step, report.loss, report.terms);
         if (is_json) train_write_step(&run->json, pen_trainer_program(run->trainer), &report);
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
     }
@@ -411,6 +412,7 @@ static pen_status train_create(train_run *run) {
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
     PEN_TRY(
         pen_run_output_check_engine(run->context, &run->output, pen_trainer_engine(run->trainer)));
+    PEN_TRY(pen_run_output_begin(run->context, &run->output, pen_trainer_program(run->trainer)));
     if (run->evaluated == NULL) return PEN_OK;
     return pen_job_check_data(run->job, PEN_DATASET_PART_EVAL, pen_trainer_program(run->trainer),
                               run->evaluated);

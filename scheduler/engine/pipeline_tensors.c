@@ -215,6 +215,8 @@ static pen_status tensors_send_constants(pipeline_engine *p) {
     return status == PEN_OK ? pen_coordinator_flush(p->coordinator) : status;
 }
 
+// First contents of parameters and states, to each device that holds them and is not of this
+// process.
 static pen_status tensors_send_parameters(pipeline_engine *p) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
     uint64_t sent_bytes = 0;

@@ -6,6 +6,7 @@
 #include "graph/dump/drawing.h"
 #include "partition/plan/plan.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/report/loss_history.h"
 #include "scheduler/schedule/schedule_simulate.h"
 
 typedef struct pen_report {
@@ -17,6 +18,7 @@ typedef struct pen_report {
     const pen_timeline *timeline;     // of the plan's stages, or NULL
     const pen_trace *trace;           // of a run of the plan, or NULL
     const pen_engine_report *figures; // of that run; NULL: those that plan and trace tell
+    const pen_loss_history *losses;   // of that run, or NULL
 } pen_report;
 
 // Everything of the report but its drawing, which is to be made with the groups: first the devices,

@@ -115,6 +115,20 @@ losses lone '{name: a, threads: 1}' >lone.txt
 losses many "$(three "$own")" >many.txt
 cmp lone.txt many.txt || die 'three devices give other losses'
 [ "$(wc -l <lone.txt)" -eq 3 ] || die "losses one by one: $(cat lone.txt)"
+# the page of a run draws each of them
+timeout 120 "$PENSTOCK" train -q --overwrite --report many.html --json many.yaml >train.json 2>messages ||
+    die "train many: $(cat messages)"
+python3 - <<'PAGE' || die 'many.html has other losses'
+import json
+steps = json.load(open("train.json"))["steps"]
+lines = open("many.html", encoding="utf-8").read().split("\n")
+losses = json.loads(lines[lines.index('<script type="application/json" id="data">') + 1])["losses"]
+drawn = {one["name"]: [value for _, value in one["points"]] for one in losses["series"]}
+expected = {"loss": [step["loss"] for step in steps]}
+for name in steps[0]["losses"]:
+    expected[name] = [step["losses"][name] for step in steps]
+assert list(drawn) == ["loss", "logits", "boxes"] and drawn == expected, (drawn, expected)
+PAGE
 timeout 120 "$PENSTOCK" train --overwrite lone.yaml 2>messages || die "train lone: $(cat messages)"
 for line in 'step 3/3  loss' 'evaluation: loss'; do
     grep -qE "$line [0-9.]+ \\(logits [0-9.]+, boxes [0-9.]+\\) " messages || die "no losses: $(cat messages)"

@@ -237,11 +237,68 @@ function showStageGraph(area) {
     svg.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
     add(area, scrolled(svg));
 }
+
+// ---- losses: what is trained, and each of several
+
+var LOSS = {width: 820, height: 230, left: 58, right: 12, top: 10, bottom: 26};
+function lossRange(series) {
+    var low = 0, high = -Infinity;
+    series.forEach(function (one) {
+        one.points.forEach(function (point) {
+            low = Math.min(low, point[1]);
+            high = Math.max(high, point[1]);
+        });
+    });
+    return {low: low, high: high > low ? high : low + 1};
+}
+function lossColor(one) {
+    return one.color || 'var(--ink)';
+}
+function lossLine(one, x, y) {
+    var path = draw2('path', {'class': 'line', stroke: lossColor(one),
+        d: one.points.map(function (point, index) {
+            return (index ? 'L' : 'M') + x(point[0]).toFixed(1) + ' ' + y(point[1]).toFixed(1);
+        }).join('')});
+    return add(path, draw2('title', {}, one.name));
+}
+function lossLegend(series) {
+    var legend = make('div', null, 'soft');
+    series.forEach(function (one) {
+        var last = one.points[one.points.length - 1][1];
+        add(legend, swatched(make('span', null, 'named'), lossColor(one), one.name + ' ' + last.toPrecision(4)));
+    });
+    return legend;
+}
+function showLosses(area) {
+    var losses = data.losses;
+    if (!losses) return;
+    var range = lossRange(losses.series), steps = Math.max(1, losses.last_step - losses.first_step);
+    var x = function (step) {
+        return LOSS.left + (step - losses.first_step) / steps * (LOSS.width - LOSS.left - LOSS.right);
+    };
+    var y = function (value) {
+        var part = (value - range.low) / (range.high - range.low);
+        return LOSS.height - LOSS.bottom - part * (LOSS.height - LOSS.top - LOSS.bottom);
+    };
+    var svg = draw2('svg', {'class': 'losses', viewBox: '0 0 ' + LOSS.width + ' ' + LOSS.height});
+    for (var i = 0; i <= 4; i++) {
+        var value = range.low + i / 4 * (range.high - range.low);
+        add(svg, draw2('path', {'class': 'grid',
+            d: 'M' + LOSS.left + ' ' + y(value) + 'H' + (LOSS.width - LOSS.right)}),
+            draw2('text', {x: LOSS.left - 6, y: y(value) + 4, 'class': 'value'}, value.toPrecision(3)));
+    }
+    add(svg, draw2('text', {x: LOSS.left, y: LOSS.height - 8}, 'step ' + losses.first_step),
+        draw2('text', {x: LOSS.width - LOSS.right, y: LOSS.height - 8, 'class': 'value'}, String(losses.last_step)));
+    losses.series.slice().reverse().forEach(function (one) { add(svg, lossLine(one, x, y)); });
+    add(section(area, losses.series.length > 1 ? 'Losses' : 'Loss'), add(make('div', null, 'wide'), svg,
+        lossLegend(losses.series)));
+}
 function showRun() {
     var area = document.getElementById('run');
     if (!run) return;
     showTiles(area);
     showTimeLine(area);
+    showLosses(area);
     showDevices(area);
     showLinks(area);
     showStageGraph(area);
