@@ -310,6 +310,7 @@ static void planned_set_channel(const planned_index *index, pen_trace_channel *c
                                                      : edge->forward_handling.latency_seconds;
 }
 
+// The plan's step is simulated once, and each channel looked up in what it says.
 pen_status pen_planned_expect(const pen_plan *plan, pen_arena *arena, pen_trace_channel *channels,
                               pen_trace *io_trace) {
     const pen_schedule *schedule;
