@@ -542,7 +542,8 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         PEN_TRY(place_refuse(&rounds, refusal));
     } else {
         pen_status_ignore(refusal, "what was found says more");
-        if (has_lines && rounds.objective == PEN_OBJECTIVE_STEP_TIME && rounds.best.solution.fits) {
+        if (has_lines && planner->request->is_final &&
+            rounds.objective == PEN_OBJECTIVE_STEP_TIME && rounds.best.solution.fits) {
             PEN_TRY(place_spare(&rounds));
         }
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));

@@ -28,6 +28,8 @@ typedef struct pen_plan_request {
     pen_step_time_fn step_time; // of `schedule`
     const void *step_time_context;
     pen_recompute recompute;
+    bool is_final; // no other schedule is looked for afterwards: of steps that are alike
+                   // (PEN_PLAN_ALIKE) the one that sends least is taken
 
     // what is written into the plan
     const char *schedule; // "1f1b"

@@ -445,6 +445,7 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
     pen_plan *plan = NULL;
     p->placement.strategy = strategy;
     plan_use_first_schedule(p);
+    p->request.is_final = p->schedule != NULL; // steps alike under one are not under another
     pen_status status = pen_plan_build(&p->request, arena, &plan);
     if (status == PEN_OK) status = plan_finish(p, plan, arena, out_plan);
     p->placement.strategy = asked;
@@ -452,8 +453,7 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
 }
 
 // What is placed best under the first schedule need not be so under the one that is found for it:
-// `auto` also looks what that makes of the quickest placement. One that sends more must be faster
-// than what a prediction cannot tell.
+// `auto` also looks what that makes of the quickest placement.
 static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
     const double enough = (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN);
     pen_plan *other;
@@ -464,11 +464,6 @@ static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **
         return PEN_OK;
     }
     if (other->step_seconds >= enough) return PEN_OK;
-    if (other->step_seconds * (1.0 + PEN_PLAN_ALIKE) >= (*plan)->step_seconds &&
-        pen_stage_graph_sent_seconds(&other->stages) >
-            pen_stage_graph_sent_seconds(&(*plan)->stages)) {
-        return PEN_OK;
-    }
     if (other->lower_bound < (*plan)->lower_bound) other->lower_bound = (*plan)->lower_bound;
     other->strategy = (*plan)->strategy;
     other->is_cut = (*plan)->is_cut;
