@@ -54,14 +54,18 @@ static bool import_is(const pen_onnx_node *node, const char *op_type) {
     return node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
 }
 
-// An initializer under another name.
+// An initializer under another name. What the file marks as a parameter keeps its own name, by
+// which it is known to be trained: an Identity of it is a node.
 static bool import_is_alias(const pen_onnx_importer *import, const pen_onnx_node *node) {
     if (import->parent != NULL) return false;
     if (!import_is(node, "Identity") || node->input_count != 1 || node->output_count != 1) {
         return false;
     }
     const pen_onnx_name *source = pen_onnx_importer_find(import, node->inputs[0]);
-    return source != NULL && source->tensor != NULL;
+    if (source == NULL || source->tensor == NULL) return false;
+    const pen_onnx_target *target =
+        pen_onnx_origins_target(&import->weights->origins, node->inputs[0]);
+    return target == NULL || !target->is_parameter;
 }
 
 // A Cast that makes float32 of an initializer of 16 bits, where that is read as float32 anyway.
