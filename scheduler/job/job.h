@@ -12,7 +12,6 @@
 //   links: [{between: [a, b], bandwidth: 10Gbit/s, latency: 50us}]
 //   placement: {objective: step_time, pin: [{nodes: "^/layer4/", to: b}]}
 //   pipeline: {schedule: 1f1b}
-//   costs: costs.yaml
 //   checkpoint: {dir: run1, every: 100 steps}
 //   outputs: {export: trained.onnx}
 //

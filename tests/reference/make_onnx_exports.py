@@ -86,6 +86,19 @@ class Recurrent(nn.Module):
         return self.fc(self.lstm(x)[0][:, -1])
 
 
+class Cloned(nn.Module):
+    """A parameter that is read through an Identity."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 5, bias=False)
+        self.bias = nn.Parameter(torch.randn(5))
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x) + self.bias.clone()))
+
+
 def trim(path):
     """Only the metadata that say what values are."""
     kept = ("graph_signature", "folded_from", "fx_node")
@@ -151,6 +164,7 @@ def main():
     make(folder, "tokens", Tokens(), tokens, False)
     make(folder, "tokens_23", Tokens(), tokens, False, 23)
     make(folder, "tokens_lossy", Tokens(), tokens, True)
+    make(folder, "cloned", Cloned(), numbers, False)
     make(folder, "recurrent_optimized", Recurrent(), series, True)
 
 

@@ -54,8 +54,8 @@ static void check_losses(const char *model, const char *more, const char *device
 }
 
 static void files_train_as_pytorch_does(void **state) {
-    static const char *const models[] = {"normed", "scaled", "tokens", "tokens_23",
-                                         "recurrent_optimized"};
+    static const char *const models[] = {"normed",    "scaled", "tokens",
+                                         "tokens_23", "cloned", "recurrent_optimized"};
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         check_losses(models[i], "", ONE);

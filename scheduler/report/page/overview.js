@@ -283,9 +283,9 @@ function showLosses(area) {
     var svg = draw2('svg', {'class': 'losses', viewBox: '0 0 ' + LOSS.width + ' ' + LOSS.height});
     for (var i = 0; i <= 4; i++) {
         var value = range.low + i / 4 * (range.high - range.low);
-        add(svg, draw2('path', {'class': 'grid',
-            d: 'M' + LOSS.left + ' ' + y(value) + 'H' + (LOSS.width - LOSS.right)}),
-            draw2('text', {x: LOSS.left - 6, y: y(value) + 4, 'class': 'value'}, value.toPrecision(3)));
+        var line = 'M' + LOSS.left + ' ' + y(value) + 'H' + (LOSS.width - LOSS.right);
+        var place = {x: LOSS.left - 6, y: y(value) + 4, 'class': 'value'};
+        add(svg, draw2('path', {'class': 'grid', d: line}), draw2('text', place, value.toPrecision(3)));
     }
     add(svg, draw2('text', {x: LOSS.left, y: LOSS.height - 8}, 'step ' + losses.first_step),
         draw2('text', {x: LOSS.width - LOSS.right, y: LOSS.height - 8, 'class': 'value'}, String(losses.last_step)));

@@ -1,4 +1,4 @@
-// The contract of worker_survey.c and worker_survey_links.c towards the worker.
+// The contract of worker_survey_life.c and worker_survey_links.c towards the worker.
 //
 // A worker's side of a survey (run_survey.h): opens devices and measures what it is asked to.
 //
