@@ -1,5 +1,5 @@
-// The contract of worker_survey_life.c and worker_survey_links.c between themselves: the inside of a
-// survey, and what is measured over links.
+// The contract of worker_survey_life.c and worker_survey_links.c between themselves: the inside of
+// a survey, and what is measured over links.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_SURVEY_LINKS_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_SURVEY_LINKS_H
 
