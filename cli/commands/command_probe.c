@@ -164,10 +164,9 @@ static pen_status probe_measure_links(probe_run *run) {
     if (run->crew == NULL) return PEN_OK;
     PEN_TRY(PEN_NEW(run->context->arena, count * count, &run->links));
     for (uint32_t a = 0; a < cluster->device_count; a++) {
+        if (probe_first_of(cluster, a) != a) continue;
         for (uint32_t b = a + 1; b < cluster->device_count; b++) {
-            const bool is_first =
-                probe_first_of(cluster, a) == a && probe_first_of(cluster, b) == b;
-            if (is_first) PEN_TRY(probe_measure_pair(run, a, b));
+            if (probe_first_of(cluster, b) == b) PEN_TRY(probe_measure_pair(run, a, b));
         }
     }
     return PEN_OK;

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/job/job_links.h"
 
 #define GENERATION_LOCAL_ADDRESS "127.0.0.1:0"
 #define GENERATION_PROGRESS_STEPS 10 // planned ones, in which something must be done
@@ -23,7 +24,7 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
     if (p->workers.local == 0) return PEN_OK;
     const pen_worker_options options = {.transport = transport,
                                         .address = GENERATION_LOCAL_ADDRESS,
-                                        .tls = pen_pipeline_tls(p),
+                                        .tls = pen_job_transport_tls(p->options.job),
                                         .is_insecure = p->options.insecure,
                                         .spec = p->forms.spec,
                                         .loaded = generation_forget_model,
@@ -71,9 +72,9 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
     }
     const pen_coordinator_setup setup = {.spec = p->forms.spec,
                                          .transport = transport,
-                                         .tls = pen_pipeline_tls(p),
+                                         .tls = pen_job_transport_tls(p->options.job),
                                          .is_insecure = p->options.insecure,
-                                         .shares_memory = pen_pipeline_shares_memory(p),
+                                         .shares_memory = pen_job_shares_memory(p->job),
                                          .job = p->links_job,
                                          .plan_hash = p->plan->model_hash ^ p->plan->cluster_hash,
                                          .generation = p->generation,

@@ -6,19 +6,7 @@
 #include "base/system/process_heap.h"
 #include "partition/costs/cluster.h"
 #include "scheduler/engine/pipeline_state.h"
-
-pen_transport_tls pen_pipeline_tls(const pipeline_engine *p) {
-    const pen_job_tls *tls = &p->options.job->tls;
-    return (pen_transport_tls){.ca = tls->ca,
-                               .cert = tls->cert,
-                               .key = tls->key,
-                               .coordinators = {tls->coordinators.items, tls->coordinators.count},
-                               .workers = {tls->workers.items, tls->workers.count}};
-}
-
-bool pen_pipeline_shares_memory(const pipeline_engine *p) {
-    return p->job->pipeline.transport == PEN_JOB_TRANSPORT_AUTO;
-}
+#include "scheduler/job/job_links.h"
 
 // A worker that has devices is nobody's spare.
 static pen_status members_check_spares(const pen_job *job) {
@@ -55,7 +43,7 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
         started += is_started;
         linked += host != NULL;
     }
-    const pen_launch_options options = {.tls = pen_pipeline_tls(p),
+    const pen_launch_options options = {.tls = pen_job_transport_tls(p->options.job),
                                         .is_insecure = p->options.insecure,
                                         .program = p->options.worker_program};
     if (started > 0) PEN_TRY(pen_launch_workers(started, &options, &p->launched));

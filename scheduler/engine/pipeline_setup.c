@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/job/job_links.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
@@ -104,7 +105,7 @@ static pen_status setup_build_forms(pipeline_engine *p) {
                                           .evaluate_batch = p->options.evaluate_batch,
                                           .evaluate_rest = p->options.evaluate_rest,
                                           .seed = (uint64_t)p->job->train.seed,
-                                          .shares_memory = pen_pipeline_shares_memory(p),
+                                          .shares_memory = pen_job_shares_memory(p->job),
                                           .trace_limit =
                                               p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
     return pen_pipeline_forms_build(&request, p->placed, &p->forms);

@@ -147,8 +147,6 @@ PEN_NODISCARD pen_status pen_pipeline_name_workers(pipeline_engine *p);
 PEN_NODISCARD pen_status pen_pipeline_find_members(pipeline_engine *p);
 // The job with the devices that take part.
 PEN_NODISCARD pen_status pen_pipeline_reduce_job(pipeline_engine *p);
-pen_transport_tls pen_pipeline_tls(const pipeline_engine *p);
-bool pen_pipeline_shares_memory(const pipeline_engine *p);
 
 // Links the workers, gives them their parts and parameters, and has them ready; waits for them as
 // long as `seconds` (pipeline_generation.c).

@@ -31,6 +31,17 @@ static pen_status link_await(link_survey *survey, const pen_survey_order *order,
                                   pen_survey_crew_name(survey->crew, order->device));
 }
 
+// What was sent or called: seconds and count, which are both above 0.
+static pen_status link_await_run(link_survey *survey, const pen_survey_order *order,
+                                 link_run *out_run) {
+    pen_survey_answer answer;
+    PEN_TRY(link_await(survey, order, &answer));
+    *out_run = (link_run){.seconds = answer.figures[0], .count = answer.figures[1]};
+    if (out_run->seconds > 0 && out_run->count > 0) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "%s measured nothing",
+                     pen_survey_crew_name(survey->crew, order->device));
+}
+
 static pen_status link_ask(link_survey *survey, const pen_survey_order *order,
                            pen_survey_answer *out_answer) {
     pen_survey_crew_order(survey->crew, order);
@@ -60,20 +71,18 @@ static pen_status link_run_order(link_survey *survey, pen_survey_kind kind, uint
                                  double seconds, link_run *out_run) {
     const pen_survey_order order = link_order(survey, kind, from, seconds);
     double before[2], after[2];
-    pen_survey_answer answer;
     PEN_TRY(link_read_cpu(survey, from, before));
-    PEN_TRY(link_ask(survey, &order, &answer));
+    pen_survey_crew_order(survey->crew, &order);
+    PEN_TRY(link_await_run(survey, &order, out_run));
     PEN_TRY(link_read_cpu(survey, from, after));
-    *out_run = (link_run){.seconds = answer.figures[0],
-                          .count = answer.figures[1],
-                          .cpu = {after[0] - before[0], after[1] - before[1]}};
-    if (out_run->seconds > 0 && out_run->count > 0) return PEN_OK;
-    return pen_error(PEN_CORRUPT, "%s measured nothing",
-                     pen_survey_crew_name(survey->crew, order.device));
+    for (uint32_t e = 0; e < 2; e++) {
+        out_run->cpu[e] = after[e] - before[e];
+    }
+    return PEN_OK;
 }
 
-static double link_bandwidth(double seconds, double count) {
-    return fmin(count * (double)PEN_SURVEY_TENSOR_BYTES / seconds, LINK_RATE_MOST);
+static double link_bandwidth(const link_run *run) {
+    return fmin(run->count * (double)PEN_SURVEY_TENSOR_BYTES / run->seconds, LINK_RATE_MOST);
 }
 
 // Both ends send for as long, and are told to at the same time.
@@ -84,13 +93,9 @@ static pen_status link_run_both(link_survey *survey, pen_link_figures figures[2]
         pen_survey_crew_order(survey->crew, &orders[e]);
     }
     for (uint32_t e = 0; e < 2; e++) {
-        pen_survey_answer answer;
-        PEN_TRY(link_await(survey, &orders[e], &answer));
-        if (!(answer.figures[0] > 0) || !(answer.figures[1] > 0)) {
-            return pen_error(PEN_CORRUPT, "%s measured nothing",
-                             pen_survey_crew_name(survey->crew, orders[e].device));
-        }
-        figures[e].bandwidth = link_bandwidth(answer.figures[0], answer.figures[1]);
+        link_run sent;
+        PEN_TRY(link_await_run(survey, &orders[e], &sent));
+        figures[e].bandwidth = link_bandwidth(&sent);
     }
     return PEN_OK;
 }
@@ -125,7 +130,7 @@ static pen_status link_measure(link_survey *survey, pen_link_figures figures[2])
         (calls.cpu[0] + calls.cpu[1]) / 2 / calls.count / LINK_MESSAGES_OF_ROUND_TRIP;
     for (uint32_t e = 0; e < 2; e++) {
         PEN_TRY(link_run_order(survey, PEN_SURVEY_SEND, e, LINK_SEND_SECONDS, &sent));
-        figures[e].bandwidth_alone = link_bandwidth(sent.seconds, sent.count);
+        figures[e].bandwidth_alone = link_bandwidth(&sent);
         figures[e].send = link_rate(sent.cpu[0], sent.count, message);
         figures[e].receive = link_rate(sent.cpu[1], sent.count, message);
         figures[e].message = message;

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/system/process_heap.h"
 #include "graph/graph.h"
+#include "scheduler/job/job_links.h"
 #include "scheduler/protocol/run_table_check.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
 #include "scheduler/runtime/run/launch.h"
@@ -27,18 +28,9 @@ struct pen_survey_crew {
     pen_coordinator *coordinator;
 };
 
-static pen_transport_tls crew_tls(const pen_survey_crew *crew) {
-    const pen_job_tls *tls = &crew->options.job->tls;
-    return (pen_transport_tls){.ca = tls->ca,
-                               .cert = tls->cert,
-                               .key = tls->key,
-                               .coordinators = {tls->coordinators.items, tls->coordinators.count},
-                               .workers = {tls->workers.items, tls->workers.count}};
-}
-
 // Processes that a training would start here.
 static pen_status crew_launch(pen_survey_crew *crew) {
-    const pen_launch_options options = {.tls = crew_tls(crew),
+    const pen_launch_options options = {.tls = pen_job_transport_tls(crew->options.job),
                                         .is_insecure = crew->options.is_insecure};
     uint32_t count = 0;
     for (uint32_t d = 0; d < crew->cluster.device_count; d++) {
@@ -123,7 +115,7 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
     crew->spec.devices = devices;
     crew->spec.forms = form;
     crew->spec.survey = options->survey;
-    crew->spec.shares_memory = options->job->pipeline.transport == PEN_JOB_TRANSPORT_AUTO;
+    crew->spec.shares_memory = pen_job_shares_memory(options->job);
     return PEN_OK;
 }
 
@@ -132,7 +124,7 @@ static pen_status crew_start_worker(pen_survey_crew *crew, const pen_transport_k
     if (crew->workers.local == 0) return PEN_OK;
     const pen_worker_options options = {.transport = transport,
                                         .address = "127.0.0.1:0",
-                                        .tls = crew_tls(crew),
+                                        .tls = pen_job_transport_tls(crew->options.job),
                                         .is_insecure = crew->options.is_insecure,
                                         .spec = &crew->spec};
     PEN_TRY(pen_worker_create(&options, &crew->worker, &port));
@@ -147,7 +139,7 @@ static pen_status crew_gather(pen_survey_crew *crew) {
     const double now = pen_clock_seconds();
     crew->rendezvous = (pen_coordinator_rendezvous){.began = now, .end = now + seconds};
     pen_coordinator_setup setup = {.spec = &crew->spec,
-                                   .tls = crew_tls(crew),
+                                   .tls = pen_job_transport_tls(crew->options.job),
                                    .local_worker = crew->workers.local,
                                    .is_insecure = crew->options.is_insecure,
                                    .shares_memory = crew->spec.shares_memory,
