@@ -54,12 +54,15 @@ typedef struct pen_measure_options {
     uint32_t run_maximum;           // 0: 301
     double time_limit;              // seconds of runs, after `run_minimum` of them; 0: 0.1. After
                                     // ten times that no run is started, so one is always made
+    double cores;                   // that the process gets while the device computes
+                                    // (pen_machine_measure_cores); 0: as many as it uses
     double (*clock)(void *context); // seconds; NULL: the monotonic clock
     void *clock_context;
 } pen_measure_options;
 
 typedef struct pen_op_measurement {
-    double seconds; // median of `runs`
+    double seconds; // median of `runs`; with `cores`, no less than what they computed takes of
+                    // so many: a container's share runs out between runs as often as in them
     uint64_t workspace_bytes;
     uint32_t runs;
     uint32_t copies; // most of any operand, that runs took in turn
@@ -79,8 +82,13 @@ typedef struct pen_device_rates {
     double memory_bandwidth; // bytes a second, read and written
 } pen_device_rates;
 
-// As pen_measure_op.
-PEN_NODISCARD pen_status pen_measure_rates(pen_device *device, pen_device_rates *out_rates);
+// `cores` as in pen_measure_options. As pen_measure_op.
+PEN_NODISCARD pen_status pen_measure_rates(pen_device *device, double cores,
+                                           pen_device_rates *out_rates);
+
+// What `cores` is for a device of so many threads: 0 where it gets nearly as many cores.
+// UNAVAILABLE: no thread
+PEN_NODISCARD pen_status pen_measure_cores(uint32_t threads, double *out_cores);
 
 // Bytes of the last level of cache, by the system's word; 32 MiB when it does not say.
 uint64_t pen_measure_cache_bytes(void);

@@ -1,19 +1,27 @@
 #include "base/system/machine.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/integer.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "base/thread.h"
 
 #define MACHINE_FILE_BYTES_LIMIT (4u << 20)
 #define MACHINE_CGROUP_ROOT "/sys/fs/cgroup"
+#define MACHINE_THREADS_LIMIT 64
+#define MACHINE_TURN_SECONDS 0.2 // twice the period of a container's share
+#define MACHINE_TURNS 3
+#define MACHINE_IS_FREE 0.95
 
 // The text of a file of /proc or /sys, or "" when there is none.
 static pen_status machine_read(pen_arena *arena, const char *path, const char **out_text) {
@@ -202,4 +210,48 @@ uint64_t pen_machine_resident_peak(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
     return (uint64_t)usage.ru_maxrss * 1024; // Linux counts in KiB
+}
+
+double pen_machine_processor_seconds(void) {
+    struct timespec spent;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) != 0) return 0;
+    return (double)spent.tv_sec + (double)spent.tv_nsec * 1e-9;
+}
+
+static void machine_compute(void *context) {
+    const atomic_bool *is_over = context;
+    while (!atomic_load(is_over)) {
+    }
+}
+
+// One of the threads is the caller's.
+static pen_status machine_measure_turn(uint32_t threads, double *out_cores) {
+    pen_thread *others[MACHINE_THREADS_LIMIT];
+    atomic_bool is_over = false;
+    uint32_t count = 0;
+    pen_status status = PEN_OK;
+    const double began = pen_clock_seconds(), spent = pen_machine_processor_seconds();
+    while (count + 1 < threads && status == PEN_OK) {
+        status = pen_thread_create("share", machine_compute, &is_over, &others[count]);
+        count += status == PEN_OK;
+    }
+    while (status == PEN_OK && pen_clock_seconds() - began < MACHINE_TURN_SECONDS) {
+    }
+    *out_cores = (pen_machine_processor_seconds() - spent) / (pen_clock_seconds() - began);
+    atomic_store(&is_over, true);
+    for (uint32_t i = 0; i < count; i++) {
+        pen_thread_join(others[i]);
+    }
+    return status;
+}
+
+pen_status pen_machine_measure_cores(uint32_t threads, double *out_cores) {
+    const uint32_t computing = threads < MACHINE_THREADS_LIMIT ? threads : MACHINE_THREADS_LIMIT;
+    double best = 0, cores;
+    for (int turn = 0; turn < MACHINE_TURNS && best < MACHINE_IS_FREE * computing; turn++) {
+        PEN_TRY(machine_measure_turn(computing, &cores));
+        if (cores > best) best = cores;
+    }
+    *out_cores = best < computing ? best : computing;
+    return PEN_OK;
 }

@@ -22,6 +22,14 @@ typedef struct pen_machine {
 // Asks the system. What it does not say stays 0 or "". OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine);
 
+// Cores' worth of processor time that this process gets while `threads` of it compute: `threads` on
+// a machine that is free, 0.45 where a container may use 0.45 of a core. Computes for 0.2 s, and
+// where it got less for 0.6 s, of which the best counts. UNAVAILABLE: no thread
+PEN_NODISCARD pen_status pen_machine_measure_cores(uint32_t threads, double *out_cores);
+
+// Processor time of this process so far, in seconds, of all its threads.
+double pen_machine_processor_seconds(void);
+
 // Most bytes that this process has had resident so far; 0 when the system does not say.
 uint64_t pen_machine_resident_peak(void);
 

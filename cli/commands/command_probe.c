@@ -66,9 +66,11 @@ static pen_status probe_measure_rates(probe_run *run) {
         const pen_device_kind *kind;
         pen_device *device;
         pen_device_rates rates;
+        double cores;
         PEN_TRY(pen_device_kind_find(target->kind, &kind));
         PEN_TRY(kind->open(&options, &device));
-        const pen_status status = pen_measure_rates(device, &rates);
+        pen_status status = pen_measure_cores(target->threads, &cores);
+        if (status == PEN_OK) status = pen_measure_rates(device, cores, &rates);
         kind->close(device);
         PEN_TRY(status);
         PEN_TRY(probe_set_rates(run, target, &rates));

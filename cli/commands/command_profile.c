@@ -1,6 +1,7 @@
 // penstock profile: what the operators of a job cost on its devices, here and on other machines.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -185,26 +186,57 @@ static void profile_show(profile_run *run, const pen_profile_target *target,
     }
 }
 
-// `meter` NULL: on this machine, where whole steps may run, too. What is measured stays, whatever
-// comes.
-static pen_status profile_measure(profile_run *run, const pen_profile_target *target,
-                                  pen_profiler *profiler, const pen_profile_meter *meter) {
+// Other devices of this machine than the first of the target.
+static pen_status profile_find_others(profile_run *run, const pen_profile_target *target,
+                                      pen_step_seat **out_seats, uint32_t *out_count) {
+    const pen_cluster *cluster = run->targets.cluster;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(run->context->arena, cluster->device_count, out_seats));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_cluster_device *device = &cluster->devices[d];
+        const bool is_other = d != target->device_index && !device->is_remote &&
+                              strcmp(device->kind, target->kind) == 0;
+        if (!is_other) continue;
+        (*out_seats)[count++] = (pen_step_seat){.name = device->name,
+                                                .threads = device->threads,
+                                                .memory_bytes = device->bytes_limit};
+    }
+    *out_count = count;
+    return PEN_OK;
+}
+
+static pen_status profile_run_steps(profile_run *run, const pen_profile_target *target,
+                                    pen_profiler *profiler) {
     const profile_options *options = run->options;
-    const bool runs_steps = (options->check || options->in_step) && meter == NULL;
-    const pen_profile_options profile = {.meter = meter,
+    pen_step_seat *others;
+    uint32_t count;
+    PEN_TRY(profile_find_others(run, target, &others, &count));
+    return pen_profiler_run_steps(profiler, (uint32_t)options->steps, others, count);
+}
+
+// `meters` NULL: on this machine, where whole steps may run, too. What is measured stays, whatever
+// comes.
+static pen_status profile_measure(profile_run *run, const pen_profile_target *targets,
+                                  pen_profiler *const *profilers, uint32_t count,
+                                  const pen_profile_meter *meters) {
+    const profile_options *options = run->options;
+    const bool runs_steps = (options->check || options->in_step) && meters == NULL;
+    const pen_profile_options profile = {.meters = meters,
                                          .repeat = options->repeat,
                                          .time_limit = options->time_limit,
                                          .operator_time_limit = options->operator_time,
                                          .progress = profile_show_progress};
-    pen_profile_summary summary;
-    const pen_status status = pen_profiler_measure(profiler, run->costs.table, &profile);
+    const pen_status status = pen_profiler_measure(profilers, count, &profile, run->costs.table);
     if (status != PEN_OK) return pen_status_join(status, pen_cost_file_save(&run->costs));
-    if (runs_steps) PEN_TRY(pen_profiler_run_steps(profiler, (uint32_t)options->steps));
-    PEN_TRY(pen_profiler_summarize(profiler, &summary));
-    if (runs_steps && options->in_step) {
-        PEN_TRY(pen_profiler_store_steps(profiler, run->costs.table));
+    for (uint32_t p = 0; p < count; p++) {
+        pen_profile_summary summary;
+        if (runs_steps) PEN_TRY(profile_run_steps(run, &targets[p], profilers[p]));
+        PEN_TRY(pen_profiler_summarize(profilers[p], &summary));
+        if (runs_steps && options->in_step) {
+            PEN_TRY(pen_profiler_store_steps(profilers[p], run->costs.table));
+        }
+        profile_show(run, &targets[p], &summary);
     }
-    profile_show(run, target, &summary);
     return pen_cost_file_save(&run->costs);
 }
 
@@ -223,7 +255,7 @@ static pen_status profile_here(profile_run *run) {
         const pen_profile_target *target = &run->targets.items[t];
         pen_profiler *profiler;
         PEN_TRY(profile_open(run, target, &profiler));
-        const pen_status status = profile_measure(run, target, profiler, NULL);
+        const pen_status status = profile_measure(run, target, &profiler, 1, NULL);
         pen_profiler_destroy(profiler);
         PEN_TRY(status);
     }
@@ -236,42 +268,53 @@ static pen_status profile_here(profile_run *run) {
 typedef struct profile_seat {
     pen_survey_crew *crew;
     uint32_t seat;
-    pen_profiler *profiler;
+    pen_survey_order order; // that was given last
 } profile_seat;
 
-static pen_status profile_ask_rates(void *context, pen_device_rates *out_rates,
-                                    pen_status *out_failure) {
+static void profile_ask_rates(void *context) {
+    profile_seat *seat = context;
+    seat->order = (pen_survey_order){.kind = PEN_SURVEY_RATES, .device = seat->seat};
+    pen_survey_crew_order(seat->crew, &seat->order);
+}
+
+static pen_status profile_await_rates(void *context, pen_device_rates *out_rates,
+                                      pen_status *out_failure) {
     const profile_seat *seat = context;
-    const pen_survey_order order = {.kind = PEN_SURVEY_RATES, .device = seat->seat};
     pen_survey_answer answer;
-    PEN_TRY(pen_survey_crew_ask(seat->crew, &order, &answer, out_failure));
+    PEN_TRY(pen_survey_crew_await(seat->crew, &seat->order, &answer, out_failure));
     *out_rates =
         (pen_device_rates){.flops = answer.figures[0], .memory_bandwidth = answer.figures[1]};
     return PEN_OK;
 }
 
-static pen_status profile_ask_node(void *context, pen_node_id node, double seconds,
-                                   pen_op_measurement *out_measured, pen_status *out_failure) {
-    const profile_seat *seat = context;
-    const pen_survey_order order = {
+static void profile_ask_node(void *context, pen_node_id node, double seconds) {
+    profile_seat *seat = context;
+    seat->order = (pen_survey_order){
         .kind = PEN_SURVEY_NODE, .device = seat->seat, .node = node.index, .seconds = seconds};
+    pen_survey_crew_order(seat->crew, &seat->order);
+}
+
+static pen_status profile_await_node(void *context, pen_op_measurement *out_measured,
+                                     pen_status *out_failure) {
+    const profile_seat *seat = context;
     pen_survey_answer answer;
-    PEN_TRY(pen_survey_crew_ask(seat->crew, &order, &answer, out_failure));
+    PEN_TRY(pen_survey_crew_await(seat->crew, &seat->order, &answer, out_failure));
     *out_measured = (pen_op_measurement){.seconds = answer.figures[0],
                                          .workspace_bytes = (uint64_t)answer.figures[1],
                                          .runs = (uint32_t)answer.figures[2]};
     return PEN_OK;
 }
 
-static pen_status profile_call(profile_run *run, profile_seat *seats, pen_survey_crew **out_crew) {
+static pen_status profile_call(profile_run *run, pen_profiler **profilers,
+                               pen_survey_crew **out_crew) {
     const uint32_t first = run->targets.count - run->targets.remote_count;
     pen_survey_seat *asked;
     PEN_TRY(PEN_NEW(run->context->arena, run->targets.remote_count, &asked));
     for (uint32_t s = 0; s < run->targets.remote_count; s++) {
         const pen_profile_target *target = &run->targets.items[first + s];
-        PEN_TRY(profile_open(run, target, &seats[s].profiler));
+        PEN_TRY(profile_open(run, target, &profilers[s]));
         asked[s].device = target->device_index;
-        PEN_TRY(pen_profiler_describe(seats[s].profiler, &asked[s].part));
+        PEN_TRY(pen_profiler_describe(profilers[s], &asked[s].part));
     }
     const pen_survey_crew_options options = {.job = run->job,
                                              .cluster = run->targets.cluster,
@@ -282,33 +325,63 @@ static pen_status profile_call(profile_run *run, profile_seat *seats, pen_survey
     return pen_survey_crew_create(&options, out_crew);
 }
 
-static pen_status profile_ask_all(profile_run *run, profile_seat *seats, pen_survey_crew *crew) {
-    const uint32_t first = run->targets.count - run->targets.remote_count;
-    for (uint32_t s = 0; s < run->targets.remote_count; s++) {
-        seats[s].crew = crew;
-        seats[s].seat = s;
-        const pen_profile_meter meter = {
-            .context = &seats[s], .rates = profile_ask_rates, .node = profile_ask_node};
-        PEN_TRY(profile_measure(run, &run->targets.items[first + s], seats[s].profiler, &meter));
+// Seats from `first`, which are all of different hosts.
+static pen_status profile_ask_round(profile_run *run, pen_profiler *const *profilers,
+                                    uint32_t first, uint32_t count, pen_survey_crew *crew) {
+    const uint32_t before = run->targets.count - run->targets.remote_count;
+    profile_seat *seats;
+    pen_profile_meter *meters;
+    PEN_TRY(PEN_NEW(run->context->arena, count, &seats));
+    PEN_TRY(PEN_NEW(run->context->arena, count, &meters));
+    for (uint32_t s = 0; s < count; s++) {
+        seats[s] = (profile_seat){.crew = crew, .seat = first + s};
+        meters[s] = (pen_profile_meter){.context = &seats[s],
+                                        .ask_rates = profile_ask_rates,
+                                        .await_rates = profile_await_rates,
+                                        .ask_node = profile_ask_node,
+                                        .await_node = profile_await_node};
+    }
+    return profile_measure(run, &run->targets.items[before + first], profilers + first, count,
+                           meters);
+}
+
+static bool profile_has_host(const pen_profile_target *targets, uint32_t count, const char *host) {
+    for (uint32_t t = 0; t < count; t++) {
+        if (strcmp(targets[t].host_name, host) == 0) return true;
+    }
+    return false;
+}
+
+// Hosts measure at the same time, as they will compute; a host its devices one after another.
+static pen_status profile_ask_all(profile_run *run, pen_profiler *const *profilers,
+                                  pen_survey_crew *crew) {
+    const uint32_t remote = run->targets.remote_count;
+    const pen_profile_target *targets = &run->targets.items[run->targets.count - remote];
+    for (uint32_t first = 0, count; first < remote; first += count) {
+        count = 1;
+        while (first + count < remote &&
+               !profile_has_host(&targets[first], count, targets[first + count].host_name))
+            count++;
+        PEN_TRY(profile_ask_round(run, profilers, first, count, crew));
     }
     return PEN_OK;
 }
 
-// Workers are called once for all devices of other machines, and measure one after another.
+// Workers are called once for all devices of other machines.
 static pen_status profile_there(profile_run *run) {
-    profile_seat *seats;
+    pen_profiler **profilers;
     pen_survey_crew *crew = NULL;
     if (run->targets.remote_count == 0) return PEN_OK;
     if (run->options->check || run->options->in_step) {
         pen_log(PEN_LOG_WARNING, "whole steps run on this machine alone: on others, operators are "
                                  "measured one at a time");
     }
-    PEN_TRY(PEN_NEW(run->context->arena, run->targets.remote_count, &seats));
-    pen_status status = profile_call(run, seats, &crew);
-    if (status == PEN_OK) status = profile_ask_all(run, seats, crew);
+    PEN_TRY(PEN_NEW(run->context->arena, run->targets.remote_count, &profilers));
+    pen_status status = profile_call(run, profilers, &crew);
+    if (status == PEN_OK) status = profile_ask_all(run, profilers, crew);
     pen_survey_crew_destroy(crew);
     for (uint32_t s = 0; s < run->targets.remote_count; s++) {
-        pen_profiler_destroy(seats[s].profiler);
+        pen_profiler_destroy(profilers[s]);
     }
     return status;
 }

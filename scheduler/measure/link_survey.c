@@ -3,23 +3,26 @@
 #include <math.h>
 
 #define LINK_WARM_SECONDS 0.1
-#define LINK_SEND_SECONDS 0.5
+#define LINK_SEND_SECONDS 0.4
 #define LINK_CALL_SECONDS 0.3
+#define LINK_WORK_SECONDS 0.4
 #define LINK_MESSAGES_OF_TENSOR 3.0     // it, its acknowledgement, and credit
 #define LINK_MESSAGES_OF_ROUND_TRIP 6.0 // at either end
 #define LINK_RATE_MOST 1e15
+#define LINK_BUSY 0.8 // of an end's time: then it holds the line back, not the other way round
 
 typedef struct link_survey {
     pen_survey_crew *crew;
     const uint32_t *seats;   // [2]
     const uint32_t *threads; // [2]
+    double work_rate[2];     // of the load, while nothing is sent; 0: there is no load
 } link_survey;
 
-// What was sent, or called, with the processor time of both ends.
+// What was sent, or called, with the time that it took from what computes at both ends.
 typedef struct link_run {
     double seconds;
     double count;
-    double cpu[2]; // of the first that is named, and of the other
+    double lost[2]; // seconds, of the first that is named, and of the other; 0 without load
 } link_run;
 
 // A failure of an order is one of the survey: figures would be missing.
@@ -48,13 +51,20 @@ static pen_status link_ask(link_survey *survey, const pen_survey_order *order,
     return link_await(survey, order, out_answer);
 }
 
-static pen_status link_read_cpu(link_survey *survey, uint32_t from, double out_cpu[2]) {
+// Work of either end so far, and its clock, after so many seconds.
+static pen_status link_read_work(link_survey *survey, double seconds, double out_work[2],
+                                 double out_clock[2]) {
+    pen_survey_order orders[2];
     for (uint32_t e = 0; e < 2; e++) {
-        const pen_survey_order order = {.kind = PEN_SURVEY_CPU,
-                                        .device = survey->seats[e == 0 ? from : 1 - from]};
+        orders[e] = (pen_survey_order){
+            .kind = PEN_SURVEY_WORK, .device = survey->seats[e], .seconds = seconds};
+        pen_survey_crew_order(survey->crew, &orders[e]);
+    }
+    for (uint32_t e = 0; e < 2; e++) {
         pen_survey_answer answer;
-        PEN_TRY(link_ask(survey, &order, &answer));
-        out_cpu[e] = answer.figures[0];
+        PEN_TRY(link_await(survey, &orders[e], &answer));
+        out_work[e] = answer.figures[0];
+        out_clock[e] = answer.figures[1];
     }
     return PEN_OK;
 }
@@ -67,16 +77,20 @@ static pen_survey_order link_order(const link_survey *survey, pen_survey_kind ki
                               .seconds = seconds};
 }
 
+// Under load, what the load does less than alone is the time that was lost.
 static pen_status link_run_order(link_survey *survey, pen_survey_kind kind, uint32_t from,
                                  double seconds, link_run *out_run) {
     const pen_survey_order order = link_order(survey, kind, from, seconds);
-    double before[2], after[2];
-    PEN_TRY(link_read_cpu(survey, from, before));
+    double work[2], clock[2], work_then[2], clock_then[2];
+    PEN_TRY(link_read_work(survey, 0, work, clock));
     pen_survey_crew_order(survey->crew, &order);
     PEN_TRY(link_await_run(survey, &order, out_run));
-    PEN_TRY(link_read_cpu(survey, from, after));
+    PEN_TRY(link_read_work(survey, 0, work_then, clock_then));
     for (uint32_t e = 0; e < 2; e++) {
-        out_run->cpu[e] = after[e] - before[e];
+        const uint32_t end = e == 0 ? from : 1 - from;
+        if (survey->work_rate[end] <= 0) continue;
+        const double worked = (work_then[end] - work[end]) / survey->work_rate[end];
+        out_run->lost[e] = fmax(clock_then[end] - clock[end] - worked, 0);
     }
     return PEN_OK;
 }
@@ -100,47 +114,85 @@ static pen_status link_run_both(link_survey *survey, pen_link_figures figures[2]
     return PEN_OK;
 }
 
-// What computing is left for the bytes, as a rate; 0: less than the messages took.
-static double link_rate(double cpu, double count, double message) {
-    const double left = cpu - count * LINK_MESSAGES_OF_TENSOR * message;
-    if (left <= 0) return 0;
+// What is lost to the bytes, as a rate: without what the messages take.
+static double link_rate(double lost, double count, double message) {
+    const double left = lost - count * LINK_MESSAGES_OF_TENSOR * message;
+    if (left <= 0) return LINK_RATE_MOST;
     return fmin(count * (double)PEN_SURVEY_TENSOR_BYTES / left, LINK_RATE_MOST);
 }
 
-static pen_status link_load(link_survey *survey, bool is_on) {
+// And how fast it computes while nothing is sent.
+static pen_status link_begin_load(link_survey *survey) {
+    double work[2], clock[2], work_then[2], clock_then[2];
     for (uint32_t e = 0; e < 2; e++) {
-        const pen_survey_order order = {.kind = PEN_SURVEY_LOAD,
-                                        .device = survey->seats[e],
-                                        .count = is_on ? survey->threads[e] : 0};
+        const pen_survey_order order = {
+            .kind = PEN_SURVEY_LOAD, .device = survey->seats[e], .count = survey->threads[e]};
         pen_survey_answer answer;
         PEN_TRY(link_ask(survey, &order, &answer));
+    }
+    PEN_TRY(link_read_work(survey, LINK_WARM_SECONDS, work, clock));
+    PEN_TRY(link_read_work(survey, LINK_WORK_SECONDS, work_then, clock_then));
+    for (uint32_t e = 0; e < 2; e++) {
+        survey->work_rate[e] = (work_then[e] - work[e]) / (clock_then[e] - clock[e]);
+        if (survey->work_rate[e] > 0) continue;
+        return pen_error(PEN_DEADLINE, "%s computed nothing in %.1f s",
+                         pen_survey_crew_name(survey->crew, survey->seats[e]), LINK_WORK_SECONDS);
+    }
+    return PEN_OK;
+}
+
+static pen_status link_end_load(link_survey *survey) {
+    for (uint32_t e = 0; e < 2; e++) {
+        const pen_survey_order order = {.kind = PEN_SURVEY_LOAD, .device = survey->seats[e]};
+        pen_survey_answer answer;
+        PEN_TRY(link_ask(survey, &order, &answer));
+        survey->work_rate[e] = 0;
     }
     return PEN_OK;
 }
 
 // A round trip crosses both directions, which share its time. The first tensors wake threads and
 // touch memory, and do not count.
-static pen_status link_measure(link_survey *survey, pen_link_figures figures[2]) {
-    link_run calls, loaded, unused, sent;
+static pen_status link_measure_idle(link_survey *survey, pen_link_figures figures[2]) {
+    link_run calls, unused, sent;
     for (uint32_t e = 0; e < 2; e++) {
         PEN_TRY(link_run_order(survey, PEN_SURVEY_SEND, e, LINK_WARM_SECONDS, &unused));
     }
     PEN_TRY(link_run_order(survey, PEN_SURVEY_CALL, 0, LINK_CALL_SECONDS, &calls));
-    const double message =
-        (calls.cpu[0] + calls.cpu[1]) / 2 / calls.count / LINK_MESSAGES_OF_ROUND_TRIP;
     for (uint32_t e = 0; e < 2; e++) {
         PEN_TRY(link_run_order(survey, PEN_SURVEY_SEND, e, LINK_SEND_SECONDS, &sent));
         figures[e].bandwidth_alone = link_bandwidth(&sent);
-        figures[e].send = link_rate(sent.cpu[0], sent.count, message);
-        figures[e].receive = link_rate(sent.cpu[1], sent.count, message);
-        figures[e].message = message;
         figures[e].latency_idle = calls.seconds / 2;
     }
-    PEN_TRY(link_run_both(survey, figures));
-    PEN_TRY(link_load(survey, true));
-    PEN_TRY(link_run_order(survey, PEN_SURVEY_CALL, 0, LINK_CALL_SECONDS, &loaded));
-    figures[0].latency = figures[1].latency = loaded.seconds / 2;
-    return link_load(survey, false);
+    return link_run_both(survey, figures);
+}
+
+static pen_status link_measure_loaded(link_survey *survey, pen_link_figures figures[2]) {
+    link_run calls, sent;
+    PEN_TRY(link_run_order(survey, PEN_SURVEY_CALL, 0, LINK_CALL_SECONDS, &calls));
+    const double message =
+        (calls.lost[0] + calls.lost[1]) / 2 / calls.count / LINK_MESSAGES_OF_ROUND_TRIP;
+    for (uint32_t e = 0; e < 2; e++) {
+        PEN_TRY(link_run_order(survey, PEN_SURVEY_SEND, e, LINK_SEND_SECONDS, &sent));
+        figures[e].send = link_rate(sent.lost[0], sent.count, message);
+        figures[e].receive = link_rate(sent.lost[1], sent.count, message);
+        figures[e].message = message;
+        figures[e].latency = calls.seconds / 2;
+    }
+    return PEN_OK;
+}
+
+// Where the ends had no time for more, both ways at once say nothing of the line: what they
+// compute is counted beside it.
+static void link_correct_bandwidth(pen_link_figures figures[2]) {
+    double busy = 0;
+    for (uint32_t e = 0; e < 2; e++) {
+        busy = fmax(busy, figures[e].bandwidth / figures[e].send +
+                              figures[1 - e].bandwidth / figures[1 - e].receive);
+    }
+    for (uint32_t e = 0; e < 2 && busy > LINK_BUSY; e++) {
+        figures[e].bandwidth = fmax(figures[e].bandwidth, figures[e].bandwidth_alone);
+    }
 }
 
 pen_status pen_link_survey(pen_survey_crew *crew, const uint32_t seats[2],
@@ -148,5 +200,9 @@ pen_status pen_link_survey(pen_survey_crew *crew, const uint32_t seats[2],
     link_survey survey = {.crew = crew, .seats = seats, .threads = threads};
     out_figures[0] = out_figures[1] = (pen_link_figures){0};
     PEN_ASSERT(pen_survey_crew_worker(crew, seats[0]) != pen_survey_crew_worker(crew, seats[1]));
-    return link_measure(&survey, out_figures);
+    PEN_TRY(link_measure_idle(&survey, out_figures));
+    PEN_TRY(link_begin_load(&survey));
+    PEN_TRY(link_measure_loaded(&survey, out_figures));
+    link_correct_bandwidth(out_figures);
+    return link_end_load(&survey);
 }

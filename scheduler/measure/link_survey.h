@@ -1,11 +1,12 @@
 // Measures a link through the workers at its ends, as a training uses it: one way, both ways at
 // once, idle, and while both ends compute.
 //
-//   bandwidth   tensors of 1 MiB, several under way, for half a second
+//   bandwidth   tensors of 1 MiB, several under way, for some tenths of a second
 //   latency     half a round trip of 64 bytes, one after another; a median
 //   send, receive, message
-//               processor time of the ends' processes: of a round trip, which is six messages at
-//               either end, and of the tensors less theirs
+//               what sending takes from a device: threads compute at both ends, and do less while
+//               tensors or round trips (six messages at either end) go on than alone. So a core
+//               that is left over, or a share of one, counts as it does in a training.
 //
 // Threads: one.
 #ifndef PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
@@ -15,12 +16,13 @@
 
 // One direction.
 typedef struct pen_link_figures {
-    double bandwidth;       // bytes a second, while the other direction is used as much
+    double bandwidth;       // bytes a second, while the other direction is used as much; alone,
+                            // where it is the ends that have no time for more
     double bandwidth_alone; // while it is not
     double latency;         // seconds, while both ends compute
     double latency_idle;    // while they do not
-    double send;    // bytes for each second of computing of the sender; 0: too little to tell
-    double receive; // of the receiver
+    double send;    // bytes for each second that the sending device loses; 1e15: it loses none
+    double receive; // the receiving one
     double message; // seconds of either
 } pen_link_figures;
 

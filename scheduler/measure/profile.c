@@ -15,11 +15,9 @@
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
 #include "scheduler/job/job_runner.h"
-#include "scheduler/runner/feed.h"
 
 #define PROFILE_WARM_STEPS 3
 #define PROFILE_STEPS_LIMIT 1000
-#define PROFILE_LEARNING_RATE 1e-6 // numbers stay what they are
 #define PROFILE_SHARE_MINIMUM 0.01 // of a step: smaller operators are not judged one by one
 #define PROFILE_TEXT_BYTES 512
 
@@ -30,12 +28,14 @@ struct pen_profiler {
     pen_device *device;
     const pen_program *program;
     const pen_measure_step *step; // the program's reuse of values
+    bool wants_rates;
+    double cores; // that this process gets while the device computes; 0: as many as it uses
     uint32_t microbatch_count;
     uint32_t row_count;
     pen_profile_row *rows;  // [row_count], in the order of their first nodes
     uint32_t *row_of;       // [order_count]; PEN_NAME_MAP_NONE: takes no time
     uint32_t node_count;    // that run
-    pen_executor *executor; // NULL until steps run
+    pen_step_runner runner; // without an executor until steps run
     uint32_t step_count;    // that were measured
     double *node_seconds;   // [order_count], medians
     double step_seconds;    // median
@@ -136,7 +136,7 @@ pen_status pen_profiler_create(const pen_job *job, const pen_dataset_info *info,
 
 void pen_profiler_destroy(pen_profiler *profiler) {
     if (profiler == NULL) return;
-    pen_executor_destroy(profiler->executor);
+    pen_executor_destroy(profiler->runner.executor);
     pen_program_destroy(profiler->program);
     if (profiler->device != NULL) profiler->device->kind->close(profiler->device);
     pen_arena_destroy(profiler->arena);
@@ -168,7 +168,8 @@ pen_status pen_profiler_describe(pen_profiler *profiler, const pen_part **out_pa
 // On the profiler's own device. Without memory nothing else can be measured either.
 static pen_status profile_measure_here(pen_profiler *profiler, pen_node_id node, double seconds,
                                        pen_op_measurement *out_measured, pen_status *out_failure) {
-    const pen_measure_options options = {.step = profiler->step, .time_limit = seconds};
+    const pen_measure_options options = {
+        .step = profiler->step, .time_limit = seconds, .cores = profiler->cores};
     const pen_status status =
         pen_measure_op(profiler->device, profiler->program->graph, node, &options, out_measured);
     if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
@@ -176,22 +177,24 @@ static pen_status profile_measure_here(pen_profiler *profiler, pen_node_id node,
     return PEN_OK;
 }
 
-static pen_status profile_ask_rates(pen_profiler *profiler, const pen_profile_meter *meter,
-                                    pen_device_rates *out_rates) {
-    pen_status failure = PEN_OK;
-    if (meter == NULL) return pen_measure_rates(profiler->device, out_rates);
-    PEN_TRY(meter->rates(meter->context, out_rates, &failure));
-    return failure;
+static bool profile_wants_rates(const pen_profiler *profiler, const pen_cost_table *table,
+                                const pen_profile_options *options) {
+    const pen_profile_target *target = &profiler->target;
+    return options->repeat || pen_cost_table_find_rates_at(table, target->host_name, target->kind,
+                                                           target->threads) == NULL;
 }
 
-static pen_status profile_measure_rates(pen_profiler *profiler, pen_cost_table *table,
-                                        const pen_profile_options *options) {
+static pen_status profile_take_rates(pen_profiler *profiler, const pen_profile_meter *meter,
+                                     pen_cost_table *table) {
     const pen_profile_target *target = &profiler->target;
     pen_device_rates rates;
-    const bool is_known = pen_cost_table_find_rates_at(table, target->host_name, target->kind,
-                                                       target->threads) != NULL;
-    if (is_known && !options->repeat) return PEN_OK;
-    PEN_TRY(profile_ask_rates(profiler, options->meter, &rates));
+    pen_status failure = PEN_OK;
+    if (meter == NULL) {
+        PEN_TRY(pen_measure_rates(profiler->device, profiler->cores, &rates));
+    } else {
+        PEN_TRY(meter->await_rates(meter->context, &rates, &failure));
+        PEN_TRY(failure);
+    }
     return pen_cost_table_set_rates(table,
                                     &(pen_cost_rates){.kind = target->kind,
                                                       .threads = target->threads,
@@ -210,15 +213,14 @@ static pen_status profile_keep_failure(pen_profiler *profiler, pen_profile_row *
     return pen_arena_copy_text(profiler->arena, text, strlen(text), &row->failure);
 }
 
-// Asks the meter, or measures here, and adds what was measured to the table.
-static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *row,
-                                      const pen_profile_options *options, pen_cost_table *table) {
-    const pen_profile_meter *meter = options->meter;
-    const double seconds = options->operator_time_limit;
+// From the meter, which was asked, or measured here; into the table.
+static pen_status profile_take_row(pen_profiler *profiler, const pen_profile_meter *meter,
+                                   pen_profile_row *row, double seconds, pen_cost_table *table) {
     pen_op_measurement measured = {0};
     pen_status failure = PEN_OK;
+    row->is_asked = false;
     PEN_TRY(meter == NULL ? profile_measure_here(profiler, row->node, seconds, &measured, &failure)
-                          : meter->node(meter->context, row->node, seconds, &measured, &failure));
+                          : meter->await_node(meter->context, &measured, &failure));
     if (failure != PEN_OK) return profile_keep_failure(profiler, row, failure);
     row->is_measured = row->is_fresh = true;
     row->seconds = measured.seconds;
@@ -233,111 +235,78 @@ static pen_status profile_measure_row(pen_profiler *profiler, pen_profile_row *r
                                                        .host = profiler->target.host_name});
 }
 
-// What the table has is not measured again unless asked; past the time limit the rest is left as it
-// is, and counted.
-pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
-                                const pen_profile_options *options) {
-    const double started = pen_clock_seconds();
+// What the table has is not measured again unless asked.
+static void profile_ask_row(pen_profiler *profiler, const pen_profile_meter *meter, uint32_t r,
+                            const pen_cost_table *table, const pen_profile_options *options) {
     const pen_profile_target *target = &profiler->target;
-    PEN_TRY(profile_measure_rates(profiler, table, options));
-    for (uint32_t r = 0; r < profiler->row_count; r++) {
-        pen_profile_row *row = &profiler->rows[r];
-        const pen_cost_entry *entry = pen_cost_table_find_at(
-            table, target->host_name, row->op, row->shape, target->kind, target->threads);
-        if (entry != NULL && !options->repeat) {
-            row->is_measured = true;
-            row->seconds = entry->seconds;
-            row->workspace_bytes = entry->workspace_bytes;
-            continue;
-        }
+    pen_profile_row *row = &profiler->rows[r];
+    const pen_cost_entry *entry = pen_cost_table_find_at(table, target->host_name, row->op,
+                                                         row->shape, target->kind, target->threads);
+    if (entry != NULL && !options->repeat) {
+        row->is_measured = true;
+        row->seconds = entry->seconds;
+        row->workspace_bytes = entry->workspace_bytes;
+        return;
+    }
+    if (options->progress != NULL) {
+        options->progress(options->progress_context, row, r, profiler->row_count);
+    }
+    row->is_asked = true;
+    if (meter != NULL) meter->ask_node(meter->context, row->node, options->operator_time_limit);
+}
+
+static pen_status profile_measure_rates(pen_profiler *const *profilers, uint32_t count,
+                                        const pen_profile_options *options, pen_cost_table *table) {
+    for (uint32_t p = 0; p < count; p++) {
+        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        profilers[p]->wants_rates = profile_wants_rates(profilers[p], table, options);
+        if (profilers[p]->wants_rates && meter != NULL) meter->ask_rates(meter->context);
+    }
+    for (uint32_t p = 0; p < count; p++) {
+        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        if (profilers[p]->wants_rates) PEN_TRY(profile_take_rates(profilers[p], meter, table));
+    }
+    return PEN_OK;
+}
+
+// The r-th operator of each profiler.
+static pen_status profile_measure_rows(pen_profiler *const *profilers, uint32_t count, uint32_t r,
+                                       const pen_profile_options *options, pen_cost_table *table) {
+    const double seconds = options->operator_time_limit;
+    for (uint32_t p = 0; p < count; p++) {
+        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        if (r < profilers[p]->row_count) profile_ask_row(profilers[p], meter, r, table, options);
+    }
+    for (uint32_t p = 0; p < count; p++) {
+        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_asked) continue;
+        pen_profile_row *row = &profilers[p]->rows[r];
+        PEN_TRY(profile_take_row(profilers[p], meter, row, seconds, table));
+    }
+    return PEN_OK;
+}
+
+// Past the time limit the rest is left as it is, and counted.
+pen_status pen_profiler_measure(pen_profiler *const *profilers, uint32_t count,
+                                const pen_profile_options *options, pen_cost_table *table) {
+    const double started = pen_clock_seconds();
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < count; p++) {
+        most = profilers[p]->row_count > most ? profilers[p]->row_count : most;
+        if (options->meters != NULL) continue;
+        PEN_TRY(pen_measure_cores(profilers[p]->target.threads, &profilers[p]->cores));
+    }
+    PEN_TRY(profile_measure_rates(profilers, count, options, table));
+    for (uint32_t r = 0; r < most; r++) {
         if (options->time_limit > 0 && pen_clock_seconds() - started > options->time_limit) {
-            continue;
+            return PEN_OK;
         }
-        if (options->progress != NULL) {
-            options->progress(options->progress_context, row, r, profiler->row_count);
-        }
-        PEN_TRY(profile_measure_row(profiler, row, options, table));
+        PEN_TRY(profile_measure_rows(profilers, count, r, options, table));
     }
     return PEN_OK;
 }
 
 // ---- whole steps
-
-static pen_status profile_create_executor(pen_profiler *profiler) {
-    const pen_program *program = profiler->program;
-    const pen_executor_spec spec = {.device = profiler->device,
-                                    .graph = program->graph,
-                                    .order = program->order,
-                                    .order_count = program->order_count,
-                                    .update_first = program->update_first,
-                                    .kept = program->kept,
-                                    .kept_count = program->kept_count};
-    return pen_executor_create(&spec, &profiler->executor);
-}
-
-// The loss whose labels they are; NULL: none.
-static const pen_program_loss *profile_find_labels(const pen_program *program, pen_value_id input) {
-    for (uint32_t i = 0; i < program->loss_count; i++) {
-        if (pen_value_same(input, program->losses[i].labels)) return &program->losses[i];
-    }
-    return NULL;
-}
-
-// The limit of an input's integers that every node that reads it can take.
-static uint64_t profile_integer_limit(const pen_program *program, pen_value_id input) {
-    uint64_t limit = UINT64_MAX;
-    const pen_program_loss *loss = profile_find_labels(program, input);
-    if (loss != NULL && loss->class_count > 0) return loss->class_count;
-    for (uint32_t p = 0; p < program->order_count; p++) {
-        const pen_node *node = pen_graph_node(program->graph, program->order[p]);
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            if (!pen_value_same(node->inputs[i], input)) continue;
-            limit =
-                pen_min_u64(limit, pen_measure_integer_limit(program->graph, program->order[p]));
-        }
-    }
-    return limit == UINT64_MAX ? 2 : limit;
-}
-
-static pen_status profile_feed_input(pen_profiler *profiler, pen_value_id input) {
-    const pen_tensor_type *type = pen_value_type(profiler->program->graph, input);
-    const uint64_t bytes = pen_tensor_type_bytes(type);
-    if (bytes == 0) return PEN_OK;
-    void *host = pen_memory_allocate(bytes, 1);
-    if (host == NULL) return pen_error_out_of_memory();
-    const pen_measure_contents contents = {
-        .element = type->element,
-        .is_signed = type->shape.rank > 1 && profile_find_labels(profiler->program, input) == NULL,
-        .limit = profile_integer_limit(profiler->program, input)};
-    pen_measure_fill(&contents, host, bytes);
-    const pen_status status = pen_executor_write(profiler->executor, input, 0, host, bytes);
-    pen_memory_free(host);
-    return status;
-}
-
-static pen_status profile_feed(pen_profiler *profiler) {
-    const pen_program *program = profiler->program;
-    const pen_runner_form form = {.program = program, .executor = profiler->executor};
-    for (uint32_t i = 0; i < program->fed_count; i++) {
-        PEN_TRY(profile_feed_input(profiler, program->inputs[i]));
-    }
-    PEN_TRY(pen_feed_scalar(&form, program->loss_weight, 1.0 / profiler->microbatch_count));
-    PEN_TRY(pen_feed_scalar(&form, program->learning_rate, PROFILE_LEARNING_RATE));
-    return pen_feed_scalar(&form, program->step, 1);
-}
-
-static pen_status profile_run_step(pen_profiler *profiler, uint64_t step, double *out_seconds) {
-    const double started = pen_clock_seconds();
-    for (uint32_t m = 0; m < profiler->microbatch_count; m++) {
-        const pen_run_context run = {
-            .seed = 1, .step = step, .microbatch = m, .first_microbatch = m == 0};
-        PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
-    }
-    const pen_run_context run = {.seed = 1, .step = step};
-    PEN_TRY(pen_executor_run(profiler->executor, PEN_EXECUTOR_UPDATE, 0, &run));
-    *out_seconds = pen_clock_seconds() - started;
-    return PEN_OK;
-}
 
 // `samples` are [steps][order_count + 1]: the last of each is the whole step.
 static pen_status profile_take_medians(pen_profiler *profiler, const double *samples,
@@ -368,16 +337,17 @@ static pen_status profile_sample_steps(pen_profiler *profiler, uint32_t step_cou
     double unused;
     PEN_TRY(PEN_NEW(profiler->arena, width, &warm));
     PEN_TRY(PEN_NEW(profiler->arena, (size_t)step_count * width, &samples));
-    pen_executor_time_nodes(profiler->executor, warm);
+    pen_step_runner *runner = &profiler->runner;
+    pen_executor_time_nodes(runner->executor, warm);
     for (uint64_t s = 0; s < PROFILE_WARM_STEPS; s++) {
-        PEN_TRY(profile_run_step(profiler, s + 1, &unused));
+        PEN_TRY(pen_step_runner_run(runner, s + 1, &unused));
     }
     for (uint32_t s = 0; s < step_count; s++) {
         double *sample = samples + (size_t)s * width;
-        pen_executor_time_nodes(profiler->executor, sample);
-        PEN_TRY(profile_run_step(profiler, PROFILE_WARM_STEPS + s + 1, &sample[width - 1]));
+        pen_executor_time_nodes(runner->executor, sample);
+        PEN_TRY(pen_step_runner_run(runner, PROFILE_WARM_STEPS + s + 1, &sample[width - 1]));
     }
-    pen_executor_time_nodes(profiler->executor, NULL);
+    pen_executor_time_nodes(runner->executor, NULL);
     return profile_take_medians(profiler, samples, step_count);
 }
 
@@ -392,14 +362,23 @@ static void profile_sum_rows(pen_profiler *profiler) {
     }
 }
 
-pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count) {
+// One step goes first, so that what the process has resident is without company.
+pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
+                                  const pen_step_seat *others, uint32_t other_count) {
+    pen_step_company *company = NULL;
+    double unused;
     PEN_ASSERT(step_count > 0 && step_count <= PROFILE_STEPS_LIMIT);
-    if (profiler->executor == NULL) PEN_TRY(profile_create_executor(profiler));
-    PEN_TRY(profile_feed(profiler));
-    PEN_TRY(profile_sample_steps(profiler, step_count));
-    profile_sum_rows(profiler);
-    profiler->memory = pen_executor_get_memory(profiler->executor);
+    profiler->runner.device = profiler->device;
+    profiler->runner.program = profiler->program;
+    profiler->runner.microbatch_count = profiler->microbatch_count;
+    PEN_TRY(pen_step_runner_open(&profiler->runner));
+    PEN_TRY(pen_step_runner_run(&profiler->runner, 1, &unused));
+    profiler->memory = pen_executor_get_memory(profiler->runner.executor);
     profiler->resident_bytes_peak = pen_machine_resident_peak();
+    PEN_TRY(pen_step_company_start(&profiler->runner, others, other_count, &company));
+    const pen_status status = profile_sample_steps(profiler, step_count);
+    PEN_TRY(pen_status_join(status, pen_step_company_end(company)));
+    profile_sum_rows(profiler);
     return PEN_OK;
 }
 

@@ -23,6 +23,7 @@
 #include "partition/costs/cluster.h"
 #include "partition/costs/cost_table.h"
 #include "scheduler/job/job.h"
+#include "scheduler/measure/step_runner.h"
 #include "scheduler/runtime/executor/executor.h"
 
 // Devices of one machine that compute alike.
@@ -59,6 +60,7 @@ typedef struct pen_profile_row {
     double runs_per_step;   // of each node: microbatches, or 1 for updates
     bool is_measured;       // `seconds` is known
     bool is_fresh;          // measured now; else the table had it
+    bool is_asked;          // is being measured
     double seconds;         // of one run, alone
     const char *failure;    // why it could not be measured; NULL otherwise
     double seconds_in_step; // mean over its nodes of their medians; 0: steps have not run
@@ -98,33 +100,39 @@ void pen_profiler_destroy(pen_profiler *profiler);
 // as the profiler. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_profiler_describe(pen_profiler *profiler, const pen_part **out_part);
 
-// Who measures in this process's stead. A status ends the profile, what cannot be measured is a
-// `failure`.
+// Who measures in this process's stead: it is asked for one thing, which is then awaited. A status
+// ends the profile, what cannot be measured is a `failure`.
 typedef struct pen_profile_meter {
     void *context;
-    PEN_NODISCARD pen_status (*rates)(void *context, pen_device_rates *out_rates,
-                                      pen_status *out_failure);
-    PEN_NODISCARD pen_status (*node)(void *context, pen_node_id node, double seconds,
-                                     pen_op_measurement *out_measured, pen_status *out_failure);
+    void (*ask_rates)(void *context);
+    void (*ask_node)(void *context, pen_node_id node, double seconds);
+    PEN_NODISCARD pen_status (*await_rates)(void *context, pen_device_rates *out_rates,
+                                            pen_status *out_failure);
+    PEN_NODISCARD pen_status (*await_node)(void *context, pen_op_measurement *out_measured,
+                                           pen_status *out_failure);
 } pen_profile_meter;
 
 typedef struct pen_profile_options {
-    const pen_profile_meter *meter; // NULL: the profiler's own device measures
-    bool repeat;                    // measure also what the table has
-    double time_limit;              // seconds for all operators; 0: none
-    double operator_time_limit;     // seconds of runs for each; 0: as pen_measure_options
+    const pen_profile_meter *meters; // one a profiler; NULL: their own devices measure
+    bool repeat;                     // measure also what the table has
+    double time_limit;               // seconds for all operators; 0: none
+    double operator_time_limit;      // seconds of runs for each; 0: as pen_measure_options
     void (*progress)(void *context, const pen_profile_row *row, uint32_t done, uint32_t count);
     void *progress_context;
 } pen_profile_options;
 
-// Measures rates and operators that `table` lacks, and adds them to it. An operator that cannot be
-// measured keeps its failure in its row. DOES_NOT_FIT: the table is full; OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_profiler_measure(pen_profiler *profiler, pen_cost_table *table,
-                                              const pen_profile_options *options);
+// Measures rates and operators that `table` lacks, and adds them to it: the meters of all profilers
+// at the same time, one operator each. An operator that cannot be measured keeps its failure in its
+// row. DOES_NOT_FIT: the table is full; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_profiler_measure(pen_profiler *const *profilers, uint32_t count,
+                                              const pen_profile_options *options,
+                                              pen_cost_table *table);
 
-// Runs `step_count` steps, at most 1000, of the whole program after some that do not count.
-// DOES_NOT_FIT: the model is larger than the device; what running returns
-PEN_NODISCARD pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count);
+// Runs `step_count` steps, at most 1000, of the whole program after some that do not count, while
+// the other devices [other_count] do the same.
+// DOES_NOT_FIT: the model is larger than a device; what running returns
+PEN_NODISCARD pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
+                                                const pen_step_seat *others, uint32_t other_count);
 // Puts the times of operators in a step into `table`, in place of those of operators alone.
 PEN_NODISCARD pen_status pen_profiler_store_steps(const pen_profiler *profiler,
                                                   pen_cost_table *table);

@@ -1,20 +1,22 @@
 #!/usr/bin/python3
 """Plans beside what they come to, on a cluster in one machine.
 
-  cluster_bench.py --penstock build/gcc/penstock [--out build/bench] [--hosts 4] [--cores 0.45]
-                   [--rate 1gbit] [--models a,b] [--strategies a,b] [--seeds 2] [--repeat 1]
+  cluster_bench.py --penstock build/gcc/penstock [--out build/bench] [--place cluster] [--hosts 4]
+                   [--cores 0.45] [--rate 1000] [--models a,b] [--strategies a,b] [--seeds 2] [--repeat 1]
 
-Hosts are network namespaces with an address each, joined by a bridge that leads nowhere else. Each
-has a line of its own (tc's token bucket, out of it) and a share of a core (a cgroup's quota, with
-the shortest turns that the kernel allows, so that a host is slow rather than now and then asleep).
-With --unequal the hosts' shares and rates go down from host to host, to half and a tenth.
+A place is `threads` (two devices of one process), `processes` (two processes of this machine),
+`cluster`, or `unequal`. Hosts of the last two are network namespaces with an address each, joined
+by a bridge that leads nowhere else. Each has a line of its own (tc's token bucket, out of it) and a
+share of a core (a cgroup's quota, with the shortest turns that the kernel allows, so that a host is
+slow rather than now and then asleep). Of unequal hosts, shares go down from host to host to half,
+and rates to a tenth.
 
-Costs are measured within steps on one host, and its links probed where the command can; then each
-strategy plans, and its plan is trained. The coordinator is on a host of its own without limits.
-`again` is auto once more, with what its own run saw (`plan --from-run`). Prints predicted and real
-seconds of a step, the bubble of both, what the difference is made of, and what each saves against
-random.
-Needs root, iproute2 and cgroups (version 1 or 2).
+Devices and links are measured first (`profile`, `probe`); then each strategy plans, and its plan is
+trained. The coordinator is on a host of its own without limits. `again` is auto once more, with
+what its own run saw (`plan --from-run`). Prints predicted and real seconds of a step, the bubble of
+both, what the difference is made of, and what each saves against random; adds each row to
+cluster.rows.json in --out.
+Hosts need root, iproute2 and cgroups (version 1 or 2).
 """
 import argparse
 import json
@@ -117,7 +119,7 @@ class Cluster:
         try:
             self._add(100, 0, None)
             for number in range(1, options.hosts + 1):
-                share = (number - 1) / max(options.hosts - 1, 1) if options.unequal else 0
+                share = (number - 1) / max(options.hosts - 1, 1) if options.place == "unequal" else 0
                 megabits = options.rate * 10 ** -share
                 self._add(number, options.cores * (1 - 0.5 * share), f"{megabits:.0f}mbit")
             for host in self.hosts[1:]:
@@ -129,10 +131,34 @@ class Cluster:
     def _add(self, *about):
         self.hosts.append(Host(self, *about))
 
+    def devices(self):
+        return [f"{{name: n{host.number}, host: '{host.address}:{PORT}', memory: 2GiB, threads: 1}}"
+                for host in self.hosts[1:]]
+
+    def command(self, *words):
+        return self.hosts[0].command(*words)
+
     def close(self):
         for host in self.hosts:
             host.close()
         run("ip", "netns", "del", self.hub, check=False)
+
+
+class Machine:
+    """Two devices of this machine, as threads or as processes."""
+
+    def __init__(self, options):
+        self.host = "host: localhost, " if options.place == "processes" else ""
+
+    def devices(self):
+        return [f"{{name: n{number}, {self.host}memory: 8GiB, threads: 1}}" for number in (1, 2)]
+
+    @staticmethod
+    def command(*words):
+        return list(words)
+
+    def close(self):
+        pass
 
 
 # ---- models
@@ -162,9 +188,12 @@ def write_exported(name):
 
 # what writes the model, its input, batch, microbatches, steps
 MODELS = {
-    "residual_mlp": (write_residual_mlp, "x", 256, 8, 10),
+    "residual_mlp": (write_residual_mlp, "x", 256, 8, 16),
     "resnet18": (write_exported("resnet18"), "input", 16, 8, 4),
     "mlp2048": (write_exported("mlp2048"), "input", 256, 8, 8),
+    "bert4": (write_exported("bert4"), "input", 8, 4, 8),
+    "lstm512": (write_exported("lstm512"), "input", 32, 4, 8),
+    "gpt4": (write_exported("gpt4"), "input", 4, 4, 4),
 }
 
 JOB = """version: 1
@@ -180,36 +209,35 @@ devices:
 """
 
 
-def write_job(options, model, cluster, costs, contiguous=False, is_local=False):
+def write_job(options, model, place, contiguous=False):
     write, name, batch, microbatches, steps = MODELS[model]
-    devices = [f"  - {{name: n{host.number}, host: '{host.address}:{PORT}', memory: 2GiB, threads: 1}}"
-               for host in cluster.hosts[1:]]
-    if is_local:
-        devices = ["  - {name: n1, threads: 1, memory: 2GiB}"]
-    # what gRPC computes, of a share of a core (docs/decisions/what-transfers-take.md)
-    links = (f"links: [{{between: [\"^n\", \"^n\"], bandwidth: {options.rate}Mbit/s, send: {3.1 * options.cores:.3f}GB/s, "
-             f"receive: {2.2 * options.cores:.3f}GB/s, message: {16 / options.cores:.1f}us}}]\n")
-    path = f"{options.out}/cluster.{model}{'.line' if contiguous else ''}{'.local' if is_local else ''}.yaml"
+    path = f"{options.out}/cluster.{model}{'.line' if contiguous else ''}.yaml"
     with open(path, "w", encoding="ascii") as file:
         file.write(JOB.format(model=write(options.out), input=name, name=model, batch=batch, microbatches=microbatches,
-                              steps=steps + WARM_UP, costs=costs, contiguous=str(contiguous).lower(),
-                              devices="\n".join(devices)))
-        if not options.unequal and not is_local:
-            file.write(links)
+                              steps=steps + WARM_UP, costs=costs_file(options), contiguous=str(contiguous).lower(),
+                              devices="\n".join(f"  - {device}" for device in place.devices())))
     return path
 
 
 # ---- what is measured
 
-def measure_costs(options, model, cluster):
-    """Times of operators within steps, on the first host."""
-    costs = f"cluster.{model}.costs.yaml"
-    if os.path.exists(f"{options.out}/{costs}"):
-        os.remove(f"{options.out}/{costs}")
-    path = write_job(options, model, cluster, costs, is_local=True)
-    run(*cluster.hosts[1].command(options.penstock, "profile", path, "--in-step", "--steps", "5", "--operator-time",
-                                  "20ms", "-o", f"{options.out}/{costs}", "-q"))
-    return costs
+def costs_file(options):
+    return f"cluster.{options.place}.costs.yaml"
+
+
+def measure_costs(options, model, place, is_first):
+    """Times of operators on each host, and once, links between each two."""
+    path = write_job(options, model, place)
+    in_step = [] if options.place in ("cluster", "unequal") else ["--in-step", "--steps", "8"]
+    verbs = [["profile", path, "--operator-time", "50ms"] + in_step]
+    if is_first:
+        verbs.append(["probe", path])
+        if os.path.exists(f"{options.out}/{costs_file(options)}"):
+            os.remove(f"{options.out}/{costs_file(options)}")
+    for words in verbs:
+        began = time.monotonic()
+        run(*place.command(options.penstock, *words, "--insecure", "-q"))
+        print(f"{options.place}, {model}: {words[0]} took {time.monotonic() - began:.1f} s", flush=True)
 
 
 def measured(trace_path):
@@ -232,26 +260,43 @@ def measured(trace_path):
     return statistics.median(seconds), statistics.mean(bubbles)
 
 
-def plan_and_train(options, model, cluster, costs, strategy, seed):
+def make_plan(options, model, place, strategy, seed):
     is_line = strategy == "contiguous"
-    job = write_job(options, model, cluster, costs, contiguous=is_line)
-    plan, trace = f"{options.out}/cluster.plan.yaml", f"{options.out}/cluster.{strategy}.trace.json"
-    words = [options.penstock, "plan", job, "-o", plan, "--json", "--seed", str(seed), "--strategy",
+    job = write_job(options, model, place, contiguous=is_line)
+    name = f"{options.out}/cluster.{strategy}{seed if strategy == 'random' else ''}"
+    words = [options.penstock, "plan", job, "-o", f"{name}.plan.yaml", "--json", "--seed", str(seed), "--strategy",
              "auto" if is_line or strategy == "again" else strategy]
     if strategy == "again":
         words += ["--from-run", f"{options.out}/cluster.auto.trace.json"]
     predicted = json.loads(run(*words).stdout)
-    real, bubbles, terms = [], [], {}
-    for _ in range(options.repeat):
-        done = run(*cluster.hosts[0].command(options.penstock, "train", plan, "--json", "--no-eval", "--insecure",
-                                             "--overwrite", "--trace", trace))
-        seconds, bubble = measured(trace)
-        real.append(seconds)
-        bubbles.append(bubble)
-        terms = json.loads(done.stdout)["measured"].get("difference", {})
-    return {"strategy": strategy, "seed": seed, "predicted": predicted["step_seconds"],
-            "predicted_bubble": predicted["bubble"], "real": statistics.median(real), "bubble": statistics.mean(bubbles),
-            "stages": len(predicted["stages"]), "terms": terms}
+    return {"place": options.place, "hosts": options.hosts, "model": model, "strategy": strategy, "seed": seed,
+            "predicted": predicted["step_seconds"], "predicted_bubble": predicted["bubble"],
+            "stages": len(predicted["stages"]), "name": name, "reals": [], "bubbles": []}
+
+
+def train(options, place, row):
+    trace = f"{row['name']}.trace.json"
+    done = run(*place.command(options.penstock, "train", f"{row['name']}.plan.yaml", "--json", "--no-eval", "--insecure",
+                              "--overwrite", "--trace", trace))
+    seconds, bubble = measured(trace)
+    row["reals"].append(seconds)
+    row["bubbles"].append(bubble)
+    row["real"], row["bubble"] = statistics.median(row["reals"]), statistics.median(row["bubbles"])
+    row["terms"] = json.loads(done.stdout)["measured"].get("difference", {})
+
+
+def measure_strategies(options, model, place):
+    """Plans are trained in turns, so that what the machine does meanwhile meets all of them."""
+    wanted = [(strategy, 1) for strategy in options.strategies.split(",")]
+    wanted += [("random", seed) for seed in range(1, options.seeds + 1)]
+    rows = []
+    for strategy, seed in wanted:
+        rows.append(make_plan(options, model, place, strategy, seed))
+        train(options, place, rows[-1])
+    for _ in range(1, options.repeat):
+        for row in rows:
+            train(options, place, row)
+    return rows
 
 
 def show(model, rows):
@@ -270,33 +315,39 @@ def show(model, rows):
               f"{row['real'] / best:>8.2f}{terms}{saved}", flush=True)
 
 
+def measure_place(options):
+    place = Cluster(options) if options.place in ("cluster", "unequal") else Machine(options)
+    try:
+        for model in options.models.split(","):
+            measure_costs(options, model, place, model == options.models.split(",", maxsplit=1)[0])
+            rows = measure_strategies(options, model, place)
+            show(model, rows)
+            with open(f"{options.out}/cluster.rows.json", "a", encoding="ascii") as file:
+                file.write("".join(json.dumps(row) + "\n" for row in rows))
+    finally:
+        place.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--penstock", required=True)
     parser.add_argument("--out", default="build/bench")
+    parser.add_argument("--place", default="cluster", help="of threads, processes, cluster, unequal; several: a,b")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--cores", type=float, default=0.45)
     parser.add_argument("--rate", type=int, default=1000, help="Mbit/s of a host's line")
-    parser.add_argument("--unequal", action="store_true")
-    parser.add_argument("--models", default="residual_mlp")
+    parser.add_argument("--models", default="residual_mlp", help=", ".join(MODELS))
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--seeds", type=int, default=2, help="of random placements")
     parser.add_argument("--repeat", type=int, default=1, help="trainings of a plan")
     options = parser.parse_args()
-    if os.geteuid() != 0 or not shutil.which("tc"):
+    places = options.place.split(",")
+    if {"cluster", "unequal"} & set(places) and (os.geteuid() != 0 or not shutil.which("tc")):
         sys.exit("cluster_bench.py: hosts in namespaces need root and iproute2")
     os.makedirs(options.out, exist_ok=True)
     options.penstock, options.out = os.path.abspath(options.penstock), os.path.abspath(options.out)
-    cluster = Cluster(options)
-    try:
-        for model in options.models.split(","):
-            costs = measure_costs(options, model, cluster)
-            wanted = [(strategy, 1) for strategy in options.strategies.split(",")]
-            wanted += [("random", seed) for seed in range(1, options.seeds + 1)]
-            rows = [plan_and_train(options, model, cluster, costs, *each) for each in wanted]
-            show(model, rows)
-    finally:
-        cluster.close()
+    for options.place in places:
+        measure_place(options)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,25 @@ static pen_node_id add_product(pen_graph *graph, int64_t side) {
     return add_binary(graph, "matmul", x, x);
 }
 
+// Of a hundredth of a core an operator takes a hundred times what it computes.
+static void a_share_of_a_core_makes_operators_slow(void **state) {
+    (void)state;
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(check_arena(), "g", &graph));
+    const pen_node_id node = add_product(graph, 192);
+    pen_device *device = open_device("cpu", 0);
+    pen_op_measurement whole, part;
+    pen_measure_options options = {.run_minimum = 5, .run_maximum = 9, .time_limit = 1};
+    CHECK_OK(pen_measure_op(device, graph, node, &options, &whole));
+    options.cores = 0.01;
+    CHECK_OK(pen_measure_op(device, graph, node, &options, &part));
+    CHECK(part.seconds > 20 * whole.seconds, "%g, %g", whole.seconds, part.seconds);
+    options.cores = 1000;
+    CHECK_OK(pen_measure_op(device, graph, node, &options, &part));
+    CHECK(part.seconds > 0 && part.seconds < 20 * whole.seconds, "%g", part.seconds);
+    device->kind->close(device);
+}
+
 static void larger_operators_take_longer(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -265,7 +284,7 @@ static void rates_are_measured(void **state) {
     for (uint32_t k = 0; k < pen_device_kind_count(); k++) {
         pen_device *device = open_device(pen_device_kind_at(k)->name, 1 << 20);
         pen_device_rates rates;
-        CHECK_OK(pen_measure_rates(device, &rates));
+        CHECK_OK(pen_measure_rates(device, 0, &rates));
         CHECK(rates.flops > 1e6 && rates.flops < 1e14, "%g", rates.flops);
         CHECK(rates.memory_bandwidth > 1e6 && rates.memory_bandwidth < 1e14, "%g",
               rates.memory_bandwidth);
@@ -273,12 +292,13 @@ static void rates_are_measured(void **state) {
     }
     pen_device *device = open_device("cpu", 4096);
     pen_device_rates rates;
-    CHECK_ERROR(pen_measure_rates(device, &rates), PEN_DOES_NOT_FIT,
+    CHECK_ERROR(pen_measure_rates(device, 0, &rates), PEN_DOES_NOT_FIT,
                 "while measuring rates of a device");
     device->kind->close(device);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(larger_operators_take_longer),
+        cmocka_unit_test(a_share_of_a_core_makes_operators_slow),
               cmocka_unit_test(the_median_is_that_of_the_clock),
               cmocka_unit_test(measuring_ends_in_time), cmocka_unit_test(views_take_no_time),
               cmocka_unit_test(what_does_not_fit_is_named_and_memory_given_back),

@@ -21,7 +21,8 @@ typedef enum pen_run_survey {
 typedef enum pen_survey_kind {
     PEN_SURVEY_RATES, // of a device: operations a second, bytes a second
     PEN_SURVEY_NODE,  // a node of its part: seconds of a run, bytes of workspace, runs
-    PEN_SURVEY_CPU,   // seconds that the worker's process has computed
+    PEN_SURVEY_WORK,  // after so long: what threads of LOAD have done so far, in units of their
+                      // own, and the worker's clock in seconds
     PEN_SURVEY_LOAD,  // `count` threads compute from now on; nothing is told
     PEN_SURVEY_SEND,  // tensors to a worker, for so long: seconds until it has them, how many
     PEN_SURVEY_CALL,  // small tensors to a worker and back, one after another, for so long: median
@@ -36,7 +37,7 @@ typedef struct pen_survey_order {
     uint32_t node;   // NODE: of its part's graph
     uint32_t peer;   // SEND, CALL: a worker
     uint32_t count;  // LOAD
-    double seconds;  // NODE, SEND, CALL: to repeat it for
+    double seconds;  // NODE, SEND, CALL: to repeat it for; WORK: to wait
 } pen_survey_order;
 
 #define PEN_SURVEY_FIGURES 4

@@ -1,7 +1,5 @@
 #include "scheduler/runtime/worker/worker_survey.h"
 
-#include <time.h>
-
 #include "base/memory.h"
 #include "device/measure_op.h"
 #include "graph/graph.h"
@@ -52,12 +50,13 @@ static pen_status survey_open(pen_worker_survey *survey, uint32_t index) {
     const pen_device_kind *kind;
     if (survey->devices[index].device != NULL) return PEN_OK;
     PEN_TRY(pen_device_kind_find(spec->kind, &kind));
+    PEN_TRY(pen_measure_cores(spec->thread_count, &survey->devices[index].cores));
     return kind->open(&options, &survey->devices[index].device);
 }
 
 static pen_status survey_rates(const survey_device *device, pen_survey_answer *out_answer) {
     pen_device_rates rates;
-    PEN_TRY(pen_measure_rates(device->device, &rates));
+    PEN_TRY(pen_measure_rates(device->device, device->cores, &rates));
     out_answer->figures[0] = rates.flops;
     out_answer->figures[1] = rates.memory_bandwidth;
     return PEN_OK;
@@ -85,21 +84,13 @@ static pen_status survey_node(pen_worker_survey *survey, const pen_survey_order 
                          order->node, order->device);
     }
     PEN_TRY(survey_find_step(survey, part, device));
-    const pen_measure_options options = {.step = device->step, .time_limit = order->seconds};
+    const pen_measure_options options = {
+        .step = device->step, .time_limit = order->seconds, .cores = device->cores};
     PEN_TRY(pen_measure_op(device->device, part->graph, (pen_node_id){order->node}, &options,
                            &measured));
     out_answer->figures[0] = measured.seconds;
     out_answer->figures[1] = (double)measured.workspace_bytes;
     out_answer->figures[2] = measured.runs;
-    return PEN_OK;
-}
-
-static pen_status survey_cpu(pen_survey_answer *out_answer) {
-    struct timespec spent;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) != 0) {
-        return pen_error(PEN_UNSUPPORTED, "the system does not say how long a process computed");
-    }
-    out_answer->figures[0] = (double)spent.tv_sec + (double)spent.tv_nsec * 1e-9;
     return PEN_OK;
 }
 
@@ -133,8 +124,8 @@ pen_status pen_worker_survey_carry_out(pen_worker_survey *survey, const pen_surv
     case PEN_SURVEY_RATES:
     case PEN_SURVEY_NODE:
         return survey_device_order(survey, order, out_answer);
-    case PEN_SURVEY_CPU:
-        return survey_cpu(out_answer);
+    case PEN_SURVEY_WORK:
+        return pen_survey_links_work(survey, order->seconds, out_answer);
     case PEN_SURVEY_LOAD:
         return pen_survey_links_load(survey, order->count);
     case PEN_SURVEY_SEND:

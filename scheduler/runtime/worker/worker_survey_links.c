@@ -16,6 +16,7 @@
 #define SURVEY_CALLS_LEAST 3
 #define SURVEY_WAIT_SECONDS 120.0 // for what was sent to be consumed
 #define SURVEY_TICK_SECONDS 0.05
+#define SURVEY_TURN 2000 // additions: some microseconds
 
 // What a frame is, in place of a run's form.
 enum { SURVEY_FORM_TENSOR, SURVEY_FORM_CALL, SURVEY_FORM_REPLY, SURVEY_FORM_COUNT };
@@ -271,9 +272,10 @@ static void links_compute(void *context) {
     pen_worker_survey *survey = context;
     volatile double sum = 0;
     while (atomic_load(&survey->computes)) {
-        for (uint32_t i = 0; i < 10000; i++) {
+        for (uint32_t i = 0; i < SURVEY_TURN; i++) {
             sum = sum + 1;
         }
+        atomic_fetch_add_explicit(&survey->work, 1, memory_order_relaxed);
     }
 }
 
@@ -295,6 +297,25 @@ pen_status pen_survey_links_load(pen_worker_survey *survey, uint32_t count) {
         PEN_TRY(pen_thread_create("load", links_compute, survey, &survey->loads[t]));
         survey->load_count += 1;
     }
+    return PEN_OK;
+}
+
+pen_status pen_survey_links_work(pen_worker_survey *survey, double seconds,
+                                 pen_survey_answer *out_answer) {
+    const double deadline = pen_clock_seconds() + seconds;
+    bool is_over = false;
+    pen_mutex_lock(&survey->lock);
+    for (double left = seconds; left > 0 && !is_over; left = deadline - pen_clock_seconds()) {
+        pen_condition_wait_for(&survey->changed, &survey->lock,
+                               left < SURVEY_TICK_SECONDS ? left : SURVEY_TICK_SECONDS);
+        pen_mutex_unlock(&survey->lock);
+        is_over = survey->options.is_over(survey->options.context);
+        pen_mutex_lock(&survey->lock);
+    }
+    pen_mutex_unlock(&survey->lock);
+    if (is_over) return pen_error(PEN_CANCELLED, "the survey was given up");
+    out_answer->figures[0] = (double)atomic_load(&survey->work);
+    out_answer->figures[1] = pen_clock_seconds();
     return PEN_OK;
 }
 

@@ -16,6 +16,7 @@
 typedef struct survey_device {
     pen_device *device; // NULL: not open
     const pen_measure_step *step;
+    double cores; // that the process gets while it computes; 0: as many as it uses
 } survey_device;
 
 typedef enum survey_place_state {
@@ -54,7 +55,8 @@ struct pen_worker_survey {
     pen_thread *taker; // compares what came, and answers
     pen_thread *loads[PEN_SURVEY_THREADS_LIMIT];
     uint32_t load_count;
-    atomic_bool computes; // the loads
+    atomic_bool computes;       // the loads
+    atomic_uint_fast64_t work;  // of all loads, in turns of SURVEY_TURN additions
 
     pen_mutex lock;
     pen_condition changed;
@@ -70,6 +72,8 @@ struct pen_worker_survey {
 
 PEN_NODISCARD pen_status pen_survey_links_start(pen_worker_survey *survey);
 PEN_NODISCARD pen_status pen_survey_links_load(pen_worker_survey *survey, uint32_t count);
+PEN_NODISCARD pen_status pen_survey_links_work(pen_worker_survey *survey, double seconds,
+                                               pen_survey_answer *out_answer);
 PEN_NODISCARD pen_status pen_survey_links_send(pen_worker_survey *survey,
                                                const pen_survey_order *order,
                                                pen_survey_answer *out_answer);

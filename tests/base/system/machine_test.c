@@ -2,6 +2,7 @@
 
 #include "tests/support/check.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -52,6 +53,24 @@ static void a_peak_is_of_this_process(void **state) {
     free(large);
 }
 
+// Two threads on one core get one.
+static void cores_are_those_that_a_process_gets(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    double cores;
+    CHECK_OK(pen_machine_measure_cores(1, &cores));
+    CHECK(cores > 0 && cores <= 1, "%g", cores);
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (size_t c = 0; c < CPU_SETSIZE && CPU_COUNT(&one) == 0; c++) {
+        if (CPU_ISSET(c, &all)) CPU_SET(c, &one);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    CHECK_OK(pen_machine_measure_cores(2, &cores));
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    CHECK(cores > 0 && cores < 1.2, "%g", cores);
+}
+
 int main(void) {
     if (getenv("PEN_TEST_PRINT_PEAK") != NULL) {
         printf("%llu\n", (unsigned long long)pen_machine_resident_peak());
@@ -60,6 +79,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(this_machine_makes_sense),
         cmocka_unit_test(a_peak_is_of_this_process),
+        cmocka_unit_test(cores_are_those_that_a_process_gets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

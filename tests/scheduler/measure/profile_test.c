@@ -52,7 +52,7 @@ static void what_the_table_has_is_kept(void **state) {
     (void)state;
     session s = open_session(1);
     pen_profile_summary summary;
-    CHECK_OK(pen_profiler_measure(s.profiler, s.table, &fast));
+    CHECK_OK(pen_profiler_measure(&s.profiler, 1, &fast, s.table));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_true(summary.row_count > 5 && summary.row_count <= summary.node_count);
     assert_int_equal(summary.fresh_count, summary.row_count);
@@ -72,14 +72,14 @@ static void what_the_table_has_is_kept(void **state) {
     pen_profiler *again;
     CHECK_OK(
         pen_profiler_create(s.job, pen_dataset_get_info(s.dataset), &s.targets.items[0], &again));
-    CHECK_OK(pen_profiler_measure(again, s.table, &fast));
+    CHECK_OK(pen_profiler_measure(&again, 1, &fast, s.table));
     CHECK_OK(pen_profiler_summarize(again, &summary));
     assert_int_equal(summary.kept_count, summary.row_count);
     assert_int_equal(summary.fresh_count, 0);
     assert_true(summary.rows[0].seconds == 3600);
     pen_profile_options repeat = fast;
     repeat.repeat = true;
-    CHECK_OK(pen_profiler_measure(again, s.table, &repeat));
+    CHECK_OK(pen_profiler_measure(&again, 1, &repeat, s.table));
     CHECK_OK(pen_profiler_summarize(again, &summary));
     assert_int_equal(summary.fresh_count, summary.row_count);
     assert_true(pen_cost_table_at(s.table, 0)->seconds < 60);
@@ -93,11 +93,11 @@ static void time_limits_leave_the_rest(void **state) {
     session s = open_session(1);
     pen_profile_summary summary;
     const pen_profile_options options = {.operator_time_limit = 1e-6, .time_limit = 1e-9};
-    CHECK_OK(pen_profiler_measure(s.profiler, s.table, &options));
+    CHECK_OK(pen_profiler_measure(&s.profiler, 1, &options, s.table));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_true(summary.left_count >= summary.row_count - 1);
     assert_int_equal(pen_cost_table_count(s.table), summary.fresh_count);
-    CHECK_OK(pen_profiler_measure(s.profiler, s.table, &fast));
+    CHECK_OK(pen_profiler_measure(&s.profiler, 1, &fast, s.table));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_int_equal(summary.left_count, 0);
     close_session(&s);
@@ -120,8 +120,8 @@ static void steps_time_every_node(void **state) {
         pen_profile_options options = fast;
         options.progress = count_progress;
         options.progress_context = &calls;
-        CHECK_OK(pen_profiler_measure(s.profiler, s.table, &options));
-        CHECK_OK(pen_profiler_run_steps(s.profiler, 5));
+        CHECK_OK(pen_profiler_measure(&s.profiler, 1, &options, s.table));
+        CHECK_OK(pen_profiler_run_steps(s.profiler, 5, NULL, 0));
         CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
         assert_int_equal(calls, summary.row_count);
         assert_int_equal(summary.step_count, 5);
@@ -156,12 +156,27 @@ static void steps_without_measurements_are_fine(void **state) {
     (void)state;
     session s = open_session(1);
     pen_profile_summary summary;
-    CHECK_OK(pen_profiler_run_steps(s.profiler, 1));
+    CHECK_OK(pen_profiler_run_steps(s.profiler, 1, NULL, 0));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_int_equal(summary.left_count, summary.row_count);
     assert_true(summary.seconds_in_step == 0); // of the rows that are measured: none
     assert_true(summary.error_weighted == 0);
     assert_true(summary.rows[0].seconds_in_step > 0);
+    close_session(&s);
+}
+
+// A device that cannot hold the model cannot keep company either.
+static void other_devices_keep_company(void **state) {
+    (void)state;
+    session s = open_session(1);
+    pen_profile_summary summary;
+    const pen_step_seat others[] = {{.name = "b", .threads = 1}, {.name = "c", .threads = 2}};
+    const pen_step_seat small = {.name = "d", .threads = 1, .memory_bytes = 1000};
+    CHECK_OK(pen_profiler_run_steps(s.profiler, 3, others, 2));
+    CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
+    assert_int_equal(summary.step_count, 3);
+    assert_true(summary.rows[0].seconds_in_step > 0);
+    CHECK_ERROR(pen_profiler_run_steps(s.profiler, 1, &small, 1), PEN_DOES_NOT_FIT, "'d'");
     close_session(&s);
 }
 
@@ -199,4 +214,5 @@ static void devices_that_compute_alike_are_one_target(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(what_the_table_has_is_kept),
               cmocka_unit_test(time_limits_leave_the_rest), cmocka_unit_test(steps_time_every_node),
               cmocka_unit_test(steps_without_measurements_are_fine),
+        cmocka_unit_test(other_devices_keep_company),
               cmocka_unit_test(devices_that_compute_alike_are_one_target))
