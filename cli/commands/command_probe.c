@@ -181,7 +181,7 @@ static const probe_link *probe_find(const probe_run *run, uint32_t from, uint32_
     return NULL;
 }
 
-// A plan counts what both directions carry at once, and latencies while both ends compute.
+// A plan counts what both directions carry at once, and latencies while an end computes.
 static pen_status probe_store_links(probe_run *run) {
     const pen_cluster *cluster = run->cluster;
     for (uint32_t a = 0; a < cluster->device_count; a++) {
@@ -351,7 +351,7 @@ const pen_command pen_command_probe = {
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options),
               .details =
                   "Links between processes are measured by the workers that the job names, as a "
-                  "training\nuses them: both ways at once, and while both ends compute.\n"},
+                  "training\nuses them: both ways at once, and while the ends compute.\n"},
     .options_bytes = sizeof(probe_options),
     .run = probe_run_verb,
 };

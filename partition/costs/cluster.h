@@ -81,7 +81,7 @@ typedef struct pen_cluster_device {
 
 typedef struct pen_cluster_link {
     double bandwidth;         // bytes a second, > 0; INFINITY from a device to itself
-    double latency;           // seconds, >= 0, while both ends compute
+    double latency;           // seconds, >= 0, while one end computes
     double send;              // seconds of the sending device for each byte, >= 0
     double receive;           // of the receiving one
     double message;           // of either for each message

@@ -330,18 +330,27 @@ double pen_step_time_value(const pen_step_time *step) {
     return step_time_weigh(step, step->prediction.step_seconds);
 }
 
-// Edges are in the order of their sources, so what comes before a stage is known when it is met.
+// Before `begin` a device has nothing to do: no stage without inputs, and nothing to receive. Edges
+// are in the order of their sources, so what comes before a stage is known when it is met.
 static void step_time_find_heads(pen_step_time *step) {
     const pen_stage_graph *graph = &step->graph;
     memset(step->head, 0, graph->stage_count * sizeof *step->head);
+    for (uint32_t d = 0; d < graph->device_count; d++)
+        step->begin[d] = INFINITY;
     for (uint32_t e = 0; e < graph->edge_count; e++) {
         const pen_stage_edge *edge = &graph->edges[e];
         const pen_stage_handling *handling = &edge->forward_handling;
         if (!(edge->forward_bytes > 0.0)) continue;
-        const double there = step->head[edge->source] +
-                             graph->stages[edge->source].forward_seconds + edge->forward_seconds +
-                             handling->latency_seconds + handling->receive_seconds;
+        const double first = step->head[edge->source] +
+                             graph->stages[edge->source].forward_seconds +
+                             handling->latency_seconds;
+        const double there = first + fmax(edge->forward_seconds, handling->receive_seconds);
+        double *begin = &step->begin[graph->stages[edge->target].device];
         if (there > step->head[edge->target]) step->head[edge->target] = there;
+        *begin = fmin(*begin, first);
+    }
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        if (step->head[s] == 0.0) step->begin[graph->stages[s].device] = 0.0;
     }
 }
 
@@ -350,17 +359,13 @@ double pen_step_time_least(pen_step_time *step) {
     const pen_stage_graph *graph = &step->graph;
     double most = 0.0;
     step_time_find_heads(step);
-    for (uint32_t d = 0; d < graph->device_count; d++) {
-        step->load[d] = 0.0;
-        step->begin[d] = INFINITY;
-    }
+    memset(step->load, 0, graph->device_count * sizeof *step->load);
     for (uint32_t e = 0; e < graph->edge_count; e++)
         pen_stage_edge_add_handling(graph, &graph->edges[e], step->load);
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const pen_stage *stage = &graph->stages[s];
         step->load[stage->device] +=
             pen_stage_microbatch_seconds(stage) + stage->update_seconds / graph->microbatch_count;
-        if (step->head[s] < step->begin[stage->device]) step->begin[stage->device] = step->head[s];
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
         if (!(step->begin[d] < INFINITY)) continue;

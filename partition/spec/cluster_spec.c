@@ -64,7 +64,7 @@ static const pen_option_field cluster_link_fields[] = {
                .is_required = true, .minimum = PEN_OPTION_ABOVE(0),
                .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
     PEN_OPTION(SECONDS, pen_cluster_link_spec, latency,
-               "that a message without content takes while both ends compute",
+               "that a message without content takes while one end computes",
                .present_offset = offsetof(pen_cluster_link_spec, has_latency),
                .maximum = PEN_OPTION_TO(CLUSTER_LATENCY_LIMIT)),
     PEN_OPTION(BANDWIDTH, pen_cluster_link_spec, send,

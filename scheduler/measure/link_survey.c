@@ -121,14 +121,20 @@ static double link_rate(double lost, double count, double message) {
     return fmin(count * (double)PEN_SURVEY_TENSOR_BYTES / left, LINK_RATE_MOST);
 }
 
+static pen_status link_set_load(link_survey *survey, uint32_t end, bool is_on) {
+    const pen_survey_order order = {.kind = PEN_SURVEY_LOAD,
+                                    .device = survey->seats[end],
+                                    .count = is_on ? survey->threads[end] : 0};
+    pen_survey_answer answer;
+    survey->work_rate[end] = 0;
+    return link_ask(survey, &order, &answer);
+}
+
 // And how fast it computes while nothing is sent.
 static pen_status link_begin_load(link_survey *survey) {
     double work[2], clock[2], work_then[2], clock_then[2];
     for (uint32_t e = 0; e < 2; e++) {
-        const pen_survey_order order = {
-            .kind = PEN_SURVEY_LOAD, .device = survey->seats[e], .count = survey->threads[e]};
-        pen_survey_answer answer;
-        PEN_TRY(link_ask(survey, &order, &answer));
+        PEN_TRY(link_set_load(survey, e, true));
     }
     PEN_TRY(link_read_work(survey, LINK_WARM_SECONDS, work, clock));
     PEN_TRY(link_read_work(survey, LINK_WORK_SECONDS, work_then, clock_then));
@@ -137,16 +143,6 @@ static pen_status link_begin_load(link_survey *survey) {
         if (survey->work_rate[e] > 0) continue;
         return pen_error(PEN_DEADLINE, "%s computed nothing in %.1f s",
                          pen_survey_crew_name(survey->crew, survey->seats[e]), LINK_WORK_SECONDS);
-    }
-    return PEN_OK;
-}
-
-static pen_status link_end_load(link_survey *survey) {
-    for (uint32_t e = 0; e < 2; e++) {
-        const pen_survey_order order = {.kind = PEN_SURVEY_LOAD, .device = survey->seats[e]};
-        pen_survey_answer answer;
-        PEN_TRY(link_ask(survey, &order, &answer));
-        survey->work_rate[e] = 0;
     }
     return PEN_OK;
 }
@@ -177,9 +173,23 @@ static pen_status link_measure_loaded(link_survey *survey, pen_link_figures figu
         figures[e].send = link_rate(sent.lost[0], sent.count, message);
         figures[e].receive = link_rate(sent.lost[1], sent.count, message);
         figures[e].message = message;
-        figures[e].latency = calls.seconds / 2;
     }
     return PEN_OK;
+}
+
+// While one end computes and the other does not, in turn: a device that waits for values is free,
+// and to one that computes they are not urgent. Loads are on before and off then.
+static pen_status link_measure_latency(link_survey *survey, pen_link_figures figures[2]) {
+    double seconds = 0;
+    for (uint32_t e = 0; e < 2; e++) {
+        link_run calls;
+        PEN_TRY(link_set_load(survey, 1 - e, false));
+        PEN_TRY(link_set_load(survey, e, true));
+        PEN_TRY(link_run_order(survey, PEN_SURVEY_CALL, 0, LINK_CALL_SECONDS, &calls));
+        seconds += calls.seconds;
+    }
+    figures[0].latency = figures[1].latency = seconds / 4;
+    return link_set_load(survey, 1, false);
 }
 
 // Where the ends had no time for more, both ways at once say nothing of the line: what they
@@ -204,5 +214,5 @@ pen_status pen_link_survey(pen_survey_crew *crew, const uint32_t seats[2],
     PEN_TRY(link_begin_load(&survey));
     PEN_TRY(link_measure_loaded(&survey, out_figures));
     link_correct_bandwidth(out_figures);
-    return link_end_load(&survey);
+    return link_measure_latency(&survey, out_figures);
 }

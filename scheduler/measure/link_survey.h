@@ -1,8 +1,8 @@
 // Measures a link through the workers at its ends, as a training uses it: one way, both ways at
-// once, idle, and while both ends compute.
+// once, idle, and while ends compute.
 //
 //   bandwidth   tensors of 1 MiB, several under way, for some tenths of a second
-//   latency     half a round trip of 64 bytes, one after another; a median
+//   latency     half a round trip of 64 bytes, one after another; a mean
 //   send, receive, message
 //               what sending takes from a device: threads compute at both ends, and do less while
 //               tensors or round trips (six messages at either end) go on than alone. So a core
@@ -19,8 +19,8 @@ typedef struct pen_link_figures {
     double bandwidth;       // bytes a second, while the other direction is used as much; alone,
                             // where it is the ends that have no time for more
     double bandwidth_alone; // while it is not
-    double latency;         // seconds, while both ends compute
-    double latency_idle;    // while they do not
+    double latency;         // seconds, while one of the ends computes
+    double latency_idle;    // while neither does
     double send;    // bytes for each second that the sending device loses; 1e15: it loses none
     double receive; // the receiving one
     double message; // seconds of either

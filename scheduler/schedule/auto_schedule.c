@@ -341,7 +341,8 @@ static void auto_bound_forward(const pen_stage_index *index, auto_bounds *bounds
             const pen_route *route = &index->forward_route[e];
             const double there = bounds->forward[graph->edges[e].source] + pen_route_seconds(route);
             start = fmax(start, there);
-            arrival = fmin(arrival, there - route->handling.receive_seconds);
+            arrival = fmin(arrival, bounds->forward[graph->edges[e].source] +
+                                        route->handling.latency_seconds);
         }
         bounds->forward[s] = start + stage->forward_seconds;
         bounds->first[stage->device] = fmin(bounds->first[stage->device], fmin(arrival, start));

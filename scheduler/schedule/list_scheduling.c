@@ -191,7 +191,7 @@ static void list_send(list_state *state, const pen_route *route, uint32_t from, 
         arrival = target->free_seconds;
         list_choose(state, device);
     } else {
-        arrival += receive;
+        arrival += fmax(receive - route->seconds, 0);
     }
     list_arrive(state, to, arrival);
 }

@@ -59,7 +59,19 @@ PEN_NODISCARD pen_status pen_stage_index_new(const pen_stage_graph *graph, pen_a
 
 // From the end of the task that made it until a value is there, if nothing is in its way.
 static inline double pen_route_seconds(const pen_route *route) {
-    return route->seconds + route->handling.latency_seconds + route->handling.receive_seconds;
+    const double behind = route->handling.receive_seconds - route->seconds;
+    return route->seconds + route->handling.latency_seconds + (behind > 0 ? behind : 0);
+}
+
+// When what arrives at `there_seconds` is received. The device computes for it while it comes in,
+// from the first byte on, but not before it is free: that is kept.
+static inline double pen_route_receive(double *device_free, const pen_route *route,
+                                       double there_seconds) {
+    const double first = there_seconds - route->seconds;
+    if (route->handling.receive_seconds <= 0) return there_seconds;
+    *device_free =
+        (*device_free > first ? *device_free : first) + route->handling.receive_seconds;
+    return *device_free > there_seconds ? *device_free : there_seconds;
 }
 
 // When what is ready at `ready_seconds` has arrived over its route, latency included. Lines are

@@ -293,17 +293,12 @@ static void graph_walk_end(graph_walk *walk, uint32_t number) {
     graph_walk_begin(walk, device);
 }
 
-// Values arrive: the device receives them now, or behind what it runs.
+// Values arrive: the device has received them as they came, or does so behind what it runs.
 static void graph_walk_receive(graph_walk *walk, const task_event *event) {
     const pen_task_send *send = &walk->graph->sends[event->send];
     pen_task_run *run = walk->run;
     const uint32_t device = graph_walk_device(walk, send->target);
-    const double seconds = send->route->handling.receive_seconds;
-    double there = event->seconds;
-    if (seconds > 0) {
-        run->free[device] = fmax(run->free[device], event->seconds) + seconds;
-        there = run->free[device];
-    }
+    const double there = pen_route_receive(&run->free[device], send->route, event->seconds);
     graph_walk_arrive(walk, event->task, send->target, there);
     graph_walk_begin(walk, device);
 }

@@ -5,8 +5,8 @@
 //     arrived.
 //   - When a task ends, its values set off; what the device computes to send them keeps it from its
 //     next task.
-//   - What arrives while a task runs waits for its end; then the device computes what receiving
-//     takes. Only then is a value there.
+//   - A device that is free computes what receiving takes while the bytes come in; what arrives
+//     while a task runs waits for its end. Only when that is computed is a value there.
 //   - A line carries one thing at a time, in the order in which they became ready.
 // Orders are arrays of task numbers: nothing is allocated and nothing checked. Tasks are numbered
 // by kind, stage and microbatch; numbers of tasks that there are not stay unused.

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # probe measures links through the workers at their ends: two here, at addresses that are not known
 # to be of this machine, and this process. Plans take the figures as measured. Workers that are not
-# there, or die meanwhile, are named. The workers have one core together, so what one sends takes
-# time from the other's computing.
+# there, or die meanwhile, are named.
 . tests/end_to_end/common.sh
 
 declare -A workers ports
 trap 'kill "${workers[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 start_worker() { # NUMBER
     mkfifo "pipe$1"
-    taskset -c 0 "$PENSTOCK" worker --insecure --listen 127.0.0.1:0 --announce 9 9>"pipe$1" 2>"worker$1.log" &
+    "$PENSTOCK" worker --insecure --listen 127.0.0.1:0 --announce 9 9>"pipe$1" 2>"worker$1.log" &
     workers[$1]=$!
     read -r "ports[$1]" <"pipe$1"
 }
@@ -41,7 +40,6 @@ check 'all(1e6 < l[k] < 1e12 for l in d["links"] for k in ("bandwidth", "bandwid
 check 'all(1e-7 < l[k] < 10 for l in d["links"] for k in ("latency", "latency_idle"))' probe.json
 check 'all(0 <= l["message"] < 1 for l in d["links"])' probe.json
 check 'all(l[k] > 1e6 for l in d["links"] for k in ("send", "receive"))' probe.json
-check 'all(min(l["send"], l["receive"]) < 20e9 for l in d["links"] if "a" not in (l["from"], l["to"]))' probe.json
 [ "$(grep -c '^  - {from: ' costs.yaml)" = 6 ] || die "$(cat costs.yaml)"
 [ "$(grep -c 'message: ' costs.yaml)" = 6 ] || die "$(cat costs.yaml)"
 

@@ -25,7 +25,7 @@ typedef enum pen_survey_kind {
                       // own, and the worker's clock in seconds
     PEN_SURVEY_LOAD,  // `count` threads compute from now on; nothing is told
     PEN_SURVEY_SEND,  // tensors to a worker, for so long: seconds until it has them, how many
-    PEN_SURVEY_CALL,  // small tensors to a worker and back, one after another, for so long: median
+    PEN_SURVEY_CALL,  // small tensors to a worker and back, one after another, for so long: mean
                       // seconds of a round trip, how many
 } pen_survey_kind;
 #define PEN_SURVEY_TENSOR_BYTES ((uint64_t)1 << 20) // of SEND

@@ -52,15 +52,15 @@ static void devices_compute_for_transfers(void **state) {
                                    .bytes_limit = limits};
     // device 0: F0 0-4, send -5, F1 5-9, send -10, F2 10-14
     // on the way: 4-6, 9-11, 14-16, and half a second of latency each
-    // device 1: receives 6.5-6.75, F0 -11.75; what came at 11.5 is received then, -12: F1 12-17;
-    //           what came at 16.5 behind it, -17.25: F2 17.25-22.25
+    // device 1: receives 4.5-6.5 as it comes, F0 -11.5; what came in 9.5-11.5 is received then,
+    //           -11.75: F1 11.75-16.75; what came at 16.5 behind it, -17: F2 17-22
     const pen_timeline *timeline = simulate("gpipe", &graph, arena);
     assert_true(start_of(timeline, PEN_TASK_FORWARD, 0, 1) == 5);
     assert_true(start_of(timeline, PEN_TASK_FORWARD, 0, 2) == 10);
-    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 0) == 6.75);
-    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 1) == 12);
-    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 2) == 17.25);
-    assert_true(timeline->step_seconds == 22.25);
+    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 0) == 6.5);
+    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 1) == 11.75);
+    assert_true(start_of(timeline, PEN_TASK_FORWARD, 1, 2) == 17);
+    assert_true(timeline->step_seconds == 22);
     pen_arena_destroy(arena);
 }
 
@@ -106,6 +106,7 @@ static void devices_of_a_host_share_its_line(void **state) {
 typedef struct flight {
     double arrival;
     double receive;
+    double seconds; // in which the bytes come in
     pen_task target;
     uint32_t device; // of the target
     bool is_over;
@@ -224,6 +225,7 @@ static void set_off(looker *l, uint32_t from, pen_task target, double now, load 
     l->device_free[from] += sent.handling->send_seconds;
     l->flights[l->flight_count++] = (flight){.arrival = there + sent.handling->latency_seconds,
                                              .receive = sent.handling->receive_seconds,
+                                             .seconds = sent.seconds,
                                              .target = target,
                                              .device = to};
 }
@@ -299,8 +301,9 @@ static double look(const pen_stage_graph *graph, const pen_schedule *schedule, p
         if (arriving != NULL) {
             arriving->is_over = true;
             if (arriving->receive > 0) {
+                const double first_byte = now - arriving->seconds;
                 l.device_free[arriving->device] =
-                    fmax(now, l.device_free[arriving->device]) + arriving->receive;
+                    fmax(first_byte, l.device_free[arriving->device]) + arriving->receive;
             }
         } else if (device != UINT32_MAX) {
             last = fmax(last, now);
