@@ -49,8 +49,7 @@ static pen_status rates_measure_sum(const rates_run *run, pen_device_rates *out)
     int64_t count = (int64_t)(pen_measure_cache_bytes() / sizeof(float));
     for (;;) {
         const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
-        const pen_status status =
-            rates_measure(run, PEN_OP(add), type, &measured, &flops);
+        const pen_status status = rates_measure(run, PEN_OP(add), type, &measured, &flops);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && count > RATES_COUNT_LAST) {
             pen_status_ignore(status, "tried again with less");
             count /= 2;
@@ -73,8 +72,7 @@ static pen_status rates_measure_in(const rates_run *run, pen_device_rates *out) 
     for (int64_t side = RATES_SIDE_FIRST; side <= RATES_SIDE_LAST; side *= 2) {
         const pen_tensor_type type =
             pen_tensor_type_make(PEN_FLOAT32, 2, (const int64_t[]){side, side});
-        const pen_status status =
-            rates_measure(run, PEN_OP(matmul), type, &measured, &flops);
+        const pen_status status = rates_measure(run, PEN_OP(matmul), type, &measured, &flops);
         if (pen_status_get_code(status) == PEN_DOES_NOT_FIT && out->flops > 0) {
             pen_status_ignore(status, "what fitted was measured");
             break;

@@ -197,9 +197,8 @@ static pen_status profile_find_others(profile_run *run, const pen_profile_target
         const bool is_other = d != target->device_index && !device->is_remote &&
                               strcmp(device->kind, target->kind) == 0;
         if (!is_other) continue;
-        (*out_seats)[count++] = (pen_step_seat){.name = device->name,
-                                                .threads = device->threads,
-                                                .memory_bytes = device->bytes_limit};
+        (*out_seats)[count++] = (pen_step_seat){
+            .name = device->name, .threads = device->threads, .memory_bytes = device->bytes_limit};
     }
     *out_count = count;
     return PEN_OK;

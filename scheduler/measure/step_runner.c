@@ -121,13 +121,12 @@ static void step_keep_company(void *context) {
 static pen_status step_start_companion(pen_step_company *company, const pen_step_runner *like,
                                        const pen_step_seat *seat) {
     step_companion *companion = &company->companions[company->count++];
-    const pen_device_options options = {.name = seat->name,
-                                        .thread_count = seat->threads,
-                                        .memory_bytes = seat->memory_bytes};
+    const pen_device_options options = {
+        .name = seat->name, .thread_count = seat->threads, .memory_bytes = seat->memory_bytes};
     companion->company = company;
     companion->status = PEN_OK;
-    companion->runner = (pen_step_runner){.program = like->program,
-                                          .microbatch_count = like->microbatch_count};
+    companion->runner =
+        (pen_step_runner){.program = like->program, .microbatch_count = like->microbatch_count};
     PEN_TRY(like->device->kind->open(&options, &companion->runner.device));
     PEN_TRY(pen_step_runner_open(&companion->runner));
     return pen_thread_create("company", step_keep_company, companion, &companion->thread);

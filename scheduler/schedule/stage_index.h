@@ -69,8 +69,7 @@ static inline double pen_route_receive(double *device_free, const pen_route *rou
                                        double there_seconds) {
     const double first = there_seconds - route->seconds;
     if (route->handling.receive_seconds <= 0) return there_seconds;
-    *device_free =
-        (*device_free > first ? *device_free : first) + route->handling.receive_seconds;
+    *device_free = (*device_free > first ? *device_free : first) + route->handling.receive_seconds;
     return *device_free > there_seconds ? *device_free : there_seconds;
 }
 

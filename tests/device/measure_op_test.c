@@ -298,7 +298,7 @@ static void rates_are_measured(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(larger_operators_take_longer),
-        cmocka_unit_test(a_share_of_a_core_makes_operators_slow),
+              cmocka_unit_test(a_share_of_a_core_makes_operators_slow),
               cmocka_unit_test(the_median_is_that_of_the_clock),
               cmocka_unit_test(measuring_ends_in_time), cmocka_unit_test(views_take_no_time),
               cmocka_unit_test(what_does_not_fit_is_named_and_memory_given_back),

@@ -55,8 +55,8 @@ struct pen_worker_survey {
     pen_thread *taker; // compares what came, and answers
     pen_thread *loads[PEN_SURVEY_THREADS_LIMIT];
     uint32_t load_count;
-    atomic_bool computes;       // the loads
-    atomic_uint_fast64_t work;  // of all loads, in turns of SURVEY_TURN additions
+    atomic_bool computes;      // the loads
+    atomic_uint_fast64_t work; // of all loads, in turns of SURVEY_TURN additions
 
     pen_mutex lock;
     pen_condition changed;

@@ -214,5 +214,5 @@ static void devices_that_compute_alike_are_one_target(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(what_the_table_has_is_kept),
               cmocka_unit_test(time_limits_leave_the_rest), cmocka_unit_test(steps_time_every_node),
               cmocka_unit_test(steps_without_measurements_are_fine),
-        cmocka_unit_test(other_devices_keep_company),
+              cmocka_unit_test(other_devices_keep_company),
               cmocka_unit_test(devices_that_compute_alike_are_one_target))
