@@ -1,6 +1,7 @@
 // penstock probe: what the links between the devices of a job carry, and the devices' rates.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -36,7 +37,7 @@ typedef struct probe_run {
     pen_link_probe memory;
     pen_survey_crew *crew; // NULL: all devices are in this process
     uint32_t link_count;
-    probe_link *links; // between processes
+    probe_link *links; // between processes; sorted
 } probe_run;
 
 // ---- rates
@@ -144,41 +145,89 @@ static pen_status probe_call(probe_run *run) {
     return pen_survey_crew_create(&options, &run->crew);
 }
 
-static pen_status probe_measure_pair(probe_run *run, uint32_t a, uint32_t b) {
-    const uint32_t seats[2] = {a, b};
-    const uint32_t threads[2] = {probe_threads_of(run->cluster, a),
-                                 probe_threads_of(run->cluster, b)};
-    pen_link_figures figures[2];
-    pen_log(PEN_LOG_DEBUG, "between '%s' and '%s'", run->cluster->devices[a].name,
-            run->cluster->devices[b].name);
-    PEN_TRY(pen_link_survey(run->crew, seats, threads, figures));
-    run->links[run->link_count++] = (probe_link){a, b, figures[0]};
-    run->links[run->link_count++] = (probe_link){b, a, figures[1]};
+static int probe_compare_links(const void *a, const void *b) {
+    const probe_link *left = a, *right = b;
+    if (left->from != right->from) return left->from < right->from ? -1 : 1;
+    return left->to == right->to ? 0 : left->to < right->to ? -1 : 1;
+}
+
+// Pairs of processes that are to be measured at the same time.
+typedef struct probe_batch {
+    pen_link_pair *pairs; // seats are devices
+    uint32_t count;
+    bool *is_taken; // hosts
+} probe_batch;
+
+static pen_status probe_measure_batch(probe_run *run, probe_batch *batch) {
+    const pen_cluster *cluster = run->cluster;
+    PEN_TRY(pen_link_survey(run->crew, run->context->arena, batch->pairs, batch->count));
+    for (uint32_t p = 0; p < batch->count; p++) {
+        const pen_link_pair *pair = &batch->pairs[p];
+        for (uint32_t e = 0; e < 2; e++) {
+            batch->is_taken[cluster->devices[pair->seats[e]].host_index] = false;
+            run->links[run->link_count++] =
+                (probe_link){pair->seats[e], pair->seats[1 - e], pair->figures[e]};
+        }
+    }
+    batch->count = 0;
     return PEN_OK;
 }
 
-// Each pair of processes once, one after another: two would share a line, or a host.
+// What computes or sends at one time is on different hosts.
+static pen_status probe_add_pair(probe_run *run, probe_batch *batch, uint32_t a, uint32_t b) {
+    const pen_cluster_device *devices = run->cluster->devices;
+    const uint32_t hosts[2] = {devices[a].host_index, devices[b].host_index};
+    if (batch->is_taken[hosts[0]] || batch->is_taken[hosts[1]]) {
+        PEN_TRY(probe_measure_batch(run, batch));
+    }
+    pen_log(PEN_LOG_DEBUG, "between '%s' and '%s'", devices[a].name, devices[b].name);
+    batch->is_taken[hosts[0]] = batch->is_taken[hosts[1]] = true;
+    batch->pairs[batch->count++] = (pen_link_pair){
+        .seats = {a, b},
+        .threads = {probe_threads_of(run->cluster, a), probe_threads_of(run->cluster, b)}};
+    return PEN_OK;
+}
+
+// Each pair of processes once, in the rounds of a tournament: in each round everybody meets one
+// other, so that n hosts take n rounds. One stays where it is, the others go round.
+static pen_status probe_measure_rounds(probe_run *run, const uint32_t *firsts, uint32_t count) {
+    const uint32_t seat_count = count + count % 2; // an odd one sits out
+    probe_batch batch = {0};
+    PEN_TRY(PEN_NEW(run->context->arena, seat_count / 2 + 1, &batch.pairs));
+    PEN_TRY(PEN_NEW(run->context->arena, run->cluster->device_count + 1, &batch.is_taken));
+    for (uint32_t round = 0; round + 1 < seat_count; round++) {
+        for (uint32_t seat = 0; seat < seat_count / 2; seat++) {
+            const uint32_t turning = seat_count - 1;
+            const uint32_t x = seat == 0 ? turning : (round + seat) % turning;
+            const uint32_t y = (round + turning - seat) % turning;
+            if (x >= count || y >= count) continue;
+            PEN_TRY(probe_add_pair(run, &batch, firsts[x < y ? x : y], firsts[x < y ? y : x]));
+        }
+    }
+    return batch.count > 0 ? probe_measure_batch(run, &batch) : PEN_OK;
+}
+
 static pen_status probe_measure_links(probe_run *run) {
     const pen_cluster *cluster = run->cluster;
     const size_t count = cluster->device_count;
+    uint32_t *firsts, first_count = 0; // of the processes
     probe_count_links(run);
     if (run->memory_count > 0) PEN_TRY(pen_link_probe_memory(&run->memory));
     if (run->crew == NULL) return PEN_OK;
     PEN_TRY(PEN_NEW(run->context->arena, count * count, &run->links));
-    for (uint32_t a = 0; a < cluster->device_count; a++) {
-        if (probe_first_of(cluster, a) != a) continue;
-        for (uint32_t b = a + 1; b < cluster->device_count; b++) {
-            if (probe_first_of(cluster, b) == b) PEN_TRY(probe_measure_pair(run, a, b));
-        }
+    PEN_TRY(PEN_NEW(run->context->arena, count, &firsts));
+    for (uint32_t d = 0; d < count; d++) {
+        if (probe_first_of(cluster, d) == d) firsts[first_count++] = d;
     }
+    PEN_TRY(probe_measure_rounds(run, firsts, first_count));
+    qsort(run->links, run->link_count, sizeof *run->links, probe_compare_links);
     return PEN_OK;
 }
 
 static const probe_link *probe_find(const probe_run *run, uint32_t from, uint32_t to) {
-    for (uint32_t i = 0; i < run->link_count; i++) {
-        if (run->links[i].from == from && run->links[i].to == to) return &run->links[i];
-    }
-    return NULL;
+    const probe_link key = {.from = from, .to = to};
+    if (run->link_count == 0) return NULL;
+    return bsearch(&key, run->links, run->link_count, sizeof key, probe_compare_links);
 }
 
 // A plan counts what both directions carry at once, and latencies while an end computes.

@@ -12,6 +12,7 @@
 #ifndef PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
 #define PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
 
+#include "base/arena.h"
 #include "scheduler/measure/survey_crew.h"
 
 // One direction.
@@ -26,11 +27,16 @@ typedef struct pen_link_figures {
     double message; // seconds of either
 } pen_link_figures;
 
-// Between the workers of two seats, which are not the same one. `threads` [2] are computing while
-// the ends are to be busy. Errors name the worker; as pen_survey_crew_ask, and what could not be
-// measured.
-PEN_NODISCARD pen_status pen_link_survey(pen_survey_crew *crew, const uint32_t seats[2],
-                                         const uint32_t threads[2],
-                                         pen_link_figures out_figures[2]);
+// Between the workers of two seats, which are not the same one.
+typedef struct pen_link_pair {
+    uint32_t seats[2];
+    uint32_t threads[2];         // that compute while the ends are to be busy
+    pen_link_figures figures[2]; // from either to the other
+} pen_link_pair;
+
+// Measures all pairs [count] at the same time: no worker is in two of them. Memory in `arena`.
+// Errors name the worker; as pen_survey_crew_ask, and what could not be measured.
+PEN_NODISCARD pen_status pen_link_survey(pen_survey_crew *crew, pen_arena *arena,
+                                         pen_link_pair *pairs, uint32_t count);
 
 #endif // PEN_SCHEDULER_MEASURE_LINK_SURVEY_H
