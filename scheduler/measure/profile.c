@@ -28,7 +28,7 @@ struct pen_profiler {
     pen_device *device;
     const pen_program *program;
     const pen_measure_step *step; // the program's reuse of values
-    bool wants_rates;
+    bool wants_rates;             // the table lacks them
     double cores; // that this process gets while the device computes; 0: as many as it uses
     uint32_t microbatch_count;
     uint32_t row_count;
@@ -218,7 +218,6 @@ static pen_status profile_take_row(pen_profiler *profiler, const pen_profile_met
                                    pen_profile_row *row, double seconds, pen_cost_table *table) {
     pen_op_measurement measured = {0};
     pen_status failure = PEN_OK;
-    row->is_asked = false;
     PEN_TRY(meter == NULL ? profile_measure_here(profiler, row->node, seconds, &measured, &failure)
                           : meter->await_node(meter->context, &measured, &failure));
     if (failure != PEN_OK) return profile_keep_failure(profiler, row, failure);
@@ -236,22 +235,25 @@ static pen_status profile_take_row(pen_profiler *profiler, const pen_profile_met
 }
 
 // What the table has is not measured again unless asked.
-static void profile_ask_row(pen_profiler *profiler, const pen_profile_meter *meter, uint32_t r,
-                            const pen_cost_table *table, const pen_profile_options *options) {
+static void profile_find_row_cost(pen_profiler *profiler, uint32_t r, const pen_cost_table *table,
+                                  const pen_profile_options *options) {
     const pen_profile_target *target = &profiler->target;
     pen_profile_row *row = &profiler->rows[r];
     const pen_cost_entry *entry = pen_cost_table_find_at(table, target->host_name, row->op,
                                                          row->shape, target->kind, target->threads);
-    if (entry != NULL && !options->repeat) {
-        row->is_measured = true;
-        row->seconds = entry->seconds;
-        row->workspace_bytes = entry->workspace_bytes;
-        return;
-    }
+    row->is_wanted = entry == NULL || options->repeat;
+    if (row->is_wanted) return;
+    row->is_measured = true;
+    row->seconds = entry->seconds;
+    row->workspace_bytes = entry->workspace_bytes;
+}
+
+static void profile_ask_row(pen_profiler *profiler, const pen_profile_meter *meter, uint32_t r,
+                            const pen_profile_options *options) {
+    const pen_profile_row *row = &profiler->rows[r];
     if (options->progress != NULL) {
         options->progress(options->progress_context, row, r, profiler->row_count);
     }
-    row->is_asked = true;
     if (meter != NULL) meter->ask_node(meter->context, row->node, options->operator_time_limit);
 }
 
@@ -275,11 +277,12 @@ static pen_status profile_measure_rows(pen_profiler *const *profilers, uint32_t 
     const double seconds = options->operator_time_limit;
     for (uint32_t p = 0; p < count; p++) {
         const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
-        if (r < profilers[p]->row_count) profile_ask_row(profilers[p], meter, r, table, options);
+        if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_wanted) continue;
+        profile_ask_row(profilers[p], meter, r, options);
     }
     for (uint32_t p = 0; p < count; p++) {
         const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
-        if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_asked) continue;
+        if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_wanted) continue;
         pen_profile_row *row = &profilers[p]->rows[r];
         PEN_TRY(profile_take_row(profilers[p], meter, row, seconds, table));
     }
@@ -298,10 +301,12 @@ pen_status pen_profiler_measure(pen_profiler *const *profilers, uint32_t count,
     }
     PEN_TRY(profile_measure_rates(profilers, count, options, table));
     for (uint32_t r = 0; r < most; r++) {
-        if (options->time_limit > 0 && pen_clock_seconds() - started > options->time_limit) {
-            return PEN_OK;
+        const bool is_late =
+            options->time_limit > 0 && pen_clock_seconds() - started > options->time_limit;
+        for (uint32_t p = 0; p < count; p++) {
+            if (r < profilers[p]->row_count) profile_find_row_cost(profilers[p], r, table, options);
         }
-        PEN_TRY(profile_measure_rows(profilers, count, r, options, table));
+        if (!is_late) PEN_TRY(profile_measure_rows(profilers, count, r, options, table));
     }
     return PEN_OK;
 }

@@ -60,7 +60,7 @@ typedef struct pen_profile_row {
     double runs_per_step;   // of each node: microbatches, or 1 for updates
     bool is_measured;       // `seconds` is known
     bool is_fresh;          // measured now; else the table had it
-    bool is_asked;          // is being measured
+    bool is_wanted;         // the table lacks it, or it is to be measured again
     double seconds;         // of one run, alone
     const char *failure;    // why it could not be measured; NULL otherwise
     double seconds_in_step; // mean over its nodes of their medians; 0: steps have not run
