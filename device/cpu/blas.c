@@ -2,13 +2,14 @@
 
 #include <cblas.h>
 #include <dlfcn.h>
-#include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "device/cpu/one_thread.h"
 
 #define BLAS_BUFFER_BYTES ((size_t)129 << 20) // for each thread, taken when it is loaded
 #define BLAS_WARM_UP_SIZE 128                 // above that of products for which no buffer is taken
@@ -137,23 +138,11 @@ const char *pen_blas_describe(void) {
     return pen_blas_is_loaded() ? blas.text : "no OpenBLAS";
 }
 
-// Rows [first, last) of the product.
-static void blas_rows(const pen_gemm *g, int64_t first, int64_t last) {
-    blas.sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans,
-               g->trans_b ? CblasTrans : CblasNoTrans, (blasint)(last - first), (blasint)g->n,
-               (blasint)g->k, g->alpha, g->a + (g->trans_a ? first : first * g->lda),
-               (blasint)g->lda, g->b, (blasint)g->ldb, g->beta, g->c + first * g->ldc,
-               (blasint)g->ldc);
-}
-
 void pen_blas_sgemm(const pen_gemm *g) {
-    const int64_t team = omp_get_max_threads();
-    if (blas.is_openmp || team == 1 || g->m < 2 * team) {
-        blas_rows(g, 0, g->m);
-        return;
-    }
-#pragma omp parallel for schedule(static)
-    for (int64_t part = 0; part < team; part++) {
-        blas_rows(g, g->m * part / team, g->m * (part + 1) / team);
-    }
+    const int team = pen_one_thread_begin();
+    blas.sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans,
+               g->trans_b ? CblasTrans : CblasNoTrans, (blasint)g->m, (blasint)g->n, (blasint)g->k,
+               g->alpha, g->a, (blasint)g->lda, g->b, (blasint)g->ldb, g->beta, g->c,
+               (blasint)g->ldc);
+    pen_one_thread_end(team);
 }

@@ -26,7 +26,7 @@ bool pen_blas_is_loaded(void);
 // "OpenBLAS 0.3.21 (SkylakeX, OpenMP)", or "no OpenBLAS".
 const char *pen_blas_describe(void);
 
-// On the calling thread's team (omp_get_max_threads). The library must be loaded.
+// On the calling thread alone: its bits do not depend on the team. The library must be loaded.
 void pen_blas_sgemm(const pen_gemm *gemm);
 
 #endif // PEN_DEVICE_CPU_BLAS_H

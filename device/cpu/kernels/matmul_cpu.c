@@ -3,6 +3,9 @@
 //
 // What is added to the product (gemm's c, or the sum so far of a node that accumulates) is put into
 // the output first, and the library adds to that: no product ever lies in a temporary.
+//
+// Products are shared out in parts that follow from the shape (gemm_parts.h), or by strips of
+// columns (gemm_rows), so that numbers do not depend on the team.
 #include <limits.h>
 #include <omp.h>
 #include <string.h>
@@ -10,6 +13,7 @@
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/gemm_parts.h"
 #include "device/cpu/kernels/loops/gemm_rows.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
@@ -19,11 +23,9 @@
 // Below this many flops a product is not worth a team.
 #define MATMUL_TEAM_FLOPS 200000
 
-typedef pen_status (*matmul_sgemm_fn)(const pen_gemm *gemm);
-
 typedef struct matmul_state {
     pen_matmul_geometry geometry;
-    matmul_sgemm_fn sgemm;
+    pen_gemm_fn sgemm;
     float alpha;
     float beta;
     bool has_c;
@@ -34,9 +36,17 @@ typedef struct matmul_state {
     bool is_parallel_outside; // the team shares out the products, each on one thread
 } matmul_state;
 
-static pen_status matmul_openblas(const pen_gemm *gemm) {
+static pen_status matmul_openblas_whole(const pen_gemm *gemm) {
     pen_blas_sgemm(gemm);
     return PEN_OK;
+}
+
+static pen_status matmul_openblas(const pen_gemm *gemm) {
+    return pen_gemm_in_parts(gemm, matmul_openblas_whole);
+}
+
+static pen_status matmul_onednn(const pen_gemm *gemm) {
+    return pen_gemm_in_parts(gemm, pen_onednn_sgemm);
 }
 
 static bool matmul_supports(const pen_cpu_request *request) {
@@ -135,7 +145,7 @@ static void matmul_prepare_gemm(const pen_cpu_request *request, matmul_state *st
     state->c_row_stride = rows > 1 ? columns : 0;
 }
 
-static pen_status matmul_prepare_with(const pen_cpu_request *request, matmul_sgemm_fn sgemm,
+static pen_status matmul_prepare_with(const pen_cpu_request *request, pen_gemm_fn sgemm,
                                       void **out_state) {
     matmul_state *state;
     PEN_TRY(PEN_NEW(request->arena, 1, &state));
@@ -156,7 +166,7 @@ static pen_status matmul_prepare_with(const pen_cpu_request *request, matmul_sge
 static pen_status matmul_prepare_onednn(const pen_cpu_request *request, void **out_state,
                                         uint64_t *out_workspace_bytes) {
     *out_workspace_bytes = 0;
-    return matmul_prepare_with(request, pen_onednn_sgemm, out_state);
+    return matmul_prepare_with(request, matmul_onednn, out_state);
 }
 
 static pen_status matmul_prepare_openblas(const pen_cpu_request *request, void **out_state,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/cpu/gemm_parts.h"
 #include "device/cpu/kernels/loops/packed_panels.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
@@ -203,5 +204,5 @@ const float *recurrent_steps_first(const recurrent_plan *plan, const float *x, f
 }
 
 pen_status recurrent_sgemm(const pen_gemm *gemm) {
-    return pen_onednn_sgemm(gemm);
+    return pen_gemm_in_parts(gemm, pen_onednn_sgemm);
 }
