@@ -11,14 +11,18 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "device/cpu/cpu_kernel.h"
+#include "device/cpu/one_thread.h"
 #include "device/cpu/onednn/onednn_layout.h"
 #include "device/cpu/onednn/onednn_operation.h"
+#include "device/cpu/onednn/onednn_parts.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/product/convolution_geometry.h"
 
 #define CONV_OPERAND_LIMIT 4
+#define CONV_PART_CHANNELS 16 // least channels of a part, and what they are a multiple of
 
 // What a tensor is to the convolution that the geometry describes.
 typedef enum conv_part {
@@ -216,6 +220,32 @@ static pen_value_id conv_value(const pen_node *node, const conv_operand *operand
     return operand->index < node->input_count ? node->inputs[operand->index] : PEN_VALUE_NONE;
 }
 
+// The shape of an operand of the problem's size: of input or output.
+static pen_status conv_set_slice(const pen_graph *graph, const pen_node *node,
+                                 const conv_operand *operand, conv_problem *problem) {
+    const pen_value *value = pen_graph_value(graph, conv_value(node, operand));
+    pen_shape shape = value->type.shape;
+    shape.dims[0] = problem->geometry.batch;
+    if (operand->part == CONV_OUTPUT) shape.dims[1] = problem->geometry.output_channels;
+    PEN_TRY(pen_onednn_layout_md(&shape, value->layout, &problem->lies[operand->part]));
+    problem->wanted[operand->part] = problem->lies[operand->part];
+    return PEN_OK;
+}
+
+// Makes a problem that of so many images and so many output channels alone.
+static pen_status conv_problem_slice(const pen_graph *graph, const pen_node *node, int64_t batch,
+                                     int64_t output_channels, conv_problem *problem) {
+    problem->geometry.batch = batch;
+    problem->geometry.output_channels = output_channels;
+    PEN_TRY(conv_set_weight(problem));
+    for (uint32_t i = 0; i < problem->operand_count; i++) {
+        const conv_operand *operand = &problem->kind->operands[i];
+        const bool is_sliced = operand->part == CONV_INPUT || operand->part == CONV_OUTPUT;
+        if (is_sliced) PEN_TRY(conv_set_slice(graph, node, operand, problem));
+    }
+    return PEN_OK;
+}
+
 // The problem of a node. With `any_layout`, oneDNN may choose how input and output lie.
 static pen_status conv_problem_make(const pen_graph *graph, const pen_node *node, bool any_layout,
                                     conv_problem *problem) {
@@ -270,7 +300,9 @@ static bool conv_node_suits(const pen_graph *graph, const pen_node *node) {
     return kind != NULL;
 }
 
-static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm) {
+// Whether oneDNN can do it; with `by_gemm`, whether by matrix products, which it divides by the
+// number of threads.
+static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm, bool by_gemm) {
     if (!conv_node_suits(request->graph, request->node)) return false;
     conv_problem problem;
     const pen_status status = conv_problem_make(request->graph, request->node, false, &problem);
@@ -280,17 +312,28 @@ static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm) 
     }
     problem.algorithm = algorithm;
     dnnl_primitive_desc_t description;
+    const char *name = "";
     if (conv_describe(&problem, &description) != dnnl_success) return false;
+    if (dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &name) !=
+        dnnl_success) {
+        name = "";
+    }
+    const bool is_gemm = strstr(name, "gemm") != NULL;
     dnnl_primitive_desc_destroy(description);
-    return true;
+    return is_gemm || !by_gemm;
 }
 
 static bool conv_supports(const pen_cpu_request *request) {
-    return conv_can(request, dnnl_convolution_direct);
+    return conv_can(request, dnnl_convolution_direct, false);
+}
+
+static bool conv_supports_gemm(const pen_cpu_request *request) {
+    return conv_can(request, dnnl_convolution_direct, true);
 }
 
 static bool conv_supports_winograd(const pen_cpu_request *request) {
-    return request->level == PEN_CPU_LEVEL_V4 && conv_can(request, dnnl_convolution_winograd);
+    return request->level == PEN_CPU_LEVEL_V4 &&
+           conv_can(request, dnnl_convolution_winograd, false);
 }
 
 // Worth it where the transformed weights, 36 numbers for 9, serve enough tiles of 4 x 4 outputs.
@@ -305,26 +348,182 @@ static bool conv_prefers_winograd(const pen_cpu_request *request) {
     return tiles >= least && g->input_channels >= 64 && g->output_channels >= 64;
 }
 
-// The same operands for both algorithms.
+// One operation of a problem; the same operands for both algorithms.
+static pen_status conv_operation(const pen_cpu_request *request, conv_problem *problem,
+                                 bool accumulates, pen_onednn_operation **out_operation,
+                                 uint64_t *out_workspace_bytes) {
+    pen_onednn_operand operands[CONV_OPERAND_LIMIT];
+    for (uint32_t i = 0; i < problem->operand_count; i++) {
+        const conv_operand *operand = &problem->kind->operands[i];
+        operands[i] = (pen_onednn_operand){operand->argument, operand->is_output, operand->index,
+                                           problem->lies[operand->part]};
+    }
+    pen_onednn_operation_spec spec = {
+        .operands = operands, .operand_count = problem->operand_count, .accumulates = accumulates};
+    PEN_TRY(pen_onednn_status(conv_describe(problem, &spec.primitive), "making a convolution"));
+    return pen_onednn_operation_make(request, &spec, out_operation, out_workspace_bytes);
+}
+
 static pen_status conv_prepare_with(const pen_cpu_request *request, dnnl_alg_kind_t algorithm,
                                     void **out_state, uint64_t *out_workspace_bytes) {
     conv_problem problem;
     PEN_TRY(conv_problem_make(request->graph, request->node, false, &problem));
     problem.algorithm = algorithm;
-    pen_onednn_operand operands[CONV_OPERAND_LIMIT];
-    for (uint32_t i = 0; i < problem.operand_count; i++) {
-        const conv_operand *operand = &problem.kind->operands[i];
-        operands[i] = (pen_onednn_operand){operand->argument, operand->is_output, operand->index,
-                                           problem.lies[operand->part]};
-    }
-    pen_onednn_operation_spec spec = {.operands = operands,
-                                      .operand_count = problem.operand_count,
-                                      .accumulates = request->node->accumulates};
-    PEN_TRY(pen_onednn_status(conv_describe(&problem, &spec.primitive), "making a convolution"));
     pen_onednn_operation *operation;
-    PEN_TRY(pen_onednn_operation_make(request, &spec, &operation, out_workspace_bytes));
+    PEN_TRY(conv_operation(request, &problem, request->node->accumulates, &operation,
+                           out_workspace_bytes));
     *out_state = operation;
     return PEN_OK;
+}
+
+static bool conv_is_channels_last(const conv_problem *problem) {
+    const dnnl_blocking_desc_t *lies = &problem->lies[CONV_OUTPUT].format_desc.blocking;
+    return lies->inner_nblks == 0 && lies->strides[1] == 1;
+}
+
+// Winograd's transforms cost more: of the weights for each part by images, of the whole input for
+// each part by channels. Measured for 64 to 512 channels of 56 x 56 to 7 x 7.
+static pen_onednn_split conv_split_winograd(const pen_conv_geometry *g,
+                                            const pen_onednn_split *images,
+                                            const pen_onednn_split *channels) {
+    const pen_shape x = pen_conv_input_shape(g), y = pen_conv_output_shape(g),
+                    w = pen_conv_weight_shape(g);
+    const int64_t elements = pen_shape_element_count(&x) + pen_shape_element_count(&y);
+    const int64_t weights = pen_shape_element_count(&w);
+    if (2 * elements < weights || images->count == 1) return *channels;
+    return pen_onednn_split_into(g->batch, elements < 4 * weights ? 2 : 4, 1, false);
+}
+
+// Gradients of weights by images cost a result for each part, those by channels a copy of what
+// comes from behind, and that each part reads all of the input.
+static pen_onednn_split conv_split_of(const conv_problem *problem) {
+    const pen_conv_geometry *g = &problem->geometry;
+    const pen_onednn_split images =
+        pen_onednn_split_into(g->batch, PEN_ONEDNN_PART_LIMIT, 1, false);
+    const bool is_sum = problem->kind->describe == conv_describe_backward_weight;
+    if (!is_sum || g->group_count > 1 || conv_is_channels_last(problem)) return images;
+    const pen_onednn_split channels =
+        pen_onednn_split_into(g->output_channels, PEN_ONEDNN_PART_LIMIT, CONV_PART_CHANNELS, true);
+    if (problem->algorithm == dnnl_convolution_winograd) {
+        return conv_split_winograd(g, &images, &channels);
+    }
+    if (images.count >= 2 * channels.count) return images;
+    if (channels.count >= 2 * images.count) return channels;
+    const pen_shape x = pen_conv_input_shape(g), y = pen_conv_output_shape(g),
+                    w = pen_conv_weight_shape(g);
+    const int64_t of_images = 4 * images.count * pen_shape_element_count(&w);
+    const int64_t of_channels =
+        2 * pen_shape_element_count(&y) + channels.count * pen_shape_element_count(&x) / 4;
+    return of_images <= of_channels ? images : channels;
+}
+
+// Bytes of one image of an operand, or of so many of its channels.
+static uint64_t conv_image_bytes(const conv_problem *problem, conv_part part, int64_t channels) {
+    const dnnl_memory_desc_t *md = &problem->lies[part];
+    uint64_t bytes = sizeof(float) * (uint64_t)channels;
+    for (int d = 2; d < md->ndims; d++) {
+        bytes *= (uint64_t)md->dims[d];
+    }
+    return bytes;
+}
+
+// Where a part that begins at `first` finds its operands.
+static void conv_part_place(const conv_problem *problem, const pen_onednn_split *split,
+                            int64_t first, pen_onednn_part *part) {
+    for (uint32_t i = 0; i < problem->operand_count; i++) {
+        const conv_operand *operand = &problem->kind->operands[i];
+        uint64_t at = 0;
+        if (split->by_channels) {
+            const pen_shape w = pen_conv_weight_shape(&problem->geometry);
+            const uint64_t row = (uint64_t)(pen_shape_element_count(&w) / w.dims[0]);
+            if (operand->part == CONV_OUTPUT) at = conv_image_bytes(problem, CONV_OUTPUT, first);
+            if (operand->part == CONV_WEIGHT) at = (uint64_t)first * row * sizeof(float);
+        } else if (operand->part == CONV_INPUT || operand->part == CONV_OUTPUT) {
+            const int64_t channels = problem->lies[operand->part].padded_dims[1];
+            at = (uint64_t)first * conv_image_bytes(problem, operand->part, channels);
+        }
+        if (operand->is_output) {
+            part->output = at;
+        } else {
+            part->inputs[operand->index] = at;
+        }
+    }
+}
+
+static pen_status conv_part_prepare(const pen_cpu_request *request, const conv_problem *whole,
+                                    const pen_onednn_split *split, uint32_t index,
+                                    pen_onednn_parts *parts) {
+    pen_onednn_part *part = &parts->parts[index];
+    const int64_t first = index * split->step;
+    const int64_t rest = split->extent - first;
+    const int64_t extent = rest < split->step ? rest : split->step;
+    conv_problem problem = *whole;
+    uint64_t bytes;
+    PEN_TRY(conv_problem_slice(
+        request->graph, request->node, split->by_channels ? whole->geometry.batch : extent,
+        split->by_channels ? extent : whole->geometry.output_channels, &problem));
+    conv_part_place(whole, split, first, part);
+    if (parts->sliced_input >= 0) {
+        const int64_t channels = problem.lies[CONV_OUTPUT].padded_dims[1];
+        part->slice_bytes = conv_image_bytes(&problem, CONV_OUTPUT, channels);
+    }
+    const bool accumulates = request->node->accumulates && parts->sum_count == 0;
+    PEN_TRY(conv_operation(request, &problem, accumulates, &part->operation, &bytes));
+    parts->count = index + 1;
+    if (bytes > parts->own_offset) parts->own_offset = bytes;
+    return PEN_OK;
+}
+
+static pen_status conv_prepare_parts_with(const pen_cpu_request *request, dnnl_alg_kind_t algorithm,
+                                          void **out_state, uint64_t *out_workspace_bytes) {
+    conv_problem problem;
+    pen_onednn_parts *parts;
+    PEN_TRY(conv_problem_make(request->graph, request->node, false, &problem));
+    PEN_TRY(PEN_NEW(request->arena, 1, &parts));
+    problem.algorithm = algorithm;
+    const pen_onednn_split split = conv_split_of(&problem);
+    const pen_shape weight = pen_conv_weight_shape(&problem.geometry);
+    const int64_t channels = problem.lies[CONV_OUTPUT].padded_dims[1];
+    const bool is_sum = problem.kind->describe == conv_describe_backward_weight;
+    uint64_t own = 0;
+    parts->input_count = request->node->input_count;
+    parts->sliced_input =
+        split.by_channels && split.count > 1 && problem.geometry.batch > 1 ? 1 : -1;
+    parts->image_count = problem.geometry.batch;
+    parts->image_bytes = conv_image_bytes(&problem, CONV_OUTPUT, channels);
+    if (is_sum && !split.by_channels && split.count > 1) {
+        parts->sum_count = pen_shape_element_count(&weight);
+        own = (uint64_t)parts->sum_count * sizeof(float);
+    } else if (parts->sliced_input >= 0) {
+        own = (uint64_t)parts->image_count * conv_image_bytes(&problem, CONV_OUTPUT, split.step);
+    }
+    const int team = pen_one_thread_begin();
+    pen_status status = PEN_OK;
+    for (uint32_t p = 0; p < split.count && status == PEN_OK; p++) {
+        status = conv_part_prepare(request, &problem, &split, p, parts);
+    }
+    pen_one_thread_end(team);
+    if (status != PEN_OK) {
+        pen_onednn_parts_release(parts);
+        return status;
+    }
+    parts->own_offset = pen_align_up(parts->own_offset, 64);
+    parts->part_workspace = pen_align_up(parts->own_offset + own, 64);
+    *out_workspace_bytes = parts->part_workspace * parts->count;
+    *out_state = parts;
+    return PEN_OK;
+}
+
+static pen_status conv_prepare_parts(const pen_cpu_request *request, void **out_state,
+                                     uint64_t *out_workspace_bytes) {
+    return conv_prepare_parts_with(request, dnnl_convolution_direct, out_state,
+                                   out_workspace_bytes);
+}
+
+static pen_status conv_prepare_parts_winograd(const pen_cpu_request *request, void **out_state,
+                                              uint64_t *out_workspace_bytes) {
+    return conv_prepare_parts_with(request, dnnl_convolution_winograd, out_state,
+                                   out_workspace_bytes);
 }
 
 static pen_status conv_prepare(const pen_cpu_request *request, void **out_state,
@@ -373,14 +572,25 @@ pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id
             .prefers = conv_prefers_winograd                                                       \
     }
 
+#define CONV_PARTS(op, title, supports, prepare)                                                   \
+    PEN_CPU_ENTRY(op, title, supports, prepare, pen_onednn_parts_run),                             \
+        .can_accumulate = true, .release = pen_onednn_parts_release
+#define CONV_KERNEL_GEMM(op)                                                                       \
+    { CONV_PARTS(op, "images", conv_supports_gemm, conv_prepare_parts) }
+
 static const pen_cpu_kernel onednn_convolution_kernels[] = {
+    CONV_KERNEL_GEMM("conv"),
+    CONV_KERNEL_GEMM("conv_transpose"),
+    CONV_KERNEL_GEMM("conv_backward_input"),
     CONV_KERNEL("conv"),
     CONV_KERNEL("conv_transpose"),
     CONV_KERNEL("conv_backward_input"),
-    CONV_KERNEL("conv_backward_weight"),
+    {CONV_PARTS("conv_backward_weight", "onednn", conv_supports, conv_prepare_parts)},
     CONV_KERNEL_WINOGRAD("conv"),
     CONV_KERNEL_WINOGRAD("conv_backward_input"),
-    CONV_KERNEL_WINOGRAD("conv_backward_weight"),
+    {CONV_PARTS("conv_backward_weight", "winograd", conv_supports_winograd,
+                conv_prepare_parts_winograd),
+     .prefers = conv_prefers_winograd},
 };
 
 PEN_CPU_FAMILY_OF(onednn_convolution);
