@@ -1,9 +1,9 @@
 // Kernel levels: which instruction sets our kernels and the libraries may use.
 //
 // Levels are those of the x86-64 ABI: v2 (SSE4.2), v3 (AVX2 and FMA), v4 (AVX-512); other machines
-// have `base` alone. Results are the same, bit for bit, at one level and thread count; another
-// level rounds otherwise, so the level is part of the plan. OpenBLAS and oneDNN choose their code
-// once per process, so a process runs at one level.
+// have `base` alone. Results are the same, bit for bit, at one level with any number of threads;
+// another level rounds otherwise, so the level is part of the plan. OpenBLAS and oneDNN choose
+// their code once per process, so a process runs at one level.
 //
 // Threads: any.
 #ifndef PEN_DEVICE_CPU_CPU_LEVEL_H

@@ -32,13 +32,34 @@ check 'any(t["of"] == "optimizer" for t in d["tensors"]) and all(t["equal"] for 
 job workers.yaml tied '{name: a, threads: 1, host: localhost}' '{name: b, threads: 1, host: localhost}'
 penstock verify workers.yaml --steps 2 >table 2>messages || die "two workers: $(cat messages table)"
 
-# devices of unequal threads have other sums: a difference, that a tolerance passes
-job mixed.yaml branching '{name: a, threads: 1}' '{name: b, threads: 3}'
+# devices of unequal threads have the same sums
+job mixed.yaml branching '{name: a, threads: 1}' '{name: b, threads: 3}' '{name: c, threads: 2}'
+penstock verify mixed.yaml --steps 3 >table 2>messages || die "unequal threads: $(cat messages table)"
+
+# a library that is wrong once makes a difference, that a tolerance passes
+cat >wrong.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <dnnl.h>
+dnnl_status_t dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha, const float *a,
+                         dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc) {
+    static int calls;
+    __typeof__(&dnnl_sgemm) right = (__typeof__(&dnnl_sgemm))dlsym(RTLD_NEXT, "dnnl_sgemm");
+    const dnnl_status_t status = right(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0) c[0] *= 1.0001f;
+    return status;
+}
+END
+cc -shared -fPIC -O1 wrong.c -o wrong.so -ldl
+# verify_asan_link_order: a sanitizer wants to be loaded first
+wrong() {
+    LD_PRELOAD=$PWD/wrong.so ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 penstock "$@"
+}
 code=0
-penstock verify mixed.yaml --steps 3 >table 2>messages || code=$?
-[ "$code" = 7 ] || die "unequal threads: exit code $code: $(cat messages table)"
-grep -q ' DIFFERS$' table || die "unequal threads: $(cat table)"
-penstock verify mixed.yaml --steps 3 --tolerance 0.01 >table 2>messages || die "--tolerance: $(cat messages table)"
+wrong verify mixed.yaml --steps 3 >table 2>messages || code=$?
+[ "$code" = 7 ] || die "a wrong product: exit code $code: $(cat messages table)"
+grep -q ' DIFFERS$' table || die "a wrong product: $(cat table)"
+wrong verify mixed.yaml --steps 3 --tolerance 0.01 >table 2>messages || die "--tolerance: $(cat messages table)"
 grep -q 'errors within the tolerance$' table || die "--tolerance: $(cat table)"
 
 # what one device of the job holds is no limit to the one that is compared with

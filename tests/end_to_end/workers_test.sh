@@ -38,6 +38,8 @@ job one "$(device a)"
 expected=$(numbers one.yaml)
 job threads "$(device a)$(device b)$(device c)"
 same threads.yaml 'three threads'
+job unequal '{name: a, threads: 1}, {name: b, threads: 3}, {name: c, threads: 2}'
+same unequal.yaml 'devices of 1, 3 and 2 threads'
 job processes "$(device a "$own")$(device b "$own")"
 same processes.yaml 'two processes'
 job both "$(device a)$(device b "$own")$(device c)"

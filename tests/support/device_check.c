@@ -2,8 +2,13 @@
 
 #include <math.h>
 
+#include "base/checksum.h"
 #include "base/integer.h"
 #include "base/memory.h"
+
+#define DEVICE_TEAM_MOST 16 // threads; more than cores are no mistake
+// Runs of a device that differ by more than threads: plain, accumulating, in place of each input.
+#define DEVICE_MODES (2 + OP_CASE_INPUTS)
 
 // One run of a case on a device.
 typedef struct device_trial {
@@ -18,6 +23,8 @@ typedef struct device_trial {
     bool in_place; // output 0 takes the storage of input in_place_input
     uint32_t in_place_input;
     bool accumulate;
+    uint32_t thread_count;
+    uint64_t bits[DEVICE_MODES][OP_CASE_OUTPUTS]; // of one thread, by device_mode
 } device_trial;
 
 // Where the operands lie in one buffer.
@@ -102,7 +109,22 @@ static void device_compare(const device_trial *trial, uint32_t output, const pen
     }
 }
 
-static void device_run(const device_trial *trial) {
+static uint32_t device_mode(const device_trial *trial) {
+    return trial->in_place ? 2 + trial->in_place_input : trial->accumulate ? 1 : 0;
+}
+
+// The bits of one thread, which runs first, are kept; those of larger teams must be the same.
+static void device_compare_bits(device_trial *trial, uint32_t output, const pen_tensor *found) {
+    uint64_t *const kept = &trial->bits[device_mode(trial)][output];
+    const uint64_t bits = pen_checksum_whole(found->data, pen_tensor_type_bytes(&found->type));
+    if (trial->thread_count == 1) *kept = bits;
+    CHECK(bits == *kept, "%s on %s%s%s, seed %llu: output %u has other bits on %u threads",
+          trial->c->op, trial->kind->name, trial->in_place ? ", in place" : "",
+          trial->accumulate ? ", accumulating" : "", (unsigned long long)trial->seed, output,
+          trial->thread_count);
+}
+
+static void device_run(device_trial *trial) {
     const pen_device_kind *kind = trial->kind;
     const pen_node *node = device_node(trial);
     pen_arena *arena = check_arena();
@@ -136,6 +158,7 @@ static void device_run(const device_trial *trial) {
                             pen_memory_allocate(bytes + 1, 1)};
         CHECK_OK(kind->read(trial->device, places.outputs[i], found.data, bytes));
         device_compare(trial, i, &found);
+        device_compare_bits(trial, i, &found);
         pen_memory_free(found.data);
     }
     kind->release(trial->device, kernel);
@@ -164,16 +187,18 @@ static bool device_can_accumulate(const device_trial *trial) {
 }
 
 static void device_run_all(device_trial *trial, const char *kernel_level) {
-    for (uint32_t threads = 1; threads <= 2; threads++) {
+    const uint32_t teams[] = {1, 2, 3 + (uint32_t)(trial->seed % (DEVICE_TEAM_MOST - 2))};
+    for (uint32_t i = 0; i < sizeof teams / sizeof *teams; i++) {
         const pen_device_options options = {
-            .name = "tested", .thread_count = threads, .kernel_level = kernel_level};
+            .name = "tested", .thread_count = teams[i], .kernel_level = kernel_level};
+        trial->thread_count = teams[i];
         CHECK_OK(trial->kind->open(&options, &trial->device));
         trial->in_place = trial->accumulate = false;
         device_run(trial);
-        for (uint32_t i = 0; i < trial->c->input_count; i++) {
-            if (!device_can_be_in_place(trial, i)) continue;
+        for (uint32_t k = 0; k < trial->c->input_count; k++) {
+            if (!device_can_be_in_place(trial, k)) continue;
             trial->in_place = true;
-            trial->in_place_input = i;
+            trial->in_place_input = k;
             device_run(trial);
             trial->in_place = false;
         }

@@ -2,10 +2,13 @@
 
 #include <math.h>
 
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor.h"
+
+#define LAYOUT_TEAM_MOST 16 // threads; more than cores are no mistake
 
 static pen_status layout_choose_wished(void *context, const pen_graph *graph, pen_node_id id,
                                        pen_layout *inputs, pen_layout *outputs) {
@@ -38,10 +41,12 @@ typedef struct layout_expected {
     double tolerance;
     const op_built *built;
     const run_graph *run;
+    uint32_t thread_count;
+    uint64_t bits[OP_CASE_OUTPUTS]; // of one thread, which runs first
 } layout_expected;
 
 // Runs `graph`, a laid out copy of the case's, and compares its outputs.
-static void layout_run(const layout_expected *e, pen_device *device, const pen_graph *graph,
+static void layout_run(layout_expected *e, pen_device *device, const pen_graph *graph,
                        const pen_value_id *values) {
     const op_case *c = e->op_case;
     const op_built *built = e->built;
@@ -85,6 +90,10 @@ static void layout_run(const layout_expected *e, pen_device *device, const pen_g
         CHECK_OK(
             pen_executor_read(executor, values[built->outputs[i].index], 0, found.data, bytes));
         layout_compare(c, e->seed, e->tolerance, i, tensor, &found);
+        const uint64_t bits = pen_checksum_whole(found.data, bytes);
+        if (e->thread_count == 1) e->bits[i] = bits;
+        CHECK(bits == e->bits[i], "%s laid out, seed %llu: output %u has other bits on %u threads",
+              c->op, (unsigned long long)e->seed, i, e->thread_count);
         pen_memory_free(found.data);
     }
     pen_executor_destroy(executor);
@@ -104,11 +113,14 @@ void op_check_layout(const op_case *c, uint64_t seed, double tolerance, const la
     op_fill(c, &built, seed, &run);
     run.seed = seed;
     CHECK_OK(run_graph_all(&run));
-    const layout_expected expected = {c, seed, tolerance, &built, &run};
+    layout_expected expected = {
+        .op_case = c, .seed = seed, .tolerance = tolerance, .built = &built, .run = &run};
     const pen_device_kind *kind;
     CHECK_OK(pen_device_kind_find("cpu", &kind));
-    for (uint32_t threads = 1; threads <= 2; threads++) {
-        const pen_device_options options = {.name = "tested", .thread_count = threads};
+    const uint32_t teams[] = {1, 2, 3 + (uint32_t)(seed % (LAYOUT_TEAM_MOST - 2))};
+    for (uint32_t i = 0; i < sizeof teams / sizeof *teams; i++) {
+        const pen_device_options options = {.name = "tested", .thread_count = teams[i]};
+        expected.thread_count = teams[i];
         pen_device *device;
         CHECK_OK(kind->open(&options, &device));
         layout_wish wished = wish != NULL ? *wish : (layout_wish){0};

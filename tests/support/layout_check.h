@@ -13,9 +13,9 @@ typedef struct layout_wish {
     uint32_t outputs; // bit i: output i
 } layout_wish;
 
-// Runs the case with teams of 1 and 2 threads, operands laid out as wished (NULL: as the device's
-// own rules say), and compares all outputs: each element must be within
-//     tolerance * (1 + |expected|).
+// Runs the case with teams of 1, 2 and, by the seed, 3 to 16 threads, operands laid out as wished
+// (NULL: as the device's own rules say), and compares all outputs: each element must be within
+//     tolerance * (1 + |expected|), and the bits those of one thread.
 void op_check_layout(const op_case *c, uint64_t seed, double tolerance, const layout_wish *wish);
 
 #endif // PEN_TESTS_SUPPORT_LAYOUT_CHECK_H

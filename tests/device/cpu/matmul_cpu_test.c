@@ -38,6 +38,26 @@ static void matmul_equals_reference(void **state) {
     }
 }
 
+// Large enough for several parts and for a team: long sums, many products, and edges of parts.
+static void large_products_equal_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        random_case random = {seed, 0};
+        const int64_t m = random_between(&random, 1, seed % 4 == 0 ? 30 : 400);
+        const int64_t n = random_between(&random, 1, seed % 4 == 1 ? 30 : 700);
+        const int64_t most = 12000000 / (m * n);
+        const int64_t k = random_between(&random, 1, most < 6000 ? most + 1 : 6000);
+        const bool trans_a = random_chance(&random, 40), trans_b = random_chance(&random, 50);
+        const pen_shape batch = {.rank = seed % 5 == 0 ? 1 : 0, .dims = {(int64_t)(seed % 3) + 2}};
+        op_case c = {.op = "matmul", .input_count = 2, .attribute_count = 2};
+        c.attributes[0] = pen_attribute_int("transA", trans_a);
+        c.attributes[1] = pen_attribute_int("transB", trans_b);
+        c.inputs[0].type = matmul_matrix(&batch, m, k, trans_a);
+        c.inputs[1].type = matmul_matrix(&batch, k, n, trans_b);
+        op_check_device(&c, seed, 1e-4);
+    }
+}
+
 static void vectors_multiply(void **state) {
     (void)state;
     op_case c = {.op = "matmul", .input_count = 2};
@@ -245,6 +265,7 @@ static void kernels_that_compete_agree(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(kernels_that_compete_agree),
-              cmocka_unit_test(matmul_equals_reference), cmocka_unit_test(vectors_multiply),
+              cmocka_unit_test(matmul_equals_reference),
+              cmocka_unit_test(large_products_equal_reference), cmocka_unit_test(vectors_multiply),
               cmocka_unit_test(empty_operands_give_zeros), cmocka_unit_test(gemm_equals_reference),
               cmocka_unit_test(libraries_multiply))
