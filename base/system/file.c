@@ -75,13 +75,21 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     return status;
 }
 
-void pen_mapping_forget(const pen_mapping *mapping) {
+static void mapping_advise(const pen_mapping *mapping, int advice) {
     if (mapping->length == 0) return;
     union {
         const uint8_t *read_only;
         void *memory;
-    } bytes = {.read_only = mapping->bytes};                     // madvise wants it without const
-    (void)madvise(bytes.memory, mapping->length, MADV_DONTNEED); // advice alone
+    } bytes = {.read_only = mapping->bytes};              // madvise wants it without const
+    (void)madvise(bytes.memory, mapping->length, advice); // advice alone
+}
+
+void pen_mapping_read_ahead(const pen_mapping *mapping, bool may_read_ahead) {
+    mapping_advise(mapping, may_read_ahead ? MADV_NORMAL : MADV_RANDOM);
+}
+
+void pen_mapping_forget(const pen_mapping *mapping) {
+    mapping_advise(mapping, MADV_DONTNEED);
 }
 
 void pen_mapping_close(pen_mapping *mapping) {

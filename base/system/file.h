@@ -29,6 +29,9 @@ PEN_NODISCARD pen_status pen_mapping_open(const char *path, pen_mapping *out_map
 void pen_mapping_close(pen_mapping *mapping);
 // Whether `path` is, by whatever name, the file that is mapped. False when there is no such file.
 bool pen_mapping_is_of(const pen_mapping *mapping, const char *path);
+// Whether the system may read more of it than is looked at, as it does at first. Without that, a
+// few looks at a large file do not read all of it.
+void pen_mapping_read_ahead(const pen_mapping *mapping, bool may_read_ahead);
 // Lets the system drop what was read of it from memory. It stays readable.
 void pen_mapping_forget(const pen_mapping *mapping);
 

@@ -247,7 +247,10 @@ static pen_status model_open(const pen_import_options *options, pen_model *model
     PEN_TRY(model_open_files(model, &input));
     const pen_model_format *format = model_find_format(&input);
     if (format == NULL) return model_refuse(model->path, input.bytes == NULL, model->arena);
-    return model_import(format, &input, model);
+    if (format->passes_weights) pen_mapping_read_ahead(&model->files->model, false);
+    const pen_status status = model_import(format, &input, model);
+    if (format->passes_weights) pen_mapping_read_ahead(&model->files->model, true);
+    return status;
 }
 
 pen_status pen_model_open(const char *path, const pen_import_options *options,

@@ -35,6 +35,7 @@ typedef struct pen_model_format {
     const char *suffixes; // ends of names, separated by spaces: ".onnx"; "" for none
     bool is_folder;       // it is a folder, told by `recognize` alone
     bool is_tensorflow;   // takes the options of TensorFlow's graphs; others refuse them
+    bool passes_weights;  // `import` reads little of a file that is large
 
     // Whether it looks like one, by a look at the first bytes, or at what the folder has. Cheap,
     // and wrong at times: what it takes for its own, `import` may still refuse. NULL: told by the

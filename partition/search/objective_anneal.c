@@ -6,6 +6,7 @@
 #include "partition/objective/reader_counts.h"
 #include "partition/objective/step_time.h"
 #include "partition/search/candidate.h"
+#include "partition/search/weighed.h"
 
 #define OBJECTIVE_PASSED_LIMIT 512 // groups of other devices between those of a stretch
 #define OBJECTIVE_LOOK_TRAFFIC 256 // steps between two looks at the clock
@@ -26,6 +27,7 @@
 typedef struct objective_anneal {
     pen_candidate candidate;
     pen_step_time *step;       // or NULL
+    pen_weighed weighed;       // placements, for step time
     const pen_problem *loads;  // the problem as throughput, for step time
     double *work;              // [device_count] compute of a step, likewise: no step takes less
     pen_reader_counts readers; // for traffic
@@ -35,6 +37,7 @@ typedef struct objective_anneal {
     uint32_t ranked_count;
     double value_new;        // of the change that is weighed
     bool fits_new;           // a schedule fits it
+    uint32_t stage_count;    // that it has
     double seconds;          // nominal time of all steps so far
     double seconds_planned;  // and of all that there are to be
     double seconds_weighing; // of one that weighs, but for its stages
@@ -81,13 +84,8 @@ static void objective_put(objective_anneal *anneal, uint32_t group, uint32_t dev
 }
 
 // How full of stages the fullest device is, when no schedule fits: what to make smaller first.
-static double objective_crowding(objective_anneal *anneal) {
-    const pen_stage_graph *graph;
+static double objective_crowding(const objective_anneal *anneal, const pen_stage_graph *graph) {
     double most = 0.0;
-    anneal->seconds += anneal->seconds_weighing;
-    anneal->status =
-        pen_step_time_stages(anneal->step, anneal->candidate.device_of_node, &graph, NULL);
-    if (anneal->status != PEN_OK) return INFINITY;
     const uint32_t used_count = anneal->candidate.used_count;
     const uint32_t in_flight =
         graph->microbatch_count < used_count ? graph->microbatch_count : used_count;
@@ -100,28 +98,45 @@ static double objective_crowding(objective_anneal *anneal) {
     return most;
 }
 
+// Finds out what the step of the placement at hand takes, unless that is above `most` for certain.
+static pen_status objective_simulate(objective_anneal *anneal, double most,
+                                     pen_weighed_value *known) {
+    const pen_stage_graph *graph;
+    const pen_step_prediction *prediction;
+    PEN_TRY(pen_step_time_stages(anneal->step, anneal->candidate.device_of_node, &graph, NULL));
+    known->stage_count = graph->stage_count;
+    known->least = pen_step_time_least(anneal->step);
+    known->is_formed = true;
+    if (known->least > most) return PEN_OK;
+    const pen_status status = pen_step_time_simulate(anneal->step, &prediction);
+    if (status != PEN_OK && pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
+    known->fits = status == PEN_OK;
+    known->value = known->fits ? pen_step_time_value(anneal->step)
+                               : OBJECTIVE_MISFIT * (1.0 + objective_crowding(anneal, graph));
+    known->is_known = true;
+    pen_status_ignore(status, "the search goes on from what does not fit");
+    return PEN_OK;
+}
+
 // The value of the placement at hand, and whether it fits. INFINITY where it is above `most` for
 // certain.
 static double objective_evaluate(objective_anneal *anneal, double most, bool *out_fits) {
-    const pen_stage_graph *graph;
-    const pen_step_prediction *prediction;
+    pen_weighed_value *known;
     *out_fits = true;
     if (anneal->step == NULL) return anneal->traffic;
-    pen_status status =
-        pen_step_time_stages(anneal->step, anneal->candidate.device_of_node, &graph, NULL);
-    if (status == PEN_OK && pen_step_time_least(anneal->step) > most) {
-        *out_fits = false;
-        return INFINITY;
-    }
-    if (status == PEN_OK) status = pen_step_time_simulate(anneal->step, &prediction);
-    if (status == PEN_OK) return pen_step_time_value(anneal->step);
     *out_fits = false;
-    if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) {
-        anneal->status = status;
-        return INFINITY;
+    anneal->status =
+        pen_weighed_find(&anneal->weighed, anneal->candidate.device_of_group, &known);
+    if (anneal->status == PEN_OK && !known->is_known &&
+        !(known->is_formed && known->least > most)) {
+        anneal->status = objective_simulate(anneal, most, known);
     }
-    pen_status_ignore(status, "the search goes on from what does not fit");
-    return OBJECTIVE_MISFIT * (1.0 + objective_crowding(anneal));
+    if (anneal->status != PEN_OK) return INFINITY;
+    anneal->stage_count = known->stage_count;
+    if (known->least > most) return INFINITY;
+    *out_fits = known->fits;
+    if (!known->fits) anneal->seconds += anneal->seconds_weighing; // to see how crowded it is
+    return known->value;
 }
 
 // Counts the readers of the placement at hand anew, and adds up the traffic.
@@ -258,7 +273,7 @@ static void objective_charge(objective_anneal *anneal) {
     if (anneal->step == NULL || (is_sparing && !(anneal->value_new < INFINITY))) return;
     anneal->seconds += OBJECTIVE_TASK_SECONDS * OBJECTIVE_TASK_KINDS *
                        anneal->candidate.problem->given.microbatch_count *
-                       pen_step_time_graph(anneal->step)->stage_count;
+                       anneal->stage_count;
 }
 
 static double objective_weigh(void *search, double bearable) {
@@ -342,6 +357,8 @@ static pen_status objective_begin(objective_anneal *anneal, const pen_problem *p
         PEN_TRY(pen_step_time_new(problem, arena, &anneal->step));
         PEN_TRY(pen_problem_as_throughput(problem, arena, &anneal->loads));
         PEN_TRY(PEN_NEW(arena, problem->given.device_count, &anneal->work));
+        PEN_TRY(pen_weighed_init(&anneal->weighed, problem->group_count,
+                                 candidate->annealing.options->step_count, arena));
         for (uint32_t g = 0; g < problem->group_count; g++) {
             const uint32_t d = device_of_group[g];
             anneal->work[d] += objective_work(anneal, g, d);

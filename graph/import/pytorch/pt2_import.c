@@ -255,5 +255,6 @@ const pen_model_format pen_model_format_pt2 = {
     .name = "pt2",
     .summary = "a PyTorch export",
     .suffixes = ".pt2 .pt",
+    .passes_weights = true,
     .import = import_model,
 };

@@ -76,6 +76,21 @@ static void empty_files_map(void **state) {
     pen_mapping_close(&mapping);
 }
 
+// Advice on how a file is read changes nothing of what is read.
+static void advised_mappings_stay_readable(void **state) {
+    (void)state;
+    pen_mapping mapping;
+    write_whole(folder_path("out.txt"), "kept", 4);
+    CHECK_OK(pen_mapping_open(folder_path("out.txt"), &mapping));
+    pen_mapping_read_ahead(&mapping, false);
+    assert_memory_equal(mapping.bytes, "kept", 4);
+    pen_mapping_forget(&mapping);
+    pen_mapping_read_ahead(&mapping, true);
+    assert_memory_equal(mapping.bytes, "kept", 4);
+    pen_mapping_close(&mapping);
+    pen_mapping_read_ahead(&mapping, false);
+}
+
 static void refusals_name_the_path(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -224,6 +239,7 @@ int main(void) {
         cmocka_unit_test(committed_files_appear),
         cmocka_unit_test(dropped_files_leave_nothing),
         cmocka_unit_test(empty_files_map),
+        cmocka_unit_test(advised_mappings_stay_readable),
         cmocka_unit_test(refusals_name_the_path),
         cmocka_unit_test(pipes_without_a_writer_are_empty),
         cmocka_unit_test(outputs_are_tried_and_folders_made),
