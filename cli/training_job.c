@@ -96,7 +96,8 @@ pen_status pen_job_find_parameters(const pen_job *job, const char *given, pen_ar
     if (path != NULL && access(path, F_OK) == 0) {
         *out_path = path;
     } else {
-        pen_log(PEN_LOG_WARNING, "no trained parameters given or found: using the model's own");
+        pen_log(PEN_LOG_WARNING, "no trained parameters given or found: using %s",
+                job->model.weights != NULL ? "those of weights" : "the model's own");
     }
     return PEN_OK;
 }

@@ -74,7 +74,8 @@ struct pen_op {
     bool stops_gradient;      // outputs are as if they depended on nothing: `gradient` is NULL
     bool is_random;           // depends on seed, step and microbatch: never folded or merged
     uint64_t statistics_inputs; // bit i: input i, a running statistic, goes into nothing but the
-                                // output that replaces it
+                                // output that replaces it, where the int attribute
+    const char *statistics_if;  // of this name is not 0
 
     // ---- facts that passes, estimates, guards and devices ask
     pen_op_work work;
@@ -146,6 +147,8 @@ uint64_t pen_node_bytes(const pen_graph *graph, pen_node_id node);
 
 // ---- attributes of a node, by name. A name that is not in the schema is our mistake: asserted.
 int64_t pen_node_int(const pen_node *node, const char *name);
+// Whether input i is a running statistic that goes into nothing but the output that replaces it.
+bool pen_node_is_statistic(const pen_node *node, uint32_t i);
 double pen_node_float(const pen_node *node, const char *name);
 const char *pen_node_text(const pen_node *node, const char *name);
 // NULL and a count of 0 when left out.

@@ -52,6 +52,11 @@ int64_t pen_node_int(const pen_node *node, const char *name) {
     return op_attribute(node, name, PEN_ATTRIBUTE_INT)->integer;
 }
 
+bool pen_node_is_statistic(const pen_node *node, uint32_t i) {
+    if (i >= 64 || (node->op->statistics_inputs >> i & 1) == 0) return false;
+    return pen_node_int(node, node->op->statistics_if) != 0;
+}
+
 double pen_node_float(const pen_node *node, const char *name) {
     return op_attribute(node, name, PEN_ATTRIBUTE_FLOAT)->number;
 }

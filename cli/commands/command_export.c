@@ -102,7 +102,8 @@ static pen_status export_run(pen_command_context *context, const void *options_g
     pen_weight_file_close(weights);
     pen_model_destroy(model);
     PEN_TRY(status);
-    return export_report(options, parameters != NULL ? parameters : job->model.file, count);
+    const char *own = job->model.weights != NULL ? job->model.weights : job->model.file;
+    return export_report(options, parameters != NULL ? parameters : own, count);
 }
 
 static const pen_cli_option export_cli_options[] = {

@@ -37,6 +37,7 @@ typedef struct pen_export_tensor {
     pen_element_type from; // of `data`
 } pen_export_tensor;
 
+// What was found, or what the graph has.
 pen_export_tensor pen_export_contents_tensor(const pen_export_contents *contents,
                                              const pen_graph *graph, pen_value_id value);
 

@@ -153,7 +153,8 @@ typedef struct pen_model {
     const struct pen_pt2_origin *pytorch;         // the .pt2 file; NULL for other formats
     const struct pen_keras_origin *keras;         // the .keras or .h5 file; likewise
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
-    pen_arena *arena;                             // of the graph; more may be put there
+    bool is_reloaded; // the graph's contents are not those of the file: other weights were loaded
+    pen_arena *arena; // of the graph; more may be put there
     pen_model_files *files;                       // what is mapped
 } pen_model;
 

@@ -34,7 +34,7 @@ static bool hold_is_wanted(const state_holder *holder, uint32_t n, uint32_t inpu
     const pen_node_id changer = holder->changer[node->inputs[input].index];
     if (!pen_node_is(changer)) return false;
     if (changer.index == n && hold_is_in_place(holder, node, input)) return false;
-    return !hold_is_in(node->op->statistics_inputs, input);
+    return !pen_node_is_statistic(node, input);
 }
 
 static void hold_find_changers(state_holder *holder) {

@@ -386,6 +386,7 @@ pen_status pen_weight_file_apply(const pen_weight_options *options, pen_model *m
         pen_weight_file_close(file);
         return status;
     }
+    model->is_reloaded = true;
     for (uint32_t i = 0; i < loader.count; i++) {
         const weight_entry *entry = &loader.entries[i];
         file->halves_count += entry->is_used && pen_element_is_half(entry->type->element);

@@ -60,6 +60,45 @@ fails 3 "it lacks 'trunk/conv/kernel'.*the model has no 'trunk/conv/kernel'" "$P
 sed 's|nested.h5|nested.h5, weights: pictures.npy|' one.yaml >kind.yaml
 fails 3 '.safetensors and .npz are possible' "$PENSTOCK" train kind.yaml
 
+# and without a training, the way home has them, from a file of 16 bits, too
+python3 - <<'PY'
+import json, struct
+raw = open("h5.safetensors", "rb").read()
+length = struct.unpack("<Q", raw[:8])[0]
+header, body = json.loads(raw[8:8 + length]), raw[8 + length:]
+wide, half, at, narrow = {}, {}, 0, b""
+rounded = bytearray(body)
+for key, entry in header.items():
+    if key == "__metadata__": continue
+    begin, end = entry["data_offsets"]
+    numbers = struct.unpack("<%de" % ((end - begin) // 4),
+                            struct.pack("<%de" % ((end - begin) // 4), *struct.unpack("<%df" % ((end - begin) // 4), body[begin:end])))
+    assert entry["dtype"] == "F32", entry
+    rounded[begin:end] = struct.pack("<%df" % len(numbers), *numbers)
+    half[key] = {"dtype": "F16", "shape": entry["shape"], "data_offsets": [at, at + 2 * len(numbers)]}
+    narrow += struct.pack("<%de" % len(numbers), *numbers)
+    at += 2 * len(numbers)
+open("rounded.safetensors", "wb").write(raw[:8 + length] + bytes(rounded))
+text = json.dumps(half).encode()
+text += b" " * (-len(text) % 8)
+open("narrow.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + narrow)
+PY
+job home.keras picture >home.yaml
+job home_after.keras picture >after.yaml
+"$PENSTOCK" export -q after.yaml -o after.safetensors
+# loads MODEL WEIGHTS JOB PARAMETERS: exporting with `weights:` writes what exporting the parameters does
+loads() {
+    local end=${1##*.} name=${1%.*}
+    sed "s|$1|$1, weights: $2.safetensors, weights_layout: penstock|" $3.yaml >loaded.yaml
+    "$PENSTOCK" export -q loaded.yaml -o "loaded.$end"
+    "$PENSTOCK" export -q $3.yaml --parameters $4.safetensors -o "trained.$end"
+    cmp "trained.$end" "loaded.$end" || die "$name.$end: the weights of $2.safetensors are not written"
+    ! cmp -s "reference/keras/$1" "loaded.$end" || die "$name.$end: nothing was written"
+}
+loads nested.h5 h5 h5 h5
+loads nested.h5 narrow h5 rounded
+loads home.keras after home after
+
 # damaged files are refused, whatever libhdf5 does about them
 head -c 9000 reference/keras/nested.h5 >short.h5
 fails 4 'HDF5 cannot read' "$PENSTOCK" inspect short.h5

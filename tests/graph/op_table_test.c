@@ -55,6 +55,14 @@ static bool within(uint64_t bits, uint32_t count) {
     return count >= 64 || bits >> count == 0;
 }
 
+static bool has_int(const pen_op *op, const char *name) {
+    for (uint32_t i = 0; i < op->attribute_count; i++) {
+        const pen_attribute_schema *attribute = &op->attributes[i];
+        if (strcmp(attribute->name, name) == 0) return attribute->kind == PEN_ATTRIBUTE_INT;
+    }
+    return false;
+}
+
 // What goes between devices is moved by whoever runs a part: no kernel does.
 static bool is_moved(const pen_op *op) {
     return strcmp(op->name, "send") == 0 || strcmp(op->name, "receive") == 0;
@@ -66,6 +74,8 @@ static void check_counts(const pen_op_family *family, const pen_op *op) {
     CHECK(op->output_min <= op->output_max, "%s", op->name);
     CHECK(op->output_max >= 1 || is_moved(op), "%s", op->name);
     CHECK(within(op->statistics_inputs, op->input_max), "%s", op->name);
+    CHECK((op->statistics_inputs == 0) == (op->statistics_if == NULL), "%s", op->name);
+    CHECK(op->statistics_if == NULL || has_int(op, op->statistics_if), "%s", op->name);
     CHECK(within(op->constant_inputs, op->input_max), "%s", op->name);
     CHECK(within(op->in_place_inputs, op->input_max), "%s", op->name);
     CHECK((op->constant_inputs & op->in_place_inputs) == 0, "%s overwrites a constant", op->name);

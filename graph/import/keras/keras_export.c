@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "graph/import/file_patch.h"
 #include "graph/import/keras/hdf5_stream.h"
+#include "graph/import/tensor_elements.h"
 #include "graph/keras_layers/layer.h"
 
 typedef struct keras_exporter {
@@ -13,14 +14,22 @@ typedef struct keras_exporter {
     pen_arena *arena;
     pen_stored_zip zip;                // of an archive
     const pen_stored_zip_entry *entry; // that the HDF5 file is; NULL: it is the model's file
+    const void **contents;             // of the model's weights, float32; NULL: as in the file
     pen_keras_dataset *datasets;       // [count], in the order of the file
     pen_file_patch *patches;           // [count]
     uint32_t count;
 } keras_exporter;
 
-static const void *export_contents(const keras_exporter *e, uint32_t weight) {
-    const pen_value_id value = pen_layer_weight_at(e->model->layers, weight)->value;
-    return pen_export_contents_find(&e->options->contents, e->model->graph, value);
+// Finds the contents of a weight: what was trained, or loaded over the file.
+static pen_status export_find(keras_exporter *e, uint32_t weight) {
+    const pen_value_id id = pen_layer_weight_at(e->model->layers, weight)->value;
+    const pen_value *value = pen_graph_value(e->model->graph, id);
+    const void **contents = &e->contents[weight];
+    *contents = pen_export_contents_find(&e->options->contents, e->model->graph, id);
+    if (*contents != NULL || !e->model->is_reloaded) return PEN_OK;
+    const pen_tensor_type stored = {pen_value_stored(value), value->type.shape};
+    *contents = value->data;
+    return pen_tensor_convert(&stored, PEN_FLOAT32, e->arena, contents);
 }
 
 static pen_status export_open(keras_exporter *e) {
@@ -46,6 +55,7 @@ static int export_compare(const void *left, const void *right) {
 static pen_status export_list(keras_exporter *e) {
     const pen_keras_origin *origin = e->model->keras;
     PEN_TRY(PEN_NEW(e->arena, origin->dataset_count, &e->datasets));
+    PEN_TRY(PEN_NEW(e->arena, pen_layer_weight_count(e->model->layers), &e->contents));
     for (uint32_t i = 0; i < origin->dataset_count; i++) {
         const pen_keras_dataset *dataset = &origin->datasets[i];
         if (dataset->offset == PEN_HDF5_STREAM_ON_REQUEST) {
@@ -54,7 +64,8 @@ static pen_status export_list(keras_exporter *e) {
                              "written over: save the model anew with Keras",
                              dataset->path);
         }
-        if (export_contents(e, dataset->weight) != NULL) e->datasets[e->count++] = *dataset;
+        PEN_TRY(export_find(e, dataset->weight));
+        if (e->contents[dataset->weight] != NULL) e->datasets[e->count++] = *dataset;
     }
     qsort(e->datasets, e->count, sizeof *e->datasets, export_compare);
     return PEN_OK;
@@ -85,7 +96,7 @@ static pen_status export_place(keras_exporter *e) {
 static void export_fill(void *context, uint32_t index, uint8_t *contents) {
     const keras_exporter *e = context;
     const uint32_t weight = e->datasets[index].weight;
-    pen_layer_weight_read(pen_layer_weight_at(e->model->layers, weight), export_contents(e, weight),
+    pen_layer_weight_read(pen_layer_weight_at(e->model->layers, weight), e->contents[weight],
                           contents);
 }
 

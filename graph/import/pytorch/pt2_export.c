@@ -29,8 +29,16 @@ typedef struct pt2_exporter {
     uint32_t file_count;
 } pt2_exporter;
 
-static const void *export_contents(const pt2_exporter *e, pen_value_id value) {
-    return pen_export_contents_find(&e->options->contents, e->model->graph, value);
+// Contents other than those of the file; NULL: there are none. What was trained, or loaded over it.
+static const void *export_find(const pt2_exporter *e, pen_value_id id,
+                               const pen_pt2_weight *weight, pen_element_type *out_from) {
+    const pen_graph *graph = e->model->graph;
+    const pen_value *value = pen_graph_value(graph, id);
+    const void *trained = pen_export_contents_find(&e->options->contents, graph, id);
+    *out_from = value->type.element;
+    if (trained != NULL || !e->model->is_reloaded || value->data == weight->data) return trained;
+    *out_from = pen_value_stored(value);
+    return value->data;
 }
 
 // ---- what changes
@@ -53,7 +61,8 @@ static pen_status export_list(pt2_exporter *e) {
         const pen_value *value = pen_graph_value(graph, id);
         if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
         const pen_pt2_weight *weight = pen_pt2_weights_find(weights, value->name);
-        if (weight == NULL || export_contents(e, id) == NULL) continue;
+        pen_element_type from;
+        if (weight == NULL || export_find(e, id, weight, &from) == NULL) continue;
         if (!pen_tensor_type_equal(&weight->type, &value->type)) continue;
         e->tensors[e->tensor_count++] = (export_tensor){weight, id};
     }
@@ -80,9 +89,12 @@ static pen_status export_group(pt2_exporter *e) {
 static void export_fill(void *context, uint32_t index, uint8_t *contents) {
     const pt2_exporter *e = context;
     const export_file *file = &e->files[index];
-    for (uint32_t i = 0; i < file->count; i++)
-        pen_pt2_weight_store(file->tensors[i].weight, export_contents(e, file->tensors[i].value),
-                             contents);
+    for (uint32_t i = 0; i < file->count; i++) {
+        const export_tensor *tensor = &file->tensors[i];
+        pen_element_type from;
+        const void *data = export_find(e, tensor->value, tensor->weight, &from);
+        pen_pt2_weight_store(tensor->weight, from, data, contents);
+    }
 }
 
 static pen_status export_all(pt2_exporter *e, const char *path) {

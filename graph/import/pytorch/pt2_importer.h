@@ -29,6 +29,8 @@ typedef struct pen_pt2_slot pen_pt2_slot;
 typedef struct pen_pt2_storage {
     pen_pt2_slot *base;
     uint32_t version; // counts changes in place
+    uint32_t born;    // how many there were before
+    bool is_unseen;   // it was last changed where gradients do not see it
 } pen_pt2_storage;
 
 // A tensor of the file: a base, or a view of one.
@@ -43,7 +45,10 @@ struct pen_pt2_slot {
     uint32_t result;     // of the node
     pen_value_id value;  // as of `version`
     uint32_t version;    // of the storage; behind it: the view is made again when it is read
+    bool is_state;       // a buffer that the model changes
     const char *refused; // of a base: why it cannot be changed; NULL: it can
+    pen_pt2_slot *origin;    // of a base that left no_grad: what it is there; NULL: it is new
+    uint32_t origin_version; // of its storage, of which this is the value
 };
 
 // What a symbol of the file is.
@@ -82,6 +87,8 @@ typedef struct pen_pt2_importer {
     uint8_t *elements;           // [element_capacity], of values, as far as they are known
     uint32_t element_capacity;
     uint64_t table_bytes; // of constants that conversions made (pen_pt2_table)
+    uint32_t storage_count;
+    uint32_t unseen_before; // gradients do not see what happens now to storages born before this
 } pen_pt2_importer;
 
 // One conversion.

@@ -80,7 +80,8 @@ static pen_status nested_stop(pen_pt2_importer *import, const pen_pt2_node *node
     return pen_pt2_importer_note(import, *out_value, element);
 }
 
-// Behind no_grad, a result is a tensor of its own: views do not reach back through it.
+// Behind no_grad, a result has a value of its own, through which no gradient flows. What was there
+// before is changed with it.
 static pen_status nested_give(pen_pt2_importer *import, pen_pt2_scope *outer,
                               const pen_pt2_scope *inner, const pen_pt2_node *node,
                               const pen_pt2_item *output, const pen_pt2_item *result) {
@@ -89,7 +90,7 @@ static pen_status nested_give(pen_pt2_importer *import, pen_pt2_scope *outer,
         return symbol == NULL ? PEN_OK : pen_pt2_scope_bind_symbol(outer, result->text, symbol);
     }
     if (result->kind != PEN_PT2_TENSOR || output->kind != PEN_PT2_TENSOR) return PEN_OK;
-    pen_pt2_slot *slot = pen_pt2_scope_find(inner, output->text);
+    pen_pt2_slot *slot = pen_pt2_scope_find(inner, output->text), *origin = slot;
     pen_value_id value;
     if (slot == NULL) {
         return pen_error(PEN_INVALID_INPUT, "'%.100s' is made by no node", output->text);
@@ -99,8 +100,25 @@ static pen_status nested_give(pen_pt2_importer *import, pen_pt2_scope *outer,
         PEN_TRY(nested_stop(import, node, value, &value));
         PEN_TRY(pen_pt2_slot_new(import, result->text,
                                  pen_pt2_graph_tensor(outer->graph, result->text), value, &slot));
+        if (origin->storage->born < import->unseen_before) {
+            slot->origin = origin;
+            slot->origin_version = origin->storage->version;
+        }
     }
     return pen_pt2_scope_bind(outer, result->text, slot);
+}
+
+static pen_status nested_give_all(pen_pt2_importer *import, pen_pt2_scope *outer,
+                                  const pen_pt2_scope *inner, const pen_pt2_node *node) {
+    uint32_t result = 0;
+    for (uint32_t r = 0; r < node->result_count; r++) {
+        for (uint32_t i = 0; i < node->results[r].count; i++) {
+            if (result >= inner->graph->output_count) return PEN_OK;
+            PEN_TRY(nested_give(import, outer, inner, node, &inner->graph->outputs[result++],
+                                &node->results[r].items[i]));
+        }
+    }
+    return PEN_OK;
 }
 
 // The inner graph has a scope of its own, which shares storage with what is passed to it.
@@ -108,7 +126,7 @@ pen_status pen_pt2_nested_import(pen_pt2_importer *import, pen_pt2_scope *outer,
                                  const pen_pt2_node *node) {
     const nested_kind *kind = nested_find(node);
     pen_pt2_scope *inner; // views keep where they were made
-    uint32_t at, result = 0;
+    uint32_t at;
     PEN_TRY(nested_find_graph(node, &at));
     const pen_pt2_graph_part *graph = node->arguments[at].items[0].graph;
     if (outer->depth >= NESTED_DEPTH_LIMIT) {
@@ -122,13 +140,12 @@ pen_status pen_pt2_nested_import(pen_pt2_importer *import, pen_pt2_scope *outer,
     for (uint32_t i = 0; i < graph->input_count; i++) {
         PEN_TRY(nested_bind(outer, &node->arguments[at + 1 + i], &graph->inputs[i], inner));
     }
-    PEN_TRY(pen_pt2_importer_walk(import, inner));
-    for (uint32_t r = 0; r < node->result_count; r++) {
-        for (uint32_t i = 0; i < node->results[r].count; i++) {
-            if (result >= graph->output_count) return PEN_OK;
-            PEN_TRY(nested_give(import, outer, inner, node, &graph->outputs[result++],
-                                &node->results[r].items[i]));
-        }
+    const uint32_t unseen_before = import->unseen_before;
+    if (kind->sets_gradient) {
+        import->unseen_before = inner->stops_gradient ? import->storage_count : 0;
     }
+    PEN_TRY(pen_pt2_importer_walk(import, inner));
+    PEN_TRY(nested_give_all(import, outer, inner, node));
+    import->unseen_before = unseen_before;
     return PEN_OK;
 }

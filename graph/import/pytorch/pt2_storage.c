@@ -5,6 +5,7 @@
 // elements have. Other views of the base fall behind, and are made again when they are next read.
 
 #include "graph/import/pytorch/pt2_importer.h"
+#include "graph/op.h"
 
 #define STORAGE_DEPTH_LIMIT 256 // views of views
 
@@ -15,9 +16,12 @@ pen_status pen_pt2_slot_new(pen_pt2_importer *import, const char *name,
     PEN_TRY(PEN_NEW(import->arena, 1, &slot));
     PEN_TRY(PEN_NEW(import->arena, 1, &slot->storage));
     slot->storage->base = slot;
+    slot->storage->born = import->storage_count++;
     slot->name = name;
     slot->meta = meta;
     slot->value = value;
+    slot->is_state = pen_value_is(value) &&
+                     pen_graph_value(import->graph, value)->kind == PEN_VALUE_STATE;
     *out_slot = slot;
     return PEN_OK;
 }
@@ -52,9 +56,57 @@ static pen_status storage_view(pen_pt2_importer *import, const pen_pt2_slot *slo
     return pen_error(PEN_UNSUPPORTED, "'%.100s' is made by no node", slot->name);
 }
 
+// Whether something that is trained flows into a value.
+static pen_status storage_learns(pen_pt2_importer *import, pen_value_id value, bool *out_learns) {
+    const pen_graph *graph = import->graph;
+    const uint32_t count = pen_graph_value_count(graph);
+    uint32_t *waiting, waiting_count = 0;
+    bool *is_met;
+    *out_learns = false;
+    if (!pen_value_is(value)) return PEN_OK;
+    PEN_TRY(PEN_NEW(import->arena, count, &waiting));
+    PEN_TRY(PEN_NEW(import->arena, count, &is_met));
+    waiting[waiting_count++] = value.index;
+    is_met[value.index] = true;
+    while (waiting_count > 0 && !*out_learns) {
+        const pen_value *at = pen_graph_value(graph, (pen_value_id){waiting[--waiting_count]});
+        *out_learns = at->kind == PEN_VALUE_PARAMETER && at->trainable;
+        if (!pen_node_is(at->producer)) continue;
+        const pen_node *node = pen_graph_node(graph, at->producer);
+        for (uint32_t i = 0; i < node->input_count && !node->op->stops_gradient; i++) {
+            if (!pen_value_is(node->inputs[i]) || is_met[node->inputs[i].index]) continue;
+            is_met[node->inputs[i].index] = true;
+            waiting[waiting_count++] = node->inputs[i].index;
+        }
+    }
+    return PEN_OK;
+}
+
+// A change that PyTorch's gradients do not see: they would flow as if it had not been. Through
+// buffers none flow.
+static pen_status storage_check_seen(pen_pt2_importer *import, const pen_pt2_slot *base) {
+    bool learns;
+    while (base->origin != NULL)
+        base = base->origin->storage->base;
+    if (base->storage->is_unseen || base->is_state) return PEN_OK;
+    PEN_TRY(storage_learns(import, base->value, &learns));
+    if (!learns) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED,
+                     "it changes '%.100s' in place, which is trained, under no_grad or behind it: "
+                     "gradients would not see that; compute a new tensor",
+                     base->name);
+}
+
 pen_status pen_pt2_slot_read(pen_pt2_importer *import, pen_pt2_slot *slot,
                              pen_value_id *out_value) {
     pen_value_id parent;
+    const pen_pt2_slot *origin = slot->storage->base->origin;
+    if (origin != NULL && origin->storage->version != slot->storage->base->origin_version) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "it reads '%.100s' as it left no_grad, and '%.100s', which it was there, "
+                         "has been changed in place since",
+                         slot->name, origin->name);
+    }
     if (slot->version != slot->storage->version) {
         PEN_TRY(pen_pt2_slot_read(import, slot->parent, &parent));
         PEN_TRY(storage_view(import, slot, parent, &slot->value));
@@ -122,6 +174,13 @@ pen_status pen_pt2_slot_write(pen_pt2_importer *import, pen_pt2_slot *slot, pen_
                          base->name);
     }
     if (slot->parent == NULL) {
+        const bool is_unseen = slot->storage->born < import->unseen_before;
+        if (is_unseen || slot->origin != NULL) PEN_TRY(storage_check_seen(import, slot));
+        slot->storage->is_unseen = is_unseen;
+        if (slot->origin != NULL) {
+            PEN_TRY(pen_pt2_slot_write(import, slot->origin, value));
+            slot->origin_version = slot->origin->storage->version;
+        }
         slot->storage->version++;
     } else {
         PEN_TRY(pen_pt2_slot_read(import, slot->parent, &parent));

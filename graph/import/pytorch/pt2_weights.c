@@ -305,11 +305,11 @@ static void weights_copy(const pen_pt2_weight *tensor, const uint8_t *from, uint
     }
 }
 
-void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *out_contents) {
+void pen_pt2_weight_store(const pen_pt2_weight *weight, pen_element_type from, const void *data,
+                          void *out_contents) {
     const pen_pt2_tensor_meta *meta = &weight->meta;
     const int64_t count = pen_shape_element_count(&meta->shape);
     const size_t width = pen_element_bytes(meta->element);
-    const pen_element_type from = weight->type.element;
     uint8_t *contents = out_contents;
     int64_t index[PEN_RANK_LIMIT] = {0}, at = meta->storage_offset;
     if (meta->is_contiguous) {

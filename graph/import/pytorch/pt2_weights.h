@@ -59,8 +59,9 @@ pen_pt2_weight *pen_pt2_weights_find(const pen_pt2_weights *weights, const char 
 PEN_NODISCARD pen_status pen_pt2_weights_data(const pen_stored_zip *archive, pen_pt2_weight *entry,
                                               pen_arena *arena, const void **out_data);
 
-// The way back: puts contents of `type` to where the file of the archive has them, in that file's
-// contents. Rounds to halves where the file has those.
-void pen_pt2_weight_store(const pen_pt2_weight *weight, const void *data, void *out_contents);
+// The way back: puts elements of type `from` to where the file of the archive has them, in that
+// file's contents. Rounds to halves where the file has those.
+void pen_pt2_weight_store(const pen_pt2_weight *weight, pen_element_type from, const void *data,
+                          void *out_contents);
 
 #endif // PEN_GRAPH_IMPORT_PYTORCH_PT2_WEIGHTS_H

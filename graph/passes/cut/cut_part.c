@@ -196,7 +196,7 @@ static pen_status part_operands(part_builder *b, uint32_t n, bool is_again,
     PEN_TRY(PEN_NEW(b->plan->scratch, node->input_count, &inputs));
     for (uint32_t i = 0; i < node->input_count; i++) {
         const pen_value_id value = node->inputs[i];
-        const bool is_statistic = i < 64 && (node->op->statistics_inputs >> i & 1) != 0;
+        const bool is_statistic = pen_node_is_statistic(node, i);
         PEN_TRY(part_operand(b, n, is_again, value, &inputs[i]));
         if (!is_again || !is_statistic || !pen_value_is(value)) continue;
         if (pen_value_is(b->plan->successor[value.index])) PEN_TRY(part_stand_in(b, &inputs[i]));

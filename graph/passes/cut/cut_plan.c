@@ -249,7 +249,7 @@ static bool plan_is_repeatable(const cut_plan *plan, const pen_node *node) {
         if (!pen_value_is(successor)) continue;
         const uint32_t maker = pen_graph_value(plan->graph, successor)->producer.index;
         if (plan->classes[maker] != CUT_FORWARD) continue;
-        if (i >= 64 || (node->op->statistics_inputs >> i & 1) == 0) return false;
+        if (!pen_node_is_statistic(node, i)) return false;
     }
     return true;
 }

@@ -6,10 +6,10 @@
 NAME.pt2 is the model as it was before training, NAME.npz has its input `x`, the labels `y`, the
 losses of STEPS steps (SGD with momentum, in float64), and what the buffers hold afterwards.
 `half` has 16-bit weights, `plain` is the form in which nothing is changed in place, and `fixed`
-has a batch that is a number. `numbered` reads a size that only a formula tells. `averages` and
-`quantized` change buffers in the forward pass, once for each of the microbatches of a step.
+has a batch that is a number. `numbered` reads a size that only a formula tells. `averages`,
+`quantized` and `given` change buffers in the forward pass, once for each of the microbatches of a step.
 In `nothing`, whose microbatches have one example, a tensor has no elements.
-`branches` is refused: it has no NAME.npz. Some
+`branches` and `hidden` are refused: they have no NAME.npz. Some
 are also written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
 import os
@@ -193,6 +193,43 @@ class Nothing(nn.Module):
         return self.last(y.relu())
 
 
+class Given(nn.Module):
+    """Batch normalization by statistics that the pass changes: as they were, and as they became. An
+    activation comes after the change, and another normalization changes them once more."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 5)
+        self.middle = nn.Linear(5, 5)
+        self.last = nn.Linear(5, 3)
+        self.register_buffer("mean", torch.randn(5) * 0.1)
+        self.register_buffer("var", torch.ones(5) * 1.3)
+
+    def forward(self, x):
+        y = self.first(x)
+        z = F.batch_norm(y, self.mean.clone(), self.var.clone(), training=False)
+        with torch.no_grad():
+            self.mean.mul_(0.9).add_(y.mean(0), alpha=0.1)
+            self.var.mul_(0.9).add_(y.var(0, unbiased=False), alpha=0.1)
+        y = self.middle(z.relu())
+        y = y + F.batch_norm(y, self.mean.clone(), self.var.clone(), training=False).relu()
+        return self.last(F.batch_norm(y, self.mean, self.var, training=True, momentum=0.3))
+
+
+class Hidden(nn.Module):
+    """Gradients do not see what happens to a trained tensor under no_grad."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = self.layer(x)
+        with torch.no_grad():
+            y.clamp_(-0.2, 0.3)
+        return y
+
+
 class Branches(nn.Module):
     """What is computed depends on data."""
 
@@ -272,3 +309,5 @@ make("averages", Averages(), torch.randn(8, 6), 3, microbatches=4)
 make("quantized", Quantized(), torch.randn(8, 6), 3, microbatches=4)
 make("nothing", Nothing(), torch.randn(8, 6), 3, microbatches=8)
 refuse("branches", Branches(), torch.randn(8, 4))
+refuse("hidden", Hidden(), torch.randn(8, 4))
+make("given", Given(), torch.randn(8, 6), 3, microbatches=2)
