@@ -155,7 +155,7 @@ typedef struct pen_model {
     struct pen_layer_builder *layers;             // that made it; NULL for other formats
     bool is_reloaded; // the graph's contents are not those of the file: other weights were loaded
     pen_arena *arena; // of the graph; more may be put there
-    pen_model_files *files;                       // what is mapped
+    pen_model_files *files; // what is mapped
 } pen_model;
 
 // Opens a model file. `options` may be NULL. Errors carry the file and the node.

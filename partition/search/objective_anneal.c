@@ -125,8 +125,7 @@ static double objective_evaluate(objective_anneal *anneal, double most, bool *ou
     *out_fits = true;
     if (anneal->step == NULL) return anneal->traffic;
     *out_fits = false;
-    anneal->status =
-        pen_weighed_find(&anneal->weighed, anneal->candidate.device_of_group, &known);
+    anneal->status = pen_weighed_find(&anneal->weighed, anneal->candidate.device_of_group, &known);
     if (anneal->status == PEN_OK && !known->is_known &&
         !(known->is_formed && known->least > most)) {
         anneal->status = objective_simulate(anneal, most, known);
@@ -272,8 +271,7 @@ static void objective_charge(objective_anneal *anneal) {
     anneal->seconds += anneal->seconds_weighing;
     if (anneal->step == NULL || (is_sparing && !(anneal->value_new < INFINITY))) return;
     anneal->seconds += OBJECTIVE_TASK_SECONDS * OBJECTIVE_TASK_KINDS *
-                       anneal->candidate.problem->given.microbatch_count *
-                       anneal->stage_count;
+                       anneal->candidate.problem->given.microbatch_count * anneal->stage_count;
 }
 
 static double objective_weigh(void *search, double bearable) {

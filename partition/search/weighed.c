@@ -14,8 +14,7 @@ pen_status pen_weighed_init(pen_weighed *weighed, uint32_t group_count, uint64_t
            2 * places * placement_bytes <= WEIGHED_BYTES_MOST) {
         places *= 2;
     }
-    *weighed =
-        (pen_weighed){.group_count = group_count, .place_mask = places - 1, .arena = arena};
+    *weighed = (pen_weighed){.group_count = group_count, .place_mask = places - 1, .arena = arena};
     return PEN_NEW(arena, places, &weighed->values);
 }
 

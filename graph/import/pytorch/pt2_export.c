@@ -30,8 +30,8 @@ typedef struct pt2_exporter {
 } pt2_exporter;
 
 // Contents other than those of the file; NULL: there are none. What was trained, or loaded over it.
-static const void *export_find(const pt2_exporter *e, pen_value_id id,
-                               const pen_pt2_weight *weight, pen_element_type *out_from) {
+static const void *export_find(const pt2_exporter *e, pen_value_id id, const pen_pt2_weight *weight,
+                               pen_element_type *out_from) {
     const pen_graph *graph = e->model->graph;
     const pen_value *value = pen_graph_value(graph, id);
     const void *trained = pen_export_contents_find(&e->options->contents, graph, id);

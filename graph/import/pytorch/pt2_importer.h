@@ -42,11 +42,11 @@ struct pen_pt2_slot {
     uint32_t depth;       // how many such there are
     pen_pt2_scope *scope; // where `node` stands
     const pen_pt2_node *node;
-    uint32_t result;     // of the node
-    pen_value_id value;  // as of `version`
-    uint32_t version;    // of the storage; behind it: the view is made again when it is read
-    bool is_state;       // a buffer that the model changes
-    const char *refused; // of a base: why it cannot be changed; NULL: it can
+    uint32_t result;         // of the node
+    pen_value_id value;      // as of `version`
+    uint32_t version;        // of the storage; behind it: the view is made again when it is read
+    bool is_state;           // a buffer that the model changes
+    const char *refused;     // of a base: why it cannot be changed; NULL: it can
     pen_pt2_slot *origin;    // of a base that left no_grad: what it is there; NULL: it is new
     uint32_t origin_version; // of its storage, of which this is the value
 };

@@ -20,8 +20,8 @@ pen_status pen_pt2_slot_new(pen_pt2_importer *import, const char *name,
     slot->name = name;
     slot->meta = meta;
     slot->value = value;
-    slot->is_state = pen_value_is(value) &&
-                     pen_graph_value(import->graph, value)->kind == PEN_VALUE_STATE;
+    slot->is_state =
+        pen_value_is(value) && pen_graph_value(import->graph, value)->kind == PEN_VALUE_STATE;
     *out_slot = slot;
     return PEN_OK;
 }
