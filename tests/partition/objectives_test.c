@@ -156,6 +156,42 @@ static void step_time(void **state) {
     check_objective(PEN_OBJECTIVE_STEP_TIME, true, 5100);
 }
 
+// No placement has a shorter step than the bound under any schedule, found or not.
+static void no_step_is_below_its_bound(void **state) {
+    (void)state;
+    const uint64_t count = getenv("PEN_LONG") != NULL ? 20000 : 1000;
+    double shares = 0.0;
+    int fitting = 0;
+    for (uint64_t seed = 700000; seed < 700000 + count; seed++) {
+        const placement_wish wish = {.node_count_most = 9,
+                                     .device_count_most = 4,
+                                     .placement_count_most = 300,
+                                     .objective = PEN_OBJECTIVE_STEP_TIME,
+                                     .is_contiguous = seed % 3 == 0,
+                                     .has_used_bounds = true,
+                                     .is_unconstrained = seed % 4 < 2};
+        objective_case c;
+        double bound;
+        if (!case_begin(seed, &wish, &c)) continue;
+        if (seed % 5 == 4) {
+            pen_schedule_step_time_destroy(c.schedule);
+            CHECK_OK(pen_schedule_step_time_create("zero_bubble", &c.schedule));
+            c.problem->given.step_time_context = c.schedule;
+        }
+        const double best = case_best(&c);
+        CHECK_OK(pen_bound(c.problem, c.arena, &bound));
+        CHECK(bound <= best * (1.0 + 1e-9), "seed %llu: bound %.17g above the best, %.17g",
+              (unsigned long long)seed, bound, best);
+        if (best > 0.0 && best < INFINITY) {
+            shares += bound / best;
+            fitting++;
+        }
+        case_end(&c);
+    }
+    CHECK(fitting > (int)count / 4, "%d of %d cases fit", fitting, (int)count);
+    CHECK(shares / fitting > 0.6, "bounds are %.4f of the best in the mean", shares / fitting);
+}
+
 static void traffic(void **state) {
     (void)state;
     check_objective(PEN_OBJECTIVE_TRAFFIC, false, 6100);
@@ -163,4 +199,4 @@ static void traffic(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(throughput), cmocka_unit_test(latency), cmocka_unit_test(step_time),
-              cmocka_unit_test(traffic))
+              cmocka_unit_test(no_step_is_below_its_bound), cmocka_unit_test(traffic))
