@@ -215,6 +215,7 @@ static pen_status step_bound_windows(const step_bound *bound, pen_arena *arena, 
 
 #define STEP_BOUND_ROUNDING 1e-12 // sums are rounded in another order
 
+// Paths and windows are sums in another order than a schedule's, so rounding is taken off them.
 pen_status pen_step_bound(const pen_problem *problem, pen_arena *arena, double *out_bound) {
     const pen_problem_given *given = &problem->given;
     const pen_problem *loads;

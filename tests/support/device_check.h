@@ -8,8 +8,9 @@
 // Runs the case on the reference kernels and on every other device of the list, with teams of 1, 2
 // and, by the seed, 3 to 16 threads, and compares all outputs: each element must be within
 //     tolerance * (1 + |expected|),
-// integers and booleans equal, and the bits those of one thread. Where the op allows it, output 0 also takes the storage of an input.
-// With floating outputs it is run once more as a node that accumulates, over old contents.
+// integers and booleans equal, and the bits those of one thread. Where the op allows it, output 0
+// also takes the storage of an input. With floating outputs it is run once more as a node that
+// accumulates, over old contents.
 void op_check_device(const op_case *c, uint64_t seed, double tolerance);
 
 // The same on one device kind, at a kernel level (NULL: the best).

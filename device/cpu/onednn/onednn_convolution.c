@@ -450,6 +450,7 @@ static void conv_part_place(const conv_problem *problem, const pen_onednn_split 
     }
 }
 
+// The operation of one part, and where its operands lie in the whole ones.
 static pen_status conv_part_prepare(const pen_cpu_request *request, const conv_problem *whole,
                                     const pen_onednn_split *split, uint32_t index,
                                     pen_onednn_parts *parts) {
@@ -474,6 +475,7 @@ static pen_status conv_part_prepare(const pen_cpu_request *request, const conv_p
     return PEN_OK;
 }
 
+// Workspace of a part: its operation's, then its own sums or slices.
 static pen_status conv_prepare_parts_with(const pen_cpu_request *request, dnnl_alg_kind_t algorithm,
                                           void **out_state, uint64_t *out_workspace_bytes) {
     conv_problem problem;

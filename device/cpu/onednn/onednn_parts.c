@@ -28,6 +28,7 @@ static void parts_copy_slice(const pen_onednn_parts *parts, const pen_onednn_par
     }
 }
 
+// Into the output, or into sums of its own that are added later.
 static pen_status parts_run_one(const pen_onednn_parts *parts, const pen_cpu_call *call,
                                 uint32_t index) {
     const pen_onednn_part *part = &parts->parts[index];

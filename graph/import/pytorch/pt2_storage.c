@@ -99,7 +99,7 @@ static pen_status storage_check_seen(pen_pt2_importer *import, const pen_pt2_slo
 
 pen_status pen_pt2_slot_read(pen_pt2_importer *import, pen_pt2_slot *slot,
                              pen_value_id *out_value) {
-    pen_value_id parent;
+    pen_value_id parent = PEN_VALUE_NONE;
     const pen_pt2_slot *origin = slot->storage->base->origin;
     if (origin != NULL && origin->storage->version != slot->storage->base->origin_version) {
         return pen_error(PEN_UNSUPPORTED,
@@ -146,7 +146,7 @@ pen_status pen_pt2_scatter_places(pen_pt2_draft *draft, pen_value_id base, pen_v
 static pen_status storage_scatter(pen_pt2_draft *draft, const pen_pt2_slot *slot,
                                   pen_value_id parent, pen_value_id changed,
                                   pen_value_id *out_value) {
-    pen_value_id places, shown;
+    pen_value_id places = PEN_VALUE_NONE, shown;
     PEN_TRY(pen_pt2_places(draft, parent, &places));
     PEN_TRY(storage_view(draft->import, slot, places, &shown));
     return pen_pt2_scatter_places(draft, parent, shown, changed, out_value);
@@ -167,7 +167,7 @@ static pen_status storage_write_back(pen_pt2_importer *import, const pen_pt2_slo
 
 // Parents are read before anything is changed. The chain is at most STORAGE_DEPTH_LIMIT long.
 pen_status pen_pt2_slot_write(pen_pt2_importer *import, pen_pt2_slot *slot, pen_value_id value) {
-    pen_value_id parent, changed = PEN_VALUE_NONE;
+    pen_value_id parent = PEN_VALUE_NONE, changed = PEN_VALUE_NONE;
     const pen_pt2_slot *base = slot->storage->base;
     if (base->refused != NULL) {
         return pen_error(PEN_UNSUPPORTED, "it changes %s '%.100s' in place", base->refused,
