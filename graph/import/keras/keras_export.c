@@ -22,14 +22,14 @@ typedef struct keras_exporter {
 
 // Finds the contents of a weight: what was trained, or loaded over the file.
 static pen_status export_find(keras_exporter *e, uint32_t weight) {
+    const pen_export_contents *found = &e->options->contents;
+    const pen_graph *graph = e->model->graph;
     const pen_value_id id = pen_layer_weight_at(e->model->layers, weight)->value;
-    const pen_value *value = pen_graph_value(e->model->graph, id);
-    const void **contents = &e->contents[weight];
-    *contents = pen_export_contents_find(&e->options->contents, e->model->graph, id);
-    if (*contents != NULL || !e->model->is_reloaded) return PEN_OK;
-    const pen_tensor_type stored = {pen_value_stored(value), value->type.shape};
-    *contents = value->data;
-    return pen_tensor_convert(&stored, PEN_FLOAT32, e->arena, contents);
+    if (!e->model->is_reloaded && pen_export_contents_find(found, graph, id) == NULL) return PEN_OK;
+    const pen_export_tensor tensor = pen_export_contents_tensor(found, graph, id);
+    const pen_tensor_type from = {tensor.from, tensor.type.shape};
+    e->contents[weight] = tensor.data;
+    return pen_tensor_convert(&from, PEN_FLOAT32, e->arena, &e->contents[weight]);
 }
 
 static pen_status export_open(keras_exporter *e) {

@@ -10,6 +10,7 @@
 typedef struct export_tensor {
     const pen_pt2_weight *weight;
     pen_value_id value;
+    pen_export_tensor contents;
 } export_tensor;
 
 // The tensors that are in one entry.
@@ -29,16 +30,12 @@ typedef struct pt2_exporter {
     uint32_t file_count;
 } pt2_exporter;
 
-// Contents other than those of the file; NULL: there are none. What was trained, or loaded over it.
-static const void *export_find(const pt2_exporter *e, pen_value_id id, const pen_pt2_weight *weight,
-                               pen_element_type *out_from) {
+// Whether a tensor has contents other than those of the file: trained, or loaded over it.
+static bool export_is_new(const pt2_exporter *e, pen_value_id id, const pen_pt2_weight *weight) {
     const pen_graph *graph = e->model->graph;
-    const pen_value *value = pen_graph_value(graph, id);
-    const void *trained = pen_export_contents_find(&e->options->contents, graph, id);
-    *out_from = value->type.element;
-    if (trained != NULL || !e->model->is_reloaded || value->data == weight->data) return trained;
-    *out_from = pen_value_stored(value);
-    return value->data;
+    if (pen_export_contents_find(&e->options->contents, graph, id) != NULL) return true;
+    const void *data = pen_graph_value(graph, id)->data;
+    return e->model->is_reloaded && data != NULL && data != weight->data;
 }
 
 // ---- what changes
@@ -61,10 +58,10 @@ static pen_status export_list(pt2_exporter *e) {
         const pen_value *value = pen_graph_value(graph, id);
         if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
         const pen_pt2_weight *weight = pen_pt2_weights_find(weights, value->name);
-        pen_element_type from;
-        if (weight == NULL || export_find(e, id, weight, &from) == NULL) continue;
+        if (weight == NULL || !export_is_new(e, id, weight)) continue;
         if (!pen_tensor_type_equal(&weight->type, &value->type)) continue;
-        e->tensors[e->tensor_count++] = (export_tensor){weight, id};
+        e->tensors[e->tensor_count++] = (export_tensor){
+            weight, id, pen_export_contents_tensor(&e->options->contents, graph, id)};
     }
     qsort(e->tensors, e->tensor_count, sizeof *e->tensors, export_compare_tensors);
     return PEN_OK;
@@ -91,9 +88,8 @@ static void export_fill(void *context, uint32_t index, uint8_t *contents) {
     const export_file *file = &e->files[index];
     for (uint32_t i = 0; i < file->count; i++) {
         const export_tensor *tensor = &file->tensors[i];
-        pen_element_type from;
-        const void *data = export_find(e, tensor->value, tensor->weight, &from);
-        pen_pt2_weight_store(tensor->weight, from, data, contents);
+        pen_pt2_weight_store(tensor->weight, tensor->contents.from, tensor->contents.data,
+                             contents);
     }
 }
 
