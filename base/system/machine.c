@@ -1,5 +1,6 @@
 #include "base/system/machine.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -245,6 +246,7 @@ static pen_status machine_measure_turn(uint32_t threads, double *out_cores) {
     return status;
 }
 
+// Of more threads than it starts, as many get a core as of those.
 pen_status pen_machine_measure_cores(uint32_t threads, double *out_cores) {
     const uint32_t computing = threads < MACHINE_THREADS_LIMIT ? threads : MACHINE_THREADS_LIMIT;
     double best = 0, cores;
@@ -252,6 +254,6 @@ pen_status pen_machine_measure_cores(uint32_t threads, double *out_cores) {
         PEN_TRY(machine_measure_turn(computing, &cores));
         if (cores > best) best = cores;
     }
-    *out_cores = best < computing ? best : computing;
+    *out_cores = fmin(best / computing, 1) * threads;
     return PEN_OK;
 }

@@ -188,17 +188,18 @@ static void profile_show(profile_run *run, const pen_profile_target *target,
 
 // Other devices of this machine than the first of the target.
 static pen_status profile_find_others(profile_run *run, const pen_profile_target *target,
-                                      pen_step_seat **out_seats, uint32_t *out_count) {
+                                      pen_device_options **out_others, uint32_t *out_count) {
     const pen_cluster *cluster = run->targets.cluster;
     uint32_t count = 0;
-    PEN_TRY(PEN_NEW(run->context->arena, cluster->device_count, out_seats));
+    PEN_TRY(PEN_NEW(run->context->arena, cluster->device_count, out_others));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const pen_cluster_device *device = &cluster->devices[d];
         const bool is_other = d != target->device_index && !device->is_remote &&
                               strcmp(device->kind, target->kind) == 0;
         if (!is_other) continue;
-        (*out_seats)[count++] = (pen_step_seat){
-            .name = device->name, .threads = device->threads, .memory_bytes = device->bytes_limit};
+        (*out_others)[count++] = (pen_device_options){.name = device->name,
+                                                      .thread_count = device->threads,
+                                                      .memory_bytes = device->bytes_limit};
     }
     *out_count = count;
     return PEN_OK;
@@ -207,7 +208,7 @@ static pen_status profile_find_others(profile_run *run, const pen_profile_target
 static pen_status profile_run_steps(profile_run *run, const pen_profile_target *target,
                                     pen_profiler *profiler) {
     const profile_options *options = run->options;
-    pen_step_seat *others;
+    pen_device_options *others;
     uint32_t count;
     PEN_TRY(profile_find_others(run, target, &others, &count));
     return pen_profiler_run_steps(profiler, (uint32_t)options->steps, others, count);

@@ -25,20 +25,17 @@ struct pen_profiler {
     const pen_job *job;
     pen_profile_target target;
     pen_arena *arena;
-    pen_device *device;
-    const pen_program *program;
+    pen_step_runner runner;       // its executor is made when steps run
     const pen_measure_step *step; // the program's reuse of values
     bool wants_rates;             // the table lacks them
     double cores; // that this process gets while the device computes; 0: as many as it uses
-    uint32_t microbatch_count;
     uint32_t row_count;
-    pen_profile_row *rows;  // [row_count], in the order of their first nodes
-    uint32_t *row_of;       // [order_count]; PEN_NAME_MAP_NONE: takes no time
-    uint32_t node_count;    // that run
-    pen_step_runner runner; // without an executor until steps run
-    uint32_t step_count;    // that were measured
-    double *node_seconds;   // [order_count], medians
-    double step_seconds;    // median
+    pen_profile_row *rows; // [row_count], in the order of their first nodes
+    uint32_t *row_of;      // [order_count]; PEN_NAME_MAP_NONE: takes no time
+    uint32_t node_count;   // that run
+    uint32_t step_count;   // that were measured
+    double *node_seconds;  // [order_count], medians
+    double step_seconds;   // median
     pen_executor_memory memory;
     uint64_t resident_bytes_peak;
 };
@@ -52,23 +49,24 @@ static pen_status profile_open(pen_profiler *profiler) {
     const pen_device_options options = {.name = target->device,
                                         .thread_count = target->threads,
                                         .memory_bytes = target->memory_bytes};
-    return kind->open(&options, &profiler->device);
+    return kind->open(&options, &profiler->runner.device);
 }
 
 static pen_status profile_compile(pen_profiler *profiler, const pen_dataset_info *info) {
     pen_compile_request request;
     PEN_TRY(pen_job_compile_request(profiler->job, PEN_DATASET_PART_TRAIN, info, profiler->arena,
                                     &request));
-    profiler->microbatch_count = (uint32_t)profiler->job->train.microbatches;
-    request.device = profiler->device;
-    PEN_TRY(pen_compile(&request, &profiler->program));
-    const pen_program *program = profiler->program;
+    profiler->runner.microbatch_count = (uint32_t)profiler->job->train.microbatches;
+    request.device = profiler->runner.device;
+    PEN_TRY(pen_compile(&request, &profiler->runner.program));
+    const pen_program *program = profiler->runner.program;
     const pen_measure_program measured = {.graph = program->graph,
                                           .order = program->order,
                                           .order_count = program->order_count,
                                           .kept = program->kept,
                                           .kept_count = program->kept_count};
-    return pen_measure_step_build(profiler->device, &measured, profiler->arena, &profiler->step);
+    return pen_measure_step_build(profiler->runner.device, &measured, profiler->arena,
+                                  &profiler->step);
 }
 
 static bool profile_is_free(const pen_graph *graph, pen_node_id node) {
@@ -79,7 +77,7 @@ static bool profile_is_free(const pen_graph *graph, pen_node_id node) {
 // Nodes with equal cost keys share a row and are measured once. Nodes before the updates run once
 // for each microbatch.
 static pen_status profile_find_row(pen_profiler *profiler, pen_name_map *map, uint32_t position) {
-    const pen_program *program = profiler->program;
+    const pen_program *program = profiler->runner.program;
     const pen_node_id id = program->order[position];
     const char *op = pen_graph_node(program->graph, id)->op->name;
     const char *shape, *name;
@@ -93,7 +91,8 @@ static pen_status profile_find_row(pen_profiler *profiler, pen_name_map *map, ui
             .op = op,
             .shape = shape,
             .node = id,
-            .runs_per_step = position < program->update_first ? profiler->microbatch_count : 1};
+            .runs_per_step =
+                position < program->update_first ? profiler->runner.microbatch_count : 1};
     }
     profiler->rows[row].node_count += 1;
     profiler->row_of[position] = row;
@@ -102,7 +101,7 @@ static pen_status profile_find_row(pen_profiler *profiler, pen_name_map *map, ui
 }
 
 static pen_status profile_find_rows(pen_profiler *profiler) {
-    const pen_program *program = profiler->program;
+    const pen_program *program = profiler->runner.program;
     pen_name_map map;
     pen_name_map_init(&map, profiler->arena);
     PEN_TRY(PEN_NEW(profiler->arena, program->order_count, &profiler->rows));
@@ -137,14 +136,15 @@ pen_status pen_profiler_create(const pen_job *job, const pen_dataset_info *info,
 void pen_profiler_destroy(pen_profiler *profiler) {
     if (profiler == NULL) return;
     pen_executor_destroy(profiler->runner.executor);
-    pen_program_destroy(profiler->program);
-    if (profiler->device != NULL) profiler->device->kind->close(profiler->device);
+    pen_program_destroy(profiler->runner.program);
+    if (profiler->runner.device != NULL)
+        profiler->runner.device->kind->close(profiler->runner.device);
     pen_arena_destroy(profiler->arena);
     pen_memory_free(profiler);
 }
 
 pen_status pen_profiler_describe(pen_profiler *profiler, const pen_part **out_part) {
-    const pen_program *program = profiler->program;
+    const pen_program *program = profiler->runner.program;
     pen_part_list *list;
     pen_part *part;
     pen_graph *graph; // which is only read
@@ -170,8 +170,8 @@ static pen_status profile_measure_here(pen_profiler *profiler, pen_node_id node,
                                        pen_op_measurement *out_measured, pen_status *out_failure) {
     const pen_measure_options options = {
         .step = profiler->step, .time_limit = seconds, .cores = profiler->cores};
-    const pen_status status =
-        pen_measure_op(profiler->device, profiler->program->graph, node, &options, out_measured);
+    const pen_status status = pen_measure_op(
+        profiler->runner.device, profiler->runner.program->graph, node, &options, out_measured);
     if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
     *out_failure = status;
     return PEN_OK;
@@ -190,7 +190,7 @@ static pen_status profile_take_rates(pen_profiler *profiler, const pen_profile_m
     pen_device_rates rates;
     pen_status failure = PEN_OK;
     if (meter == NULL) {
-        PEN_TRY(pen_measure_rates(profiler->device, profiler->cores, &rates));
+        PEN_TRY(pen_measure_rates(profiler->runner.device, profiler->cores, &rates));
     } else {
         PEN_TRY(meter->await_rates(meter->context, &rates, &failure));
         PEN_TRY(failure);
@@ -257,15 +257,20 @@ static void profile_ask_row(pen_profiler *profiler, const pen_profile_meter *met
     if (meter != NULL) meter->ask_node(meter->context, row->node, options->operator_time_limit);
 }
 
+// NULL: the profiler's own device measures.
+static const pen_profile_meter *profile_meter(const pen_profile_options *options, uint32_t p) {
+    return options->meters == NULL ? NULL : &options->meters[p];
+}
+
 static pen_status profile_measure_rates(pen_profiler *const *profilers, uint32_t count,
                                         const pen_profile_options *options, pen_cost_table *table) {
     for (uint32_t p = 0; p < count; p++) {
-        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        const pen_profile_meter *meter = profile_meter(options, p);
         profilers[p]->wants_rates = profile_wants_rates(profilers[p], table, options);
         if (profilers[p]->wants_rates && meter != NULL) meter->ask_rates(meter->context);
     }
     for (uint32_t p = 0; p < count; p++) {
-        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        const pen_profile_meter *meter = profile_meter(options, p);
         if (profilers[p]->wants_rates) PEN_TRY(profile_take_rates(profilers[p], meter, table));
     }
     return PEN_OK;
@@ -276,12 +281,12 @@ static pen_status profile_measure_rows(pen_profiler *const *profilers, uint32_t 
                                        const pen_profile_options *options, pen_cost_table *table) {
     const double seconds = options->operator_time_limit;
     for (uint32_t p = 0; p < count; p++) {
-        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        const pen_profile_meter *meter = profile_meter(options, p);
         if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_wanted) continue;
         profile_ask_row(profilers[p], meter, r, options);
     }
     for (uint32_t p = 0; p < count; p++) {
-        const pen_profile_meter *meter = options->meters == NULL ? NULL : &options->meters[p];
+        const pen_profile_meter *meter = profile_meter(options, p);
         if (r >= profilers[p]->row_count || !profilers[p]->rows[r].is_wanted) continue;
         pen_profile_row *row = &profilers[p]->rows[r];
         PEN_TRY(profile_take_row(profilers[p], meter, row, seconds, table));
@@ -316,7 +321,7 @@ pen_status pen_profiler_measure(pen_profiler *const *profilers, uint32_t count,
 // `samples` are [steps][order_count + 1]: the last of each is the whole step.
 static pen_status profile_take_medians(pen_profiler *profiler, const double *samples,
                                        uint32_t steps) {
-    const pen_program *program = profiler->program;
+    const pen_program *program = profiler->runner.program;
     const uint32_t width = program->order_count + 1;
     double *column;
     PEN_TRY(PEN_NEW(profiler->arena, steps, &column));
@@ -329,7 +334,8 @@ static pen_status profile_take_medians(pen_profiler *profiler, const double *sam
             profiler->step_seconds = median;
         } else {
             const bool is_repeated = p < program->update_first;
-            profiler->node_seconds[p] = is_repeated ? median / profiler->microbatch_count : median;
+            profiler->node_seconds[p] =
+                is_repeated ? median / profiler->runner.microbatch_count : median;
         }
     }
     profiler->step_count = steps;
@@ -337,7 +343,7 @@ static pen_status profile_take_medians(pen_profiler *profiler, const double *sam
 }
 
 static pen_status profile_sample_steps(pen_profiler *profiler, uint32_t step_count) {
-    const uint32_t width = profiler->program->order_count + 1;
+    const uint32_t width = profiler->runner.program->order_count + 1;
     double *samples, *warm;
     double unused;
     PEN_TRY(PEN_NEW(profiler->arena, width, &warm));
@@ -360,7 +366,7 @@ static void profile_sum_rows(pen_profiler *profiler) {
     for (uint32_t r = 0; r < profiler->row_count; r++) {
         profiler->rows[r].seconds_in_step = 0;
     }
-    for (uint32_t p = 0; p < profiler->program->order_count; p++) {
+    for (uint32_t p = 0; p < profiler->runner.program->order_count; p++) {
         if (profiler->row_of[p] == PEN_NAME_MAP_NONE) continue;
         pen_profile_row *row = &profiler->rows[profiler->row_of[p]];
         row->seconds_in_step += profiler->node_seconds[p] / row->node_count;
@@ -369,13 +375,10 @@ static void profile_sum_rows(pen_profiler *profiler) {
 
 // One step goes first, so that what the process has resident is without company.
 pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
-                                  const pen_step_seat *others, uint32_t other_count) {
+                                  const pen_device_options *others, uint32_t other_count) {
     pen_step_company *company = NULL;
     double unused;
     PEN_ASSERT(step_count > 0 && step_count <= PROFILE_STEPS_LIMIT);
-    profiler->runner.device = profiler->device;
-    profiler->runner.program = profiler->program;
-    profiler->runner.microbatch_count = profiler->microbatch_count;
     PEN_TRY(pen_step_runner_open(&profiler->runner));
     PEN_TRY(pen_step_runner_run(&profiler->runner, 1, &unused));
     profiler->memory = pen_executor_get_memory(profiler->runner.executor);
@@ -426,7 +429,7 @@ static int profile_compare_rows(const void *a, const void *b) {
 static void profile_judge(const pen_profiler *profiler, pen_profile_summary *summary) {
     double difference = 0, relative = 0;
     uint32_t judged = 0;
-    for (uint32_t p = 0; p < profiler->program->order_count; p++) {
+    for (uint32_t p = 0; p < profiler->runner.program->order_count; p++) {
         if (profiler->row_of[p] == PEN_NAME_MAP_NONE) continue;
         const pen_profile_row *row = &profiler->rows[profiler->row_of[p]];
         if (!row->is_measured) continue;

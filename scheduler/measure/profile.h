@@ -132,7 +132,8 @@ PEN_NODISCARD pen_status pen_profiler_measure(pen_profiler *const *profilers, ui
 // the other devices [other_count] do the same.
 // DOES_NOT_FIT: the model is larger than a device; what running returns
 PEN_NODISCARD pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
-                                                const pen_step_seat *others, uint32_t other_count);
+                                                const pen_device_options *others,
+                                                uint32_t other_count);
 // Puts the times of operators in a step into `table`, in place of those of operators alone.
 PEN_NODISCARD pen_status pen_profiler_store_steps(const pen_profiler *profiler,
                                                   pen_cost_table *table);

@@ -119,28 +119,26 @@ static void step_keep_company(void *context) {
 }
 
 static pen_status step_start_companion(pen_step_company *company, const pen_step_runner *like,
-                                       const pen_step_seat *seat) {
+                                       const pen_device_options *options) {
     step_companion *companion = &company->companions[company->count++];
-    const pen_device_options options = {
-        .name = seat->name, .thread_count = seat->threads, .memory_bytes = seat->memory_bytes};
     companion->company = company;
     companion->status = PEN_OK;
     companion->runner =
         (pen_step_runner){.program = like->program, .microbatch_count = like->microbatch_count};
-    PEN_TRY(like->device->kind->open(&options, &companion->runner.device));
+    PEN_TRY(like->device->kind->open(options, &companion->runner.device));
     PEN_TRY(pen_step_runner_open(&companion->runner));
     return pen_thread_create("company", step_keep_company, companion, &companion->thread);
 }
 
-pen_status pen_step_company_start(const pen_step_runner *like, const pen_step_seat *seats,
+pen_status pen_step_company_start(const pen_step_runner *like, const pen_device_options *others,
                                   uint32_t count, pen_step_company **out_company) {
     pen_step_company *company = pen_memory_allocate(1, sizeof *company);
     pen_status status = PEN_OK;
     if (company == NULL) return pen_error_out_of_memory();
     company->companions = pen_memory_allocate(count > 0 ? count : 1, sizeof *company->companions);
     if (company->companions == NULL) status = pen_error_out_of_memory();
-    for (uint32_t s = 0; s < count && status == PEN_OK; s++) {
-        status = step_start_companion(company, like, &seats[s]);
+    for (uint32_t d = 0; d < count && status == PEN_OK; d++) {
+        status = step_start_companion(company, like, &others[d]);
     }
     if (status == PEN_OK) {
         *out_company = company;

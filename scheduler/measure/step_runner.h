@@ -26,19 +26,12 @@ PEN_NODISCARD pen_status pen_step_runner_open(pen_step_runner *runner);
 PEN_NODISCARD pen_status pen_step_runner_run(pen_step_runner *runner, uint64_t step,
                                              double *out_seconds);
 
-// A device that keeps company, of the runner's kind.
-typedef struct pen_step_seat {
-    const char *name;
-    uint32_t threads;
-    uint64_t memory_bytes; // 0: no limit
-} pen_step_seat;
-
 typedef struct pen_step_company pen_step_company;
 
-// Opens the devices, on which steps of the program of `like` run from now on.
+// Opens devices of the kind of `like`, on which steps of its program run from now on.
 // As pen_step_runner_open; UNAVAILABLE: no thread
 PEN_NODISCARD pen_status pen_step_company_start(const pen_step_runner *like,
-                                                const pen_step_seat *seats, uint32_t count,
+                                                const pen_device_options *others, uint32_t count,
                                                 pen_step_company **out_company);
 // Waits for the steps that run, and closes the devices. Accepts NULL. What running returned.
 PEN_NODISCARD pen_status pen_step_company_end(pen_step_company *company);

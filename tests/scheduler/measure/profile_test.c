@@ -170,8 +170,9 @@ static void other_devices_keep_company(void **state) {
     (void)state;
     session s = open_session(1);
     pen_profile_summary summary;
-    const pen_step_seat others[] = {{.name = "b", .threads = 1}, {.name = "c", .threads = 2}};
-    const pen_step_seat small = {.name = "d", .threads = 1, .memory_bytes = 1000};
+    const pen_device_options others[] = {{.name = "b", .thread_count = 1},
+                                         {.name = "c", .thread_count = 2}};
+    const pen_device_options small = {.name = "d", .thread_count = 1, .memory_bytes = 1000};
     CHECK_OK(pen_profiler_run_steps(s.profiler, 3, others, 2));
     CHECK_OK(pen_profiler_summarize(s.profiler, &summary));
     assert_int_equal(summary.step_count, 3);
