@@ -38,7 +38,7 @@ say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
 
 packages := yaml-0.1 zlib libpng libturbojpeg jansson grpc
 # of these only headers are needed: they are loaded when a file asks for them
-loaded_packages := hdf5-serial libzip
+loaded_packages := hdf5-serial libzip libpq sqlite3 libarchive libmicrohttpd
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror
 CPPFLAGS := -I. -D_GNU_SOURCE -DPEN_VERSION=\"$(VERSION)\" $(if $(DEBUG),-DPEN_DEBUG)
 sanitizers := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
@@ -163,7 +163,7 @@ demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST ov
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-exports check-models check-examples simulate-long fuzz lint #! check, exports and models judged by ONNX and PyTorch, the examples, 100000 simulated trainings, every fuzzer for a while, and lint in depth
+check-long: check check-levels check-replicas check-exports check-models check-databases check-examples simulate-long fuzz lint #! check, other kernel levels, replicas of every kind, exports and models judged by ONNX and PyTorch, a database, the examples, 100000 simulated trainings, every fuzzer for a while, and lint in depth
 check-long: DEEP := 1
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
@@ -184,10 +184,37 @@ check-pt2: $(BUILD)/penstock #! models that today's PyTorch exports as .pt2, tra
 check-pt2-onnx: $(BUILD)/penstock #! the same models as ONNX files: right, or refused with what keeps all of a model
 	@python=$$(tests/models/pt2_environment.sh $(PT2_VENV)) && \
 	  OMP_NUM_THREADS=1 $$python -W ignore tests/models/pt2_onnx.py --penstock $< $(PT2)
+#   make check-replicas MODELS='mlp gpt'     those only
+.PHONY: check-replicas
+check-replicas: $(BUILD)/penstock #! one hash for each way in which replicas may divide 4 and 8 lanes
+	@PENSTOCK=$(abspath $<) MODELS='$(MODELS)' bash tests/end_to_end/check_replicas.sh
+.PHONY: check-serving
+check-serving: $(BUILD)/penstock #! tritonclient (from PyPI, in SERVING_VENV) and curl against `penstock serve`
+	@PENSTOCK=$(abspath $<) tests/end_to_end/check_serving.sh
+#   make check-optuna OPTUNA_VENV=DIR     with the Python environment that is in DIR or made there
+OPTUNA_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/optuna
+.PHONY: check-optuna
+check-optuna: $(BUILD)/penstock #! the example of a search with Optuna
+	@examples/optuna-search/check.sh $< $(OPTUNA_VENV)
+#   make check-spark SPARK_VENV=DIR     with the Python environment that is in DIR or made there
+SPARK_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/spark
+.PHONY: check-spark
+check-spark: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the estimator for Spark, on a cluster in this machine with an executor that is killed
+	@python=$$(tests/python/python_environment.sh $(SPARK_VENV) pyspark,numpy 'pyspark>=4,<5' numpy) && \
+	  $$python tests/python/check_spark.py --penstock $<
+#   make check-ray RAY_VENV=DIR     with the Python environment that is in DIR or made there
+RAY_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/ray
+.PHONY: check-ray
+check-ray: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the trainer for Ray, on a cluster in this machine with a node that is killed
+	@python=$$(tests/python/python_environment.sh $(RAY_VENV) ray.data,numpy 'ray[data]>=2.60,<3' numpy) && \
+	  $$python tests/python/check_ray.py --penstock $<
 .PHONY: check-keras
 KERAS_PYTHON ?= python3 # with Keras 3.15, TensorFlow and h5py
 check-keras: $(BUILD)/penstock #! models of Keras, trained and taken home
 	@OMP_NUM_THREADS=1 $(KERAS_PYTHON) -W ignore tests/models/check_keras.py --penstock $<
+.PHONY: check-databases
+check-databases: $(BUILD)/penstock #! training from a PostgreSQL server that is started for it; skipped where none is installed
+	@PENSTOCK=$(abspath $<) bash tests/end_to_end/check_postgres.sh || [ $$? -eq 77 ]
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach
@@ -202,14 +229,23 @@ endif
 ifneq ($(call asks_for,check check-long),)
 conformance: | demo
 test: | demo conformance
-check-exports: | test
+check-levels: | test
+check-replicas: | test check-levels
+check-exports: | test check-levels check-replicas
 check-models: | test check-exports
-check-examples: | test check-exports check-models
+check-databases: | test check-exports check-models
+check-examples: | test check-exports check-models check-databases
 simulate-long: | test check-exports check-models check-examples
 fuzz: | test check-exports check-models check-examples simulate-long
 endif
 
 chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))
+# test programs that compare operators of devices with the reference
+level_programs := $(filter $(BUILD)/tests/device/cpu/% $(BUILD)/tests/graph/ops/elementwise/%,$(test_programs))
+.PHONY: check-levels
+check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 and v3
+	@for level in v2 v3; do PEN_TEST_LEVEL=$$level tests/run_tests.sh $(BUILD) $(level_programs) || exit 1; done
+
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 
@@ -250,11 +286,18 @@ $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(su
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
+# ---- tasks that Slurm and MPI start
+.PHONY: check-engines
+check-engines: $(BUILD)/penstock | build/.has-test build/.has-engines #! trainings started by Slurm (four nodes on this host) and mpirun; needs root
+	@export PENSTOCK=$(CURDIR)/$(BUILD)/penstock; failed=0; for one in slurm mpi kubernetes; do \
+	  timeout 1800 tests/engines/check_$$one.sh || [ $$? -eq 77 ] || failed=1; done; exit $$failed
+
 # ---- real processes that are killed, frozen and cut off; and networks, nodes and disks that fail
 .PHONY: faults
 REPEATS := 20
 faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each named place REPEATS=20 times; networks, nodes, disks
 	@export PENSTOCK=$(BUILD)/penstock; failed=0; tests/faults/kill_matrix.sh $(REPEATS) || failed=1; \
+	  python3 tests/faults/replica_kills.py --repeats $(REPEATS) || failed=1; \
 	  for script in network_faults node_faults; do python3 tests/faults/$$script.py || [ $$? -eq 77 ] || failed=1; done; \
 	  exit $$failed
 
@@ -264,7 +307,8 @@ faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each
 .PHONY: simulate simulate-mistakes
 SEEDS := 1000
 PROFILE := mixed
-simulator_sources := $(filter-out %_test.c %/simulate.c,$(wildcard tests/simulator/*.c)) tests/support/faulty_disk.c
+simulator_support := tests/support/faulty_disk.c tests/support/arrivals_judge.c
+simulator_sources := $(filter-out %_test.c %/simulate.c,$(wildcard tests/simulator/*.c)) $(simulator_support)
 simulator := $(BUILD)/tests/simulator/simulate
 $(simulator): $(BUILD)/tests/simulator/simulate.o $(call objects,$(simulator_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
@@ -272,7 +316,7 @@ $(simulator): $(BUILD)/tests/simulator/simulate.o $(call objects,$(simulator_sou
 simulate: $(simulator) #! seeds of simulated trainings that everything goes wrong in; SEEDS=1000 PROFILE=mixed
 	@$< --seeds $(SEEDS) --profile $(PROFILE)
 
-$(BUILD)/tests/simulator/simulator_test: $(filter-out %/faulty_disk.o,$(call objects,$(simulator_sources)))
+$(BUILD)/tests/simulator/simulator_test: $(call objects,$(filter-out $(simulator_support),$(simulator_sources)))
 
 # The same seeds give the same digest, whatever the compiler.
 .PHONY: simulate-long
@@ -283,11 +327,26 @@ simulate-long: $(simulator)
 	  echo "$$own, by clang $$other"; [ "$$own" = "$$other" ]
 	@$(MAKE) --no-print-directory -s simulate-mistakes
 
+# Rings are simulated by themselves: small ones, each access to which is a step, with the mistakes that are planted in them.
+ring_simulated_flags := -DPEN_RING_SIMULATED -DPEN_PLANTED_MISTAKES -DPEN_RING_BYTES=4096ul -DPEN_RING_PIECE_BYTES=512ul \
+  -DPEN_TRANSPORT_CHUNK_BYTES=2048ul -Dpen_ring_sound=world_sound
+ring_simulated_sources := $(addprefix scheduler/transport/,frame_intake.c ring/ring.c ring/ring_lanes_move.c ring/ring_memory.c) \
+  $(filter-out %_test.c,$(wildcard tests/simulator/ring/*.c))
+$(BUILD)/small_rings/%.o: %.c | build/.has-build
+	@mkdir -p $(@D)
+	$(call say,cc,'$< (small rings)')
+	$(Q)$(CC) $(CPPFLAGS) $(ring_simulated_flags) $(CFLAGS) -MMD -MP -c $< -o $@
+# nothing that would bring the product's own rings
+$(BUILD)/tests/simulator/ring/ring_simulator_test: $(call objects,tests/simulator/ring/ring_simulator_test.c tests/support/check.c) \
+  $(patsubst %.c,$(BUILD)/small_rings/%.o,$(ring_simulated_sources)) $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+
 # what has planted mistakes is compiled with them, the rest is as it is
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
-planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' $(folders)) tests/simulator/simulate.c \
+planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' --exclude-dir=ring $(folders)) tests/simulator/simulate.c \
   tests/simulator/shape_table.c
-MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' $(folders) | sed 's/PEN_PLANTED.//' | sort -u)
+MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' --exclude-dir=ring $(folders) | sed 's/PEN_PLANTED.//' | sort -u)
 build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) \
   $(call objects,$(filter-out $(planted_sources),$(simulator_sources))) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
@@ -318,9 +377,16 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, or FUZZ_EXECUTIONS=
 #   make bench PIPELINE=efficiency    pipelines of two stages beside two cores, and PyTorch over gloo; there is placement, too
 #   make bench WORKLOADS=DIR          placement: each strategy on each workload in DIR, and what it saves
 #   make bench PLACEMENT='giants'     placement: that table; there are workloads, steps, giants
-#   make bench TRANSPORT=1            links over gRPC beside raw TCP
-#   make bench CLUSTER=1              plans on hosts in this machine: predicted steps beside real ones (needs root);
-#                                     CLUSTER='--hosts 8 --unequal' and other options of cluster_bench.py
+#   make bench TRANSPORT=1            links over gRPC beside raw TCP: over loopback, and between two hosts in this machine (needs root)
+#   make bench CLUSTER=1              what placing saves on 4 and 8 hosts in this machine, trained (needs root);
+#                                     CLUSTER='--place threads,unequal' and other options of cluster_bench.py
+#   make bench TRUTH=1                plans beside what they come to, four models in four places (needs root; half an hour);
+#                                     TRUTH='--place cluster --models lstm512', one of them; --show, what was run
+#   make bench REPLICAS=1             two replicas on two cores, and PyTorch's DistributedDataParallel over gloo;
+#                                     REPLICAS='--peer-python ~/venv/bin/python resnet50'
+#   make bench EXCHANGE=1             replicas on four hosts in this machine that exchange while they compute (needs root)
+#   make bench SERVE=1                serve under load, beside predict and ONNX Runtime (from PyPI, in ~/.cache/penstock/onnxruntime);
+#                                     SERVE='--threads 1 resnet50' and other options of serve_bench.py
 #   make bench CHECKPOINT=1           checkpoints beside the raw disk, and the stall beside a copy
 .PHONY: bench
 BENCH :=
@@ -329,11 +395,15 @@ CHECKPOINT :=
 WORKLOADS :=
 PIPELINE :=
 CLUSTER :=
+TRUTH :=
+REPLICAS :=
+EXCHANGE :=
+SERVE :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
-bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench)
+bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench serve_load)
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, CLUSTER=1
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
@@ -342,6 +412,15 @@ else ifneq ($(PIPELINE),)
 	@$(pipeline_bench) $(PIPELINE)
 else ifneq ($(CLUSTER),)
 	@/usr/bin/python3 tests/bench/cluster_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(CLUSTER))
+else ifneq ($(TRUTH),)
+	@/usr/bin/python3 tests/bench/truth_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(TRUTH))
+else ifneq ($(REPLICAS),)
+	@/usr/bin/python3 tests/bench/replicas_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(REPLICAS))
+else ifneq ($(EXCHANGE),)
+	@/usr/bin/python3 tests/bench/exchange_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(EXCHANGE))
+else ifneq ($(SERVE),)
+	@/usr/bin/python3 tests/bench/serve_bench.py --penstock $(BUILD)/penstock --load $(BUILD)/tests/bench/serve_load \
+	  $(if $(filter-out 1,$(SERVE)),$(SERVE))
 else
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
@@ -360,6 +439,8 @@ endif
 endif
 
 $(BUILD)/tests/bench/giant_bench: $(BUILD)/tests/support/giant_graph.o
+$(BUILD)/tests/bench/serve_load: $(addprefix $(BUILD)/tests/bench/serve_load_,grpc.o http.o)
+$(BUILD)/tests/bench/transport_bench: $(addprefix $(BUILD)/tests/bench/transport_bench_,grpc.o line.o tcp.o)
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@

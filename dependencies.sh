@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what Penstock needs from Debian's archive (or a derivative's). Touches nothing, not even
 # the package lists, when all is there.
-#   dependencies.sh [--check] SET...      sets: build demo test lint fuzz faults coverage
-#   examples bench
+#   dependencies.sh [--check] SET...      sets: build demo test databases lint
+#   fuzz faults coverage examples bench
 # With --check nothing is installed: what is missing is named, with the command that installs it.
 set -u
 
@@ -10,19 +10,22 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
-        libgrpc-dev libhdf5-dev libzip-dev ;;
+        libgrpc-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
+        libmicrohttpd-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo g++ libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
+    databases) echo postgresql ;;
     lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
     faults) echo iproute2 iptables util-linux ;;
+    engines) echo munge openmpi-bin procps python3-jsonschema python3-numpy python3-yaml slurm-client slurmctld slurmd ;;
     coverage) echo lcov ;;
     examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
         python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
     *)
-        echo "dependencies.sh: there is no set '$1': build demo test lint fuzz faults coverage examples bench" >&2
+        echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults coverage examples bench" >&2
         return 1
         ;;
     esac

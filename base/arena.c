@@ -39,6 +39,9 @@ struct pen_arena {
     arena_block *blocks; // in use, newest first
     arena_block *spare;  // taken back by a reset, oldest first
     pen_arena *parent;   // where blocks come from; NULL: the heap
+    pen_arena *beneath;  // the first of the arenas beneath it
+    pen_arena *next;     // beneath the same one
+    pen_arena **link;    // what points to this one, beneath another; NULL: it is beneath none
     size_t bytes_next;   // size of the next block
     uint64_t bytes_total;
 };
@@ -75,6 +78,17 @@ pen_status pen_arena_create_within(pen_arena *parent, pen_arena **out_arena) {
     return PEN_OK;
 }
 
+pen_status pen_arena_create_beneath(pen_arena *parent, pen_arena **out_arena) {
+    pen_arena *arena;
+    PEN_TRY(pen_arena_create(&arena));
+    arena->link = &parent->beneath;
+    arena->next = parent->beneath;
+    if (arena->next != NULL) arena->next->link = &arena->next;
+    parent->beneath = arena;
+    *out_arena = arena;
+    return PEN_OK;
+}
+
 static void arena_free_blocks(arena_block *block) {
     while (block != NULL) {
         arena_block *next = block->next;
@@ -84,15 +98,27 @@ static void arena_free_blocks(arena_block *block) {
     }
 }
 
+static void arena_destroy_beneath(pen_arena *arena) {
+    while (arena->beneath != NULL) {
+        pen_arena_destroy(arena->beneath);
+    }
+}
+
 void pen_arena_destroy(pen_arena *arena) {
     if (arena == NULL) return;
     PEN_ASSERT(arena->parent == NULL);
+    arena_destroy_beneath(arena);
+    if (arena->link != NULL) {
+        *arena->link = arena->next;
+        if (arena->next != NULL) arena->next->link = arena->link;
+    }
     arena_free_blocks(arena->blocks);
     arena_free_blocks(arena->spare);
     pen_memory_free(arena);
 }
 
 void pen_arena_reset(pen_arena *arena) {
+    arena_destroy_beneath(arena);
     while (arena->blocks != NULL) { // newest first, so that the oldest ends up in front
         arena_block *block = arena->blocks;
         arena->blocks = block->next;
@@ -181,5 +207,9 @@ pen_status pen_arena_format(pen_arena *arena, const char **out_text, const char 
 }
 
 uint64_t pen_arena_bytes(const pen_arena *arena) {
-    return arena->bytes_total;
+    uint64_t bytes = arena->bytes_total;
+    for (const pen_arena *a = arena->beneath; a != NULL; a = a->next) {
+        bytes += pen_arena_bytes(a);
+    }
+    return bytes;
 }

@@ -23,11 +23,16 @@ PEN_NODISCARD pen_status pen_arena_create(pen_arena **out_arena);
 // is used again and again. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_arena_create_within(pen_arena *parent, pen_arena **out_arena);
 
-// Releases everything allocated from it. Accepts NULL.
+// An arena with memory of its own that may be destroyed before `parent`, and goes with it at the
+// latest. For what is replaced as work goes on. It belongs to the parent's thread. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_arena_create_beneath(pen_arena *parent, pen_arena **out_arena);
+
+// Releases everything allocated from it, and the arenas beneath it. Accepts NULL.
 void pen_arena_destroy(pen_arena *arena);
 
-// Takes back everything allocated from it, and keeps the memory for what is allocated next: the
-// same allocations once more ask the system, or the parent, for nothing.
+// Takes back everything allocated from it, destroys the arenas beneath it, and keeps the memory for
+// what is allocated next: the same allocations once more ask the system, or the parent, for
+// nothing.
 void pen_arena_reset(pen_arena *arena);
 
 // `count * size` zeroed bytes, or NULL. `alignment` is a power of two, 64 at most.
@@ -49,7 +54,7 @@ PEN_NODISCARD pen_status pen_arena_copy_text(pen_arena *arena, const char *text,
 PEN_NODISCARD pen_status pen_arena_format(pen_arena *arena, const char **out_text,
                                           const char *format, ...) PEN_PRINTF(3, 4);
 
-// Bytes handed out so far, or since the last reset; without gaps.
+// Bytes handed out so far, or since the last reset, and by the arenas beneath it; without gaps.
 uint64_t pen_arena_bytes(const pen_arena *arena);
 
 #endif // PEN_BASE_ARENA_H

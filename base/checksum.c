@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/checksum_product.h"
+
 // CRCs are linear: the register behind A and then B is shift(register behind A, length of B) xor
 // the register behind B begun from 0. So three lanes are computed at once, since the instruction
 // takes three cycles but one may start each cycle, and put together by tables of shift.
@@ -14,6 +16,7 @@
 // bytes are half as fast from memory, and equal from cache.
 #define CHECKSUM_LONG_LANE 65536
 #define CHECKSUM_SHORT_LANE 256
+#define CHECKSUM_PRODUCT_LEAST 1024 // shorter ones are not worth putting sums together
 
 typedef struct checksum_shift { // by a fixed count of bytes
     uint32_t of_byte[4][256];
@@ -50,9 +53,9 @@ static void checksum_shift_init(checksum_shift *shift, uint32_t zero_count) {
     }
 }
 
-static uint32_t checksum_table(const void *bytes, uint64_t count) {
+static uint32_t checksum_table(uint32_t before, const void *bytes, uint64_t count) {
     const uint8_t *at = bytes;
-    uint32_t crc = UINT32_MAX;
+    uint32_t crc = ~before;
     for (; count >= 8; count -= 8, at += 8) {
         const uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
                                     (uint32_t)at[3] << 24);
@@ -86,12 +89,11 @@ checksum_lanes(const uint8_t *at, uint32_t lane, const checksum_shift *shift, ui
     return checksum_shift_apply(shift, crc) ^ (uint32_t)third;
 }
 
-// CRC32C by the processor's instruction. It takes three cycles but one can begin in each, so three
-// lanes run side by side and are joined by tables: long lanes first, short ones for the rest.
-__attribute__((target("sse4.2"))) static uint32_t checksum_instruction(const void *bytes,
-                                                                       uint64_t count) {
-    const uint8_t *at = bytes;
-    uint32_t crc = UINT32_MAX;
+// Goes on from the register behind what came before. The instruction takes three cycles but one can
+// begin in each, so three lanes run side by side and are joined by tables: long lanes first, short
+// ones for the rest.
+__attribute__((target("sse4.2"))) static uint32_t checksum_go_on(uint32_t crc, const uint8_t *at,
+                                                                 uint64_t count) {
     for (; count >= 3 * CHECKSUM_LONG_LANE; count -= 3 * CHECKSUM_LONG_LANE) {
         crc = checksum_lanes(at, CHECKSUM_LONG_LANE, &checksum.long_lane, crc);
         at += (size_t)3 * CHECKSUM_LONG_LANE;
@@ -106,18 +108,41 @@ __attribute__((target("sse4.2"))) static uint32_t checksum_instruction(const voi
     crc = (uint32_t)wide;
     for (; count != 0; count--, at++)
         crc = __builtin_ia32_crc32qi(crc, *at);
-    return ~crc;
+    return crc;
+}
+
+static uint32_t checksum_instruction(uint32_t before, const void *bytes, uint64_t count) {
+    return ~checksum_go_on(~before, bytes, count);
+}
+
+// What the products leave, and what is too short for them, is for the instruction.
+static uint32_t checksum_product(uint32_t before, const void *bytes, uint64_t count) {
+    uint8_t left[PEN_CHECKSUM_PRODUCT_BYTES];
+    if (count < CHECKSUM_PRODUCT_LEAST) return checksum_instruction(before, bytes, count);
+    const uint64_t folded = pen_checksum_product_fold(~before, bytes, count, left);
+    const uint32_t crc = checksum_go_on(0, left, sizeof left);
+    return ~checksum_go_on(crc, (const uint8_t *)bytes + folded, count - folded);
 }
 
 static pen_checksum_fn checksum_find_instruction(void) {
     return __builtin_cpu_supports("sse4.2") ? checksum_instruction : NULL;
 }
+
+static pen_checksum_fn checksum_find_product(void) {
+    const bool is_there = checksum_find_instruction() != NULL && pen_checksum_product_is_there();
+    return is_there ? checksum_product : NULL;
+}
 #else
 static pen_checksum_fn checksum_find_instruction(void) {
     return NULL;
 }
+
+static pen_checksum_fn checksum_find_product(void) {
+    return NULL;
+}
 #endif
 
+// Tables first, which the other ways put sums together with; then the fastest way there is.
 static void checksum_init(void) {
     for (uint32_t value = 0; value < 256; value++) {
         uint32_t crc = value;
@@ -135,7 +160,9 @@ static void checksum_init(void) {
     checksum_shift_init(&checksum.long_lane, CHECKSUM_LONG_LANE);
     checksum_shift_init(&checksum.short_lane, CHECKSUM_SHORT_LANE);
     const pen_checksum_fn instruction = checksum_find_instruction();
+    const pen_checksum_fn product = checksum_find_product();
     checksum.best = instruction != NULL ? instruction : checksum_table;
+    if (product != NULL) checksum.best = product;
 }
 
 pen_checksum_fn pen_checksum_by_table(void) {
@@ -148,9 +175,18 @@ pen_checksum_fn pen_checksum_by_instruction(void) {
     return checksum_find_instruction();
 }
 
-uint32_t pen_checksum(const void *bytes, uint64_t count) {
+pen_checksum_fn pen_checksum_by_product(void) {
     pthread_once(&checksum.once, checksum_init);
-    return checksum.best(bytes, count);
+    return checksum_find_product();
+}
+
+uint32_t pen_checksum_continue(uint32_t before, const void *bytes, uint64_t count) {
+    pthread_once(&checksum.once, checksum_init);
+    return checksum.best(before, bytes, count);
+}
+
+uint32_t pen_checksum(const void *bytes, uint64_t count) {
+    return pen_checksum_continue(0, bytes, count);
 }
 
 static uint32_t checksum_chunk_count(uint64_t count) {

@@ -8,6 +8,8 @@
 
 // Of `count` bytes: pen_checksum("123456789", 9) is 0xe3069283.
 uint32_t pen_checksum(const void *bytes, uint64_t count);
+// Of bytes whose checksum is `before` (0: of none), and of `count` more behind them.
+uint32_t pen_checksum_continue(uint32_t before, const void *bytes, uint64_t count);
 
 // What large contents are checked by: a checksum for each chunk, the last of which may be short.
 #define PEN_CHECKSUM_CHUNK_BYTES ((uint64_t)1 << 20)
@@ -25,8 +27,9 @@ uint64_t pen_checksum_whole(const void *bytes, uint64_t count);
 uint32_t pen_checksum_find_difference(const void *bytes, uint64_t count, const uint32_t *checksums);
 
 // The ways to compute one; NULL: not on this processor. For tests and benchmarks.
-typedef uint32_t (*pen_checksum_fn)(const void *bytes, uint64_t count);
+typedef uint32_t (*pen_checksum_fn)(uint32_t before, const void *bytes, uint64_t count);
 pen_checksum_fn pen_checksum_by_table(void);
 pen_checksum_fn pen_checksum_by_instruction(void);
+pen_checksum_fn pen_checksum_by_product(void); // of long memory, by products without carries
 
 #endif // PEN_BASE_CHECKSUM_H

@@ -21,6 +21,7 @@
 #define PEN_LOSSES_LIMIT 16                       // losses of a training, labels of its data
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
 #define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
+#define PEN_DATA_FILES_LIMIT 16384u               // files of a dataset, each mapped
 #define PEN_TEXT_BYTES_LIMIT (1ull << 34)         // of a text that was compressed
 #define PEN_SEQUENCE_LIMIT (1u << 20)             // tokens of an example
 #define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
@@ -53,6 +54,7 @@
 #define PEN_PART_CONSTANT_BYTES_LIMIT (64u << 10)   // a constant that is sent with its part
 #define PEN_PART_LISTS_LIMIT (1u << 20)             // lists, files or fed inputs of a part
 #define PEN_COMMIT_RECORD_BYTES_LIMIT (64u << 20)   // a record of a commit log
+#define PEN_ORDER_RECORD_BYTES_LIMIT (1u << 30)     // the order of lanes of a training
 #define PEN_COMMIT_RECORD_LIMIT (1u << 16)          // records in a commit log
 #define PEN_COMMIT_SHARD_LIMIT 4096u                // shards of a checkpoint
 #define PEN_SHARD_TENSOR_LIMIT (1u << 16)           // tensors, or ranges of them, in a shard

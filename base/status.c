@@ -143,6 +143,8 @@ const char *pen_status_code_name(pen_status_code code) {
         return "out of memory";
     case PEN_IO:
         return "input or output failed";
+    case PEN_NO_STORAGE:
+        return "no storage";
     case PEN_CORRUPT:
         return "corrupt";
     case PEN_UNAVAILABLE:
@@ -223,6 +225,8 @@ int pen_status_exit_code(pen_status status, int input_exit_code) {
         return 6;
     case PEN_NOT_FINITE:
         return 8;
+    case PEN_NO_STORAGE:
+        return 9;
     case PEN_INTERNAL:
         return 1;
     }

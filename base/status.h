@@ -35,6 +35,7 @@ typedef enum pen_status_code {
     PEN_CANCELLED,     // somebody asked to stop
     PEN_NOT_FINITE,    // a loss or gradient is infinite or not a number
     PEN_INTERNAL,      // our own mistake
+    PEN_NO_STORAGE,    // a disk or place is full, away or read-only now; worth trying later
 } pen_status_code;
 
 typedef struct pen_error_record *pen_status;
@@ -91,7 +92,8 @@ const char *pen_status_message(pen_status status);
 const char *pen_status_position(pen_status status, uint32_t *out_line, uint32_t *out_column);
 
 // The process exit code that stands for `status` (DESIGN: 0 ok, 1 internal, 2 usage, 3 spec,
-// 4 model, 5 does not fit, 6 peer lost or superseded, 7 verification failed, 8 not finite).
+// 4 model, 5 does not fit, 6 peer lost or superseded, 7 verification failed, 8 not finite,
+// 9 disk or place: try again later).
 // INVALID_INPUT and its kin depend on what was being read, so the command chooses `input_exit_code`
 // for them; but those with a line in the user's file are about what is written there: 3.
 int pen_status_exit_code(pen_status status, int input_exit_code);

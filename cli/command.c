@@ -25,6 +25,13 @@ static pen_status command_find(const char *name, pen_arena *arena,
 }
 
 static bool command_has_json; // begun on standard output
+static const char *const *command_settings;
+static uint32_t command_setting_count;
+
+void pen_command_note_settings(const char *const *settings, uint32_t count) {
+    command_settings = settings;
+    command_setting_count = count;
+}
 
 void pen_command_begin_json(pen_json_writer *json, const char *verb) {
     char schema[64];
@@ -33,6 +40,12 @@ void pen_command_begin_json(pen_json_writer *json, const char *verb) {
     pen_json_init_file(json, stdout, 0);
     pen_json_begin_object(json);
     pen_json_key_text(json, "schema", schema);
+    if (command_setting_count == 0) return;
+    pen_json_key_array(json, "set");
+    for (uint32_t i = 0; i < command_setting_count; i++) {
+        pen_json_text(json, command_settings[i]);
+    }
+    pen_json_end_array(json);
 }
 
 pen_status pen_command_fail_json(const pen_command_context *context, pen_json_writer *json,
@@ -66,7 +79,7 @@ static pen_status command_print_help(pen_arena *arena) {
                  "\npenstock VERB --help says more; penstock --version prints the "
                  "version.\nExit codes: 0 ok, 1 internal, 2 usage, 3 spec, 4 model, 5 does "
                  "not fit or out of memory,\n6 peer lost, superseded or stopped, 7 verification "
-                 "failed, 8 numbers not finite.\n");
+                 "failed, 8 numbers not finite, 9 disk or place: try again later.\n");
     return pen_command_print(&text);
 }
 
@@ -88,6 +101,7 @@ static pen_status command_run_verb(pen_command_context *context, int argument_co
     }
     if (common->quiet) pen_log_set_level(PEN_LOG_WARNING);
     context->input_exit_code = PEN_EXIT_SPEC;
+    context->settings = common->settings;
     const pen_status status = command->run(context, options);
     if (status == PEN_OK || !common->json || command_has_json) return status;
     pen_json_writer json; // a reader of JSON is told of the error, too

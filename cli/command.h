@@ -25,7 +25,9 @@ typedef enum pen_exit_code {
 
 // What a verb works with, and what it leaves.
 typedef struct pen_command_context {
-    pen_arena *arena; // released after the verb
+    const struct pen_command_tasks *tasks; // of the job's devices (cli/training_job.h); NULL: none
+    pen_arena *arena;                      // released after the verb
+    pen_option_list settings;              // const char *: of --set, for jobs that are read
     // What a wrong input means (pen_status_exit_code) at this moment: PEN_EXIT_SPEC when a verb
     // starts; it sets PEN_EXIT_MODEL while it reads a model.
     pen_exit_code input_exit_code;
@@ -47,8 +49,10 @@ typedef struct pen_command {
 #define PEN_COMMAND_LIST(VERB)                                                                     \
     VERB(inspect)                                                                                  \
     VERB(train)                                                                                    \
+    VERB(sweep)                                                                                    \
     VERB(eval)                                                                                     \
     VERB(predict)                                                                                  \
+    VERB(serve)                                                                                    \
     VERB(export)                                                                                   \
     VERB(checkpoint)                                                                               \
     VERB(verify)                                                                                   \
@@ -78,7 +82,11 @@ int pen_command_main(int argument_count, char *const *arguments);
 // Ends the text and prints it on standard output. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_print(pen_text *text);
 
+// Values in place of the job's, which stand in objects begun from now on; they outlive the verb.
+void pen_command_note_settings(const char *const *settings, uint32_t count);
+
 // Begins the JSON object of a verb on standard output: {"schema": "penstock/VERB/1", ...
+// What the job was set to follows ("set"), if something was.
 // The verb ends the object and calls pen_json_finish. Begun only when there is something to say:
 // after an error before that, standard output stays empty.
 void pen_command_begin_json(pen_json_writer *json, const char *verb);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/system/failpoint.h"
+#include "base/system/interrupt.h"
 #include "cli/command.h"
 #include "device/cpu/cpu_device.h"
 #include "scheduler/runtime/run/worker_program.h"
@@ -21,9 +22,19 @@ static void main_choose_waiting(char **arguments) {
     execv("/proc/self/exe", arguments);
 }
 
+// Before libraries are set up, which takes longest: a question (SIGUSR1) ends nothing, though
+// nobody answers it yet. What is ignored stays so when the program is executed anew.
+static void main_ignore_question(void) {
+    (void)signal(SIGUSR1, SIG_IGN);
+}
+__attribute__((section(".preinit_array"),
+               used)) static void (*const main_first)(void) = main_ignore_question;
+
 int main(int argument_count, char **arguments) {
     main_choose_waiting(arguments);
+    pen_interrupt_begin();
     (void)signal(SIGXFSZ, SIG_IGN); // a file over the limit is an error like a full disk
+    (void)signal(SIGCHLD, SIG_DFL); // ignored, nobody would say how our processes ended
     pen_cpu_process_init();
     pen_worker_program_use_self();
     if (!pen_failpoints_init()) return 2;

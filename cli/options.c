@@ -11,6 +11,14 @@ static const pen_cli_option cli_common_options[] = {
 };
 #define CLI_COMMON_COUNT (sizeof cli_common_options / sizeof *cli_common_options)
 
+static const pen_cli_option cli_set_option = {
+    .value_name = "PATH=VALUE",
+    .is_repeated = true,
+    .field = PEN_OPTION_AS("set", TEXT, pen_cli_common, settings,
+                           "a value in place of the job's; may be given again"),
+};
+#define CLI_OTHER_COUNT (CLI_COMMON_COUNT + 1)
+
 typedef struct cli_parser {
     const pen_cli_table *table;
     pen_arena *arena;
@@ -23,17 +31,19 @@ typedef struct cli_parser {
     bool *is_given; // [options of the verb]
 } cli_parser;
 
-// Option `index` of the verb's own and the common ones, or NULL past the last.
+// Option `index` of the verb's own, --set, and the common ones, or NULL past the last.
 static const pen_cli_option *cli_option_at(const pen_cli_table *table, size_t index) {
     if (index < table->option_count) return &table->options[index];
     index -= table->option_count;
+    if (table->takes_job && index == 0) return &cli_set_option;
+    if (table->takes_job) index -= 1;
     return index < CLI_COMMON_COUNT ? &cli_common_options[index] : NULL;
 }
 
 static pen_status cli_refuse_name(const cli_parser *parser, const char *argument) {
     const char **names;
     size_t count = 0;
-    PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_COMMON_COUNT, &names));
+    PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_OTHER_COUNT, &names));
     const pen_cli_option *option;
     while ((option = cli_option_at(parser->table, count)) != NULL) {
         PEN_TRY(pen_arena_format(parser->arena, &names[count], "--%s", option->field.key));
@@ -71,6 +81,22 @@ static const pen_cli_option *cli_find(const pen_cli_table *table, const char *ar
     return NULL;
 }
 
+// One more of an option that may be given again: there are fewer than arguments.
+static pen_status cli_add_value(const cli_parser *parser, const pen_option_field *field,
+                                const char *value) {
+    pen_option_list list;
+    memcpy(&list, parser->options + field->offset, sizeof list);
+    if (list.items == NULL) {
+        const char **items;
+        PEN_TRY(PEN_NEW(parser->arena, (size_t)parser->count, &items));
+        list.items = items;
+    }
+    const char **values = list.items;
+    values[list.count++] = value;
+    memcpy(parser->options + field->offset, &list, sizeof list);
+    return PEN_OK;
+}
+
 // The value after "=" or the next argument. Messages begin with the option's name, since a command
 // line has no lines to point at.
 static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *option,
@@ -84,6 +110,7 @@ static pen_status cli_take_value(cli_parser *parser, const pen_cli_option *optio
         pen_option_describe(field, &text);
         return pen_text_error(&text, PEN_INVALID_INPUT);
     }
+    if (option->is_repeated) return cli_add_value(parser, field, value);
     const pen_status status =
         pen_option_parse(field, value, parser->arena, parser->options + field->offset);
     if (pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
@@ -110,6 +137,7 @@ static pen_status cli_take_option(cli_parser *parser, const char *argument) {
         return PEN_OK;
     }
     PEN_TRY(cli_take_value(parser, option, value));
+    if (option->is_repeated) return PEN_OK;
     parser->is_given[option - parser->table->options] = true; // common ones take no value
     if (field->present_offset != 0) {
         memcpy(parser->options + field->present_offset, &given, sizeof given);
@@ -167,7 +195,7 @@ pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *c
                          .count = argument_count};
     pen_cli_common *common = out_options;
     PEN_TRY(PEN_NEW(arena, (size_t)argument_count + 1, &parser.operands));
-    PEN_TRY(PEN_NEW(arena, (size_t)table->option_count + CLI_COMMON_COUNT, &parser.is_given));
+    PEN_TRY(PEN_NEW(arena, (size_t)table->option_count + CLI_OTHER_COUNT, &parser.is_given));
     PEN_TRY(cli_set_defaults(&parser));
     for (int i = 0; i < argument_count && strcmp(arguments[i], "--") != 0; i++) {
         common->help |= strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0;

@@ -21,6 +21,7 @@ typedef struct pen_cli_option {
     char letter;            // 'o' for -o, or 0
     const char *value_name; // in help: "N", "FILE"; NULL for a flag, which is a BOOL without value
     pen_option_field field; // a scalar; its key is the name without "--"
+    bool is_repeated;       // a TEXT that goes to a pen_option_list of all that were given
 } pen_cli_option;
 
 typedef struct pen_cli_table {
@@ -30,6 +31,7 @@ typedef struct pen_cli_table {
     const pen_cli_option *options;
     uint32_t option_count;
     const char *details; // more text of --help, or NULL
+    bool takes_job;      // an operand may be a job: there is --set
 } pen_cli_table;
 
 // --written, or -letter (0: none): a flag, or an option with a value that help calls `value`. What
@@ -49,6 +51,7 @@ typedef struct pen_cli_common {
     bool json;
     bool help;
     bool quiet;
+    pen_option_list settings;    // const char *: of --set, in order
     const char *const *operands; // [operand_count]
     uint32_t operand_count;
 } pen_cli_common;

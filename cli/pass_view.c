@@ -28,7 +28,9 @@ static const struct {
     pen_compile_mode mode;
 } pass_modes[] = {{"train", PEN_COMPILE_TRAIN},
                   {"evaluate", PEN_COMPILE_EVALUATE},
-                  {"predict", PEN_COMPILE_PREDICT}};
+                  {"predict", PEN_COMPILE_PREDICT},
+                  {"prefill", PEN_COMPILE_PREFILL},
+                  {"decode", PEN_COMPILE_DECODE}};
 
 #define PASS_MODE_COUNT (sizeof pass_modes / sizeof *pass_modes)
 
@@ -162,7 +164,7 @@ static pen_status pass_view_job(pen_command_context *context, const pen_pass_vie
     const pen_job *job;
     pen_dataset *dataset = NULL;
     context->input_exit_code = PEN_EXIT_SPEC;
-    PEN_TRY(pen_job_read(view->path, context->arena, &job));
+    PEN_TRY(pen_command_open_job(context, view->path, &job));
     context->input_exit_code = PEN_EXIT_MODEL;
     pen_status status = pen_job_open_dataset(job, PEN_DATASET_PART_TRAIN, context->arena, &dataset);
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {

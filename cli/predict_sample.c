@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/system/file.h"
 #include "scheduler/runner/sample.h"
 
@@ -89,12 +90,26 @@ static pen_status sample_read_prompt(const pen_predict_sample *sample, bool is_t
     return PEN_OK;
 }
 
+// How fast it went, where it was more than a window a token.
+static void sample_note_speed(const pen_sample_figures *figures) {
+    const uint64_t count = figures->window_count + figures->decoded_count;
+    if (figures->decoded_count == 0 || figures->seconds <= 0) return;
+    pen_log(PEN_LOG_NOTE,
+            "%" PRIu64 " tokens, %.1f a second: %" PRIu64 " ran the whole window, the others one "
+            "position and %.1f MiB of keys and values",
+            count, (double)count / figures->seconds, figures->window_count,
+            (double)figures->kept_bytes / (1024.0 * 1024.0));
+}
+
 // Tokens always, and the text they make where tokens are bytes.
 static pen_status sample_write_json(const sample_writing *writing,
-                                    const pen_sample_request *request) {
+                                    const pen_sample_request *request,
+                                    const pen_sample_figures *figures) {
     pen_json_writer json;
     pen_command_begin_json(&json, "predict");
     pen_json_key_unsigned(&json, "prompt_tokens", request->prompt_count);
+    pen_json_key_unsigned(&json, "windows", figures->window_count);
+    pen_json_key_unsigned(&json, "kept_bytes", figures->kept_bytes);
     pen_json_key_array(&json, "tokens");
     for (uint64_t i = 0; i < writing->count; i++)
         pen_json_integer(&json, writing->tokens[i]);
@@ -115,11 +130,16 @@ static pen_status sample_run(sample_writing *writing, const pen_sample_request *
                              pen_job_session *session) {
     PEN_TRY(PEN_NEW(writing->arena, request->prompt_count + request->count, &writing->tokens));
     writing->request = request;
-    PEN_TRY(pen_sample(session->runner, request, writing->arena, sample_take, writing));
-    if (writing->stream == NULL) return sample_write_json(writing, request);
+    pen_sample_figures figures;
+    PEN_TRY(pen_sample(session->runner, request, writing->arena, sample_take, writing, &figures));
+    if (writing->stream == NULL) {
+        sample_note_speed(&figures);
+        return sample_write_json(writing, request, &figures);
+    }
     if (fputc('\n', writing->stream) == EOF || fflush(writing->stream) != 0) {
         return pen_error(PEN_IO, "the sample cannot be written: %s", strerror(errno));
     }
+    sample_note_speed(&figures);
     return PEN_OK;
 }
 
@@ -131,6 +151,7 @@ pen_status pen_predict_write_sample(pen_command_context *context, const pen_pred
     sample_writing writing = {.arena = context->arena};
     pen_sample_request request = {.count = (uint64_t)sample->count,
                                   .output = sample->output_name,
+                                  .whole_windows = sample->whole_windows,
                                   .sampling = {.temperature = sample->temperature,
                                                .top_k = (uint64_t)sample->top_k,
                                                .seed = (uint64_t)sample->seed}};

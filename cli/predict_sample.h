@@ -14,6 +14,7 @@ typedef struct pen_predict_sample {
     double temperature;
     int64_t top_k;
     int64_t seed;
+    bool whole_windows;      // keep nothing from one token to the next
     const char *output;      // file; NULL: standard output
     const char *output_name; // of the model; NULL: the first
     bool json;

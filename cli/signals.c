@@ -32,6 +32,7 @@ void pen_signals_prepare_training(bool is_kept) {
                                   : "\nstopping: the step under way is finished; once more ends at "
                                     "once\n");
     pen_interrupt_install_question(NULL);
+    pen_interrupt_set_stage(NULL); // answered by the loop of steps, or by who waits for workers
 }
 
 void pen_signals_answer(uint64_t step) {
@@ -51,6 +52,7 @@ static bool signals_is_worth_dumping(pen_status_code code) {
     case PEN_DOES_NOT_FIT:
     case PEN_OUT_OF_MEMORY:
     case PEN_IO:
+    case PEN_NO_STORAGE:
     case PEN_CANCELLED:
     case PEN_NOT_FINITE:
         return false;

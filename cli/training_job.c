@@ -113,7 +113,7 @@ uint64_t pen_session_batch(const pen_job_session *session, const pen_session_opt
 static void session_note_one(const pen_job *job) {
     const pen_cluster_device_spec *device = &job->cluster.devices[0];
     pen_log(PEN_LOG_NOTE,
-            "predictions run on one device of this process, %s with %lld %s as '%s' has, without "
+            "samples are drawn on one device of this process, %s with %lld %s as '%s' has, without "
             "the job's others",
             pen_cluster_device_kind_name(device->kind), (long long)device->threads,
             device->threads == 1 ? "thread" : "threads", device->name);
@@ -124,8 +124,7 @@ static pen_status session_blame_memory(const pen_job *job, pen_status status) {
     if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) return status;
     return pen_status_add_context(status,
                                   "on one device of this process, for which the whole model "
-                                  "must fit into the memory of this machine; a smaller "
-                                  "--batch takes less");
+                                  "must fit into the memory of this machine");
 }
 
 static pen_status session_build_runner(pen_command_context *context,
@@ -139,40 +138,37 @@ static pen_status session_build_runner(pen_command_context *context,
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_runner_create(&runner, &session->runner));
     const pen_runner_form *form;
-    PEN_TRY(session_blame_memory(job, pen_runner_get(session->runner, options->mode,
-                                                     pen_session_batch(session, options), false,
-                                                     &form)));
+    PEN_TRY(session_blame_memory(
+        job, pen_runner_get_row(session->runner, options->mode, options->sampled, &form)));
     session->program = form->program;
     PEN_TRY(pen_job_check_data(job, session->part, session->program, session->dataset));
     if (session->parameters == NULL) return PEN_OK;
     return pen_parameter_file_load(session->parameters, pen_runner_tensors(session->runner));
 }
 
-// The devices as they are when training, with the evaluation's data in place of the training's.
-static pen_status session_build_engine(pen_command_context *context,
-                                       const pen_session_options *options,
-                                       pen_job_session *session) {
+static pen_status session_build_inference(pen_command_context *context,
+                                          const pen_session_options *options,
+                                          pen_job_session *session) {
     const pen_dataset_info *info = pen_dataset_get_info(session->dataset);
     const uint64_t batch = pen_session_batch(session, options);
-    const pen_engine_options engine_options = {.job = session->job,
-                                               .info = info,
-                                               .part = session->part,
-                                               .evaluate_batch = batch,
-                                               .evaluate_rest = info->example_count % batch,
-                                               .insecure = options->insecure};
+    const pen_inference_options inference = {.job = session->job,
+                                             .info = info,
+                                             .part = session->part,
+                                             .mode = options->mode,
+                                             .batch = batch,
+                                             .rest = info->example_count % batch,
+                                             .parameters = session->parameters,
+                                             .insecure = options->insecure};
     context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_engine_create(&engine_options, &session->engine));
-    pen_engine *engine = session->engine;
-    session->program = engine->kind->program(engine);
-    PEN_TRY(pen_job_check_data(session->job, session->part, session->program, session->dataset));
-    if (session->parameters == NULL) return PEN_OK;
-    return pen_parameter_file_load(session->parameters, engine->kind->tensors(engine));
+    PEN_TRY(pen_inference_create(&inference, &session->inference));
+    session->program = pen_inference_program(session->inference);
+    return pen_job_check_data(session->job, session->part, session->program, session->dataset);
 }
 
 static pen_status session_build(pen_command_context *context, const pen_session_options *options,
                                 pen_job_session *session) {
     const pen_job *job;
-    PEN_TRY(pen_job_read(options->job_path, context->arena, &job));
+    PEN_TRY(pen_command_open_job(context, options->job_path, &job));
     session->job = job;
     const bool has_evaluation = job->data.has_eval || job->data.holdout > 0;
     session->part = options->may_take_training && !has_evaluation ? PEN_DATASET_PART_TRAIN
@@ -184,9 +180,8 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     pen_command_warn_skipped(pen_dataset_get_info(session->dataset));
     PEN_TRY(
         pen_job_find_parameters(job, options->parameters, context->arena, &session->parameters));
-    const bool is_one = options->mode == PEN_COMPILE_PREDICT || pen_engine_is_local(job);
-    return is_one ? session_build_runner(context, options, session)
-                  : session_build_engine(context, options, session);
+    return options->samples ? session_build_runner(context, options, session)
+                            : session_build_inference(context, options, session);
 }
 
 pen_status pen_session_open(pen_command_context *context, const pen_session_options *options,
@@ -202,17 +197,8 @@ pen_status pen_session_open(pen_command_context *context, const pen_session_opti
     return PEN_OK;
 }
 
-pen_status pen_session_evaluate(pen_job_session *session, const pen_session_options *options,
-                                pen_evaluation *out_evaluation) {
-    const uint64_t batch = pen_session_batch(session, options);
-    pen_engine *engine = session->engine;
-    if (engine == NULL)
-        return pen_evaluate(session->runner, session->dataset, batch, out_evaluation);
-    return engine->kind->evaluate(engine, session->dataset, batch, out_evaluation);
-}
-
 void pen_session_close(pen_job_session *session) {
-    pen_engine_destroy(session->engine);
+    pen_inference_destroy(session->inference);
     pen_runner_destroy(session->runner);
     pen_dataset_close(session->dataset);
 }
@@ -233,6 +219,68 @@ static pen_status training_has_key(const char *path, const char *key, pen_arena 
 
 pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan) {
     return training_has_key(path, "stages:", arena, out_is_plan);
+}
+
+static pen_status training_open_job(pen_command_context *context, const pen_job_origin *origin,
+                                    const pen_job **out_job) {
+    pen_command_note_settings(origin->settings, origin->setting_count);
+    return pen_job_open(origin, context->arena, out_job);
+}
+
+const pen_engine_tasks *pen_command_seats(const pen_command_context *context) {
+    return context->tasks == NULL ? NULL : context->tasks->seats;
+}
+
+// A wrong path or value of --set is a mistake in the command line.
+pen_status pen_command_open_job(pen_command_context *context, const char *path,
+                                const pen_job **out_job) {
+    pen_job_origin origin = {.path = path,
+                             .settings = context->settings.items,
+                             .setting_count = context->settings.count};
+    if (context->tasks != NULL) {
+        origin.tasks = context->tasks->items;
+        origin.task_count = context->tasks->count;
+        origin.tls = context->tasks->tls;
+    }
+    const pen_exit_code before = context->input_exit_code;
+    const pen_status status = training_open_job(context, &origin, out_job);
+    uint32_t line, column;
+    const char *place = pen_status_position(status, &line, &column);
+    const bool is_set = place != NULL && strncmp(place, "--set", 5) == 0;
+    context->input_exit_code = is_set ? PEN_EXIT_USAGE : before;
+    return status;
+}
+
+pen_status pen_command_refuse_settings(pen_command_context *context, const char *why) {
+    if (context->settings.count == 0) return PEN_OK;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT, "--set: %s", why);
+}
+
+pen_status pen_command_open_planned(pen_command_context *context, const char *path,
+                                    const pen_plan *plan, const pen_job **out_job) {
+    const pen_job_origin origin = {
+        .path = path, .settings = plan->settings, .setting_count = plan->setting_count};
+    PEN_TRY(pen_command_refuse_settings(
+        context, "found a plan, which is made for the values that its job had; `penstock plan JOB "
+                 "--set … -o PLAN` makes one for others"));
+    return training_open_job(context, &origin, out_job);
+}
+
+pen_status pen_command_read_job(pen_command_context *context, const char *path,
+                                const pen_job **out_job, const pen_plan **out_plan) {
+    bool is_plan;
+    pen_plan *plan;
+    *out_plan = NULL;
+    PEN_TRY(pen_command_is_plan(path, context->arena, &is_plan));
+    if (!is_plan) return pen_command_open_job(context, path, out_job);
+    PEN_TRY(pen_plan_read(path, context->arena, &plan));
+    *out_plan = plan;
+    if (plan->job == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "%s names no job, expected `job: FILE`", path);
+    }
+    return pen_status_add_context(pen_command_open_planned(context, plan->job, plan, out_job),
+                                  "while reading the job of %s", path);
 }
 
 pen_status pen_command_is_job(const char *path, pen_arena *arena, bool *out_is_job) {

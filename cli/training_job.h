@@ -3,10 +3,10 @@
 #define PEN_CLI_TRAINING_JOB_H
 
 #include "cli/command.h"
+#include "partition/plan/plan.h"
 #include "scheduler/data/dataset.h"
-#include "scheduler/engine/engine.h"
+#include "scheduler/inference/inference.h"
 #include "scheduler/job/job.h"
-#include "scheduler/runner/evaluate.h"
 #include "scheduler/runner/runner.h"
 
 // The file that `train` leaves in the job's outputs folder, and the others start from. NULL when
@@ -32,6 +32,30 @@ PEN_NODISCARD pen_status pen_job_check_folder(const char *folder, pen_arena *are
 // Whether a file is a plan, and no job: it lists stages. NOT_FOUND, IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan);
 
+// What is known of the tasks that devices `per: task` are in.
+typedef struct pen_command_tasks {
+    const pen_cluster_task *items; // [count]
+    uint32_t count;
+    pen_job_tls tls;               // where the job has none
+    const pen_engine_tasks *seats; // for the engine; NULL: nothing runs in them
+} pen_command_tasks;
+const pen_engine_tasks *pen_command_seats(const pen_command_context *context);
+
+// Reads a job with what --set says in place of its values, and with the context's tasks.
+PEN_NODISCARD pen_status pen_command_open_job(pen_command_context *context, const char *path,
+                                              const pen_job **out_job);
+
+// Reads the job at `path` as it was when the plan was made of it.
+PEN_NODISCARD pen_status pen_command_open_planned(pen_command_context *context, const char *path,
+                                                  const pen_plan *plan, const pen_job **out_job);
+
+// A job, or a plan with the job that it names; *out_plan is NULL for a job. What training accepts.
+PEN_NODISCARD pen_status pen_command_read_job(pen_command_context *context, const char *path,
+                                              const pen_job **out_job, const pen_plan **out_plan);
+
+// Refuses --set beside what is no job.
+PEN_NODISCARD pen_status pen_command_refuse_settings(pen_command_context *context, const char *why);
+
 // Whether a file is a job, and no model of layers, which is YAML too: it names its model.
 PEN_NODISCARD pen_status pen_command_is_job(const char *path, pen_arena *arena, bool *out_is_job);
 
@@ -48,8 +72,8 @@ typedef struct pen_job_session {
     const pen_job *job;
     pen_dataset_part part; // what the dataset is
     pen_dataset *dataset;
-    pen_runner *runner;         // of one device; NULL: there is an engine
-    pen_engine *engine;         // to evaluate with, over the devices of a job that has several
+    pen_runner *runner;         // to sample with, of one device; else NULL
+    pen_inference *inference;   // to evaluate or predict with, on all devices of the job; else NULL
     const char *parameters;     // the file they came from; NULL: the model's own
     const pen_program *program; // of one of its forms
 } pen_job_session;
@@ -58,7 +82,9 @@ typedef struct pen_session_options {
     const char *job_path;
     const char *parameters; // NULL: those in the outputs folder if there, else the model's own
     const char *output;     // what --output names, which may be none of the model's files; or NULL
-    pen_compile_mode mode;  // EVALUATE, on all devices of the job; PREDICT, on one
+    pen_compile_mode mode;  // EVALUATE or PREDICT; where it samples also PREFILL
+    bool samples;           // on one device of this process, by a runner, one example at a time
+    const char *sampled;    // the output that this is of; NULL: the first
     uint64_t batch_size;    // 0: the job's
     bool insecure;          // without TLS over networks
     bool may_take_training; // without data for evaluation: that of training, for what it is like
@@ -70,10 +96,6 @@ PEN_NODISCARD pen_status pen_session_open(pen_command_context *context,
                                           pen_job_session *out_session);
 // Examples at a time: what was asked for, else the job's; never more than there are.
 uint64_t pen_session_batch(const pen_job_session *session, const pen_session_options *options);
-// Loss and hits over all of the evaluation data. EVALUATE. As pen_evaluate
-PEN_NODISCARD pen_status pen_session_evaluate(pen_job_session *session,
-                                              const pen_session_options *options,
-                                              pen_evaluation *out_evaluation);
 // Accepts a session that was never opened (all zero).
 void pen_session_close(pen_job_session *session);
 

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/memory_place.h"
 #include "base/status.h"
+#include "base/system/kernel_level.h"
 #include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
 
@@ -25,11 +26,11 @@ typedef struct pen_kernel pen_kernel; // one node made ready to run
 typedef struct pen_launch pen_launch; // a kernel bound to operands
 
 typedef struct pen_device_options {
-    const char *name;         // the user's: "a"
-    uint32_t thread_count;    // kernel team; 0: all cores the process may use
-    uint64_t memory_bytes;    // buffers may not exceed it; 0: no limit
-    const char *kernel_level; // cpu: "v2", "v3", "v4"; NULL: the best this machine has
-    bool only_sizes;          // kernels are prepared for what they take, and never run
+    const char *name;       // the user's: "a"
+    uint32_t thread_count;  // kernel team; 0: all cores the process may use
+    uint64_t memory_bytes;  // buffers may not exceed it; 0: no limit
+    pen_kernel_level level; // cpu: of its kernels
+    bool only_sizes;        // kernels are prepared for what they take, and never run
 } pen_device_options;
 
 // Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the
@@ -50,7 +51,14 @@ typedef struct pen_run_context {
     uint64_t seed; // random ops: see device/reference/reference_kernel.h
     uint64_t step;
     uint64_t microbatch;
-    bool first_microbatch; // accumulating nodes set their outputs instead of adding
+    bool first_microbatch; // of its lane: accumulating nodes set their outputs instead of adding
+    bool later_lane;       // there were others before it in the step (graph/lanes.h)
+    bool ends_lane;        // this is the last microbatch of its lane that the step has
+    uint32_t lane;         // of the microbatch
+    uint32_t lane_count;   // that the step has microbatches of
+    uint32_t microbatch_count; // that the step has
+    uint64_t order;            // of an update: in which lanes came (graph/arrivals.h), where that
+                               // is free
 } pen_run_context;
 
 typedef struct pen_device_kind {

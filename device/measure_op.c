@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "base/system/machine.h"
 #include "device/measure_fill.h"
 #include "graph/graph.h"
@@ -276,7 +276,9 @@ static pen_status measure_derive(measure_state *state) {
 
 static pen_status measure_run(measure_state *state, uint32_t turn, double *out_seconds) {
     pen_device *device = state->device;
-    const pen_run_context run = {.seed = 1, .step = 1, .microbatch = 1};
+    // as if each lane had one microbatch, and all of them were there
+    const pen_run_context run = {
+        .seed = 1, .step = 1, .microbatch = 1, .ends_lane = true, .lane_count = UINT32_MAX};
     const double started = state->options.clock(state->options.clock_context);
     PEN_TRY(device->kind->enqueue(device, state->launches[turn], &run));
     PEN_TRY(device->kind->synchronize(device));

@@ -10,6 +10,7 @@
 
 struct pen_graph {
     pen_arena *arena;
+    pen_arena *tensor_arena; // the first graph's
     const char *name;
     pen_node *nodes;
     uint32_t node_count, node_capacity;
@@ -25,15 +26,31 @@ struct pen_graph {
     pen_name_map value_names;
 };
 
-pen_status pen_graph_create(pen_arena *arena, const char *name, pen_graph **out_graph) {
+static pen_status graph_create(pen_arena *arena, pen_arena *tensor_arena, const char *name,
+                               pen_graph **out_graph) {
     pen_graph *graph;
     PEN_TRY(PEN_NEW(arena, 1, &graph));
     graph->arena = arena;
+    graph->tensor_arena = tensor_arena;
     PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &graph->name));
     pen_name_map_init(&graph->node_names, arena);
     pen_name_map_init(&graph->value_names, arena);
     *out_graph = graph;
     return PEN_OK;
+}
+
+pen_status pen_graph_create(pen_arena *arena, const char *name, pen_graph **out_graph) {
+    return graph_create(arena, arena, name, out_graph);
+}
+
+pen_status pen_graph_create_after(const pen_graph *old, pen_graph **out_graph) {
+    pen_arena *arena;
+    PEN_TRY(pen_arena_create_beneath(old->tensor_arena, &arena));
+    return graph_create(arena, old->tensor_arena, old->name, out_graph);
+}
+
+void pen_graph_release(const pen_graph *graph) {
+    if (graph->arena != graph->tensor_arena) pen_arena_destroy(graph->arena);
 }
 
 // Room for `grown` elements of `size` bytes; the old array stays in the arena.
@@ -74,6 +91,10 @@ pen_status pen_graph_reserve(pen_graph *graph, uint32_t node_count, uint32_t val
 
 pen_arena *pen_graph_arena(const pen_graph *graph) {
     return graph->arena;
+}
+
+pen_arena *pen_graph_tensor_arena(const pen_graph *graph) {
+    return graph->tensor_arena;
 }
 
 const char *pen_graph_name(const pen_graph *graph) {
@@ -202,6 +223,7 @@ static pen_status graph_add_free_value(pen_graph *graph, const pen_value *spec, 
     value.producer = PEN_NODE_NONE;
     value.producer_output = 0;
     value.replaces = PEN_VALUE_NONE;
+    PEN_TRY(pen_tensor_slice_copy(spec->slice, graph->arena, &value.slice)); // of a graph that goes
     PEN_TRY(graph_append_value(graph, &value, out_value));
     if (value.kind != PEN_VALUE_INPUT) return PEN_OK;
     void *inputs = graph->inputs;
@@ -232,18 +254,6 @@ pen_status pen_graph_rename_value(pen_graph *graph, pen_value_id value, const ch
     PEN_TRY(pen_name_map_add(&graph->value_names, unique, value.index));
     graph_value(graph, value)->name = unique;
     return PEN_OK;
-}
-
-pen_node_spec pen_node_spec_of(const pen_op *op, const char *node_name) {
-    return (pen_node_spec){
-        .op = op, .name = node_name, .gradient_of = PEN_NODE_NONE, .output_count = 1};
-}
-
-pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name) {
-    const pen_op *op = NULL;
-    const pen_status status = pen_op_find(op_name, &op);
-    PEN_ASSERT(status == PEN_OK);
-    return pen_node_spec_of(op, node_name);
 }
 
 // Counts and required operands are checked when a node is made, so that shape rules and kernels can

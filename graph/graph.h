@@ -8,8 +8,8 @@
 // rate, weight of the microbatch), parameters and states outlive a step, constants never change;
 // all other values are computed by their producer.
 //
-// Lifetime: everything lives in the arena of pen_graph_create. Tensor bytes (`data`) are borrowed
-//           from the mapped model file or from that arena.
+// Lifetime: everything lives in the graph's arena. Tensor bytes (`data`) are borrowed from the
+//           mapped model file or from the arena of pen_graph_create.
 // Threads:  built by one thread; once built it may be read by any.
 #ifndef PEN_GRAPH_GRAPH_H
 #define PEN_GRAPH_GRAPH_H
@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "graph/attribute.h"
 #include "graph/graph_types.h"
+#include "graph/tensor_slice.h"
 #include "graph/tensor_type.h"
 
 struct pen_node {
@@ -54,6 +55,9 @@ struct pen_value {
     // Of what `data` has, where that is not what `type` says: parameters and states that lie in a
     // file as float16, and are float32. Else PEN_ELEMENT_UNKNOWN. Constants lie as they are.
     pen_element_type stored;
+    // Of parameters and states that are a slice of a tensor of the model, which: `data` is then its
+    // first element in the contents of that tensor. NULL: a tensor by itself.
+    const pen_tensor_slice *slice;
 };
 
 // What a new node is to be. Borrowed for the call; what it points to is copied.
@@ -75,11 +79,18 @@ struct pen_node_spec {
 // An empty graph that lives in `arena`. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_graph_create(pen_arena *arena, const char *name,
                                           pen_graph **out_graph);
+// An empty graph that takes the place of `old`: it lives in an arena of its own, beneath that of
+// the first graph, and shares its tensor bytes. OUT_OF_MEMORY.
+PEN_NODISCARD pen_status pen_graph_create_after(const pen_graph *old, pen_graph **out_graph);
+// Ends a graph that took another's place, with all in its arena; does nothing to a first one.
+void pen_graph_release(const pen_graph *graph);
 // Makes room for as many nodes and values in all, for who knows how many there will be: what grows
 // leaves its smaller self in the arena. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_graph_reserve(pen_graph *graph, uint32_t node_count,
                                            uint32_t value_count);
 pen_arena *pen_graph_arena(const pen_graph *graph);
+// For tensor bytes: the arena of the first graph, which outlives those that take its place.
+pen_arena *pen_graph_tensor_arena(const pen_graph *graph);
 const char *pen_graph_name(const pen_graph *graph);
 
 uint32_t pen_graph_node_count(const pen_graph *graph);
@@ -144,6 +155,8 @@ PEN_NODISCARD pen_status pen_value_read_numbers(const pen_graph *graph, pen_valu
 PEN_NODISCARD pen_status pen_value_read_number(const pen_graph *graph, pen_value_id value,
                                                double *out_number);
 
+// Whether its contents lie as `type` says: neither as another type, nor between those of others.
+bool pen_value_lies_plain(const pen_value *value);
 // The element type that its contents lie in.
 pen_element_type pen_value_stored(const pen_value *value);
 // Copies contents, as `type` has them: `bytes` from byte `first` on, both of whole elements. Of

@@ -1,15 +1,32 @@
-
+#include "base/integer.h"
 #include "graph/graph.h"
 
 pen_element_type pen_value_stored(const pen_value *value) {
     return value->stored != PEN_ELEMENT_UNKNOWN ? value->stored : value->type.element;
 }
 
+bool pen_value_lies_plain(const pen_value *value) {
+    const bool is_range = value->slice == NULL || pen_tensor_slice_is_range(value->slice);
+    return value->stored == PEN_ELEMENT_UNKNOWN && is_range;
+}
+
+// Of a slice, run by run.
 void pen_value_copy_contents(const pen_value *value, uint64_t first, void *out, uint64_t bytes) {
-    const pen_element_type element = value->type.element;
+    const pen_element_type element = value->type.element, stored = pen_value_stored(value);
     const size_t width = pen_element_bytes(element);
-    pen_element_convert(pen_value_stored(value), value->data, (int64_t)(first / width),
-                        (int64_t)(bytes / width), element, out);
+    const pen_tensor_slice *slice = value->slice;
+    uint64_t at = first / width, left = bytes / width;
+    char *copy = out;
+    while (left > 0) {
+        const uint64_t count =
+            slice == NULL ? left : pen_min_u64(left, slice->run - at % slice->run);
+        const uint64_t place =
+            slice == NULL ? at : pen_tensor_slice_place(slice, at) - slice->start;
+        pen_element_convert(stored, value->data, (int64_t)place, (int64_t)count, element, copy);
+        copy += count * width;
+        at += count;
+        left -= count;
+    }
 }
 
 pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tensor_type *type,
@@ -26,7 +43,7 @@ pen_status pen_graph_constant(pen_graph *graph, const char *name, const pen_tens
 pen_status pen_graph_constant_ints(pen_graph *graph, const char *name, uint32_t count,
                                    const int64_t *integers, pen_value_id *out_value) {
     int64_t *copy;
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), count, &copy));
+    PEN_TRY(PEN_NEW(pen_graph_tensor_arena(graph), count, &copy));
     for (uint32_t i = 0; i < count; i++) {
         copy[i] = integers[i];
     }
@@ -43,7 +60,7 @@ pen_status pen_graph_constant_number(pen_graph *graph, const char *name, pen_ele
                          pen_element_name(element));
     }
     double *copy; // room for any element
-    PEN_TRY(PEN_NEW(pen_graph_arena(graph), 1, &copy));
+    PEN_TRY(PEN_NEW(pen_graph_tensor_arena(graph), 1, &copy));
     pen_element_write(element, copy, 0, number);
     const pen_tensor_type type = pen_tensor_type_make(element, 0, NULL);
     return pen_graph_constant(graph, name, &type, copy, out_value);

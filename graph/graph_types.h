@@ -44,6 +44,10 @@ typedef enum pen_role {
     PEN_ROLE_TRANSFER,
 } pen_role;
 
+static inline bool pen_role_is_backward(pen_role role) {
+    return role == PEN_ROLE_BACKWARD_INPUT || role == PEN_ROLE_BACKWARD_WEIGHT;
+}
+
 typedef enum pen_value_kind {
     PEN_VALUE_COMPUTED,
     PEN_VALUE_INPUT,     // fed for every microbatch

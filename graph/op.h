@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "graph/attribute.h"
+#include "graph/axis_link.h"
 #include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
@@ -52,7 +53,8 @@ typedef struct pen_op_update {
     uint32_t state;
     uint32_t rate;  // the learning rate
     uint32_t step;  // the number of the step, from 1
-    uint32_t scale; // that gradients are multiplied by; may be left out
+    uint32_t scale; // that gradients are multiplied by, below 0: nothing is applied; may be left
+                    // out
     uint32_t rows;  // of the parameter, of which the gradient has one each; may be left out
 } pen_op_update;
 
@@ -72,7 +74,9 @@ struct pen_op {
                               // attribute `to` says as well; 0: there is none
     bool is_view;             // output 0 is input 0's bytes with another shape; no kernel runs
     bool stops_gradient;      // outputs are as if they depended on nothing: `gradient` is NULL
-    bool is_random;           // depends on seed, step and microbatch: never folded or merged
+    bool spans_lanes; // where it adds up over microbatches, over all of a step's; else a lane's
+    bool adds_itself; // where it does, its kernels read what the output holds: nobody adds for them
+    bool is_random;   // depends on seed, step and microbatch: never folded or merged
     uint64_t statistics_inputs; // bit i: input i, a running statistic, goes into nothing but the
                                 // output that replaces it, where the int attribute
     const char *statistics_if;  // of this name is not 0
@@ -84,6 +88,8 @@ struct pen_op {
     bool is_product;     // output 0 is sums of products of an element of input 0 and one of input 1
     const char *factor;  // the attribute that such sums are multiplied by; NULL: none
     bool reads_no_data;  // outputs follow from the types of the inputs
+    bool is_elementwise; // an element of output 0 is made of those of the inputs at its place, as
+                         // they broadcast
     bool keeps_zeros;    // zeros at a place of all tensors give a zero at this place of the output
     bool rectifies;      // about half of the output is zeros
     bool wants_positive; // a root, logarithm or probability: negative operands give no numbers
@@ -91,6 +97,9 @@ struct pen_op {
     // device gives the first of them; all else lies plain
     uint64_t alike_inputs;
     uint64_t alike_outputs;
+    // How positions of outputs read inputs, where `is_elementwise` and `is_view` do not say it.
+    // NULL: they do, or nothing is known.
+    pen_axis_rule axis_rule;
 
     // Sets the types of the outputs. All inputs' types are known, constant_inputs are constants.
     pen_status (*infer)(pen_infer_context *context);

@@ -5,6 +5,18 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 
+pen_node_spec pen_node_spec_of(const pen_op *op, const char *node_name) {
+    return (pen_node_spec){
+        .op = op, .name = node_name, .gradient_of = PEN_NODE_NONE, .output_count = 1};
+}
+
+pen_node_spec pen_node_spec_make(const char *op_name, const char *node_name) {
+    const pen_op *op = NULL;
+    const pen_status status = pen_op_find(op_name, &op);
+    PEN_ASSERT(status == PEN_OK);
+    return pen_node_spec_of(op, node_name);
+}
+
 static uint64_t op_elements(const pen_graph *graph, const pen_value_id *operands) {
     return (uint64_t)pen_shape_element_count(&pen_value_type(graph, operands[0])->shape);
 }

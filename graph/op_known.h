@@ -15,19 +15,24 @@
 
 // clang-format off
 #define PEN_KNOWN_OPS(X) \
-    X(accuracy_count) X(add) X(and) X(attention) X(batch_normalization) \
+    X(accuracy_count) X(add) X(and) X(arg_max) X(attention) X(batch_normalization) \
     X(batch_normalization_add_relu) X(batch_normalization_add_relu_backward) \
     X(batch_normalization_backward) X(batch_normalization_relu) \
     X(batch_normalization_relu_backward) X(binary_cross_entropy) \
     X(binary_cross_entropy_with_logits) X(cast) X(clip) X(clip_scale) X(concat) X(copy) X(div) \
-    X(dropout) X(einsum) X(erf) X(expand) X(gather) X(gather_backward) X(gelu) X(gemm) \
-    X(global_average_pool_backward) X(group_normalization) X(hard_sigmoid) X(hard_swish) \
-    X(identity) X(instance_normalization) X(kl_divergence) X(l1) X(layer_normalization) X(lstm) \
-    X(matmul) X(max) X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) \
-    X(pow) X(receive) X(reciprocal) X(reduce_max) X(reduce_mean) X(reduce_sum) X(relu) \
-    X(relu_backward) X(reorder) X(reshape) X(rms_normalization) X(round) X(send) X(shape) \
-    X(sigmoid) X(smooth_l1) X(softmax) X(softmax_cross_entropy_loss) X(softplus) X(split) X(sqrt) \
-    X(squared_norm) X(stack_rows) X(sub) X(swish) X(tanh) X(transpose) X(unsqueeze) X(where)
+    X(dropout) X(einsum) X(equal) X(erf) X(exp) X(expand) X(fold_rows) X(gather) \
+    X(gather_backward) X(gather_elements) X(gelu) X(gemm) X(global_average_pool_backward) \
+    X(greater) X(group_normalization) X(hard_sigmoid) X(hard_swish) X(identity) \
+    X(instance_normalization) X(kl_divergence) X(l1) X(lane_keep) X(lane_order) \
+    X(lane_parameter) X(lane_stack) X(layer_normalization) X(less) X(log) X(lstm) X(matmul) \
+    X(max) X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
+    X(put_position) \
+    X(receive) X(reciprocal) X(reduce_max) X(reduce_mean) X(reduce_sum) X(relu) \
+    X(relu_backward) X(reorder) X(reshape) X(rms_normalization) X(round) X(rows_total) X(send) \
+    X(shape) X(sigmoid) X(slice) X(smooth_l1) X(softmax) X(softmax_cross_entropy_loss) \
+    X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) X(stop_gradient) X(sub) \
+    X(swish) X(tanh) X(transpose) X(tree_sum) X(tree_total) X(unsqueeze) X(version_gradient) \
+    X(where)
 // clang-format on
 
 #define PEN_KNOWN_MEMBER(name) PEN_KNOWN_##name,

@@ -13,7 +13,7 @@ static const pen_op_family *const op_table_families[] = {
     &pen_recurrent_family,    &pen_attention_family,  &pen_series_family,
     &pen_selection_family,    &pen_einsum_family,     &pen_resize_family,
     &pen_quantization_family, &pen_random_family,     &pen_spectrum_family,
-    &pen_unpool_family,
+    &pen_unpool_family,       &pen_tree_family,       &pen_version_family,
 };
 
 uint32_t pen_op_family_count(void) {

@@ -35,5 +35,7 @@ extern const pen_op_family pen_quantization_family;  // quantization_op.c: small
 extern const pen_op_family pen_random_family;   // random_op.c: bernoulli, multinomial, random_…
 extern const pen_op_family pen_spectrum_family; // spectrum_op.c: dft, windows
 extern const pen_op_family pen_unpool_family;   // unpool_op.c: max_unpool
+extern const pen_op_family pen_tree_family; // tree_op.c: tree_sum tree_total rows_total fold_rows
+extern const pen_op_family pen_version_family; // version_op.c: asynchronous lanes
 
 #endif // PEN_GRAPH_OP_TABLE_H

@@ -194,9 +194,7 @@ static pen_status verify_outputs(const verifier *v, pen_node_id id) {
 static pen_status verify_gradient_of(const verifier *v, pen_node_id id) {
     const pen_node *node = pen_graph_node(v->graph, id);
     if (!pen_node_is(node->gradient_of)) return PEN_OK;
-    const bool backward =
-        node->role == PEN_ROLE_BACKWARD_INPUT || node->role == PEN_ROLE_BACKWARD_WEIGHT;
-    if (!backward) {
+    if (!pen_role_is_backward(node->role)) {
         return VERIFY_NODE_ERROR(node, "%s '%s' is %s, but is the gradient of a node",
                                  node->op->name, node->name, pen_role_name(node->role));
     }

@@ -167,7 +167,8 @@ uint32_t pen_training_loss_count(const pen_training *training);
 const char *pen_training_loss_name(const pen_training *training, uint32_t index);
 
 // One step. *out_more is false when all steps were done before; then the report is all zero, and
-// where the job has a folder for checkpoints, the last one is kept.
+// where the job has a folder for checkpoints, the last one is kept: where its disk takes none, that
+// is a warning, and pen_training_keep tries again.
 //   NOT_FINITE   the loss is infinite or not a number
 //   IO, CORRUPT  the data cannot be read any more
 //   UNAVAILABLE, DEADLINE  workers were lost, and the job's `recovery` knows no way on
@@ -175,7 +176,7 @@ PEN_NODISCARD pen_status pen_training_step(pen_training *training,
                                            pen_training_step_report *out_report, bool *out_more);
 
 // Keeps a checkpoint of the last step, for a training that ends early. Does nothing where the job
-// has no folder for checkpoints. IO
+// has no folder for checkpoints. NO_STORAGE: it cannot be written now, and may be tried again
 PEN_NODISCARD pen_status pen_training_keep(pen_training *training);
 
 // Loss and accuracy over the job's evaluation data, with the parameters as they are now.

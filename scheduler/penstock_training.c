@@ -159,6 +159,15 @@ static pen_status training_check_cancel(const pen_training *training) {
                      (unsigned long long)training->steps_done);
 }
 
+// The caller has the parameters: a disk that does not take the last checkpoint is no end of that.
+static pen_status training_keep_last(pen_training *training) {
+    const pen_status status = pen_training_keep(training);
+    if (pen_status_get_code(status) != PEN_NO_STORAGE) return status;
+    pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+    pen_status_ignore(status, "said; pen_training_keep tries again");
+    return PEN_OK;
+}
+
 // The report is empty unless a step was done, so that nobody reads one twice.
 pen_status pen_training_step(pen_training *training, pen_training_step_report *out_report,
                              bool *out_more) {
@@ -172,7 +181,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
     }
     PEN_TRY(training_check_cancel(training));
     PEN_TRY(pen_trainer_step(training->trainer, &step, out_more));
-    if (!*out_more) return pen_training_keep(training);
+    if (!*out_more) return training_keep_last(training);
     training->steps_done = step.step;
     report = (pen_training_step_report){.step = step.step,
                                         .epoch = step.epoch,

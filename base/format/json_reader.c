@@ -2,10 +2,16 @@
 
 #include "base/limits.h"
 
+#define JSON_SPARE_COUNT 16 // of values, lists and objects in the shortest texts
+
 // A text may have one value more for so many bytes, and one list or object.
-#define JSON_BYTES_PER_VALUE 4
-#define JSON_BYTES_PER_CONTAINER 12
-#define JSON_SPARE_COUNT 16 // for the shortest texts
+typedef struct json_density {
+    size_t bytes_per_value;
+    size_t bytes_per_container;
+} json_density;
+
+static const json_density json_of_files = {4, 12};
+static const json_density json_of_numbers = {2, 4}; // "[[1],[2]]"
 
 typedef struct json_extent {
     size_t values;     // commas and first members: never less than there are
@@ -46,14 +52,15 @@ static json_extent json_measure(const char *at, const char *end) {
     return extent;
 }
 
-static pen_status json_check_extent(const char *bytes, size_t length, pen_status_code code) {
+static pen_status json_check_extent(const char *bytes, size_t length, const json_density *density,
+                                    pen_status_code code) {
     const json_extent extent = json_measure(bytes, bytes + length);
     if (extent.depth > PEN_NESTING_LIMIT) {
         return pen_error(code, "lists and objects nest %zu deep, at most %d are possible",
                          extent.depth, PEN_NESTING_LIMIT);
     }
-    const size_t values_limit = length / JSON_BYTES_PER_VALUE + JSON_SPARE_COUNT;
-    const size_t containers_limit = length / JSON_BYTES_PER_CONTAINER + JSON_SPARE_COUNT;
+    const size_t values_limit = length / density->bytes_per_value + JSON_SPARE_COUNT;
+    const size_t containers_limit = length / density->bytes_per_container + JSON_SPARE_COUNT;
     if (extent.values <= values_limit && extent.containers <= containers_limit) return PEN_OK;
     return pen_error(code,
                      "%zu values and %zu lists and objects in %zu bytes: more than any file of its "
@@ -63,10 +70,12 @@ static pen_status json_check_extent(const char *bytes, size_t length, pen_status
 
 // jansson's message quotes the file, so control characters in it are replaced before it reaches a
 // terminal.
-pen_status pen_json_load(const char *name, const void *bytes, size_t length, pen_status_code code,
-                         json_t **out_root) {
+static pen_status json_load_dense(const char *name, const void *bytes, size_t length,
+                                  const json_density *density, pen_status_code code,
+                                  json_t **out_root) {
     json_error_t error;
-    PEN_TRY(pen_status_at_position(json_check_extent(bytes, length, code), name, 0, 0));
+    if (length == 0) bytes = ""; // jansson wants a place
+    PEN_TRY(pen_status_at_position(json_check_extent(bytes, length, density, code), name, 0, 0));
     json_t *root = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (root != NULL) {
         *out_root = root;
@@ -83,6 +92,16 @@ pen_status pen_json_load(const char *name, const void *bytes, size_t length, pen
     return pen_status_at_position(pen_error(code, "no JSON: %s", error.text), name,
                                   error.line > 0 ? (uint32_t)error.line : 0,
                                   error.column > 0 ? (uint32_t)error.column : 0);
+}
+
+pen_status pen_json_load(const char *name, const void *bytes, size_t length, pen_status_code code,
+                         json_t **out_root) {
+    return json_load_dense(name, bytes, length, &json_of_files, code, out_root);
+}
+
+pen_status pen_json_load_numbers(const char *name, const void *bytes, size_t length,
+                                 pen_status_code code, json_t **out_root) {
+    return json_load_dense(name, bytes, length, &json_of_numbers, code, out_root);
 }
 
 const char *pen_jansson_version(void) {

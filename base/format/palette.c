@@ -43,6 +43,7 @@ const pen_palette_color pen_palette[] = {
     {"memory-activations", "#e08a1e", NULL},
     {"memory-receive-buffers", "#e3c53f", NULL},
     {"memory-workspace", "#8a929c", NULL},
+    {"memory-saved", "#4f9d8f", NULL},
 };
 const uint32_t pen_palette_count = sizeof pen_palette / sizeof *pen_palette;
 

@@ -8,7 +8,9 @@
 // Kinds and the C type that each fills:
 //   TEXT PATH PATTERN  const char *    never empty; a path is resolved beside the file read; a
 //                                      pattern is a valid pen_pattern
+//   SCALAR             const char *    text of any kind, as it is written: "64", "true", "adam"
 //   INTEGER            int64_t
+//   COUNT              int64_t         an integer, or auto: 0
 //   NUMBER             double
 //   BOOL               bool            true or false
 //   BYTES              uint64_t        units as in base/format/quantity.h
@@ -45,7 +47,9 @@ typedef enum pen_option_kind {
     PEN_OPTION_TEXT,
     PEN_OPTION_PATH,
     PEN_OPTION_PATTERN,
+    PEN_OPTION_SCALAR,
     PEN_OPTION_INTEGER,
+    PEN_OPTION_COUNT,
     PEN_OPTION_NUMBER,
     PEN_OPTION_BOOL,
     PEN_OPTION_BYTES,
@@ -167,6 +171,16 @@ typedef struct pen_option_settings {
 PEN_NODISCARD pen_status pen_option_read(const pen_option_table *table, const pen_yaml_node *root,
                                          const pen_option_settings *settings, pen_arena *arena,
                                          void *out_object, const pen_option_source **out_source);
+
+// The tree with the value of "PATH=VALUE" where PATH leads, as read by pen_option_read next. VALUE
+// is YAML. A path has keys of mappings, and of lists indices from 0 or the `name` of an item:
+// "train.optimizer.sgd.lr=0.01", "devices.a.memory=2GiB", "links[0].latency=1ms"; a key with dots
+// stands in quotes. Mappings on the way that are not there are made. What is set names "--set" and
+// the assignment as its file in errors, and no line; all else keeps its place. INVALID_INPUT, and
+// NOT_FOUND, IO of a part in a file of its own; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_option_assign(const pen_option_table *table, const pen_yaml_node *root,
+                                           const char *text, const pen_option_settings *settings,
+                                           pen_arena *arena, const pen_yaml_node **out_root);
 
 // Where the value in `*field` was written, or its mapping when it was not; NULL: nowhere.
 const pen_yaml_node *pen_option_find_node(const pen_option_source *source, const void *field);

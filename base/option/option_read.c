@@ -122,7 +122,8 @@ static pen_status option_refuse_kind(const option_reader *reader, const pen_opti
 
 // Whether a quoted scalar can stand for the kind: text in quotes is never a number.
 static bool option_takes_quotes(pen_option_kind kind) {
-    return kind != PEN_OPTION_INTEGER && kind != PEN_OPTION_NUMBER && kind != PEN_OPTION_BOOL;
+    return kind != PEN_OPTION_INTEGER && kind != PEN_OPTION_COUNT && kind != PEN_OPTION_NUMBER &&
+           kind != PEN_OPTION_BOOL;
 }
 
 // The message of a value that is refused begins with the path of keys to it. Paths are made
@@ -464,7 +465,10 @@ static bool option_is_path(const pen_option_field *field, const pen_yaml_node *n
 // about the same text.
 static pen_status option_read_path(option_reader *reader, const pen_option_field *field,
                                    const pen_yaml_node *node, void *out_value) {
-    const bool is_text = field->item->kind == PEN_OPTION_TEXT;
+    const pen_option_field *item = field->item;
+    while (item->kind == PEN_OPTION_LIST)
+        item = item->item;
+    const bool is_text = item->kind == PEN_OPTION_TEXT;
     const pen_option_field path = {.key = field->key,
                                    .kind = is_text ? PEN_OPTION_TEXT : PEN_OPTION_PATH};
     unsigned char *object = (unsigned char *)out_value - field->offset;

@@ -57,6 +57,13 @@ static bool option_parse_integer(const pen_option_field *field, const char *text
     return true;
 }
 
+static bool option_parse_count(const pen_option_field *field, const char *text, void *out_value) {
+    const int64_t automatic = 0;
+    if (strcmp(text, "auto") != 0) return option_parse_integer(field, text, out_value);
+    memcpy(out_value, &automatic, sizeof automatic);
+    return true;
+}
+
 static bool option_parse_interval(const pen_option_field *field, const char *text,
                                   void *out_value) {
     pen_interval interval;
@@ -71,6 +78,7 @@ _Static_assert(PEN_OPTION_LIST == PEN_OPTION_CHOICE + 1,
 
 static const pen_option_scalar option_scalars[] = {
     [PEN_OPTION_TEXT] = {.expected = "text", .bytes = sizeof(char *), .schema_type = "string"},
+    [PEN_OPTION_SCALAR] = {.expected = "a value", .bytes = sizeof(char *)},
     [PEN_OPTION_PATH] = {.expected = "a path", .bytes = sizeof(char *), .schema_type = "string"},
     [PEN_OPTION_PATTERN] = {.expected = "a regular expression (POSIX extended) like \"^conv1\"",
                             .bytes = sizeof(char *),
@@ -79,6 +87,10 @@ static const pen_option_scalar option_scalars[] = {
                             .bytes = sizeof(int64_t),
                             .schema_type = "integer",
                             .parse = option_parse_integer},
+    [PEN_OPTION_COUNT] = {.expected = "auto or an integer",
+                          .bytes = sizeof(int64_t),
+                          .schema_type = "integer",
+                          .parse = option_parse_count},
     [PEN_OPTION_NUMBER] = {.expected = "a number",
                            .bytes = sizeof(double),
                            .schema_type = "number",

@@ -9,7 +9,7 @@
 typedef struct pen_option_scalar {
     const char *expected;       // "an integer"; CHOICE: NULL, its field has the names
     size_t bytes;               // of the C value
-    const char *schema_type;    // of JSON; CHOICE: NULL
+    const char *schema_type;    // of JSON; CHOICE, SCALAR: NULL
     const char *schema_pattern; // of a string; NULL: any, but not empty
     bool is_quantity;
     pen_unit unit; // of a quantity

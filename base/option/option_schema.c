@@ -39,7 +39,8 @@ static void schema_write_default(const pen_option_field *field, pen_json_writer 
     pen_json_key(json, "default");
     int64_t integer;
     double number;
-    if (scalar->kind == PEN_OPTION_INTEGER && pen_integer_parse(field->default_text, &integer)) {
+    const bool is_integer = scalar->kind == PEN_OPTION_INTEGER || scalar->kind == PEN_OPTION_COUNT;
+    if (is_integer && pen_integer_parse(field->default_text, &integer)) {
         pen_json_integer(json, integer);
     } else if (scalar->kind == PEN_OPTION_NUMBER &&
                pen_number_parse(field->default_text, &number)) {
@@ -188,10 +189,23 @@ static void schema_write_scalar(const pen_option_field *field, const pen_option_
             pen_json_text(json, field->choices[i]);
         }
         pen_json_end_array(json);
+    } else if (field->kind == PEN_OPTION_SCALAR) {
+        pen_json_key_array(json, "type");
+        pen_json_text(json, "string");
+        pen_json_text(json, "number");
+        pen_json_text(json, "boolean");
+        pen_json_end_array(json);
     } else if (strcmp(scalar->schema_type, "string") == 0) {
         schema_write_text(
             scalar->is_quantity ? pen_unit_pattern(scalar->unit) : scalar->schema_pattern, json);
         if (field->kind == PEN_OPTION_PATTERN) pen_json_key_text(json, "format", "regex");
+    } else if (field->kind == PEN_OPTION_COUNT) {
+        pen_json_key_array(json, "type");
+        pen_json_text(json, "integer");
+        pen_json_text(json, "string");
+        pen_json_end_array(json);
+        pen_json_key_text(json, "pattern", "^auto$"); // of a string alone
+        schema_write_range(field, json);
     } else {
         pen_json_key_text(json, "type", scalar->schema_type);
         schema_write_range(field, json);

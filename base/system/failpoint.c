@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define FAILPOINT_LIMIT 16
 #define FAILPOINT_TEXT 1024
@@ -84,9 +85,6 @@ bool pen_failpoints_init(void) {
 
 // Returns true where the call at this place is to fail.
 static bool failpoint_do(const failpoint *point) {
-    const struct timespec time = {
-        .tv_sec = (time_t)point->seconds,
-        .tv_nsec = (long)((point->seconds - (double)(time_t)point->seconds) * 1e9)};
     fprintf(stderr, "failpoint %s\n", point->name);
     switch (point->deed) {
     case FAILPOINT_KILL:
@@ -98,7 +96,7 @@ static bool failpoint_do(const failpoint *point) {
     case FAILPOINT_EXIT:
         _exit(1);
     case FAILPOINT_SLEEP:
-        nanosleep(&time, NULL);
+        pen_clock_pause(point->seconds);
         break;
     case FAILPOINT_FAIL:
         return true;

@@ -1,5 +1,6 @@
 #include "base/system/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -22,10 +24,34 @@ struct pen_file {
     bool committed;
 };
 
+// What a fuller, broken or distant disk says is worth another try later, unlike a wrong path.
+pen_status_code pen_file_error_code(int error_number) {
+    switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+        return PEN_NOT_FOUND;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: // a limit that an administrator can lift
+    case EROFS: // also what a disk becomes that fails
+    case EIO:
+    case ENXIO:
+    case ENODEV:
+    case ESTALE: // of network folders, as those below
+    case ETIMEDOUT:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENOTCONN:
+    case EREMOTEIO:
+        return PEN_NO_STORAGE;
+    default:
+        return PEN_IO;
+    }
+}
+
 static pen_status file_error(const char *doing, const char *path, int error_number) {
-    const pen_status_code code =
-        error_number == ENOENT || error_number == ENOTDIR ? PEN_NOT_FOUND : PEN_IO;
-    return pen_error(code, "cannot %s '%s': %s", doing, path, strerror(error_number));
+    return pen_error(pen_file_error_code(error_number), "cannot %s '%s': %s", doing, path,
+                     strerror(error_number));
 }
 
 // Opens without waiting, then sets the descriptor to wait: reads of a pipe that has a writer must
@@ -305,6 +331,56 @@ pen_status pen_folder_create(const char *path, pen_arena *arena) {
         PEN_TRY(file_create_folder(parent));
     }
     return file_create_folder(path);
+}
+
+// The folder that a path is in, or would be in.
+static pen_status folder_find_above(const char *path, pen_arena *arena, const char **out_above) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length == 0) return pen_arena_copy_text(arena, ".", 1, out_above);
+    return pen_arena_copy_text(arena, path, length, out_above);
+}
+
+// Of a path that is not there yet, the disk is that of the nearest folder above it that is.
+pen_status pen_path_find_room(const char *path, pen_arena *arena, pen_path_room *out_room) {
+    struct statvfs about;
+    struct stat folder;
+    while (statvfs(path, &about) != 0 || stat(path, &folder) != 0) {
+        const int error_number = errno;
+        const char *above;
+        PEN_TRY(folder_find_above(path, arena, &above));
+        if (error_number != ENOENT || strcmp(above, path) == 0) {
+            return file_error("look at the disk of", path, error_number);
+        }
+        path = above;
+    }
+    uint64_t bytes;
+    // a file system that counts no blocks does not say
+    if (about.f_blocks == 0 ||
+        __builtin_mul_overflow((uint64_t)about.f_bavail, (uint64_t)about.f_frsize, &bytes)) {
+        bytes = UINT64_MAX;
+    }
+    *out_room = (pen_path_room){.bytes = bytes, .disk = folder.st_dev};
+    return PEN_OK;
+}
+
+void pen_folder_remove(const char *path, uint32_t depth) {
+    DIR *list = opendir(path);
+    const struct dirent *entry;
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        char inner[PATH_MAX];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (unlinkat(dirfd(list), entry->d_name, 0) == 0 || depth == 0) continue;
+        const int length = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (length > 0 && length < PATH_MAX) pen_folder_remove(inner, depth - 1);
+    }
+    if (list != NULL) (void)closedir(list);
+    (void)rmdir(path);
 }
 
 pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,

@@ -1,7 +1,7 @@
 // Files: mapped for reading, or written beside and renamed into place.
 //
-// Errors name the path and give the system's reason. A missing file is NOT_FOUND, every other
-// refusal IO.
+// Errors name the path and give the system's reason. A missing file is NOT_FOUND; NO_STORAGE is a
+// disk or place that may be there later: full, read-only, failing, or away; every other refusal IO.
 //
 // Threads: a file belongs to one thread at a time; a mapping may be read by all.
 #ifndef PEN_BASE_SYSTEM_FILE_H
@@ -14,6 +14,10 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+
+// The code of a refusal: ENOENT and ENOTDIR are NOT_FOUND, what a later try may find mended is
+// NO_STORAGE, all else IO.
+pen_status_code pen_file_error_code(int error_number);
 
 // A whole file, mapped read-only. A mapping that is all zero is empty and may be closed.
 typedef struct pen_mapping {
@@ -69,6 +73,10 @@ PEN_NODISCARD pen_status pen_file_check_writable(const char *path);
 // Makes a folder, and those it is in; it may be there. IO, NOT_FOUND, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_folder_create(const char *path, pen_arena *arena);
 
+// Removes a folder with its files, and folders in it down to `depth` levels. What lies
+// deeper, or may not be removed, stays, and the folder with it. Links are removed, not followed.
+void pen_folder_remove(const char *path, uint32_t depth);
+
 // `relative` as seen from the folder that `file` is in: absolute paths stay. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_path_beside(pen_arena *arena, const char *file, const char *relative,
                                          const char **out_path);
@@ -79,5 +87,14 @@ const char *pen_path_name(const char *path);
 // Whether two paths lead to one file or folder, which need not be there yet (then its folder must
 // be one, and its name).
 bool pen_path_is_same(const char *a, const char *b);
+
+// What the disk of a file or folder has left for users, and which disk that is. Where nothing is
+// there yet, that of the nearest folder above. NOT_FOUND, NO_STORAGE, IO, OUT_OF_MEMORY
+typedef struct pen_path_room {
+    uint64_t bytes;
+    uint64_t disk; // equal for folders of one disk
+} pen_path_room;
+PEN_NODISCARD pen_status pen_path_find_room(const char *path, pen_arena *arena,
+                                            pen_path_room *out_room);
 
 #endif // PEN_BASE_SYSTEM_FILE_H

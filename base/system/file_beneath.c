@@ -16,16 +16,15 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/system/file.h"
 
 static pen_status beneath_error(const char *folder, const char *location, int error_number) {
     if (error_number == ELOOP || error_number == EXDEV) {
         return pen_error(PEN_INVALID_INPUT, "'%s' in '%s' is, or leads over, a symbolic link",
                          location, folder);
     }
-    const pen_status_code code =
-        error_number == ENOENT || error_number == ENOTDIR ? PEN_NOT_FOUND : PEN_IO;
-    return pen_error(code, "cannot open '%s' in '%s': %s", location, folder,
-                     strerror(error_number));
+    return pen_error(pen_file_error_code(error_number), "cannot open '%s' in '%s': %s", location,
+                     folder, strerror(error_number));
 }
 
 static bool beneath_has_parent(const char *location) {

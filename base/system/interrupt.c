@@ -12,16 +12,19 @@ static atomic_int interrupt_requests;
 static _Atomic(const char *) interrupt_notice;
 static atomic_bool interrupt_question;
 static _Atomic(void (*)(void)) interrupt_also;
+static _Atomic(const char *) interrupt_stage;
+
+static void interrupt_write(const char *text) {
+    if (text == NULL) return;
+    const ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; // nobody is there to read it
+}
 
 static void interrupt_stop(int signal_number) {
     (void)signal_number;
     const int error = errno;
     if (atomic_fetch_add(&interrupt_requests, 1) > 0) _exit(INTERRUPT_CODE);
-    const char *notice = atomic_load(&interrupt_notice);
-    if (notice != NULL) {
-        const ssize_t written = write(STDERR_FILENO, notice, strlen(notice));
-        (void)written; // nobody is there to read it
-    }
+    interrupt_write(atomic_load(&interrupt_notice));
     errno = error;
 }
 
@@ -30,7 +33,9 @@ static void interrupt_ask(int signal_number) {
     const int error = errno;
     void (*const also)(void) = atomic_load(&interrupt_also);
     if (also != NULL) also();
-    atomic_store(&interrupt_question, true);
+    const char *stage = atomic_load(&interrupt_stage);
+    interrupt_write(stage);
+    if (stage == NULL) atomic_store(&interrupt_question, true); // else it is answered
     errno = error;
 }
 
@@ -38,6 +43,15 @@ static void interrupt_take(int signal_number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     (void)sigaction(signal_number, &action, NULL); // fails for numbers that are none
+}
+
+void pen_interrupt_begin(void) {
+    atomic_store(&interrupt_stage, "the command is starting; no step is done\n");
+    interrupt_take(SIGUSR1, interrupt_ask);
+}
+
+void pen_interrupt_set_stage(const char *text) {
+    atomic_store(&interrupt_stage, text);
 }
 
 void pen_interrupt_install(const char *notice) {

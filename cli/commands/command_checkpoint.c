@@ -92,6 +92,7 @@ static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_recor
     pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
+    pen_json_key_text(&run->json, "level", manifest->level);
     pen_json_key_array(&run->json, "shards");
     for (uint32_t s = 0; s < manifest->shard_count; s++) {
         pen_json_begin_object(&run->json);

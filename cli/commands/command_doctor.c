@@ -8,6 +8,7 @@
 #include "base/format/yaml_reader.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
+#include "cli/training_job.h"
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
@@ -15,7 +16,6 @@
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/data/gzip_reader.h"
 #include "scheduler/data/image_decode.h"
-#include "scheduler/job/job.h"
 #include "scheduler/runtime/run/worker_program.h"
 #include "scheduler/transport/grpc/address_answer.h"
 #include "scheduler/transport/grpc/pem_file.h"
@@ -133,7 +133,7 @@ static pen_status doctor_call_hosts(const pen_cluster_spec *cluster, pen_arena *
 static pen_status doctor_look_at_job(pen_command_context *context, const char *path,
                                      doctor_report *report) {
     const pen_job *job;
-    PEN_TRY(pen_job_read(path, context->arena, &job));
+    PEN_TRY(pen_command_open_job(context, path, &job));
     report->job = path;
     PEN_TRY(doctor_check_certificates(&job->tls, context->arena, report));
     PEN_TRY(doctor_call_hosts(&job->cluster, context->arena, report));
@@ -243,7 +243,7 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
 const pen_command pen_command_doctor = {
     .name = "doctor",
     .summary = "say what is installed and what was detected",
-    .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1),
+    .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), .takes_job = true,
               .details =
                   "With a job, also whether its certificates fit, and who answers at the hosts "
                   "of its\ndevices. Exit code 3 or 6 when not.\n"},

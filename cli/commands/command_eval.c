@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/launched_verb.h"
 #include "cli/loss_terms.h"
 #include "cli/training_job.h"
 #include "scheduler/runner/evaluate.h"
@@ -12,6 +13,7 @@ typedef struct eval_options {
     const char *parameters;
     int64_t batch;
     bool insecure;
+    pen_cli_launched launched;
 } eval_options;
 
 static pen_status eval_print_json(const pen_program *program, const pen_evaluation *evaluation) {
@@ -48,7 +50,8 @@ static pen_status eval_print_text(const pen_program *program, const pen_evaluati
     return PEN_OK;
 }
 
-static pen_status eval_run(pen_command_context *context, const void *options_given) {
+// The work of one process, or of the task that coordinates.
+static pen_status eval_work(pen_command_context *context, const void *options_given) {
     const eval_options *options = options_given;
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
@@ -58,13 +61,22 @@ static pen_status eval_run(pen_command_context *context, const void *options_giv
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
     pen_evaluation evaluation;
-    pen_status status = pen_session_evaluate(&session, &session_options, &evaluation);
+    pen_status status = pen_inference_evaluate(session.inference, session.dataset, &evaluation);
     if (status == PEN_OK) {
         status = options->common.json ? eval_print_json(session.program, &evaluation)
                                       : eval_print_text(session.program, &evaluation);
     }
     pen_session_close(&session);
     return status;
+}
+
+static pen_status eval_run(pen_command_context *context, const void *options_given) {
+    const eval_options *options = options_given;
+    const pen_launched_verb verb = {.start = "eval",
+                                    .job = options->common.operands[0],
+                                    .is_insecure = options->insecure,
+                                    .work = eval_work};
+    return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 
 static const pen_cli_option eval_cli_options[] = {
@@ -74,12 +86,13 @@ static const pen_cli_option eval_cli_options[] = {
                   "examples at a time; else the job's", .minimum = PEN_OPTION_FROM(1)),
     PEN_CLI_FLAG(0, "insecure", eval_options, insecure,
                  "reach workers on other machines without TLS"),
+    PEN_CLI_LAUNCHED_OPTIONS(eval_options, launched),
 };
 
 const pen_command pen_command_eval = {
     .name = "eval",
     .summary = "loss and accuracy on the evaluation data",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true},
     .options_bytes = sizeof(eval_options),
     .run = eval_run,
 };

@@ -1,8 +1,12 @@
 // penstock explain: why a node of a plan is where it is, and what it would cost elsewhere.
 
+#include <string.h>
+
 #include "cli/command.h"
+#include "cli/training_job.h"
 #include "partition/plan/plan_explain.h"
 #include "partition/plan/plan_file.h"
+#include "partition/replicas/replica_rebuild.h"
 #include "scheduler/plan/plan_job.h"
 
 typedef struct explain_options {
@@ -25,12 +29,72 @@ static pen_status explain_print(const explain_options *options,
     return pen_command_print(&text);
 }
 
+// A replica is explained as the plan of its own that it is.
+static pen_status explain_replica(const explain_options *options, const pen_plan_request *request,
+                                  const pen_plan *plan, uint32_t replica, pen_arena *arena,
+                                  pen_plan_explanation *out_explanation) {
+    const pen_plan_request *own;
+    pen_plan *part;
+    pen_planner *planner;
+    PEN_TRY(pen_replica_plan_part(request, plan, replica, arena, &own, &part));
+    PEN_TRY(pen_planner_new(own, arena, &planner));
+    return pen_plan_explain(planner, part, options->common.operands[1], arena, out_explanation);
+}
+
+// The device that updates what the node reads; NULL: no such node.
+static const char *explain_find_owner(const pen_plan *plan, const char *name) {
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        const pen_plan_node *node = &plan->nodes[n];
+        if (strcmp(node->name, name) != 0) continue;
+        return plan->devices[plan->stages.stages[node->update_stage].device].name;
+    }
+    return NULL;
+}
+
+// Of each replica what it would be to move the node within it.
+static pen_status explain_replicas(const explain_options *options, const pen_plan_request *request,
+                                   const pen_plan *plan, pen_arena *arena) {
+    pen_json_writer json;
+    pen_text text;
+    const char *owner = explain_find_owner(plan, options->common.operands[1]);
+    pen_text_init(&text, arena);
+    if (options->common.json) {
+        pen_command_begin_json(&json, "explain");
+        if (owner != NULL) pen_json_key_text(&json, "owner", owner);
+        pen_json_key_array(&json, "replicas");
+    } else if (owner != NULL) {
+        pen_text_print(&text, "owner        '%s' updates its parameters, if it has any\n\n", owner);
+    }
+    for (uint32_t r = 0; r < plan->replica_count; r++) {
+        const pen_plan_replica *replica = &plan->replicas[r];
+        pen_plan_explanation explanation;
+        PEN_TRY(pen_status_add_context(
+            explain_replica(options, request, plan, r, arena, &explanation), "in replica %u", r));
+        if (options->common.json) {
+            pen_json_begin_object(&json);
+            pen_json_key_unsigned(&json, "replica", r);
+            pen_plan_explanation_write_json(&explanation, &json);
+            pen_json_end_object(&json);
+            continue;
+        }
+        pen_text_print(&text, "%sreplica      %u of %u, lanes %u to %u, by itself\n",
+                       r > 0 ? "\n" : "", r, plan->replica_count, replica->first_lane,
+                       replica->first_lane + replica->lane_count - 1);
+        pen_plan_explanation_dump(&explanation, &text);
+    }
+    if (!options->common.json) return pen_command_print(&text);
+    pen_json_end_array(&json);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
 static pen_status explain_with(const explain_options *options, pen_plan_job *plan_job,
                                const pen_plan *plan, pen_arena *arena) {
     const pen_plan_request *request;
     pen_planner *planner;
     pen_plan_explanation explanation;
     PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
+    if (plan->replica_count > 0) return explain_replicas(options, request, plan, arena);
     PEN_TRY(pen_planner_new(request, arena, &planner));
     PEN_TRY(pen_plan_explain(planner, plan, options->common.operands[1], arena, &explanation));
     return explain_print(options, &explanation, arena);
@@ -50,7 +114,7 @@ static pen_status explain_run(pen_command_context *context, const void *options_
     }
     const pen_plan_job_options job_options = {
         .objective = -1, .seed = -1, .cost_table = plan->costs};
-    PEN_TRY(pen_status_add_context(pen_job_read(job_path, context->arena, &job),
+    PEN_TRY(pen_status_add_context(pen_command_open_planned(context, job_path, plan, &job),
                                    "while reading the job of %s", path));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));

@@ -49,23 +49,6 @@ static pen_status export_check_apart(pen_command_context *context, const char *p
                      output);
 }
 
-// A job, or a plan and the job that it names.
-static pen_status export_read_job(const char *path, pen_arena *arena, const pen_job **out_job,
-                                  const pen_plan **out_plan) {
-    bool is_plan;
-    pen_plan *plan;
-    PEN_TRY(pen_command_is_plan(path, arena, &is_plan));
-    if (!is_plan) return pen_job_read(path, arena, out_job);
-    PEN_TRY(pen_plan_read(path, arena, &plan));
-    if (plan->job == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "%s names no job, so there is no model to export",
-                         path);
-    }
-    *out_plan = plan;
-    return pen_status_add_context(pen_job_read(plan->job, arena, out_job),
-                                  "while reading the job of %s", path);
-}
-
 static pen_status export_apply_weights(const pen_job *job, pen_model *model, pen_arena *arena,
                                        pen_weight_file **out_file) {
     const pen_weight_options *weights;
@@ -83,7 +66,7 @@ static pen_status export_run(pen_command_context *context, const void *options_g
     const char *parameters;
     PEN_TRY(export_check_name(context, options->output));
     PEN_TRY(pen_command_check_output(context, options->output));
-    PEN_TRY(export_read_job(options->common.operands[0], arena, &job, &plan));
+    PEN_TRY(pen_command_read_job(context, options->common.operands[0], &job, &plan));
     PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
     PEN_TRY(pen_job_find_parameters(job, options->parameters, arena, &parameters));
     PEN_TRY(export_check_apart(context, parameters, options->output));
@@ -125,6 +108,7 @@ const pen_command pen_command_export = {
     .summary =
         "write the trained model as ONNX, or into the file of PyTorch or TensorFlow it came from",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(export_cli_options),
+              .takes_job = true,
               .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
                          "of\nTensorFlow by its device.\n"},
     .options_bytes = sizeof(export_options),

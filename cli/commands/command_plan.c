@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/system/machine.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan/plan_dump.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_writer.h"
 #include "partition/strategies/strategies.h"
 #include "scheduler/plan/plan_job.h"
 #include "scheduler/schedule/schedule.h"
@@ -23,6 +25,7 @@ typedef struct plan_options {
     bool has_schedule;
     const char *from;
     const char *from_run;
+    int64_t tasks; // 0: not said
     bool nodes;
     const char *output;
 } plan_options;
@@ -61,6 +64,33 @@ static pen_status plan_read_given(const plan_options *options, pen_arena *arena,
     return PEN_OK;
 }
 
+// The job with so many tasks, each granted what this process is, on a host of its own. Nobody is
+// called to plan.
+static pen_status plan_read_job(const plan_options *options, pen_command_context *context,
+                                const pen_job **out_job) {
+    const char *path = options->common.operands[0];
+    pen_command_tasks *known;
+    pen_cluster_task *tasks;
+    pen_machine machine;
+    if (options->tasks == 0) return pen_command_open_job(context, path, out_job);
+    PEN_TRY(pen_machine_detect(context->arena, &machine));
+    PEN_TRY(PEN_NEW(context->arena, 1, &known));
+    PEN_TRY(PEN_NEW(context->arena, (size_t)options->tasks, &tasks));
+    *known = (pen_command_tasks){.items = tasks, .count = (uint32_t)options->tasks};
+    for (uint32_t t = 0; t < known->count; t++) {
+        tasks[t] = (pen_cluster_task){.memory_bytes = machine.memory_bytes_allowed,
+                                      .threads = machine.core_count_allowed};
+        PEN_TRY(pen_arena_format(context->arena, &tasks[t].host, "task%u", t));
+    }
+    context->tasks = known;
+    PEN_TRY(pen_command_open_job(context, path, out_job));
+    if (pen_cluster_spec_has_tasks(&(*out_job)->cluster)) return PEN_OK;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    return pen_error(PEN_INVALID_INPUT,
+                     "--tasks: found a job without devices of tasks, expected `devices: [{name: n, "
+                     "per: task}]`");
+}
+
 static pen_status plan_print(const plan_options *options, const pen_plan *plan, pen_arena *arena) {
     if (options->common.json) {
         pen_json_writer json;
@@ -93,7 +123,7 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
     if (options->has_objective) job_options.objective = (int32_t)options->objective;
     if (options->has_schedule) job_options.schedule = pen_job_schedule_name(options->schedule);
     context->input_exit_code = PEN_EXIT_SPEC;
-    PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
+    PEN_TRY(plan_read_job(options, context, &job));
     if (options->output != NULL) PEN_TRY(pen_command_check_output(context, options->output));
     if (options->from != NULL) {
         PEN_TRY(plan_read_given(options, context->arena, &job_options, &given));
@@ -142,6 +172,9 @@ static const pen_cli_option plan_cli_options[] = {
                   "place nothing: keep the stages of this plan, which may have been edited"),
     PEN_CLI_VALUE(0, "from-run", "TRACE", PATH, plan_options, from_run,
                   "reckon with what a run saw: the file of `penstock train --trace`"),
+    PEN_CLI_VALUE(0, "tasks", "N", INTEGER, plan_options, tasks,
+                  "as if so many tasks had been started: for devices `per: task`",
+                  PEN_OPTION_RANGE(1, PEN_CLUSTER_DEVICE_LIMIT)),
     PEN_CLI_FLAG(0, "nodes", plan_options, nodes, "list every node, and why it is where it is"),
     PEN_CLI_VALUE('o', "output", "PLAN", TEXT, plan_options, output, "write the plan there"),
 };
@@ -149,7 +182,7 @@ static const pen_cli_option plan_cli_options[] = {
 const pen_command pen_command_plan = {
     .name = "plan",
     .summary = "place a job's model on its devices, and predict a training step",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(plan_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(plan_cli_options), .takes_job = true,
               .details = "Exit code 5: the model does not fit on the devices.\n"},
     .options_bytes = sizeof(plan_options),
     .run = plan_run,

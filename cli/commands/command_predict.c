@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/system/file.h"
 #include "cli/command.h"
+#include "cli/launched_verb.h"
 #include "cli/predict_sample.h"
 #include "cli/training_job.h"
 #include "graph/graph.h"
 #include "scheduler/data/csv_writer.h"
-#include "scheduler/runner/evaluate.h"
 
 #define PREDICT_SAMPLE_LIMIT 10000000 // tokens
 
@@ -24,6 +24,8 @@ typedef struct predict_options {
     const char *parameters;
     int64_t batch;
     int64_t limit;
+    bool insecure;
+    pen_cli_launched launched;
     pen_predict_sample sample;
 } predict_options;
 
@@ -87,14 +89,12 @@ static pen_status predict_take(void *context, const pen_program *program, uint64
     return PEN_OK;
 }
 
-static pen_status predict_all(predict_run *run, pen_job_session *session,
-                              const pen_session_options *session_options) {
+static pen_status predict_all(predict_run *run, pen_job_session *session) {
     const uint64_t examples = pen_dataset_get_info(session->dataset)->example_count;
     const uint64_t limit = (uint64_t)run->options->limit;
     run->example_total = limit > 0 && limit < examples ? limit : examples;
     PEN_TRY(pen_file_create_beside(run->options->output, &run->file));
-    PEN_TRY(pen_predict(session->runner, session->dataset,
-                        pen_session_batch(session, session_options), limit, predict_take, run));
+    PEN_TRY(pen_inference_predict(session->inference, session->dataset, limit, predict_take, run));
     return pen_file_commit(run->file);
 }
 
@@ -141,8 +141,10 @@ static pen_status predict_sample(pen_command_context *context, const predict_opt
     const pen_session_options session_options = {.job_path = options->common.operands[0],
                                                  .parameters = options->parameters,
                                                  .output = options->output,
-                                                 .mode = PEN_COMPILE_PREDICT,
-                                                 .batch_size = 1,
+                                                 .mode = sample.whole_windows ? PEN_COMPILE_PREDICT
+                                                                              : PEN_COMPILE_PREFILL,
+                                                 .samples = true,
+                                                 .sampled = options->name,
                                                  .may_take_training = true};
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
@@ -158,9 +160,13 @@ static pen_status predict_check_options(const predict_options *options) {
         const char *name;
         bool is_given, is_of_sample;
     } given[] = {
-        {"prompt", sample->prompt != NULL, true}, {"temperature", sample->temperature != 1, true},
-        {"top-k", sample->top_k != 0, true},      {"seed", sample->seed != 0, true},
-        {"batch", options->batch != 0, false},    {"limit", options->limit != 0, false},
+        {"prompt", sample->prompt != NULL, true},
+        {"temperature", sample->temperature != 1, true},
+        {"top-k", sample->top_k != 0, true},
+        {"seed", sample->seed != 0, true},
+        {"whole-windows", sample->whole_windows, true},
+        {"batch", options->batch != 0, false},
+        {"limit", options->limit != 0, false},
     };
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         if (!given[i].is_given || given[i].is_of_sample == (sample->count > 0)) continue;
@@ -172,7 +178,7 @@ static pen_status predict_check_options(const predict_options *options) {
 }
 
 // Everything that can be wrong with the command line is told before the model is read.
-static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
+static pen_status predict_work(pen_command_context *context, const void *options_given) {
     const predict_options *options = options_given;
     predict_run run = {.context = context, .options = options};
     const pen_exit_code before = context->input_exit_code;
@@ -188,14 +194,27 @@ static pen_status predict_run_verb(pen_command_context *context, const void *opt
                                                  .parameters = options->parameters,
                                                  .output = options->output,
                                                  .mode = PEN_COMPILE_PREDICT,
-                                                 .batch_size = (uint64_t)options->batch};
+                                                 .batch_size = (uint64_t)options->batch,
+                                                 .insecure = options->insecure};
     pen_job_session session;
     PEN_TRY(pen_session_open(context, &session_options, &session));
-    pen_status status = predict_all(&run, &session, &session_options);
+    pen_status status = predict_all(&run, &session);
     status = pen_status_join(status, pen_file_close(run.file));
     pen_session_close(&session);
     PEN_TRY(status);
     return predict_report(&run);
+}
+
+// A sample is written by one process: of several tasks one does it, and the next takes over from it
+// if it is lost.
+static pen_status predict_run_verb(pen_command_context *context, const void *options_given) {
+    const predict_options *options = options_given;
+    const pen_launched_verb verb = {.start = "predict",
+                                    .job = options->common.operands[0],
+                                    .is_insecure = options->insecure,
+                                    .is_alone = options->sample.count > 0,
+                                    .work = predict_work};
+    return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 
 static const pen_cli_option predict_cli_options[] = {
@@ -210,6 +229,9 @@ static const pen_cli_option predict_cli_options[] = {
                   "examples at a time; else the job's", .minimum = PEN_OPTION_FROM(1)),
     PEN_CLI_VALUE(0, "limit", "N", INTEGER, predict_options, limit, "the first N examples only",
                   .minimum = PEN_OPTION_FROM(1)),
+    PEN_CLI_FLAG(0, "insecure", predict_options, insecure,
+                 "reach workers on other machines without TLS"),
+    PEN_CLI_LAUNCHED_OPTIONS(predict_options, launched),
     PEN_CLI_VALUE(0, "sample", "N", INTEGER, predict_options, sample.count,
                   "let a model of text or tokens write on, N tokens",
                   PEN_OPTION_RANGE(1, PREDICT_SAMPLE_LIMIT)),
@@ -223,12 +245,15 @@ static const pen_cli_option predict_cli_options[] = {
     PEN_CLI_VALUE(0, "seed", "N", INTEGER, predict_options, sample.seed,
                   "of the sample: which one of those it may be", .minimum = PEN_OPTION_FROM(0),
                   .default_text = "0"),
+    PEN_CLI_FLAG(0, "whole-windows", predict_options, sample.whole_windows,
+                 "of the sample: keep no keys and values from one token to the next"),
 };
 
 const pen_command pen_command_predict = {
     .name = "predict",
     .summary = "write the outputs for the evaluation data",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options),
+              .takes_job = true},
     .options_bytes = sizeof(predict_options),
     .run = predict_run_verb,
 };

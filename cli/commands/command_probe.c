@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/cost_file.h"
+#include "cli/training_job.h"
 #include "device/measure_op.h"
 #include "partition/costs/cluster.h"
 #include "scheduler/measure/link_probe.h"
@@ -269,6 +270,13 @@ static const char *probe_medium(const probe_run *run, const probe_link *link) {
     return devices[link->from].host_index == devices[link->to].host_index ? "loopback" : "network";
 }
 
+static const char *probe_pace(double rate, char text[PEN_QUANTITY_TEXT_BYTES]) {
+    char count[PEN_QUANTITY_TEXT_BYTES];
+    if (rate >= PEN_LINK_FREE) return "nothing"; // of the device's time
+    snprintf(text, PEN_QUANTITY_TEXT_BYTES, "%sB/s", pen_count_format((uint64_t)rate, count));
+    return text;
+}
+
 static void probe_print_link(const probe_run *run, const probe_link *link) {
     const pen_link_figures *figures = &link->figures;
     char text[7][PEN_QUANTITY_TEXT_BYTES];
@@ -278,10 +286,9 @@ static void probe_print_link(const probe_run *run, const probe_link *link) {
            pen_count_format((uint64_t)figures->bandwidth_alone, text[1]),
            pen_seconds_format(figures->latency, text[2]),
            pen_seconds_format(figures->latency_idle, text[3]));
-    printf("send %sB/s, receive %sB/s, message %s\n",
-           pen_count_format((uint64_t)figures->send, text[4]),
-           pen_count_format((uint64_t)figures->receive, text[5]),
-           pen_seconds_format(figures->message, text[6]));
+    printf("send %s, receive %s, message %s\n", probe_pace(figures->send, text[4]),
+           probe_pace(figures->receive, text[5]),
+           figures->message > 0 ? pen_seconds_format(figures->message, text[6]) : "nothing");
 }
 
 // Rates, then links of one process together, then the others one by one.
@@ -367,7 +374,7 @@ static pen_status probe_print_json(const probe_run *run) {
 // Workers are called first: who is missing is told before anything takes time.
 static pen_status probe_all(probe_run *run) {
     pen_arena *arena = run->context->arena;
-    PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));
+    PEN_TRY(pen_command_open_job(run->context, run->options->common.operands[0], &run->job));
     PEN_TRY(pen_profile_find_targets(run->job, NULL, arena, &run->targets));
     run->cluster = run->targets.cluster;
     PEN_TRY(pen_cost_file_open(run->context, run->job, run->options->output, &run->costs));
@@ -397,7 +404,7 @@ static const pen_cli_option probe_cli_options[] = {
 const pen_command pen_command_probe = {
     .name = "probe",
     .summary = "measure the links between a job's devices, and the devices' rates",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options),
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options), .takes_job = true,
               .details =
                   "Links between processes are measured by the workers that the job names, as a "
                   "training\nuses them: both ways at once, and while the ends compute.\n"},

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/cost_file.h"
+#include "cli/training_job.h"
 #include "scheduler/measure/profile.h"
 #include "scheduler/measure/survey_crew.h"
 
@@ -395,7 +396,7 @@ static pen_status profile_targets(profile_run *run) {
 
 static pen_status profile_all(profile_run *run) {
     pen_arena *arena = run->context->arena;
-    PEN_TRY(pen_job_read(run->options->common.operands[0], arena, &run->job));
+    PEN_TRY(pen_command_open_job(run->context, run->options->common.operands[0], &run->job));
     PEN_TRY(pen_profile_find_targets(run->job, run->options->device, arena, &run->targets));
     PEN_TRY(pen_cost_file_open(run->context, run->job, run->options->output, &run->costs));
     PEN_TRY(pen_job_open_dataset(run->job, PEN_DATASET_PART_TRAIN, arena, &run->dataset));
@@ -445,6 +446,7 @@ const pen_command pen_command_profile = {
     .name = "profile",
     .summary = "measure the operators of a job on its devices",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(profile_cli_options),
+              .takes_job = true,
               .details = "Operators are measured one at a time, so the model may be larger than "
                          "this machine.\nA table that exists is kept: only what it lacks is "
                          "measured. With --in-step it gets\nthe times that operators had within "

@@ -7,6 +7,7 @@
 #include "partition/costs/cost_table_file.h"
 #include "partition/plan/plan_table.h"
 #include "scheduler/job/job.h"
+#include "scheduler/job/sweep.h"
 
 typedef struct schema_options {
     pen_cli_common common;
@@ -30,6 +31,7 @@ static const schema_file schema_files[] = {
     {"cluster", "Penstock cluster", &pen_cluster_table},
     {"costs", "Penstock cost table", &pen_cost_table_keys},
     {"plan", "Penstock plan", &pen_plan_table},
+    {"sweep", "Penstock sweep", &pen_sweep_table},
 };
 #define SCHEMA_FILE_COUNT (sizeof schema_files / sizeof *schema_files)
 
@@ -86,8 +88,8 @@ static pen_status schema_run(pen_command_context *context, const void *options_g
 const pen_command pen_command_schema = {
     .name = "schema",
     .summary = "print the JSON Schema of a job, cluster, cost or plan file, or its keys",
-    .table = {PEN_CLI_OPERANDS("[job|cluster|costs|plan]", 0, 1), PEN_CLI_OPTIONS(schema_table),
-              .details = "job when not given"},
+    .table = {PEN_CLI_OPERANDS("[job|cluster|costs|plan|sweep]", 0, 1),
+              PEN_CLI_OPTIONS(schema_table), .details = "job when not given"},
     .options_bytes = sizeof(schema_options),
     .run = schema_run,
 };

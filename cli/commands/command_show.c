@@ -193,7 +193,7 @@ static pen_status show_job(pen_command_context *context, const show_options *opt
     pen_plan_job *plan_job;
     pen_plan *plan;
     context->input_exit_code = PEN_EXIT_SPEC;
-    PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
+    PEN_TRY(pen_command_open_job(context, options->common.operands[0], &job));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
     context->input_exit_code = PEN_EXIT_SPEC;
@@ -228,7 +228,7 @@ static pen_status show_plan_file(pen_command_context *context, const show_option
     }
     const pen_plan_job_options job_options = {
         .objective = -1, .seed = -1, .cost_table = plan->costs, .schedule = plan->schedule};
-    PEN_TRY(pen_status_add_context(pen_job_read(job_path, context->arena, &job),
+    PEN_TRY(pen_status_add_context(pen_command_open_planned(context, job_path, plan, &job),
                                    "while reading the job of %s", path));
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
@@ -262,6 +262,9 @@ static pen_status show_run(pen_command_context *context, const void *options_giv
                          "the places that a plan gives it",
                          path);
     }
+    if (show_is_model(path)) {
+        PEN_TRY(pen_command_refuse_settings(context, "found a model, expected a job"));
+    }
     if (show_is_model(path)) return show_model(context, options, form);
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_command_is_plan(path, context->arena, &is_plan));
@@ -292,6 +295,7 @@ const pen_command pen_command_show = {
     .name = "show",
     .summary = "a picture of a model or plan: DOT, SVG, a page to look around in, or JSON",
     .table = {PEN_CLI_OPERANDS("PLAN|MODEL|JOB", 1, 1), PEN_CLI_OPTIONS(show_cli_options),
+              .takes_job = true,
               .details = "A job is planned first. The page needs no network: open it in any "
                          "browser.\n"},
     .options_bytes = sizeof(show_options),

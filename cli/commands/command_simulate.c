@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/replica_check.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_dump.h"
@@ -105,7 +106,7 @@ static pen_status simulate_output(const simulate_options *options, const pen_pla
     const char *text;
     PEN_TRY(PEN_NEW(arena, plan->device_count, &names));
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        names[d] = plan->devices[d].name;
+        PEN_TRY(pen_plan_label_device(plan, d, arena, &names[d]));
     }
     if (options->output != NULL) {
         PEN_TRY(pen_schedule_dump_svg(timeline, names, arena, &text));

@@ -1,24 +1,26 @@
 // penstock train: trains the model of a job, evaluates it, and leaves its parameters.
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/system/file.h"
 #include "base/system/interrupt.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
+#include "cli/launched_verb.h"
+#include "cli/left_files.h"
 #include "cli/loss_terms.h"
 #include "cli/progress.h"
 #include "cli/run_output.h"
 #include "cli/signals.h"
+#include "cli/train_log.h"
 #include "cli/training_job.h"
 #include "partition/plan/plan_file.h"
-#include "scheduler/checkpoint/model_export.h"
-#include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
+#include "scheduler/report/lanes_report.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/train/train.h"
+#include "scheduler/train/train_end.h"
 
 typedef struct train_options {
     pen_cli_common common;
@@ -28,14 +30,17 @@ typedef struct train_options {
     const char *checkpoint;
     const char *every;
     const char *resume;
+    const char *replay;
     bool continues;
     bool overwrites;
     const char *trace;
     const char *report;
+    const char *log;
     bool no_eval;
     bool no_memory_check;
     bool insecure;
     bool progress;
+    pen_cli_launched launched;
 } train_options;
 
 typedef struct train_run {
@@ -53,9 +58,12 @@ typedef struct train_run {
     const char *resume;     // another folder, to start from; NULL: none
     bool continues;         // from what is in `checkpoint`
     pen_interval every;
+    pen_train_outputs outputs;
     uint64_t steps_done;
     double seconds;
     pen_run_output output;
+    pen_train_log log;
+    char hash[24]; // of the parameters, when all is done
 } train_run;
 
 static pen_status train_warn_threads(const train_run *run) {
@@ -134,25 +142,6 @@ static pen_status train_describe(const train_run *run) {
     return PEN_OK;
 }
 
-static void train_write_step(pen_json_writer *json, const pen_program *program,
-                             const pen_step_report *report) {
-    pen_json_begin_object(json);
-    pen_json_key_unsigned(json, "step", report->step);
-    pen_json_key_unsigned(json, "epoch", report->epoch);
-    pen_json_key_number(json, "loss", report->loss);
-    pen_loss_terms_write(json, program, report->terms);
-    pen_json_key_unsigned(json, "examples", report->example_count);
-    if (report->target_count > 0) {
-        pen_json_key_number(json, "accuracy",
-                            (double)report->correct_count / (double)report->target_count);
-    }
-    pen_json_key_number(json, "learning_rate", report->learning_rate);
-    pen_json_key_number(json, "seconds", report->seconds);
-    pen_json_key_number(json, "wait_seconds", report->wait_seconds);
-    pen_json_end_object(json);
-    fflush(stdout); // a step that was done is seen, whatever comes then
-}
-
 // Where checkpoints go, and how often: the command line goes before the job.
 static pen_status train_plan_checkpoints(train_run *run) {
     const train_options *options = run->options;
@@ -193,12 +182,16 @@ static pen_status train_plan_start(train_run *run) {
     const train_options *options = run->options;
     const bool is_own = options->resume != NULL && run->checkpoint != NULL &&
                         pen_path_is_same(options->resume, run->checkpoint);
-    run->continues = options->continues || is_own;
+    const bool is_launched = pen_command_seats(run->context) != NULL;
+    run->continues = options->continues || is_own || is_launched;
     run->resume = is_own ? NULL : options->resume;
     const char *wrong = NULL;
     if (options->continues && run->checkpoint == NULL) {
         wrong = "--continue: found no folder for checkpoints, expected --checkpoint DIR, or "
                 "`checkpoint: {dir: …}` in the job";
+    } else if (is_launched && options->overwrites) {
+        wrong = "found --overwrite beside --launched, expected one of them: a task that takes over "
+                "goes on from what is kept; remove the folder to begin anew";
     } else if (run->continues && options->overwrites) {
         wrong = "found --overwrite beside --continue or --resume, expected one of them";
     } else if (options->resume != NULL && options->parameters != NULL) {
@@ -208,16 +201,6 @@ static pen_status train_plan_start(train_run *run) {
     if (wrong == NULL) return PEN_OK;
     run->context->input_exit_code = PEN_EXIT_USAGE;
     return pen_error(PEN_INVALID_INPUT, "%s", wrong);
-}
-
-// What is asked after the last step, as often as somebody is lost over it.
-static pen_status train_insist(train_run *run, pen_status (*ask)(train_run *run)) {
-    pen_status status = ask(run);
-    while (status != PEN_OK) {
-        PEN_TRY(pen_trainer_recover(run->trainer, status));
-        status = ask(run);
-    }
-    return PEN_OK;
 }
 
 // After the wish to stop: what was done is kept, and nothing else is left.
@@ -273,7 +256,15 @@ static pen_status train_loop(train_run *run) {
             pen_signals_answer(report.step);
         }
         pen_loss_history_add(run->output.losses, report.step, report.loss, report.terms);
-        if (is_json) train_write_step(&run->json, pen_trainer_program(run->trainer), &report);
+        const pen_program *program = pen_trainer_program(run->trainer);
+        pen_train_log_step(&run->log, &report, program);
+        pen_train_log_checkpoint(&run->log, run->trainer);
+        if (is_json) {
+            pen_json_begin_object(&run->json);
+            pen_train_write_step(&run->json, program, &report);
+            pen_json_end_object(&run->json);
+            fflush(stdout); // a step that was done is seen, whatever comes then
+        }
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
     }
 }
@@ -285,84 +276,54 @@ static pen_status train_open_evaluation(train_run *run) {
     return pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated);
 }
 
-static pen_status train_evaluate(train_run *run) {
+static pen_status train_evaluate(void *context) {
+    train_run *run = context;
     if (run->evaluated == NULL) return PEN_OK;
     const uint64_t batch =
         pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
     pen_engine *engine = pen_trainer_engine(run->trainer);
     PEN_TRY(engine->kind->evaluate(engine, run->evaluated, batch, &run->evaluation));
     run->has_evaluation = true;
+    pen_train_log_evaluation(&run->log, &run->evaluation, pen_trainer_program(run->trainer));
     return PEN_OK;
 }
 
-static pen_status train_collect(train_run *run) {
+static pen_status train_collect(void *context) {
+    train_run *run = context;
+    PEN_TRY(pen_lanes_report_say(run->job, pen_trainer_tensors(run->trainer)));
     return pen_run_output_collect(run->context, pen_trainer_engine(run->trainer), &run->output);
 }
 
-static pen_status train_save(train_run *run) {
-    const pen_tensor_store *tensors = pen_trainer_tensors(run->trainer);
-    const pen_job *job = run->job;
-    const char *path;
-    PEN_TRY(pen_job_parameters_path(job, run->context->arena, &path));
-    // what one file fails to take, another may
-    pen_status status = PEN_OK;
-    if (run->options->save != NULL) status = pen_parameter_file_save(run->options->save, tensors);
-    if (path != NULL) status = pen_status_join(status, pen_parameter_file_save(path, tensors));
-    if (job->outputs.export == NULL) return status;
-    const pen_engine *engine = pen_trainer_engine(run->trainer);
-    const pen_import_options import = pen_job_import_options(job);
-    const pen_model_export_source source = {
-        .model_path = job->model.file,
-        .import = &import,
-        .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL,
-        .types = job->outputs.types};
-    return pen_status_join(status, pen_model_export(tensors, &source, job->outputs.export));
+// The hash is what tests of equal numbers compare.
+static pen_status train_hash(void *context) {
+    train_run *run = context;
+    uint64_t hash;
+    if (!run->options->common.json && run->log.path == NULL) return PEN_OK;
+    PEN_TRY(pen_tensor_store_hash(pen_trainer_tensors(run->trainer), &hash));
+    snprintf(run->hash, sizeof run->hash, "%016llx", (unsigned long long)hash);
+    return PEN_OK;
 }
 
-// The buffers of the devices, and what the process takes with all else.
-static void train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory,
-                                  const pen_engine_report *report) {
-    pen_json_key_object(json, "predicted");
-    pen_json_key_unsigned(json, "device_bytes", memory->device_bytes);
-    pen_json_key_unsigned(json, "persistent_bytes", memory->persistent_bytes);
-    pen_json_key_unsigned(json, "arena_bytes", memory->arena_bytes);
-    pen_json_key_unsigned(json, "live_bytes_peak", memory->live_bytes_peak);
-    pen_json_key_unsigned(json, "resident_bytes_peak", memory->resident_bytes_peak);
-    if (report != NULL) pen_run_report_json(json, report, PEN_RUN_REPORT_PREDICTED);
-    pen_json_end_object(json);
-}
-
-// The end of the object whose steps were written while they ran. The hash is what tests of equal
-// numbers compare.
+// The end of the object whose steps were written while they ran.
 static pen_status train_write_result(train_run *run) {
     pen_json_writer *json = &run->json;
     pen_json_end_array(json);
-    uint64_t hash;
-    PEN_TRY(pen_tensor_store_hash(pen_trainer_tensors(run->trainer), &hash));
     pen_engine *engine = pen_trainer_engine(run->trainer);
     pen_engine_memory memory;
     PEN_TRY(engine->kind->memory(engine, &memory));
-    char text[24];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    pen_json_key_text(json, "parameters_hash", text);
+    pen_json_key_text(json, "parameters_hash", run->hash);
     if (run->has_evaluation) {
         pen_json_key_object(json, "evaluation");
-        pen_json_key_number(json, "loss", run->evaluation.loss);
-        pen_loss_terms_write(json, pen_trainer_program(run->trainer), run->evaluation.terms);
-        pen_json_key_unsigned(json, "examples", run->evaluation.example_count);
-        if (run->evaluation.target_count > 0) {
-            pen_json_key_number(json, "accuracy",
-                                (double)run->evaluation.correct_count /
-                                    (double)run->evaluation.target_count);
-        }
+        pen_train_write_evaluation(json, pen_trainer_program(run->trainer), &run->evaluation);
         pen_json_end_object(json);
     }
+    PEN_TRY(pen_lanes_report_json(json, run->job, pen_trainer_tensors(run->trainer)));
     pen_json_key_array(json, "devices");
     for (uint32_t i = 0; i < run->job->cluster.device_count; i++) {
         pen_json_text(json, run->job->cluster.devices[i].name);
     }
     pen_json_end_array(json);
-    train_write_predicted(json, &memory, run->output.report);
+    pen_train_write_predicted(json, &memory, run->output.report);
     pen_json_key_object(json, "measured");
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());
     pen_json_key_number(json, "seconds", run->seconds);
@@ -399,6 +360,7 @@ static pen_status train_create(train_run *run) {
         .step_limit = (uint64_t)run->options->steps,
         .parameters = run->options->parameters,
         .resume = run->resume,
+        .replay = run->options->replay,
         .checkpoints = run->checkpoint,
         .every = run->every,
         .continues = run->continues,
@@ -407,6 +369,8 @@ static pen_status train_create(train_run *run) {
         .no_memory_check = run->options->no_memory_check,
         .insecure = run->options->insecure,
         .plan = run->plan,
+        .tasks = pen_command_seats(run->context),
+        .watch = run->options->log != NULL ? &run->log.watch : NULL,
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
@@ -418,89 +382,80 @@ static pen_status train_create(train_run *run) {
                               run->evaluated);
 }
 
+// Where what is trained goes, and whether there is room for it.
+static pen_status train_plan_outputs(train_run *run) {
+    const pen_job *job = run->job;
+    run->outputs =
+        (pen_train_outputs){.job = job, .save = run->options->save, .checkpoint = run->checkpoint};
+    PEN_TRY(pen_job_parameters_path(job, run->context->arena, &run->outputs.parameters));
+    return pen_train_check_room(run->trainer, &run->outputs, run->context->arena);
+}
+
 // What a training that is done leaves.
 static pen_status train_leave(train_run *run) {
-    PEN_TRY(train_insist(run, train_save));
-    PEN_TRY(train_insist(run, train_collect));
-    return train_insist(run, train_evaluate);
+    PEN_TRY(pen_train_end(run->trainer, &run->outputs));
+    pen_train_log_checkpoint(&run->log, run->trainer);
+    PEN_TRY(pen_train_insist(run->trainer, train_collect, run));
+    PEN_TRY(pen_train_insist(run->trainer, train_evaluate, run));
+    return pen_train_insist(run->trainer, train_hash, run);
 }
 
-// A job, or a plan with the job that it names.
-static pen_status train_read(train_run *run) {
-    const char *path = run->options->common.operands[0];
-    pen_arena *arena = run->context->arena;
-    bool is_plan;
-    pen_plan *plan;
-    PEN_TRY(pen_command_is_plan(path, arena, &is_plan));
-    if (!is_plan) return pen_job_read(path, arena, &run->job);
-    PEN_TRY(pen_plan_read(path, arena, &plan));
-    run->plan = plan;
-    if (plan->job == NULL) {
-        return pen_error(PEN_INVALID_INPUT, "%s names no job to train, expected `job: FILE`", path);
-    }
-    return pen_status_add_context(pen_job_read(plan->job, arena, &run->job),
-                                  "while reading the job of %s", path);
-}
+#define TRAIN_LEFT_COUNT 6
 
-// A file that the training leaves.
-typedef struct train_left {
-    const char *name, *path; // path NULL: it is not asked for
-    bool is_trained;         // what was learned is in it
-} train_left;
-#define TRAIN_LEFT_COUNT 5
-
-static pen_status train_list_left(const train_run *run, train_left out_left[TRAIN_LEFT_COUNT]) {
+static pen_status train_list_left(const train_run *run, pen_left_file out_left[TRAIN_LEFT_COUNT]) {
     const char *parameters;
     PEN_TRY(pen_job_parameters_path(run->job, run->context->arena, &parameters));
-    const train_left left[TRAIN_LEFT_COUNT] = {{"--save", run->options->save, true},
-                                               {"--trace", run->options->trace, false},
-                                               {"--report", run->options->report, false},
-                                               {"outputs.dir", parameters, true},
-                                               {"outputs.export", run->job->outputs.export, true}};
+    const pen_left_file left[TRAIN_LEFT_COUNT] = {
+        {"--save", run->options->save, true},
+        {"--trace", run->options->trace, false},
+        {"--report", run->options->report, false},
+        {"--log", run->options->log, false},
+        {"outputs.dir", parameters, true},
+        {"outputs.export", run->job->outputs.export, true}};
     memcpy(out_left, left, sizeof left);
     return PEN_OK;
 }
 
-// No two files that the training leaves may be one.
 static pen_status train_check_outputs(const train_run *run) {
-    train_left left[TRAIN_LEFT_COUNT];
+    pen_left_file left[TRAIN_LEFT_COUNT];
     PEN_TRY(train_list_left(run, left));
-    for (uint32_t i = 0; i < TRAIN_LEFT_COUNT; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            if (left[i].path == NULL || left[k].path == NULL) continue;
-            if (!pen_path_is_same(left[i].path, left[k].path)) continue;
-            return pen_error(PEN_INVALID_INPUT, "%s and %s: found %s for both, expected two files",
-                             left[k].name, left[i].name, left[i].path);
-        }
-    }
-    return PEN_OK;
+    return pen_left_files_check_apart(left, TRAIN_LEFT_COUNT);
 }
 
-// What another training learned is only replaced by somebody who says so: it may have taken days,
-// and no program can make it again. One that goes on replaces what it goes on from.
+// One that goes on replaces what it goes on from.
 static pen_status train_check_earlier(const train_run *run) {
-    train_left left[TRAIN_LEFT_COUNT];
+    pen_left_file left[TRAIN_LEFT_COUNT];
     if (run->options->overwrites || run->continues || run->resume != NULL) return PEN_OK;
     PEN_TRY(train_list_left(run, left));
-    for (uint32_t i = 0; i < TRAIN_LEFT_COUNT; i++) {
-        struct stat about;
-        if (!left[i].is_trained || left[i].path == NULL) continue;
-        if (stat(left[i].path, &about) != 0 || about.st_size == 0) continue;
-        run->context->input_exit_code = PEN_EXIT_USAGE;
+    const pen_status status =
+        pen_left_files_check_earlier(left, TRAIN_LEFT_COUNT, run->checkpoint != NULL);
+    if (status != PEN_OK) run->context->input_exit_code = PEN_EXIT_USAGE;
+    return status;
+}
+
+// A training that goes on adds to the log of what was done before.
+static pen_status train_open_log(train_run *run) {
+    const char *path = run->options->log;
+    if (path == NULL) return PEN_OK;
+    run->context->input_exit_code = PEN_EXIT_USAGE;
+    if (strcmp(path, "-") == 0 && run->options->common.json) {
         return pen_error(PEN_INVALID_INPUT,
-                         "%s: found %s, which is there from before; another name keeps both, "
-                         "--overwrite replaces it%s",
-                         left[i].name, left[i].path,
-                         run->checkpoint == NULL ? ""
-                                                 : ", and --continue goes on from the checkpoints");
+                         "--log -: found beside --json, expected one of them: both are for "
+                         "standard output");
     }
+    const bool adds = run->continues || run->resume != NULL;
+    PEN_TRY(pen_command_check_model_output(run->context, run->job, "--log", path));
+    run->context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_train_log_open(path, adds, &run->log));
+    run->log.checkpoints = run->checkpoint;
     return PEN_OK;
 }
 
 // In the order in which mistakes are cheap: options, job, folders, model, then the training. JSON
 // is one object even when the training fails in the middle.
 static pen_status train_all(train_run *run) {
-    PEN_TRY(train_read(run));
+    PEN_TRY(pen_command_read_job(run->context, run->options->common.operands[0], &run->job,
+                                 &run->plan));
     if (run->options->save != NULL) {
         PEN_TRY(pen_command_check_output(run->context, run->options->save));
         PEN_TRY(
@@ -515,12 +470,15 @@ static pen_status train_all(train_run *run) {
     run->output.trace = run->options->trace;
     run->output.page = run->options->report;
     PEN_TRY(pen_run_output_check(run->context, &run->output));
+    PEN_TRY(train_open_log(run));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_signals_prepare_flight(run->checkpoint, run->context->arena));
     PEN_TRY(train_create(run));
     pen_signals_prepare_training(run->checkpoint != NULL);
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
+    PEN_TRY(train_plan_outputs(run));
     run->size = pen_trainer_get_size(run->trainer);
+    pen_train_log_start(&run->log, run->job, run->trainer);
     PEN_TRY(train_warn(run));
     const bool is_json = run->options->common.json;
     if (is_json) {
@@ -530,11 +488,13 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(train_describe(run));
     }
     pen_status status = train_loop(run);
-    if (status == PEN_OK) status = pen_trainer_keep(run->trainer);
     const bool is_stopped = pen_interrupt_requested();
+    if (status == PEN_OK) {
+        status = is_stopped ? pen_trainer_keep(run->trainer) : train_leave(run);
+    }
+    pen_train_log_checkpoint(&run->log, run->trainer);
     const bool is_whole = status == PEN_OK; // else stopped while nobody was there to be asked
     if (is_stopped) status = train_stop(run, status);
-    if (status == PEN_OK && !is_stopped) status = train_leave(run);
     if (status == PEN_OK && is_json && is_whole) status = train_write_result(run);
     if (status == PEN_OK && is_json && !is_whole) pen_json_end_to(&run->json, 0);
     if (!is_stopped) status = train_say_kept(run, status);
@@ -548,12 +508,23 @@ static pen_status train_all(train_run *run) {
     return status;
 }
 
-static pen_status train_run_verb(pen_command_context *context, const void *options) {
+static pen_status train_work(pen_command_context *context, const void *options) {
     train_run run = {.context = context, .options = options};
     const pen_status status = train_all(&run);
+    pen_train_log_close(&run.log, run.hash, status, (int)context->input_exit_code);
     pen_trainer_destroy(run.trainer);
     pen_dataset_close(run.evaluated);
     return status;
+}
+
+static pen_status train_run_verb(pen_command_context *context, const void *options_given) {
+    const train_options *options = options_given;
+    const pen_launched_verb verb = {.start = "train",
+                                    .job = options->common.operands[0],
+                                    .checkpoints = options->checkpoint,
+                                    .is_insecure = options->insecure,
+                                    .work = train_work};
+    return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 
 static const pen_cli_option train_cli_options[] = {
@@ -569,6 +540,8 @@ static const pen_cli_option train_cli_options[] = {
                   "a checkpoint every N steps, or \"3 epochs\"; else each epoch"),
     PEN_CLI_VALUE(0, "resume", "DIR", PATH, train_options, resume,
                   "start from the newest checkpoint in this folder"),
+    PEN_CLI_VALUE(0, "replay", "DIR|FILE", PATH, train_options, replay,
+                  "of order: free, take the lanes in the order that was recorded there"),
     PEN_CLI_FLAG(0, "continue", train_options, continues,
                  "go on from the newest checkpoint kept, or begin if there is none"),
     PEN_CLI_FLAG(0, "overwrite", train_options, overwrites,
@@ -577,10 +550,13 @@ static const pen_cli_option train_cli_options[] = {
                   "what each device did when, for ui.perfetto.dev (FILE.json)"),
     PEN_CLI_VALUE(0, "report", "FILE", PATH, train_options, report,
                   "a page of the plan with the measured time line beside it (FILE.html)"),
+    PEN_CLI_VALUE(0, "log", "FILE", PATH, train_options, log,
+                  "a JSON object a line for each step and event; -: to standard output"),
     PEN_CLI_FLAG(0, "no-memory-check", train_options, no_memory_check,
                  "run what is planned not to fit"),
     PEN_CLI_FLAG(0, "insecure", train_options, insecure,
                  "reach workers on other machines without TLS"),
+    PEN_CLI_LAUNCHED_OPTIONS(train_options, launched),
     PEN_CLI_FLAG(0, "progress", train_options, progress,
                  "show progress on standard error with --json too"),
     PEN_CLI_FLAG(0, "no-eval", train_options, no_eval, "do not evaluate at the end"),
@@ -589,7 +565,8 @@ static const pen_cli_option train_cli_options[] = {
 const pen_command pen_command_train = {
     .name = "train",
     .summary = "train the model of a job, by its plan",
-    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options)},
+    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options),
+              .takes_job = true},
     .options_bytes = sizeof(train_options),
     .run = train_run_verb,
 };

@@ -7,6 +7,7 @@
 
 #include "base/integer.h"
 #include "cli/command.h"
+#include "cli/training_job.h"
 #include "scheduler/train/verify_plan.h"
 
 #define VERIFY_NAME_WIDTH_LIMIT 48
@@ -92,11 +93,13 @@ static pen_status verify_print_json(const pen_job *job, const pen_verification *
 static pen_status verify_compare_runs(pen_command_context *context, const verify_options *options,
                                       const char *tensors) {
     const pen_job *job;
-    PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &job));
+    const pen_plan *plan;
+    PEN_TRY(pen_command_read_job(context, options->common.operands[0], &job, &plan));
     const pen_verify_options verify = {.step_count = (uint64_t)options->steps,
                                        .tolerance = options->tolerance,
                                        .no_memory_check = options->no_memory_check,
                                        .insecure = options->insecure,
+                                       .plan = plan,
                                        .tensors = tensors};
     const pen_verification *verification;
     context->input_exit_code = PEN_EXIT_MODEL;
@@ -140,8 +143,9 @@ static const pen_cli_option verify_cli_options[] = {
 
 const pen_command pen_command_verify = {
     .name = "verify",
-    .summary = "compare a job's devices with one device: losses and every tensor",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(verify_cli_options)},
+    .summary = "compare a job's devices, or a plan, with one device: losses and every tensor",
+    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(verify_cli_options),
+              .takes_job = true},
     .options_bytes = sizeof(verify_options),
     .run = verify_run_verb,
 };

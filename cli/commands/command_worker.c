@@ -12,6 +12,7 @@
 #include "base/system/build.h"
 #include "base/system/process_heap.h"
 #include "cli/command.h"
+#include "cli/launched_verb.h"
 #include "cli/signals.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker/worker.h"
@@ -24,10 +25,12 @@ typedef struct worker_options {
     const char *coordinators;
     const char *workers;
     const char *store;
+    const char *data;
     bool insecure;
     bool once;
     int64_t announce; // 0: nowhere
     int64_t parent;   // 0: nobody
+    pen_cli_launched launched;
 } worker_options;
 
 // "ca.pem,cert.pem,key.pem"
@@ -108,12 +111,12 @@ static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_p
 
 // Signals are blocked in all threads and taken by this one in turn: gRPC's threads must not be
 // interrupted by them.
-static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
-    const worker_options *options = options_given;
+static pen_status worker_listen(pen_command_context *context, const worker_options *options) {
     pen_worker_options made = {.address = options->listen,
                                .is_insecure = options->insecure,
                                .is_once = options->once,
-                               .store = options->store};
+                               .store = options->store,
+                               .data = options->data};
     pen_worker *worker;
     sigset_t signals;
     uint16_t port;
@@ -149,9 +152,43 @@ static pen_status worker_run_verb(pen_command_context *context, const void *opti
     return status;
 }
 
+// A task of a training that another task coordinates, which is none of `worker`'s.
+static pen_status worker_run_task(pen_command_context *context, const worker_options *options) {
+    const pen_cli_common *common = &options->common;
+    if (options->listen != NULL || options->tls != NULL || common->operand_count == 0) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "--launched: found %s, expected `penstock worker --launched JOB`: the "
+                         "address and certificates are the task's own",
+                         options->listen != NULL ? "--listen"
+                         : options->tls != NULL  ? "--tls"
+                                                 : "no job");
+    }
+    const pen_launched_verb verb = {
+        .start = "train", .job = common->operands[0], .is_insecure = options->insecure};
+    return pen_launched_verb_run(context, &options->launched, &verb, options);
+}
+
+static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
+    const worker_options *options = options_given;
+    if (options->launched.is_launched) return worker_run_task(context, options);
+    if (options->listen != NULL && options->common.operand_count == 0) {
+        return worker_listen(context, options);
+    }
+    context->input_exit_code = PEN_EXIT_USAGE;
+    if (options->listen == NULL) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "--listen is missing, expected HOST:PORT; or --launched JOB for a task");
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "found the job \"%.200s\", expected none without --launched",
+                     options->common.operands[0]);
+}
+
 static const pen_cli_option worker_cli_options[] = {
+    PEN_CLI_LAUNCHED_OPTIONS(worker_options, launched),
     PEN_CLI_VALUE(0, "listen", "HOST:PORT", TEXT, worker_options, listen,
-                  "where to take links: \"0.0.0.0:7070\"; port 0: any", .is_required = true),
+                  "where to take links: \"0.0.0.0:7070\"; port 0: any"),
     PEN_CLI_VALUE(0, "tls", "CA,CERT,KEY", TEXT, worker_options, tls,
                   "PEM files: who signs, and this worker's certificate and key"),
     PEN_CLI_VALUE(0, "allow-coordinator", "NAME,NAME", TEXT, worker_options, coordinators,
@@ -160,6 +197,8 @@ static const pen_cli_option worker_cli_options[] = {
                   "names of certificates that may be other workers; any without"),
     PEN_CLI_VALUE(0, "store", "DIR", TEXT, worker_options, store,
                   "write checkpoints there, wherever the training wants them"),
+    PEN_CLI_VALUE(0, "data", "DIR", TEXT, worker_options, data,
+                  "may read data beneath it, for jobs with data.read_on: workers; none without"),
     PEN_CLI_FLAG(0, "insecure", worker_options, insecure,
                  "take links from other machines without TLS"),
     PEN_CLI_FLAG(0, "once", worker_options, once, "end after the first run"),
@@ -172,8 +211,7 @@ static const pen_cli_option worker_cli_options[] = {
 const pen_command pen_command_worker = {
     .name = "worker",
     .summary = "serve the devices of this machine to trainings elsewhere",
-    .table = {.operands = "",
-              PEN_CLI_OPTIONS(worker_cli_options),
+    .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), PEN_CLI_OPTIONS(worker_cli_options),
               .details =
                   "Jobs name it as the `host` of their devices. It serves one training after "
                   "another\nuntil it gets SIGTERM or SIGINT.\n"},

@@ -27,7 +27,7 @@ typedef struct blas_library {
 } blas_library;
 
 static blas_library blas;
-static pen_cpu_level blas_level; // for blas_load_once
+static pen_kernel_level blas_level; // for blas_load_once
 
 // Function pointers come out of dlsym as data pointers; POSIX lets the bytes be taken over.
 static bool blas_symbol(const char *name, void *out_function) {
@@ -48,8 +48,11 @@ static bool blas_take_symbols(void) {
 // The OpenMP build first, so that there is one pool of threads. The level chooses the core:
 // OpenBLAS's own detection knows no processor newer than itself.
 static void blas_load_once(void) {
-    static const char *const core_types[PEN_CPU_LEVEL_COUNT] = {NULL, "NEHALEM", "HASWELL",
-                                                                "SKYLAKEX"};
+    static const char *const core_types[PEN_KERNEL_LEVEL_COUNT] = {
+        [PEN_KERNEL_LEVEL_V2] = "NEHALEM",
+        [PEN_KERNEL_LEVEL_V3] = "HASWELL",
+        [PEN_KERNEL_LEVEL_V4] = "SKYLAKEX",
+    };
     static const char *const names[] = {
 #if defined(__x86_64__)
         "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
@@ -114,7 +117,7 @@ static void blas_warm_up(void) {
                BLAS_WARM_UP_SIZE);
 }
 
-pen_status pen_blas_load(pen_cpu_level level) {
+pen_status pen_blas_load(pen_kernel_level level) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool was_tried;
     pthread_mutex_lock(&lock);

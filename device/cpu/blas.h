@@ -13,14 +13,14 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "device/cpu/cpu_level.h"
+#include "base/system/kernel_level.h"
 #include "device/cpu/gemm.h"
 
 // To be called for each device. Loads the library for a level, unless it was; overwrites
 // OPENBLAS_CORETYPE.
 // When there is no OpenBLAS nothing is loaded, and other kernels do the work.
 //   OUT_OF_MEMORY  its buffers would not fit, for which it asks for ever while it is loaded
-PEN_NODISCARD pen_status pen_blas_load(pen_cpu_level level);
+PEN_NODISCARD pen_status pen_blas_load(pen_kernel_level level);
 bool pen_blas_is_loaded(void);
 
 // "OpenBLAS 0.3.21 (SkylakeX, OpenMP)", or "no OpenBLAS".

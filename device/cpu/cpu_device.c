@@ -7,13 +7,14 @@
 #include <sys/mman.h>
 
 #include "base/integer.h"
+#include "base/system/kernel_level.h"
 #include "device/cpu/blas.h"
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
-#include "device/cpu/cpu_level.h"
 #include "device/cpu/layout_choice.h"
 #include "device/cpu/onednn/onednn.h"
 #include "device/host_buffer.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -25,7 +26,7 @@ typedef struct cpu_device {
     pen_arena *arena;
     const char *name;
     int thread_count;
-    pen_cpu_level level;
+    pen_kernel_level level;
     pen_host_memory memory;
     pen_layout_rules layout_rules;
 } cpu_device;
@@ -100,7 +101,7 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
     device->layout_rules = (pen_layout_rules){.context = device, .choose = cpu_choose_layout};
     device->thread_count =
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
-    PEN_TRY(pen_status_add_context(pen_cpu_level_settle(options->kernel_level, &device->level),
+    PEN_TRY(pen_status_add_context(pen_kernel_level_settle(options->level, &device->level),
                                    "while opening device '%s'", name));
     if (!options->only_sizes) PEN_TRY(pen_blas_load(device->level)); // takes no workspace
     PEN_TRY(pen_onednn_start(device->level));
@@ -130,7 +131,7 @@ static pen_status cpu_describe(pen_device *base, pen_arena *arena, const char **
     return pen_arena_format(
         arena, out_text, "cpu '%s': %d thread%s of %d, kernel level %s, %s, %s", device->name,
         device->thread_count, device->thread_count == 1 ? "" : "s", cpu_core_count(),
-        pen_cpu_level_name(device->level), pen_blas_describe(), pen_onednn_describe());
+        pen_kernel_level_names[device->level], pen_blas_describe(), pen_onednn_describe());
 }
 
 // Maps memory, whole huge pages of it when it is large, and lets the team touch every page once.
@@ -299,7 +300,7 @@ static void cpu_add_doubles(double *sum, const double *fresh, int64_t count) {
 // After a kernel that cannot accumulate: outputs = (first ? 0 : outputs) + workspace.
 static pen_status cpu_enqueue_adding(const cpu_launch *launch, const pen_cpu_call *call) {
     const cpu_kernel *kernel = launch->kernel;
-    if (call->run->first_microbatch) {
+    if (!pen_run_adds(kernel->node, call->run)) {
         pen_cpu_call direct = *call;
         direct.outputs = launch->real_outputs;
         return kernel->entry->run(&direct);
@@ -326,7 +327,7 @@ static pen_status cpu_enqueue(pen_device *device, const pen_launch *handle,
     pen_cpu_call call = launch->call;
     call.run = run;
     if (kernel->adds) return cpu_enqueue_adding(launch, &call);
-    call.accumulate = kernel->node->accumulates && !run->first_microbatch;
+    call.accumulate = pen_run_adds(kernel->node, run);
     return kernel->entry->run(&call);
 }
 

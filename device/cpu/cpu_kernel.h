@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "device/cpu/cpu_level.h"
+#include "base/system/kernel_level.h"
 #include "device/device.h"
 #include "graph/graph_types.h"
 
@@ -34,7 +34,7 @@ typedef struct pen_cpu_request {
     pen_node_id node_id;
     pen_arena *arena;      // for state
     uint32_t thread_count; // the calling thread's team has this size
-    pen_cpu_level level;
+    pen_kernel_level level;
     const void *rule; // the entry's, for its supports and prepare
 } pen_cpu_request;
 

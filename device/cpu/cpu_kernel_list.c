@@ -30,7 +30,9 @@
     X(normalization)                                                                               \
     X(normalization_backward)                                                                      \
     X(layer_norm)                                                                                  \
-    X(resize)
+    X(resize)                                                                                      \
+    X(tree)                                                                                        \
+    X(version)
 // clang-format on
 
 // Families that are compiled once: they only call libraries.
@@ -65,8 +67,12 @@ static const pen_cpu_family *const cpu_families_v3[] = {NULL};
 static const pen_cpu_family *const cpu_families_v4[] = {NULL};
 #endif
 
-static const pen_cpu_family *const *const cpu_families[PEN_CPU_LEVEL_COUNT] = {
-    cpu_families_base, cpu_families_v2, cpu_families_v3, cpu_families_v4};
+static const pen_cpu_family *const *const cpu_families[PEN_KERNEL_LEVEL_COUNT] = {
+    [PEN_KERNEL_LEVEL_BASE] = cpu_families_base,
+    [PEN_KERNEL_LEVEL_V2] = cpu_families_v2,
+    [PEN_KERNEL_LEVEL_V3] = cpu_families_v3,
+    [PEN_KERNEL_LEVEL_V4] = cpu_families_v4,
+};
 
 bool pen_cpu_is_plain_float(const pen_cpu_request *request, pen_value_id id) {
     if (!pen_value_is(id)) return true;
@@ -159,7 +165,7 @@ uint32_t pen_cpu_candidates(const pen_cpu_request *request,
     return count;
 }
 
-bool pen_cpu_takes_any_layout(pen_cpu_level level, const char *op_name) {
+bool pen_cpu_takes_any_layout(pen_kernel_level level, const char *op_name) {
     const pen_cpu_family *const *families = cpu_families[level];
     for (; *families != NULL; families++) {
         for (uint32_t i = 0; i < (*families)->kernel_count; i++) {

@@ -123,22 +123,23 @@ static void layout_join(const pen_graph *graph, const pen_node *node, bool is_sp
     }
 }
 
-static pen_layout layout_of_level(pen_cpu_level level) {
+static pen_layout layout_of_level(pen_kernel_level level) {
     switch (level) {
-    case PEN_CPU_LEVEL_V4:
+    case PEN_KERNEL_LEVEL_V4:
         return PEN_CPU_LAYOUT_BLOCKED_16;
-    case PEN_CPU_LEVEL_V3:
-    case PEN_CPU_LEVEL_V2:
+    case PEN_KERNEL_LEVEL_V3:
+    case PEN_KERNEL_LEVEL_V2:
         return PEN_CPU_LAYOUT_BLOCKED_8;
-    case PEN_CPU_LEVEL_BASE:
-    case PEN_CPU_LEVEL_COUNT:
+    case PEN_KERNEL_LEVEL_AUTO:
+    case PEN_KERNEL_LEVEL_BASE:
+    case PEN_KERNEL_LEVEL_COUNT:
         break;
     }
     return PEN_LAYOUT_PLAIN;
 }
 
 // A small plain tensor spread over a large one that convolutions will read: blocked from here on.
-static void layout_spread(pen_cpu_level level, const pen_graph *graph, const pen_node *node,
+static void layout_spread(pen_kernel_level level, const pen_graph *graph, const pen_node *node,
                           pen_layout *inputs, pen_layout *outputs) {
     const pen_layout layout = layout_of_level(level);
     const pen_shape *shape = &pen_value_type(graph, node->outputs[0])->shape;
@@ -150,7 +151,7 @@ static void layout_spread(pen_cpu_level level, const pen_graph *graph, const pen
 
 // What computes no elements of its own follows the layouts of its neighbours; only convolutions
 // have a wish.
-pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph, pen_node_id id,
+pen_status pen_cpu_layout_choose(pen_kernel_level level, const pen_graph *graph, pen_node_id id,
                                  pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);
     const pen_op *op = node->op;

@@ -4,12 +4,12 @@
 #define PEN_DEVICE_CPU_LAYOUT_CHOICE_H
 
 #include "base/status.h"
-#include "device/cpu/cpu_level.h"
+#include "base/system/kernel_level.h"
 #include "graph/graph_types.h"
 
 // pen_layout_rules.choose for a device of kernel level `level`, with the team set that will run
 // the kernels (libraries choose by it).
-PEN_NODISCARD pen_status pen_cpu_layout_choose(pen_cpu_level level, const pen_graph *graph,
+PEN_NODISCARD pen_status pen_cpu_layout_choose(pen_kernel_level level, const pen_graph *graph,
                                                pen_node_id node, pen_layout *inputs,
                                                pen_layout *outputs);
 

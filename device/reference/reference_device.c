@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/host_buffer.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -125,6 +126,7 @@ pen_status pen_reference_node_make(const pen_graph *graph, pen_node_id id, pen_a
     return PEN_OK;
 }
 
+// What is known of the task is handed on: operators that draw numbers or sum lanes go by it.
 pen_status pen_reference_node_run(const pen_reference_node *node, const pen_tensor *inputs,
                                   const pen_tensor *outputs, const pen_run_context *run,
                                   bool accumulate) {
@@ -137,6 +139,11 @@ pen_status pen_reference_node_run(const pen_reference_node *node, const pen_tens
         .seed = run->seed,
         .step = run->step,
         .microbatch = run->microbatch,
+        .lane = run->lane,
+        .lane_count = run->lane_count,
+        .microbatch_count = run->microbatch_count,
+        .order = run->order,
+        .ends_lane = run->ends_lane,
     };
     const pen_status status = pen_reference_run(&call, !accumulate);
     pen_arena_reset(node->scratch);
@@ -188,7 +195,7 @@ static pen_status reference_enqueue(pen_device *device, const pen_launch *handle
                                     const pen_run_context *run) {
     (void)device;
     const reference_launch *launch = (const reference_launch *)handle;
-    const bool accumulate = launch->node->node->accumulates && !run->first_microbatch;
+    const bool accumulate = pen_run_adds(launch->node->node, run);
     return pen_reference_node_run(launch->node, launch->inputs, launch->outputs, run, accumulate);
 }
 

@@ -32,6 +32,11 @@ typedef struct pen_reference_call {
     uint64_t seed; // random ops: {seed, pen_random_stream(pen_node_stream(node), step, microbatch)}
     uint64_t step;
     uint64_t microbatch;
+    uint32_t lane; // these as in pen_run_context
+    uint32_t lane_count;
+    uint32_t microbatch_count;
+    uint64_t order;
+    bool ends_lane;
     const void *rule; // the kernel's
 } pen_reference_call;
 
@@ -60,7 +65,8 @@ typedef struct pen_reference_family {
     X(elementwise) X(unary) X(activation) X(gelu) X(comparison) X(reduction) X(softmax) X(loss)    \
     X(matmul) X(convolution) X(pooling) X(normalization) X(layer_norm) X(dropout) X(reshape)       \
     X(movement) X(slice) X(indexing) X(constant) X(optimizer) X(recurrent) X(attention) X(series)  \
-    X(selection) X(einsum) X(resize) X(quantization) X(random) X(spectrum) X(unpool)
+    X(selection) X(einsum) X(resize) X(quantization) X(random) X(spectrum) X(unpool)     \
+    X(tree) X(version)
 // clang-format on
 #define PEN_REFERENCE_DECLARE(name) extern const pen_reference_family pen_##name##_reference;
 PEN_REFERENCE_FAMILIES(PEN_REFERENCE_DECLARE)

@@ -1,5 +1,7 @@
 #include "graph/analysis/execution_order.h"
 
+#include "base/sets/id_heap.h"
+#include "graph/analysis/readers.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -10,6 +12,14 @@ typedef struct order_builder {
     uint32_t *readers_left; // [value_count]: of persistent values, nodes that have yet to run
     uint32_t *home;         // [value_count]: the value whose storage it shares, through views
     bool *placed;           // [node_count]; dead nodes count as placed
+    // for updates that mix with other nodes:
+    bool mixes;
+    pen_readers readers;
+    uint32_t *replacer;     // [value_count]: the update that replaces it; PEN_ID_NONE
+    bool *queued;           // [node_count]: waits in one of the rounds, or did
+    pen_id_heap round;      // updates that may run after the node at hand
+    pen_id_heap next_round; // after the next one
+    uint32_t round_at;      // the update of the round that is being placed, or 0
 } order_builder;
 
 // Marks nodes on which neither a kept nor a replacing value depends as placed.
@@ -68,19 +78,6 @@ static pen_status order_init(order_builder *builder, const pen_execution_options
     return PEN_OK;
 }
 
-static void order_place(order_builder *builder, pen_node_id id) {
-    const pen_node *node = pen_graph_node(builder->graph, id);
-    builder->order.nodes[builder->order.count++] = id;
-    builder->placed[id.index] = true;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        if (!pen_value_is(node->inputs[i])) continue;
-        builder->readers_left[builder->home[node->inputs[i].index]] -= 1;
-    }
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        if (pen_value_is(node->outputs[i])) builder->ready[node->outputs[i].index] = true;
-    }
-}
-
 // How often the node itself reads the storage of `value`.
 static uint32_t order_own_reads(const order_builder *builder, const pen_node *node,
                                 pen_value_id value) {
@@ -106,25 +103,75 @@ static bool order_can_run(const order_builder *builder, const pen_node *node) {
     return true;
 }
 
-static void order_place_updates(order_builder *builder, uint32_t *first_update) {
-    const uint32_t node_count = pen_graph_node_count(builder->graph);
-    while (*first_update < node_count && builder->placed[*first_update]) {
-        *first_update += 1;
-    }
-    for (uint32_t n = *first_update; n < node_count; n++) {
-        const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
-        if (builder->placed[n] || node->role != PEN_ROLE_UPDATE) continue;
-        if (order_can_run(builder, node)) order_place(builder, (pen_node_id){n});
+// An update that may run now joins those that wait; where a later one of the same round made it
+// ready, it waits for the next round.
+static void order_wake(order_builder *builder, uint32_t n) {
+    if (builder->placed[n] || builder->queued[n]) return;
+    const pen_node *node = pen_graph_node(builder->graph, (pen_node_id){n});
+    if (node->role != PEN_ROLE_UPDATE || !order_can_run(builder, node)) return;
+    builder->queued[n] = true;
+    pen_id_heap_push(n < builder->round_at ? &builder->next_round : &builder->round, n);
+}
+
+static void order_wake_readers(order_builder *builder, uint32_t value) {
+    for (uint32_t i = builder->readers.first[value]; i < builder->readers.first[value + 1]; i++) {
+        order_wake(builder, builder->readers.nodes[i].index);
     }
 }
 
-static uint32_t order_first_update(const pen_graph *graph) {
-    uint32_t n = 0;
-    while (n < pen_graph_node_count(graph) &&
-           pen_graph_node(graph, (pen_node_id){n})->role != PEN_ROLE_UPDATE) {
-        n++;
+static void order_place(order_builder *builder, pen_node_id id) {
+    const pen_node *node = pen_graph_node(builder->graph, id);
+    builder->order.nodes[builder->order.count++] = id;
+    builder->placed[id.index] = true;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        const uint32_t home = builder->home[node->inputs[i].index];
+        builder->readers_left[home] -= 1;
+        if (builder->mixes && builder->replacer[home] != PEN_ID_NONE) {
+            order_wake(builder, builder->replacer[home]);
+        }
     }
-    return n;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!pen_value_is(node->outputs[i])) continue;
+        builder->ready[node->outputs[i].index] = true;
+        if (builder->mixes) order_wake_readers(builder, node->outputs[i].index);
+    }
+}
+
+// Places the updates that wait, and those that become ready by that, in the order of their ids.
+static void order_place_updates(order_builder *builder) {
+    while (builder->round.count > 0) {
+        builder->round_at = pen_id_heap_pop(&builder->round);
+        order_place(builder, (pen_node_id){builder->round_at});
+    }
+    builder->round_at = 0;
+    const pen_id_heap done = builder->round;
+    builder->round = builder->next_round;
+    builder->next_round = done;
+}
+
+// Finds whom to wake, and wakes those that nothing keeps from running at all.
+static pen_status order_begin_rounds(order_builder *builder, pen_arena *arena) {
+    const uint32_t value_count = pen_graph_value_count(builder->graph);
+    const uint32_t node_count = pen_graph_node_count(builder->graph);
+    PEN_TRY(pen_readers_build(builder->graph, 0, NULL, arena, &builder->readers));
+    PEN_TRY(PEN_NEW(arena, value_count, &builder->replacer));
+    PEN_TRY(PEN_NEW(arena, node_count, &builder->queued));
+    PEN_TRY(PEN_NEW(arena, node_count, &builder->round.ids));
+    PEN_TRY(PEN_NEW(arena, node_count, &builder->next_round.ids));
+    builder->mixes = true;
+    for (uint32_t v = 0; v < value_count; v++) {
+        builder->replacer[v] = PEN_ID_NONE;
+    }
+    for (uint32_t v = 0; v < value_count; v++) {
+        const pen_value *value = pen_graph_value(builder->graph, (pen_value_id){v});
+        if (!pen_value_is(value->replaces)) continue;
+        builder->replacer[value->replaces.index] = value->producer.index;
+    }
+    for (uint32_t n = 0; n < node_count; n++) {
+        order_wake(builder, n);
+    }
+    return PEN_OK;
 }
 
 // Forward and backward nodes come in the graph's order, and updates last, or, with mix_updates,
@@ -133,13 +180,13 @@ pen_status pen_execution_order_build(const pen_graph *graph, const pen_execution
                                      pen_arena *arena, pen_execution_order *out_order) {
     order_builder builder = {.graph = graph};
     PEN_TRY(order_init(&builder, options, arena));
+    if (options->mix_updates) PEN_TRY(order_begin_rounds(&builder, arena));
     const uint32_t node_count = pen_graph_node_count(graph);
-    uint32_t first_update = order_first_update(graph);
     for (uint32_t n = 0; n < node_count; n++) {
         const bool is_update = pen_graph_node(graph, (pen_node_id){n})->role == PEN_ROLE_UPDATE;
         if (is_update || builder.placed[n]) continue;
         order_place(&builder, (pen_node_id){n});
-        if (options->mix_updates) order_place_updates(&builder, &first_update);
+        order_place_updates(&builder);
     }
     builder.order.update_first = builder.order.count;
     for (uint32_t n = 0; n < node_count; n++) {

@@ -1,7 +1,7 @@
 #include "graph/analysis/forward_owner.h"
 
-#include "base/components.h"
-#include "base/disjoint_sets.h"
+#include "base/sets/components.h"
+#include "base/sets/disjoint_sets.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
@@ -458,6 +458,12 @@ pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
     PEN_TRY(owners_finish(&builder, arena));
     *out_owners = owners;
     return PEN_OK;
+}
+
+pen_value_id pen_forward_owners_source(const pen_forward_owners *owners, pen_value_id value) {
+    const pen_value_id root = {owners->root[value.index]};
+    if (pen_node_is(pen_graph_value(owners->graph, root)->producer)) return root;
+    return pen_node_is(pen_graph_value(owners->graph, value)->producer) ? value : PEN_VALUE_NONE;
 }
 
 bool pen_forward_owners_is_kept(const pen_forward_owners *owners, uint32_t root) {

@@ -52,9 +52,9 @@ typedef struct pen_forward_owners {
 PEN_NODISCARD pen_status pen_forward_owners_build(const pen_graph *graph, pen_arena *arena,
                                                   const pen_forward_owners **out_owners);
 
-static inline bool pen_role_is_backward(pen_role role) {
-    return role == PEN_ROLE_BACKWARD_INPUT || role == PEN_ROLE_BACKWARD_WEIGHT;
-}
+// The value that travels to a device where `value` is read: its root where that is computed, and a
+// view of what is fed or persistent itself, for one node makes it. NONE: each device has it.
+pen_value_id pen_forward_owners_source(const pen_forward_owners *owners, pen_value_id value);
 
 // Whether some node behind the forward pass reads the bytes of a root.
 bool pen_forward_owners_is_kept(const pen_forward_owners *owners, uint32_t root);

@@ -1,9 +1,9 @@
 #include "graph/analysis/memory_plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/analysis/buffer_offsets.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -11,24 +11,13 @@
 
 // A storage is what one or more values (views, in-place results) share, or one node's workspace.
 typedef struct memory_storage {
-    uint32_t id; // index in the table; orders ties
     pen_memory_region region;
     uint64_t bytes;
     uint32_t copies;
     uint32_t first; // positions in the order: alive from first to last, both included
     uint32_t last;
-    uint64_t rank; // storages of higher rank are placed first
     uint64_t offset;
 } memory_storage;
-
-// By what storages are ranked. None is best for every graph; planning is cheap, so all are tried.
-typedef enum memory_ranking {
-    MEMORY_BY_BYTES,
-    MEMORY_BY_AREA, // bytes times the nodes for which they are alive
-    MEMORY_BY_LIFE, // nodes, then bytes
-    MEMORY_BY_START,
-    MEMORY_RANKING_COUNT,
-} memory_ranking;
 
 typedef struct memory_planner {
     const pen_memory_request *request;
@@ -116,7 +105,7 @@ static uint32_t memory_storage_new(memory_planner *planner, pen_memory_region re
                                    uint64_t bytes, uint32_t first, uint32_t last) {
     const uint32_t id = planner->storage_count++;
     planner->storages[id] = (memory_storage){
-        .id = id, .region = region, .bytes = bytes, .copies = 1, .first = first, .last = last};
+        .region = region, .bytes = bytes, .copies = 1, .first = first, .last = last};
     return id;
 }
 
@@ -264,95 +253,33 @@ static void memory_place_workspaces(memory_planner *planner) {
     }
 }
 
-static int memory_compare(const void *left, const void *right) {
-    const memory_storage *a = *(const memory_storage *const *)left;
-    const memory_storage *b = *(const memory_storage *const *)right;
-    if (a->rank != b->rank) return a->rank < b->rank ? 1 : -1;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-    return a->id < b->id ? -1 : a->id > b->id;
-}
-
-// The lowest offset at which `storage` overlaps none of `placed` (in order of offset) that is
-// alive when it is.
-static uint64_t memory_first_fit(const memory_storage *storage, memory_storage *const *placed,
-                                 uint32_t placed_count) {
-    uint64_t offset = 0;
-    for (uint32_t i = 0; i < placed_count; i++) {
-        const memory_storage *other = placed[i];
-        if (other->last < storage->first || storage->last < other->first) continue;
-        if (other->offset >= offset + storage->bytes) break;
-        const uint64_t end = pen_align_up(other->offset + other->bytes, PEN_MEMORY_ALIGNMENT);
-        if (end > offset) offset = end;
+// Gives the storages of the arena their offsets.
+static pen_status memory_assign_arena(memory_planner *planner, pen_memory_plan *plan) {
+    pen_buffer *buffers;
+    uint32_t count = 0;
+    pen_buffer_sums sums;
+    PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &buffers));
+    for (uint32_t s = 0; s < planner->storage_count; s++) {
+        const memory_storage *storage = &planner->storages[s];
+        if (storage->region != PEN_MEMORY_ARENA) continue;
+        buffers[count++] =
+            (pen_buffer){.bytes = storage->bytes, .first = storage->first, .last = storage->last};
     }
-    return offset;
-}
-
-static uint64_t memory_rank(const memory_storage *storage, memory_ranking ranking) {
-    const uint64_t life = (uint64_t)storage->last - storage->first + 1;
-    uint64_t area;
-    switch (ranking) {
-    case MEMORY_BY_BYTES:
-        return storage->bytes;
-    case MEMORY_BY_AREA:
-        return pen_u64_mul(storage->bytes, life, &area) ? area : UINT64_MAX;
-    case MEMORY_BY_LIFE:
-        return life;
-    case MEMORY_BY_START:
-        return UINT32_MAX - storage->first;
-    case MEMORY_RANKING_COUNT:
-        break;
+    PEN_TRY(pen_buffer_offsets_find(buffers, count, &sums));
+    for (uint32_t s = planner->storage_count; s-- > 0;) {
+        memory_storage *storage = &planner->storages[s];
+        if (storage->region == PEN_MEMORY_ARENA) storage->offset = buffers[--count].offset;
     }
-    return 0;
-}
-
-// Gives every storage its offset; returns the bytes of all together. `placed` is scratch.
-static uint64_t memory_assign_ranked(memory_storage **storages, uint32_t count,
-                                     memory_storage **placed, memory_ranking ranking) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        storages[i]->rank = memory_rank(storages[i], ranking);
-    }
-    qsort(storages, count, sizeof(memory_storage *), memory_compare);
-    for (uint32_t i = 0; i < count; i++) {
-        memory_storage *storage = storages[i];
-        storage->offset = memory_first_fit(storage, placed, i);
-        uint32_t at = i;
-        while (at > 0 && placed[at - 1]->offset > storage->offset) {
-            placed[at] = placed[at - 1];
-            at--;
-        }
-        placed[at] = storage;
-        bytes = pen_max_u64(bytes, storage->offset + storage->bytes);
-    }
-    return pen_align_up(bytes, PEN_MEMORY_ALIGNMENT);
-}
-
-static uint64_t memory_assign_arena(memory_storage **storages, uint32_t count,
-                                    memory_storage **placed) {
-    memory_ranking best = MEMORY_BY_BYTES;
-    uint64_t best_bytes = UINT64_MAX;
-    for (int r = 0; r < MEMORY_RANKING_COUNT; r++) {
-        const uint64_t bytes = memory_assign_ranked(storages, count, placed, (memory_ranking)r);
-        if (bytes >= best_bytes) continue;
-        best_bytes = bytes;
-        best = (memory_ranking)r;
-    }
-    return memory_assign_ranked(storages, count, placed, best);
+    plan->arena_bytes = sums.bytes;
+    plan->live_bytes_peak = sums.live_bytes_peak;
+    return PEN_OK;
 }
 
 // Gives every storage its offset in its region.
 static pen_status memory_assign(memory_planner *planner, pen_memory_plan *plan) {
-    memory_storage **transient, **placed;
-    PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &transient));
-    PEN_TRY(PEN_NEW(planner->arena, planner->storage_count, &placed));
-    uint32_t transient_count = 0;
     for (uint32_t s = 0; s < planner->storage_count; s++) {
         memory_storage *storage = &planner->storages[s];
-        if (storage->region == PEN_MEMORY_ARENA) {
-            transient[transient_count++] = storage;
-            continue;
-        }
-        if (storage->region == PEN_MEMORY_LENT) continue;
+        if (storage->region == PEN_MEMORY_ARENA || storage->region == PEN_MEMORY_LENT) continue;
         uint64_t *region =
             storage->region == PEN_MEMORY_COPIES ? &plan->copies_bytes : &plan->persistent_bytes;
         const uint64_t stride = pen_align_up(storage->bytes, PEN_MEMORY_ALIGNMENT);
@@ -362,27 +289,7 @@ static pen_status memory_assign(memory_planner *planner, pen_memory_plan *plan) 
             return pen_error_out_of_memory();
         }
     }
-    plan->arena_bytes = memory_assign_arena(transient, transient_count, placed);
-    return PEN_OK;
-}
-
-static pen_status memory_live_peak(const memory_planner *planner, uint64_t *out_bytes) {
-    const uint32_t positions = planner->request->order_count + 2;
-    int64_t *change;
-    PEN_TRY(PEN_NEW(planner->arena, positions, &change));
-    for (uint32_t s = 0; s < planner->storage_count; s++) {
-        const memory_storage *storage = &planner->storages[s];
-        if (storage->region != PEN_MEMORY_ARENA) continue;
-        change[storage->first] += (int64_t)storage->bytes;
-        change[storage->last + 1] -= (int64_t)storage->bytes;
-    }
-    int64_t live = 0, peak = 0;
-    for (uint32_t p = 0; p < positions; p++) {
-        live += change[p];
-        peak = pen_max_i64(peak, live);
-    }
-    *out_bytes = (uint64_t)peak;
-    return PEN_OK;
+    return memory_assign_arena(planner, plan);
 }
 
 // From storages, which several values may share, to a slot for each value.
@@ -405,7 +312,7 @@ static pen_status memory_fill_plan(const memory_planner *planner, pen_memory_pla
         plan->workspace_offsets[n] = planner->storages[planner->workspace_of[n]].offset;
     }
     plan->in_place_count = planner->in_place_count;
-    return memory_live_peak(planner, &plan->live_bytes_peak);
+    return PEN_OK;
 }
 
 // What is read from the arena was made in the list that reads it.

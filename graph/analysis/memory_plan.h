@@ -10,17 +10,16 @@
 // one list has copies: places of its own, which nothing takes over. The arena is for what lives
 // within one list, so that there the lists overlap.
 //
-// Offsets are found by first fit in order of falling size ("greedy by size", Pisarchyk and Lee,
-// "Efficient Memory Management for Deep Neural Net Inference", 2020), and in some other orders, of
-// which the best is taken. That is within a few per cent of the peak of live bytes, the lower bound
-// that is reported beside it.
+// Offsets in the arena are those of buffer_offsets.h. The peak of live bytes, the lower bound, is
+// reported beside them.
 #ifndef PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H
 #define PEN_GRAPH_ANALYSIS_MEMORY_PLAN_H
 
 #include "base/arena.h"
+#include "graph/analysis/buffer_offsets.h"
 #include "graph/graph_types.h"
 
-#define PEN_MEMORY_ALIGNMENT 64u
+#define PEN_MEMORY_ALIGNMENT PEN_BUFFER_ALIGNMENT
 
 typedef enum pen_memory_region {
     PEN_MEMORY_NONE, // never in memory: unused, or read when kernels are prepared

@@ -82,6 +82,10 @@ static void dump_value_notes(text_dump *dump, const pen_value *value) {
     if (value->kind == PEN_VALUE_PARAMETER && !value->trainable) {
         pen_text_add(&dump->text, " frozen");
     }
+    if (value->slice != NULL) {
+        pen_text_add(&dump->text, " slice of ");
+        dump_name(&dump->text, value->slice->whole);
+    }
     if (pen_value_is(value->replaces)) {
         pen_text_add(&dump->text, " replaces ");
         dump_name(&dump->text, pen_value_name(dump->graph, value->replaces));

@@ -226,21 +226,18 @@ static pen_status model_import(const pen_model_format *format, const pen_model_i
 
 static const pen_import_options model_plain_options;
 
-// Layers in memory; what is beside them by name, is beside the path.
-static pen_status model_open_text(const pen_import_options *options, pen_model *model) {
+// Layers that were read; what is beside them by name, is beside the path.
+static pen_status model_open_layers(const pen_import_options *options, pen_model *model) {
     const char *folder;
-    const pen_model_input input = {.path = model->path,
-                                   .bytes = (const uint8_t *)options->text,
-                                   .length = strlen(options->text),
-                                   .files = &model->files->external,
-                                   .options = options};
+    const pen_model_input input = {
+        .path = model->path, .files = &model->files->external, .options = options};
     PEN_TRY(pen_path_beside(model->arena, model->path, ".", &folder));
     pen_external_files_init(&model->files->external, folder, model->arena);
     return model_import(&pen_model_format_layers, &input, model);
 }
 
 static pen_status model_open(const pen_import_options *options, pen_model *model) {
-    if (options != NULL && options->text != NULL) return model_open_text(options, model);
+    if (options != NULL && options->layers != NULL) return model_open_layers(options, model);
     pen_model_input input = {.path = model->path,
                              .files = &model->files->external,
                              .options = options != NULL ? options : &model_plain_options};

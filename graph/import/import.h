@@ -83,8 +83,9 @@ typedef struct pen_import_options {
     // Keras: sizes of inputs whose file does not say all.
     const pen_import_input_shape *input_shapes; // [input_shape_count]
     uint32_t input_shape_count;
-    const char *text; // layers in YAML that are in memory: then the path only names them in errors,
-                      // and is not opened. Borrowed for the call; NULL: none
+    // Layers in YAML that were read: then the path only names them, and is not opened. Borrowed for
+    // the call; NULL: none
+    const pen_yaml_node *layers;
     // Computes what conditions of branches and lengths of loops are, which must be known when the
     // model is read. NULL: only those that stand in the model as constants are.
     pen_evaluate_fn evaluate;

@@ -63,10 +63,13 @@ static pen_status layers_filter(const pen_yaml_node *node, pen_arena *arena,
 // A file of layers alone, or a job, whose other parts are passed over: `inspect job.yaml` works.
 static pen_status layers_read(const pen_model_input *input, pen_arena *arena,
                               pen_layer_model *out_layers, const pen_option_source **out_source) {
-    const pen_yaml_node *root;
+    const pen_yaml_node *root = input->options->layers;
     const pen_yaml_node *node;
     const pen_option_settings settings = {.file = input->path};
-    PEN_TRY(pen_yaml_parse(input->path, (const char *)input->bytes, input->length, arena, &root));
+    if (root == NULL) {
+        PEN_TRY(
+            pen_yaml_parse(input->path, (const char *)input->bytes, input->length, arena, &root));
+    }
     if (root->kind != PEN_YAML_MAPPING) {
         return pen_yaml_blame(
             root, pen_error(PEN_INVALID_INPUT, "expected a mapping with 'layers', a list"));

@@ -6,7 +6,7 @@
 
 #include "base/integer.h"
 #include "base/limits.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 
 // The records of a zip archive: the marks they begin with, and their lengths without what varies.
 #define ZIP_LOCAL_MARK 0x04034b50u

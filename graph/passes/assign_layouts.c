@@ -96,6 +96,17 @@ static pen_status layout_reorder(layout_assigner *assigner, pen_node_id reader, 
     return layout_remember(assigner, old, variant);
 }
 
+// Whether both may read one reorder. In the backward pass values flow down the stages alone, and
+// which of two gradients' stages is the lower one is not known yet: each has its own.
+static bool layout_can_share(const layout_assigner *assigner, pen_node_id reorder,
+                             pen_node_id reader) {
+    const pen_node *made = pen_graph_node(assigner->copy.to, reorder);
+    const pen_node *wants = pen_graph_node(assigner->copy.from, reader);
+    if (!pen_role_is_backward(made->role) || !pen_role_is_backward(wants->role)) return true;
+    const pen_node_id of = wants->gradient_of;
+    return pen_node_is(of) && assigner->copy.nodes[of.index].index == made->gradient_of.index;
+}
+
 // `old` in the layout that `reader` wants.
 static pen_status layout_operand(layout_assigner *assigner, pen_node_id reader, pen_value_id old,
                                  pen_layout layout, pen_value_id *out_value) {
@@ -107,6 +118,7 @@ static pen_status layout_operand(layout_assigner *assigner, pen_node_id reader, 
          i = assigner->variants[i].next) {
         const layout_variant *variant = &assigner->variants[i];
         if (variant->layout != layout) continue;
+        if (!layout_can_share(assigner, variant->reorder, reader)) continue;
         // it must have run before its earliest reader: forward before either backward half
         const pen_role role = pen_graph_node(assigner->copy.from, reader)->role;
         if (role < pen_graph_node(assigner->copy.to, variant->reorder)->role) {

@@ -31,7 +31,7 @@ pen_status pen_graph_copy_begin_without(const pen_graph *from, const bool *left_
                                         pen_graph_copy *out_copy) {
     pen_arena *arena = pen_graph_arena(from);
     pen_graph_copy copy = {.from = from};
-    PEN_TRY(pen_graph_create(arena, pen_graph_name(from), &copy.to));
+    PEN_TRY(pen_graph_create_after(from, &copy.to));
     PEN_TRY(pen_graph_reserve(copy.to, copy_room(pen_graph_node_count(from)),
                               copy_room(pen_graph_value_count(from))));
     PEN_TRY(PEN_NEW(arena, pen_graph_value_count(from), &copy.values));

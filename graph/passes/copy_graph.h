@@ -5,7 +5,8 @@
 // the outputs. The copy keeps names, roles, types, layouts, sources, symbols, what replaces what,
 // and which nodes accumulate.
 //
-// Lifetime: the copy lives in the arena of the old graph and borrows the same tensor bytes.
+// Lifetime: the copy lives in an arena of its own (pen_graph_create_after) and borrows the same
+// tensor bytes; what the pass itself needs, and its map, are in the arena of the old graph.
 #ifndef PEN_GRAPH_PASSES_COPY_GRAPH_H
 #define PEN_GRAPH_PASSES_COPY_GRAPH_H
 

@@ -71,7 +71,7 @@ static pen_status infer_fold(pen_graph *graph, pen_node_id id, const pen_infer_o
         if (!pen_value_is(node->outputs[i])) continue;
         const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(graph, node->outputs[i]));
         char *memory;
-        PEN_TRY(PEN_NEW(pen_graph_arena(graph), bytes, &memory));
+        PEN_TRY(PEN_NEW(pen_graph_tensor_arena(graph), bytes, &memory));
         data[i] = memory;
     }
     PEN_TRY(pen_status_add_context(options->evaluate(options->evaluate_context, graph, id, data),

@@ -57,8 +57,7 @@ static pen_status merge_node_text(const merger *m, const pen_node *node, const c
     pen_text_print(&text, "%s %d", node->op->name, (int)node->role);
     // parts of the gradient stay with the forward nodes that they are of, in whatever stages those
     // are
-    if (node->role == PEN_ROLE_BACKWARD_INPUT || node->role == PEN_ROLE_BACKWARD_WEIGHT)
-        pen_text_print(&text, " of %u", node->gradient_of.index);
+    if (pen_role_is_backward(node->role)) pen_text_print(&text, " of %u", node->gradient_of.index);
     for (uint32_t i = 0; i < node->input_count; i++) {
         const pen_value_id input = node->inputs[i];
         pen_text_print(&text, " %u",

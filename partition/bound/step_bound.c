@@ -2,89 +2,23 @@
 
 #include <math.h>
 
-#include "base/order.h"
+#include "base/sets/order.h"
+#include "partition/bound/cut_bound.h"
+#include "partition/bound/cut_path.h"
+#include "partition/bound/kept_edges.h"
 #include "partition/bound/least_costs.h"
 #include "partition/bound/load_bound.h"
-
-// Whether a forward node of group `reader` reads one of group `owner`.
-static bool step_bound_is_after(const pen_problem *problem, uint32_t owner, uint32_t reader) {
-    uint32_t low = problem->after.first[owner], high = problem->after.first[owner + 1];
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (problem->after.ids[middle] == reader) return true;
-        if (problem->after.ids[middle] < reader) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
-}
 
 // What the bounds know of nodes and groups.
 typedef struct step_bound {
     const pen_problem *problem;
+    pen_kept_edges kept;
     double *least;      // [node_count] seconds at its cheapest
     double *begin;      // [node_count] before which no microbatch of it begins
     double *rest;       // [node_count] what is left of a step, at least, when it is done
-    uint32_t *sink;     // [group_count] the last of its forward nodes, or PEN_PROBLEM_ANY
-    bool *gathers;      // [group_count] all its forward nodes lead to `sink`, the one others read
     double *group_head; // [group_count] least `begin` of its forward nodes
     double *group_tail; // [group_count] least `rest` of its forward and backward-input nodes
 } step_bound;
-
-// Whether the group's backward nodes are in a stage that is no higher than that of forward readers:
-// they go with the last of the group's stages, which then is that of `sink`.
-static void step_bound_find_sinks(step_bound *bound) {
-    const pen_problem *problem = bound->problem;
-    const pen_problem_given *given = &problem->given;
-    for (uint32_t g = 0; g < problem->group_count; g++) {
-        bound->sink[g] = PEN_PROBLEM_ANY;
-        bound->gathers[g] = true;
-    }
-    for (uint32_t v = 0; v < given->node_count; v++) {
-        const uint32_t g = problem->group_of_node[v];
-        bool is_last = true, is_read = false; // within the group, by others
-        if (!pen_problem_is_forward(given, v)) continue;
-        for (uint32_t e = problem->successors.first[v]; e < problem->successors.first[v + 1]; e++) {
-            const uint32_t w = problem->successors.ids[e];
-            if (!pen_problem_is_forward(given, w)) continue;
-            if (problem->group_of_node[w] == g) is_last = false;
-            if (problem->group_of_node[w] != g) is_read = true;
-        }
-        if (is_last && bound->sink[g] != PEN_PROBLEM_ANY) bound->gathers[g] = false;
-        if (is_last) bound->sink[g] = v;
-        if (!is_last && is_read) bound->gathers[g] = false;
-    }
-}
-
-// Whether the stages of every right placement make node v wait for node u, which it reads. Groups
-// of one group are in one stage, but that forward nodes of a problem that is not contiguous may be
-// in lower ones.
-static bool step_bound_keeps(const step_bound *bound, uint32_t u, uint32_t v) {
-    const pen_problem *problem = bound->problem;
-    const pen_role source = problem->given.nodes[u].role, target = problem->given.nodes[v].role;
-    const uint32_t owner = problem->group_of_node[u], reader = problem->group_of_node[v];
-    const bool is_moved = problem->given.nodes[u].transfer > 0.0;
-    const bool is_contiguous = problem->given.is_contiguous;
-    switch (target) {
-    case PEN_ROLE_FORWARD:
-        return source == PEN_ROLE_FORWARD;
-    case PEN_ROLE_BACKWARD_INPUT:
-    case PEN_ROLE_BACKWARD_WEIGHT:
-        if (source == PEN_ROLE_FORWARD) return owner == reader || is_moved;
-        if (source == PEN_ROLE_BACKWARD_INPUT) {
-            return owner == reader || (is_moved && (is_contiguous || bound->gathers[reader]) &&
-                                       step_bound_is_after(problem, reader, owner));
-        }
-        return source == target && owner == reader; // weight after weight
-    case PEN_ROLE_UPDATE:
-        return owner == reader && (source != PEN_ROLE_FORWARD || is_contiguous);
-    case PEN_ROLE_TRANSFER:
-        break;
-    }
-    PEN_NEVER("problems have no transfer nodes");
-}
 
 // The way of one microbatch up to each node, and what follows each. Returns the longest.
 static double step_bound_walk(step_bound *bound) {
@@ -96,7 +30,7 @@ static double step_bound_walk(step_bound *bound) {
         for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
              e++) {
             const uint32_t u = problem->predecessors.ids[e];
-            if (!step_bound_keeps(bound, u, v)) continue;
+            if (!pen_kept_edges_has(&bound->kept, u, v)) continue;
             bound->begin[v] = fmax(bound->begin[v], bound->begin[u] + bound->least[u]);
         }
         longest = fmax(longest, bound->begin[v] + bound->least[v]);
@@ -106,7 +40,7 @@ static double step_bound_walk(step_bound *bound) {
         for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
              e++) {
             const uint32_t u = problem->predecessors.ids[e];
-            if (!step_bound_keeps(bound, u, v)) continue;
+            if (!pen_kept_edges_has(&bound->kept, u, v)) continue;
             bound->rest[u] = fmax(bound->rest[u], bound->least[v] + bound->rest[v]);
         }
     }
@@ -126,7 +60,7 @@ static double step_bound_ready(const step_bound *bound, uint32_t g) {
         for (uint32_t e = problem->predecessors.first[v]; e < problem->predecessors.first[v + 1];
              e++) {
             const uint32_t u = problem->predecessors.ids[e];
-            if (problem->group_of_node[u] == g || !step_bound_keeps(bound, u, v)) continue;
+            if (problem->group_of_node[u] == g || !pen_kept_edges_has(&bound->kept, u, v)) continue;
             begin = fmax(begin, bound->begin[u] + bound->least[u]);
         }
         ready = !is_forward                    ? begin
@@ -220,23 +154,24 @@ pen_status pen_step_bound(const pen_problem *problem, pen_arena *arena, double *
     const pen_problem_given *given = &problem->given;
     const pen_problem *loads;
     step_bound bound = {.problem = problem};
+    pen_cut_path path;
     double load, windows;
     PEN_TRY(PEN_NEW(arena, given->node_count, &bound.least));
     PEN_TRY(PEN_NEW(arena, given->node_count, &bound.begin));
     PEN_TRY(PEN_NEW(arena, given->node_count, &bound.rest));
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &bound.sink));
-    PEN_TRY(PEN_NEW(arena, problem->group_count, &bound.gathers));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &bound.group_head));
     PEN_TRY(PEN_NEW(arena, problem->group_count, &bound.group_tail));
     PEN_TRY(pen_bound_least_costs(problem, arena, bound.least));
-    step_bound_find_sinks(&bound);
+    PEN_TRY(pen_kept_edges_find(problem, arena, &bound.kept));
     double most = step_bound_walk(&bound);
     for (uint32_t g = 0; g < problem->group_count; g++)
         most = fmax(most, step_bound_group(&bound, g));
     PEN_TRY(step_bound_windows(&bound, arena, &windows));
     PEN_TRY(pen_problem_as_throughput(problem, arena, &loads));
     PEN_TRY(pen_load_bound(loads, arena, &load));
-    most = fmax(most, windows);
+    most = fmax(fmax(most, windows), load * given->microbatch_count);
+    PEN_TRY(pen_cut_path_find(&bound.kept, bound.least, bound.begin, arena, &path));
+    PEN_TRY(pen_cut_bound(&path, given->microbatch_count, most, arena, &most));
     *out_bound = fmax(load * given->microbatch_count, most * (1.0 - STEP_BOUND_ROUNDING));
     return PEN_OK;
 }

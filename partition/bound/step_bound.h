@@ -5,9 +5,7 @@
 //   load   m · (least largest load of one microbatch, a share 1 / m of updates included): a device
 //          does one thing at a time
 //   path   the longest path of one microbatch, each node at its cheapest, along those edges that
-//          every placement's stages keep. A gradient's edge is kept where the reader's stage cannot
-//          be above the owner's: in contiguous placements, and for groups whose forward nodes all
-//          lead to one, which alone is read by others
+//          every placement's stages keep (kept_edges.h)
 //   group  for each group that has forward nodes: longest path to it + m · its forward and
 //          backward + its update, since it is on one device, whose work on it cannot begin before;
 //          or, in place of what may come last (halves for weights, updates), the longest path that
@@ -16,7 +14,9 @@
 //          forward and backward-input nodes. The k devices that are used have a group each, so no
 //          less idle than the k least heads together, and for forward and backward-input work the
 //          k least tails too: Σ speed · (step - head - tail) >= m · work, for some k
-// What transfers take is in none of them, as any of them may be avoided.
+//   cuts   of that path, with what they must send: few leave a device much work, many make the path
+//          long (cut_bound.h)
+// What transfers take is in the last alone, as any single one of them may be avoided.
 // The familiar (m - 1) · bottleneck + path is no bound: the first of two stages may need 5 + 5, the
 // second 1 + 1; two microbatches take 20 (all forwards first), not 10 + 12.
 #ifndef PEN_PARTITION_BOUND_STEP_BOUND_H

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/disjoint_sets.h"
-#include "base/order.h"
+#include "base/sets/disjoint_sets.h"
+#include "base/sets/order.h"
 #include "partition/problem/problem_lists.h"
 
 // Groups of a problem, in parts.

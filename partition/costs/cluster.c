@@ -224,11 +224,11 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
 pen_assumed_link pen_cluster_assumed_link(pen_carrier carrier) {
     static const pen_assumed_link links[] = {
         [PEN_CARRIER_MEMORY] = {.bandwidth = 12e9, .latency = 15e-6, .latency_idle = 15e-6},
-        [PEN_CARRIER_RING] = {3.6e9, 1.9e-3, 28e-6, 4.3e9, 5e9, 11e-6},
-        [PEN_CARRIER_LOOPBACK] = {1.5e9, 1.9e-3, 66e-6, 2.6e9, 1.9e9, 16e-6},
-        [PEN_CARRIER_LOOPBACK_TLS] = {0.62e9, 1.9e-3, 84e-6, 0.88e9, 0.69e9, 22e-6},
-        [PEN_CARRIER_NETWORK] = {1e9 / 8, 2e-3, 2e-3, 2.6e9, 1.9e9, 16e-6},
-        [PEN_CARRIER_NETWORK_TLS] = {1e9 / 8, 2e-3, 2e-3, 0.88e9, 0.69e9, 22e-6},
+        [PEN_CARRIER_RING] = {8e9, 1.9e-3, 30e-6, 14e9, 14e9, 11e-6},
+        [PEN_CARRIER_LOOPBACK] = {3.2e9, 1.9e-3, 43e-6, 4.2e9, 5.6e9, 16e-6},
+        [PEN_CARRIER_LOOPBACK_TLS] = {1.4e9, 1.9e-3, 50e-6, 1.65e9, 1.9e9, 22e-6},
+        [PEN_CARRIER_NETWORK] = {1e9 / 8, 2e-3, 2e-3, 5e9, 6.5e9, 16e-6},
+        [PEN_CARRIER_NETWORK_TLS] = {1e9 / 8, 2e-3, 2e-3, 1.9e9, 2e9, 22e-6},
     };
     return links[carrier];
 }

@@ -3,21 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
 #define COST_KEY_ELEMENTS 16   // of a constant that are written; others are hashed
 #define COST_KEY_HASH_BYTES 20 // room for "...#0123456789abcdef"
-
-static uint64_t cost_key_hash(const void *bytes, uint64_t count) {
-    const unsigned char *data = bytes;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (uint64_t i = 0; i < count; i++) {
-        hash = (hash ^ data[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
 
 // Contents of a constant: numbers where they are few and integers, else a hash of the bytes.
 static void cost_key_add_contents(pen_text *text, const pen_value *value) {
@@ -26,7 +18,8 @@ static void cost_key_add_contents(pen_text *text, const pen_value *value) {
     const bool is_listed = value->type.element == PEN_INT64 && count <= COST_KEY_ELEMENTS;
     pen_text_add(text, "=");
     if (!is_listed) {
-        pen_text_print(text, "#%016" PRIx64, cost_key_hash(value->data, value->data_bytes));
+        pen_text_print(text, "#%016" PRIx64,
+                       pen_hash_bytes(PEN_HASH_START, value->data, value->data_bytes));
         return;
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -81,7 +74,7 @@ static pen_status cost_key_cut(const char *whole, pen_arena *arena, const char *
         return PEN_OK;
     }
     return pen_arena_format(arena, out_shape, "%.*s...#%016" PRIx64, (int)kept, whole,
-                            cost_key_hash(whole + kept, length - kept));
+                            pen_hash_bytes(PEN_HASH_START, whole + kept, length - kept));
 }
 
 // Two nodes with equal keys take the same time: types, sizes, layouts, accumulating, attributes,

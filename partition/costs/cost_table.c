@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define COST_INDEX_CAPACITY_FIRST 64
 
 typedef enum cost_kind {
@@ -48,14 +50,11 @@ pen_status pen_cost_table_new(pen_arena *arena, pen_cost_table **out_table) {
 // ---- the index: open addressing over keys
 
 static uint64_t cost_hash_text(uint64_t hash, const char *text) {
-    for (const char *c = text; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    }
-    return (hash ^ 0xff) * 0x100000001b3u; // no text contains it: ends the part
+    return pen_hash_bytes(hash, text, strlen(text) + 1);
 }
 
 static uint64_t cost_hash(const cost_key *key) {
-    uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)key->kind;
+    uint64_t hash = PEN_HASH_START ^ (uint64_t)key->kind;
     hash = cost_hash_text(hash, key->first);
     hash = cost_hash_text(hash, key->second);
     hash = cost_hash_text(hash, key->third);

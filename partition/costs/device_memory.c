@@ -14,6 +14,7 @@ const pen_device_memory_kind pen_device_memory_kinds[PEN_DEVICE_MEMORY_KINDS] = 
     DEVICE_MEMORY_KIND(activations, "activations"),
     DEVICE_MEMORY_KIND(receive_buffers, "receive buffers"),
     DEVICE_MEMORY_KIND(workspace, "workspace"),
+    DEVICE_MEMORY_KIND(saved, "copies for checkpoints"),
 };
 
 uint64_t pen_device_memory_at(const pen_device_memory *memory, uint32_t kind) {

@@ -15,6 +15,7 @@ typedef struct pen_device_memory {
     uint64_t activations;     // kept for backward, of all microbatches in flight
     uint64_t receive_buffers; // tensors from other devices, of all microbatches in flight
     uint64_t workspace;       // kernels' and values that live within one task
+    uint64_t saved;           // tensors copied aside, of which a checkpoint is written
     uint64_t total;           // sum of the above
 } pen_device_memory;
 
@@ -26,7 +27,7 @@ typedef struct pen_device_memory_kind {
     size_t offset;
 } pen_device_memory_kind;
 
-#define PEN_DEVICE_MEMORY_KINDS 6 // all but the total
+#define PEN_DEVICE_MEMORY_KINDS 7 // all but the total
 
 extern const pen_device_memory_kind pen_device_memory_kinds[PEN_DEVICE_MEMORY_KINDS];
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/disjoint_sets.h"
+#include "base/sets/disjoint_sets.h"
 #include "graph/graph.h"
 #include "partition/spec/name_match.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format/yaml_writer.h"
+#include "base/hash.h"
 #include "base/integer.h"
 #include "graph/analysis/memory_plan.h"
 #include "graph/graph.h"
@@ -18,7 +19,7 @@ typedef struct lowering {
     const pen_forward_owners *owners;
     const uint32_t *color;
     pen_arena *arena;
-    bool *is_moved;          // [value_count], roots that another colour reads
+    bool *is_moved;          // [value_count], what another colour reads, as it travels
     uint32_t *node_of_value; // [value_count], of moved ones: the problem's node that stands for it
     uint32_t *stamp;         // [node_count], the last value charged to a colour, plus 1
     uint32_t node_count;     // of the problem
@@ -36,23 +37,21 @@ static double lowering_bytes(const lowering *l, uint32_t value) {
     return (double)pen_align_up(l->request->planned->bytes_of_value[value], PEN_MEMORY_ALIGNMENT);
 }
 
-// The computed value behind an operand; PEN_ID_NONE where it is fed, persistent or left out.
+// The value that an operand is, as it travels; PEN_ID_NONE where it is fed, persistent or left out.
 static uint32_t lowering_source(const lowering *l, const pen_node *node, uint32_t input) {
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
-    const uint32_t root = l->owners->root[node->inputs[input].index];
-    const pen_value *value = pen_graph_value(l->graph, (pen_value_id){root});
-    return pen_node_is(value->producer) ? root : PEN_ID_NONE;
+    return pen_forward_owners_source(l->owners, node->inputs[input]).index;
 }
 
 static void lowering_find_moved(lowering *l) {
     for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         for (uint32_t i = 0; i < node->input_count; i++) {
-            const uint32_t root = lowering_source(l, node, i);
-            if (root == PEN_ID_NONE) continue;
+            const uint32_t source = lowering_source(l, node, i);
+            if (source == PEN_ID_NONE) continue;
             const uint32_t producer =
-                pen_graph_value(l->graph, (pen_value_id){root})->producer.index;
-            if (l->color[producer] != l->color[n]) l->is_moved[root] = true;
+                pen_graph_value(l->graph, (pen_value_id){source})->producer.index;
+            if (l->color[producer] != l->color[n]) l->is_moved[source] = true;
         }
     }
 }
@@ -66,7 +65,7 @@ static void lowering_number_values(lowering *l) {
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (!pen_value_is(node->outputs[i])) continue;
             const uint32_t v = node->outputs[i].index;
-            if (l->owners->root[v] != v || !l->is_moved[v]) continue;
+            if (!l->is_moved[v]) continue;
             l->node_of_value[v] = is_first ? n : l->node_count++;
             is_first = false;
         }
@@ -116,11 +115,12 @@ static void lowering_fill_edges(lowering *l) {
     for (uint32_t n = 0; n < l->owners->node_count; n++) {
         const pen_node *node = lowering_node(l, n);
         for (uint32_t i = 0; i < node->input_count; i++) {
-            const uint32_t root = lowering_source(l, node, i);
-            if (root == PEN_ID_NONE) continue;
+            const uint32_t value = lowering_source(l, node, i);
+            if (value == PEN_ID_NONE) continue;
             const uint32_t source =
-                l->is_moved[root] ? l->node_of_value[root]
-                                  : pen_graph_value(l->graph, (pen_value_id){root})->producer.index;
+                l->is_moved[value]
+                    ? l->node_of_value[value]
+                    : pen_graph_value(l->graph, (pen_value_id){value})->producer.index;
             l->edges[l->edge_count++] = (pen_problem_edge){source, n};
         }
     }
@@ -308,16 +308,8 @@ pen_status pen_graph_problem_build(const pen_graph_problem_request *request, pen
 }
 
 // FNV-1a
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length) {
-    const uint8_t *b = bytes;
-    for (size_t i = 0; i < length; i++) {
-        hash = (hash ^ b[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text) {
-    return hash_bytes(hash, text, strlen(text) + 1);
+    return pen_hash_bytes(hash, text, strlen(text) + 1);
 }
 
 // Names and contents: another attribute is another model.
@@ -327,17 +319,17 @@ static uint64_t hash_attribute(uint64_t hash, const pen_attribute_schema *schema
     hash = hash_text(hash, schema->name);
     switch (schema->kind) {
     case PEN_ATTRIBUTE_INT:
-        return hash_bytes(hash, &value->integer, sizeof value->integer);
+        return pen_hash_bytes(hash, &value->integer, sizeof value->integer);
     case PEN_ATTRIBUTE_FLOAT:
-        return hash_bytes(hash, &value->number, sizeof value->number);
+        return pen_hash_bytes(hash, &value->number, sizeof value->number);
     case PEN_ATTRIBUTE_TEXT:
         return hash_text(hash, value->text);
     case PEN_ATTRIBUTE_INTS:
-        hash = hash_bytes(hash, &value->count, sizeof value->count);
-        return hash_bytes(hash, value->integers, value->count * sizeof *value->integers);
+        hash = pen_hash_bytes(hash, &value->count, sizeof value->count);
+        return pen_hash_bytes(hash, value->integers, value->count * sizeof *value->integers);
     case PEN_ATTRIBUTE_FLOATS:
-        hash = hash_bytes(hash, &value->count, sizeof value->count);
-        return hash_bytes(hash, value->numbers, value->count * sizeof *value->numbers);
+        hash = pen_hash_bytes(hash, &value->count, sizeof value->count);
+        return pen_hash_bytes(hash, value->numbers, value->count * sizeof *value->numbers);
     }
     return hash;
 }
@@ -355,7 +347,7 @@ static uint64_t hash_operand(uint64_t hash, const pen_graph *graph, pen_value_id
     hash = hash_text(hash, value->name);
     if (value->kind != PEN_VALUE_CONSTANT || value->data == NULL) return hash;
     if (value->data_bytes > HASH_CONSTANT_BYTES) return hash;
-    return hash_bytes(hash, value->data, value->data_bytes);
+    return pen_hash_bytes(hash, value->data, value->data_bytes);
 }
 
 // What a forward node reads and how; the passes after it follow from that.
@@ -370,14 +362,14 @@ static uint64_t hash_wiring(uint64_t hash, const pen_graph *graph, const pen_nod
 }
 
 uint64_t pen_graph_hash(const pen_forward_owners *owners) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = PEN_HASH_START;
     for (uint32_t n = 0; n < owners->node_count; n++) {
         const pen_node *node = pen_graph_node(owners->graph, (pen_node_id){n});
         if (node->op == PEN_OP(reorder)) continue;
         hash = hash_text(hash, node->name);
         hash = hash_text(hash, node->op->name);
         const uint8_t role = (uint8_t)node->role;
-        hash = hash_bytes(hash, &role, 1);
+        hash = pen_hash_bytes(hash, &role, 1);
         if (node->role == PEN_ROLE_FORWARD) hash = hash_wiring(hash, owners->graph, node);
         for (uint32_t i = 0; i < node->output_count; i++) {
             if (!pen_value_is(node->outputs[i])) continue;

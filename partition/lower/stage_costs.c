@@ -13,45 +13,68 @@ static int transfer_compare(const void *left, const void *right) {
     return a->value.index < b->value.index ? -1 : a->value.index > b->value.index;
 }
 
-// What the visits of all roots share.
+// What the visits of all values share.
 typedef struct transfer_visits {
     const pen_planned_graph *planned;
     const pen_forward_owners *owners;
     const pen_stage_split *split;
     const uint32_t *updater; // [value_count] of parameters: the node that updates them, or none
     const uint32_t *phase;   // [node_count] of the updates
-    uint32_t *stamp;         // [stage_count], root + 1 for stages that have it already
+    uint32_t *stamp;         // [stage_count], value + 1 for stages that have it already
 } transfer_visits;
 
-// Lists the transfers of one root, or only counts them. Results go to who reads them; a parameter
+// Who a value comes from when another stage reads it; none where each has it, or it travels as
+// what it is a view of.
+static pen_node_id transfer_maker(const transfer_visits *visits, uint32_t v) {
+    const pen_forward_owners *owners = visits->owners;
+    const pen_value_id value = {v}, source = pen_forward_owners_source(owners, value);
+    if (!pen_value_is(source)) return (pen_node_id){visits->updater[v]};
+    if (!pen_value_same(source, value)) return PEN_NODE_NONE;
+    return pen_graph_value(owners->graph, value)->producer;
+}
+
+// Reader `i` of a value: of one that is computed whoever reads it through views, else whoever reads
+// it itself. PEN_NODE_NONE: there are no more.
+static pen_node_id transfer_reader(const pen_forward_owners *owners, uint32_t v, uint32_t i) {
+    const pen_value_id root = {owners->root[v]};
+    if (pen_node_is(pen_graph_value(owners->graph, root)->producer)) {
+        const uint32_t u = owners->user_first[v] + i;
+        if (u >= owners->user_first[v + 1]) return PEN_NODE_NONE;
+        return (pen_node_id){owners->user_nodes[u]};
+    }
+    const uint32_t r = owners->readers.first[v] + i;
+    return r < owners->readers.first[v + 1] ? owners->readers.nodes[r] : PEN_NODE_NONE;
+}
+
+// Lists the transfers of one value, or only counts them. Results go to who reads them; a parameter
 // goes, once updated, to the other stages that hold a copy of it.
-static uint32_t transfer_visit(const transfer_visits *visits, uint32_t root,
+static uint32_t transfer_visit(const transfer_visits *visits, uint32_t v,
                                pen_stage_transfer *out_items) {
     const pen_forward_owners *owners = visits->owners;
     const pen_stage_split *split = visits->split;
-    uint32_t *stamp = visits->stamp;
-    pen_node_id producer = pen_graph_value(owners->graph, (pen_value_id){root})->producer;
-    const bool is_parameter = !pen_node_is(producer);
-    if (is_parameter) producer.index = visits->updater[root];
-    if (!pen_node_is(producer) || owners->root[root] != root) return 0;
-    const uint32_t source = split->stage_of_node[producer.index];
-    const bool is_forward = pen_graph_node(owners->graph, producer)->role == PEN_ROLE_FORWARD;
+    const pen_node_id maker = transfer_maker(visits, v);
+    if (!pen_node_is(maker)) return 0;
+    const uint32_t source = split->stage_of_node[maker.index];
+    const pen_role role = pen_graph_node(owners->graph, maker)->role;
+    const bool is_parameter =
+        !pen_node_is(pen_graph_value(owners->graph, (pen_value_id){v})->producer);
+    pen_node_id reader;
     uint32_t count = 0;
-    stamp[source] = root + 1;
-    for (uint32_t u = owners->user_first[root]; u < owners->user_first[root + 1]; u++) {
-        const uint32_t target = split->stage_of_node[owners->user_nodes[u]];
-        if (stamp[target] == root + 1) continue;
-        stamp[target] = root + 1;
+    visits->stamp[source] = v + 1;
+    for (uint32_t i = 0; pen_node_is(reader = transfer_reader(owners, v, i)); i++) {
+        const uint32_t target = split->stage_of_node[reader.index];
+        if (visits->stamp[target] == v + 1) continue;
+        visits->stamp[target] = v + 1;
         if (out_items != NULL) {
-            out_items[count] = (pen_stage_transfer){
-                .value = {root},
-                .source = source,
-                .target = target,
-                .bytes = visits->planned->bytes_of_value[root],
-                .is_backward = !is_forward || target < source,
-                .phase = visits->phase[producer.index],
-                .is_per_step =
-                    is_parameter || pen_forward_owners_is_per_step(owners, (pen_value_id){root})};
+            out_items[count] =
+                (pen_stage_transfer){.value = {v},
+                                     .source = source,
+                                     .target = target,
+                                     .bytes = visits->planned->bytes_of_value[v],
+                                     .is_backward = role != PEN_ROLE_FORWARD || target < source,
+                                     .phase = visits->phase[maker.index],
+                                     .is_per_step = is_parameter || pen_forward_owners_is_per_step(
+                                                                        owners, (pen_value_id){v})};
         }
         count++;
     }

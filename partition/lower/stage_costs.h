@@ -11,7 +11,7 @@
 // A value that one stage makes and another reads; a parameter: that one stage updates, and that
 // another has a copy of.
 typedef struct pen_stage_transfer {
-    pen_value_id value; // a root
+    pen_value_id value; // a root, or a view of what is fed or a parameter
     uint32_t source;    // stages
     uint32_t target;
     uint64_t bytes;

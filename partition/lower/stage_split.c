@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/sets/id_heap.h"
 #include "graph/graph.h"
 #include "partition/problem/problem_lists.h"
 
@@ -26,15 +27,12 @@ static bool split_is_forward(const split_builder *b, uint32_t node) {
     return split_node(b, node)->role == PEN_ROLE_FORWARD;
 }
 
-// The forward node whose result operand `input` is, through views; of what nobody computes, the
-// view; PEN_ID_NONE without one.
+// The node whose result operand `input` is, as it travels; PEN_ID_NONE without one.
 static uint32_t split_source(const split_builder *b, const pen_node *node, uint32_t input) {
-    const pen_graph *graph = b->owners->graph;
     if (!pen_value_is(node->inputs[input])) return PEN_ID_NONE;
-    const pen_value_id root = {b->owners->root[node->inputs[input].index]};
-    const pen_node_id source = pen_graph_value(graph, root)->producer;
-    if (pen_node_is(source)) return source.index;
-    return pen_graph_value(graph, node->inputs[input])->producer.index;
+    const pen_value_id value = pen_forward_owners_source(b->owners, node->inputs[input]);
+    if (!pen_value_is(value)) return PEN_ID_NONE;
+    return pen_graph_value(b->owners->graph, value)->producer.index;
 }
 
 static pen_status split_link_pieces(split_builder *b) {
@@ -57,61 +55,27 @@ static pen_status split_link_pieces(split_builder *b) {
     return pen_problem_lists_build(b->piece_count, edges, count, false, b->arena, &b->after);
 }
 
-// A binary heap of pieces, the one with the lowest first node on top.
-typedef struct split_heap {
-    const uint32_t *key;
-    uint32_t *items;
-    uint32_t count;
-} split_heap;
-
-static void split_heap_push(split_heap *heap, uint32_t piece) {
-    uint32_t at = heap->count++;
-    while (at > 0 && heap->key[heap->items[(at - 1) / 2]] > heap->key[piece]) {
-        heap->items[at] = heap->items[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap->items[at] = piece;
-}
-
-static uint32_t split_heap_pop(split_heap *heap) {
-    const uint32_t top = heap->items[0], last = heap->items[--heap->count];
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= heap->count) break;
-        if (child + 1 < heap->count &&
-            heap->key[heap->items[child + 1]] < heap->key[heap->items[child]]) {
-            child++;
-        }
-        if (heap->key[heap->items[child]] >= heap->key[last]) break;
-        heap->items[at] = heap->items[child];
-        at = child;
-    }
-    heap->items[at] = last;
-    return top;
-}
-
 // Orders the pieces; fewer than piece_count come out where there are cycles.
 static pen_status split_sort(split_builder *b, uint32_t *out_sorted) {
     uint32_t *waiting;
-    split_heap ready = {.key = b->first_node};
+    pen_id_heap ready = {.keys = b->first_node}; // the piece with the lowest first node first
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &waiting));
-    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &ready.items));
+    PEN_TRY(PEN_NEW(b->arena, b->piece_count, &ready.ids));
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &b->order));
     PEN_TRY(PEN_NEW(b->arena, b->piece_count, &b->stage_of_piece));
     for (uint32_t e = 0; e < b->after.first[b->piece_count]; e++)
         waiting[b->after.ids[e]] += 1;
     for (uint32_t p = 0; p < b->piece_count; p++) {
         b->stage_of_piece[p] = PEN_ID_NONE;
-        if (waiting[p] == 0) split_heap_push(&ready, p);
+        if (waiting[p] == 0) pen_id_heap_push(&ready, p);
     }
     uint32_t sorted = 0;
     while (ready.count > 0) {
-        const uint32_t piece = split_heap_pop(&ready);
+        const uint32_t piece = pen_id_heap_pop(&ready);
         b->stage_of_piece[piece] = sorted;
         b->order[sorted++] = piece;
         for (uint32_t e = b->after.first[piece]; e < b->after.first[piece + 1]; e++) {
-            if (--waiting[b->after.ids[e]] == 0) split_heap_push(&ready, b->after.ids[e]);
+            if (--waiting[b->after.ids[e]] == 0) pen_id_heap_push(&ready, b->after.ids[e]);
         }
     }
     *out_sorted = sorted;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/components.h"
+#include "base/sets/components.h"
 #include "partition/objective/latency.h"
 #include "partition/objective/step_time.h"
 #include "partition/problem/problem_lists.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/components.h"
+#include "base/sets/components.h"
 #include "partition/problem/problem_lists.h"
 
 #define FORMING_NONE UINT32_MAX

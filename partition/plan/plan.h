@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/system/kernel_level.h"
 #include "graph/graph_types.h"
 #include "partition/costs/cluster.h"
 #include "partition/costs/device_memory.h"
@@ -16,7 +17,7 @@
 
 // Steps that differ by less than this share of them are alike: no prediction can tell which is
 // shorter, and what sends less is preferred.
-#define PEN_PLAN_ALIKE 0.02
+#define PEN_PLAN_ALIKE 0.01
 
 typedef struct pen_plan_device {
     const char *name;
@@ -54,14 +55,28 @@ typedef struct pen_plan_transfer {
 typedef struct pen_plan_node {
     const char *name; // of a forward node; those of its backward pass and update go with it
     uint32_t stage;
-    double seconds; // with its backward pass
+    uint32_t update_stage; // that updates its parameters: `stage`, or with replicas that of their
+                           // owner, the same for the node in all replicas
+    double seconds;        // with its backward pass
     pen_figure_source source;
     uint64_t bytes;     // that it adds to its device
     const char *reason; // why it is there, one line; "": not asked (pen_plan_add_reasons)
 } pen_plan_node;
 
+// Devices that run some of a step's lanes, as a pipeline with a cut of its own.
+typedef struct pen_plan_replica {
+    uint32_t first_lane;
+    uint32_t lane_count; // at least 1
+    uint32_t device_count;
+    const uint32_t *devices; // [device_count], ascending; each in one replica
+    uint32_t first_stage;
+    uint32_t stage_count; // its stages have one range of microbatches
+} pen_plan_replica;
+
 typedef struct pen_plan {
-    const char *job;   // path of the job file; NULL: made without one
+    const char *job;             // path of the job file; NULL: made without one
+    const char *const *settings; // [setting_count], in place of the job's values: "train.batch=7"
+    uint32_t setting_count;
     const char *model; // path
     const char *costs; // path of the cost table used; NULL: none
     uint64_t model_hash;
@@ -72,7 +87,8 @@ typedef struct pen_plan {
     double value;          // of the objective, seconds (traffic: bytes)
     double lower_bound;
     bool is_cut; // the time limit cut the search; of a plan that was read, not known: false
-    const char *schedule; // "1f1b"
+    const char *schedule;   // "1f1b"
+    pen_kernel_level level; // AUTO: not known
     uint32_t microbatch_count;
     uint64_t microbatch_size; // examples
     double step_seconds;      // predicted
@@ -81,13 +97,20 @@ typedef struct pen_plan {
                               // 0: not known
 
     uint32_t device_count;
-    const pen_plan_device *devices; // [device_count] of the cluster
+    const pen_plan_device *devices;   // [device_count] of the cluster
+    uint32_t lane_count;              // of a step (train.lanes); 0 stands for 1
+    uint32_t replica_count;           // 0: one, of all devices and stages, not listed
+    const pen_plan_replica *replicas; // [replica_count], by lanes; stages are numbered through them
+    uint32_t owner_count;             // 0: replicas update; else there are replicas
+    const uint32_t *owners; // [owner_count] devices of no replica that update; each has one of the
+                            // last stages, in this order, which runs no microbatch
     pen_stage_graph stages;
     const pen_plan_stage *stage_figures; // [stage_count]
     uint32_t transfer_count;
     const pen_plan_transfer *transfers;
     uint32_t node_count;
-    const pen_plan_node *nodes; // [node_count], in topological order
+    const pen_plan_node
+        *nodes; // [node_count], in topological order; of one replica after the other
 
     uint32_t measured_count; // nodes of the whole step, by where their seconds come from
     uint32_t stated_count;
@@ -98,16 +121,5 @@ typedef struct pen_plan {
 // the user stated. Not what was measured or assumed: the same file means the same cluster on every
 // machine.
 uint64_t pen_cluster_hash(const pen_cluster *cluster);
-
-// Whether a plan holds together: stages and devices that are there, each node once and by one name,
-// stages with as many nodes as they say and in order, figures that are numbers, memory within the
-// limits and the sum of its kinds, edges that carry what their transfers sum up to, a value not
-// below its bound. What needs the model is pen_plan_check_model (partition/plan/plan_build.h). Of a
-// plan whose stages were edited, some may be empty, and edges, transfers and the value are not
-// judged.
-//   INVALID_INPUT  what is wrong, by name
-//   DOES_NOT_FIT   a device over its memory
-//   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_plan_check(const pen_plan *plan, bool is_edited, pen_arena *arena);
 
 #endif // PEN_PARTITION_PLAN_PLAN_H

@@ -6,6 +6,7 @@
 #include "base/name_map.h"
 #include "graph/graph.h"
 #include "partition/lower/stage_costs.h"
+#include "partition/plan/plan_check.h"
 #include "partition/plan/plan_memory_error.h"
 #include "partition/plan/plan_place.h"
 #include "partition/plan/plan_reasons.h"
@@ -139,6 +140,7 @@ static pen_status writer_nodes(plan_writer *w) {
         nodes[count] = all[n];
         nodes[count].name = pen_node_name(owners->graph, (pen_node_id){n});
         nodes[count].stage = solution->split.stage_of_node[n];
+        nodes[count].update_stage = nodes[count].stage;
         nodes[count].reason = ""; // pen_plan_add_reasons
         nodes[count++].source =
             pen_cost_model_at(w->request->costs, solution->device_of_node[n], (pen_node_id){n})
@@ -162,6 +164,8 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
     PEN_TRY(PEN_NEW(arena, 1, &w.plan));
     *w.plan =
         (pen_plan){.job = request->job,
+                   .settings = request->settings,
+                   .setting_count = request->setting_count,
                    .model = request->model,
                    .costs = request->cost_table,
                    .model_hash = pen_graph_hash(planner->owners),
@@ -173,6 +177,8 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
                    .lower_bound = placed->lower_bound,
                    .is_cut = placed->is_cut,
                    .schedule = request->schedule,
+                   .level = request->level,
+                   .lane_count = request->lanes,
                    .microbatch_count = request->planned->microbatch_count,
                    .microbatch_size = request->microbatch_size,
                    .process_bytes = request->process_bytes,
@@ -187,11 +193,36 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
     return pen_plan_check(w.plan, false, scratch);
 }
 
+// Where the nodes of the line are that was found before, if it fits under this schedule too.
+static pen_status build_find_line(pen_planner *planner, pen_arena *scratch) {
+    const pen_planner_wish wish = {.objective = planner->request->placement->objective,
+                                   .bytes_limit = planner->no_limit,
+                                   .microbatches = planner->one_microbatch};
+    pen_problem_given given;
+    pen_plan_solution line;
+    uint32_t *device_of_node;
+    if (planner->request->line == NULL) return PEN_OK;
+    const pen_status status = pen_plan_solve_given(planner, planner->request->line, scratch, &line);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "another is looked for");
+        return PEN_OK;
+    }
+    PEN_TRY(status);
+    if (!line.fits) return PEN_OK;
+    PEN_TRY(pen_planner_lower(planner, &wish, scratch, &given));
+    PEN_TRY(PEN_NEW(scratch, given.node_count, &device_of_node));
+    for (uint32_t n = 0; n < given.node_count; n++)
+        device_of_node[n] = line.device_of_node[given.nodes[n].color];
+    planner->line = device_of_node;
+    return PEN_OK;
+}
+
 static pen_status build_placed(const pen_plan_request *request, pen_arena *scratch,
                                pen_arena *arena, pen_plan **out_plan) {
     pen_planner *planner;
     pen_plan_placed placed;
     PEN_TRY(pen_planner_new(request, scratch, &planner));
+    PEN_TRY(build_find_line(planner, scratch));
     planner->is_recomputing = request->recompute == PEN_RECOMPUTE_STAGE;
     pen_status status = pen_plan_place(planner, scratch, &placed);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT &&
@@ -206,7 +237,8 @@ static pen_status build_placed(const pen_plan_request *request, pen_arena *scrat
 
 // Problems and solutions of a large graph take several times what the plan does, and a job makes
 // many plans to compare: only the plan stays.
-pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen_plan **out_plan) {
+pen_status pen_pipeline_build(const pen_plan_request *request, pen_arena *arena,
+                              pen_plan **out_plan) {
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
     const pen_status status = build_placed(request, scratch, arena, out_plan);
@@ -217,7 +249,7 @@ pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena, pen
 // ---- from a plan that is given
 
 // Names first, which say more than a hash, then the hash.
-static pen_status build_check_devices(const pen_cluster *cluster, const pen_plan *plan) {
+pen_status pen_plan_check_devices(const pen_cluster *cluster, const pen_plan *plan) {
     if (plan->device_count != cluster->device_count) {
         return pen_error(PEN_INVALID_INPUT,
                          "the plan was made for %u devices, but the cluster has %u",
@@ -290,13 +322,17 @@ static pen_status build_match_nodes(const pen_planner *planner, const pen_plan *
     return PEN_OK;
 }
 
+static uint32_t build_lanes(uint32_t lanes) {
+    return lanes == 0 ? 1 : lanes;
+}
+
 // A plan holds for one model, cluster and size of microbatch. Names are compared first, since they
 // say what differs.
 pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan,
                                 pen_arena *arena) {
     uint32_t *stage_of_node;
     PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &stage_of_node));
-    PEN_TRY(build_check_devices(planner->request->cluster, plan));
+    PEN_TRY(pen_plan_check_devices(planner->request->cluster, plan));
     PEN_TRY(build_check_limits(planner, plan));
     if (plan->microbatch_count != planner->request->planned->microbatch_count ||
         plan->microbatch_size != planner->request->microbatch_size) {
@@ -306,6 +342,13 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
                          plan->microbatch_count, (unsigned long long)plan->microbatch_size,
                          planner->request->planned->microbatch_count,
                          (unsigned long long)planner->request->microbatch_size);
+    }
+    const uint32_t planned = build_lanes(plan->lane_count);
+    const uint32_t lanes = build_lanes(planner->request->lanes);
+    if (planned != lanes) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the plan was made for %u lanes of microbatches, but the job has %u",
+                         planned, lanes);
     }
     PEN_TRY(build_match_nodes(planner, plan, arena, stage_of_node));
     const uint64_t hash = pen_graph_hash(planner->owners);
@@ -364,10 +407,16 @@ static pen_status build_check_constraints(const pen_planner *planner,
     return PEN_OK;
 }
 
+// Names are matched, then stages are put in order; constraints are judged of what comes of it.
 pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan, pen_arena *arena,
                                 pen_plan_solution *out_solution) {
     pen_stage_split split = {.stage_count = plan->stages.stage_count};
     bool *is_recomputed;
+    if (plan->replica_count > 0) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "the plan has %u replicas: they cannot be shown over one model yet",
+                         plan->replica_count);
+    }
     PEN_TRY(pen_plan_check_model(planner, plan, arena));
     PEN_TRY(PEN_NEW(arena, split.stage_count, &split.device_of_stage));
     PEN_TRY(PEN_NEW(arena, planner->owners->node_count, &split.stage_of_node));
@@ -396,8 +445,8 @@ static pen_status build_given(const pen_plan_request *request, const pen_plan *g
     return build_write(planner, &placed, scratch, arena, out_plan);
 }
 
-pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
-                            pen_arena *arena, pen_plan **out_plan) {
+pen_status pen_pipeline_rebuild(const pen_plan_request *request, const pen_plan *given,
+                                pen_arena *arena, pen_plan **out_plan) {
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
     const pen_status status = build_given(request, given, scratch, arena, out_plan);
@@ -427,7 +476,8 @@ static pen_status build_reasons(const pen_plan_request *request, pen_arena *scra
     return PEN_OK;
 }
 
-pen_status pen_plan_add_reasons(const pen_plan_request *request, pen_plan *plan, pen_arena *arena) {
+pen_status pen_pipeline_add_reasons(const pen_plan_request *request, pen_plan *plan,
+                                    pen_arena *arena) {
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
     const pen_status status = build_reasons(request, scratch, plan, arena);

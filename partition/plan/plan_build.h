@@ -1,5 +1,5 @@
-// Makes plans: places a graph, or takes a placement from a plan that someone wrote or edited, and
-// works out what comes of it.
+// Makes plans of one pipeline: places a graph, or takes a placement from a plan that someone wrote
+// or edited, and works out what comes of it. With replicas: partition/replicas/plan_whole.h.
 //
 // Placing goes in rounds, since what a placement takes depends on itself: how many microbatches are
 // in flight on a device follows from its place in the pipeline, and buffers of transfers and
@@ -12,26 +12,21 @@
 
 #include "partition/plan/plan_solution.h"
 
-//   NOT_FOUND      no such strategy; a constraint that matches nothing
-//   INVALID_INPUT  constraints that contradict each other
-//   DOES_NOT_FIT   says how much memory is missing where, by kind, and the nodes in the way
-//   UNSUPPORTED    the strategy cannot do this problem
-//   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_plan_build(const pen_plan_request *request, pen_arena *arena,
-                                        pen_plan **out_plan);
+// As pen_plan_build.
+PEN_NODISCARD pen_status pen_pipeline_build(const pen_plan_request *request, pen_arena *arena,
+                                            pen_plan **out_plan);
 
-// The plan with the stages of `given`, all figures worked out anew, value and bound too. The
-// request's placement says which constraints must hold, and the objective.
-//   INVALID_INPUT  as pen_plan_check_model; a pin, colocation or other wish that is not kept
-//   DOES_NOT_FIT   as above
-PEN_NODISCARD pen_status pen_plan_rebuild(const pen_plan_request *request, const pen_plan *given,
-                                          pen_arena *arena, pen_plan **out_plan);
+// As pen_plan_rebuild.
+PEN_NODISCARD pen_status pen_pipeline_rebuild(const pen_plan_request *request,
+                                              const pen_plan *given, pen_arena *arena,
+                                              pen_plan **out_plan);
 
-// Says of each node of a plan why it is where it is (partition/plan/plan_reasons.h), for those who
-// print or write it: moves are tried for it, which takes its time. The request is the one that the
-// plan was built with, under the plan's schedule. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_plan_add_reasons(const pen_plan_request *request, pen_plan *plan,
-                                              pen_arena *arena);
+// As pen_plan_add_reasons.
+PEN_NODISCARD pen_status pen_pipeline_add_reasons(const pen_plan_request *request, pen_plan *plan,
+                                                  pen_arena *arena);
+
+// Whether a plan has the cluster's devices, by number and name. INVALID_INPUT says what differs.
+PEN_NODISCARD pen_status pen_plan_check_devices(const pen_cluster *cluster, const pen_plan *plan);
 
 // Whether a plan is one of this model and cluster: hashes, devices, every listed node once.
 //   INVALID_INPUT  says what differs
@@ -39,6 +34,7 @@ PEN_NODISCARD pen_status pen_plan_check_model(const pen_planner *planner, const 
                                               pen_arena *arena);
 
 // The solution that a plan's stages are. As pen_plan_rebuild, but memory is not judged.
+//   UNSUPPORTED    the plan has replicas
 PEN_NODISCARD pen_status pen_plan_solve_given(const pen_planner *planner, const pen_plan *plan,
                                               pen_arena *arena, pen_plan_solution *out_solution);
 

@@ -5,11 +5,32 @@
 #include "base/format/text_columns.h"
 #include "base/name_map.h"
 #include "partition/plan/plan_dump.h"
+#include "partition/plan/replica_check.h"
 
 #define DIFF_NODES_SHOWN 50
 
-static const char *diff_device(const pen_plan *plan, uint32_t node) {
-    return plan->devices[plan->stages.stages[plan->nodes[node].stage].device].name;
+// The devices of a node: with replicas, that of each.
+static pen_status diff_device(const pen_plan *plan, uint32_t node, pen_arena *arena,
+                              const char **out_device) {
+    const uint32_t replicas = plan->replica_count > 0 ? plan->replica_count : 1;
+    const uint32_t each = plan->node_count / replicas;
+    pen_text text;
+    if (plan->replica_count == 0) {
+        *out_device = plan->devices[plan->stages.stages[plan->nodes[node].stage].device].name;
+        return PEN_OK;
+    }
+    pen_text_init(&text, arena);
+    for (uint32_t r = 0; r < replicas; r++) {
+        const uint32_t stage = plan->nodes[r * each + node].stage;
+        pen_text_print(&text, "%s%s in replica %u", r > 0 ? ", " : "",
+                       plan->devices[plan->stages.stages[stage].device].name, r);
+    }
+    return pen_text_finish(&text, out_device);
+}
+
+// Nodes of a plan: with replicas, those of the first, since all have the same.
+static uint32_t diff_node_count(const pen_plan *plan) {
+    return plan->replica_count > 0 ? plan->node_count / plan->replica_count : plan->node_count;
 }
 
 // Nodes are the same when they are called the same: ids differ between two runs of the compiler.
@@ -20,23 +41,25 @@ static pen_status diff_nodes(const pen_plan *before, const pen_plan *after, pen_
     pen_name_map_init(&in_before, arena);
     pen_name_map_init(&in_after, arena);
     PEN_TRY(PEN_NEW(arena, (size_t)before->node_count + after->node_count, &changes));
-    for (uint32_t n = 0; n < before->node_count; n++) {
+    for (uint32_t n = 0; n < diff_node_count(before); n++) {
         PEN_TRY(pen_name_map_add(&in_before, before->nodes[n].name, n));
     }
-    for (uint32_t n = 0; n < after->node_count; n++) {
+    for (uint32_t n = 0; n < diff_node_count(after); n++) {
         PEN_TRY(pen_name_map_add(&in_after, after->nodes[n].name, n));
     }
-    for (uint32_t n = 0; n < before->node_count; n++) {
+    for (uint32_t n = 0; n < diff_node_count(before); n++) {
         const uint32_t other = pen_name_map_find(&in_after, before->nodes[n].name);
-        const char *from = diff_device(before, n);
-        const char *to = other == PEN_NAME_MAP_NONE ? NULL : diff_device(after, other);
+        const char *from, *to = NULL;
+        PEN_TRY(diff_device(before, n, arena, &from));
+        if (other != PEN_NAME_MAP_NONE) PEN_TRY(diff_device(after, other, arena, &to));
         if (to != NULL && strcmp(from, to) == 0) continue;
         changes[diff->node_count++] = (pen_plan_node_change){before->nodes[n].name, from, to};
     }
-    for (uint32_t n = 0; n < after->node_count; n++) {
+    for (uint32_t n = 0; n < diff_node_count(after); n++) {
+        const char *to;
         if (pen_name_map_find(&in_before, after->nodes[n].name) != PEN_NAME_MAP_NONE) continue;
-        changes[diff->node_count++] =
-            (pen_plan_node_change){after->nodes[n].name, NULL, diff_device(after, n)};
+        PEN_TRY(diff_device(after, n, arena, &to));
+        changes[diff->node_count++] = (pen_plan_node_change){after->nodes[n].name, NULL, to};
     }
     diff->nodes = changes;
     return PEN_OK;
@@ -91,6 +114,26 @@ static uint64_t diff_traffic(const pen_plan *plan) {
     return bytes;
 }
 
+// "replicas", or each device with the bytes of its parameters.
+static void diff_dump_owners_of(const pen_plan *plan, pen_text *text) {
+    char bytes[PEN_QUANTITY_TEXT_BYTES];
+    if (plan->owner_count == 0) pen_text_add(text, "replicas");
+    for (uint32_t i = 0; i < plan->owner_count; i++) {
+        const pen_plan_stage *stage = &plan->stage_figures[pen_plan_owner_stage(plan) + i];
+        pen_text_print(text, "%s%s (%s)", i > 0 ? ", " : "", plan->devices[plan->owners[i]].name,
+                       pen_bytes_format(stage->parameter_bytes, bytes));
+    }
+}
+
+static void diff_dump_owners(const pen_plan *before, const pen_plan *after, pen_text *text) {
+    if (before->owner_count == 0 && after->owner_count == 0) return;
+    pen_text_add(text, "owners       ");
+    diff_dump_owners_of(before, text);
+    pen_text_add(text, ", then ");
+    diff_dump_owners_of(after, text);
+    pen_text_add(text, "\n");
+}
+
 // What is equal in both plans is not said, but for the figures.
 static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     const pen_plan *before = diff->before, *after = diff->after;
@@ -111,6 +154,9 @@ static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     if (strcmp(before->schedule, after->schedule) != 0) {
         pen_text_print(text, "schedule     %s, then %s\n", before->schedule, after->schedule);
     }
+    if (before->lane_count != after->lane_count) {
+        pen_text_print(text, "lanes %u, then %u\n", before->lane_count, after->lane_count);
+    }
     if (before->microbatch_count != after->microbatch_count ||
         before->microbatch_size != after->microbatch_size) {
         pen_text_print(text, "microbatches %u of %llu, then %u of %llu\n", before->microbatch_count,
@@ -120,6 +166,12 @@ static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     diff_dump_seconds("step", before->step_seconds, after->step_seconds, text);
     pen_text_print(text, "bubble       %.1f%%, then %.1f%%\n", 100.0 * before->bubble,
                    100.0 * after->bubble);
+    if (before->replica_count != after->replica_count) {
+        pen_text_print(text, "replicas     %u, then %u\n",
+                       before->replica_count > 0 ? before->replica_count : 1,
+                       after->replica_count > 0 ? after->replica_count : 1);
+    }
+    diff_dump_owners(before, after, text);
     pen_text_print(text, "stages       %u, then %u\n", before->stages.stage_count,
                    after->stages.stage_count);
     pen_text_print(text, "traffic      %s, then %s\n", pen_bytes_format(diff_traffic(before), from),

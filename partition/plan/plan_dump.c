@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format/text_columns.h"
+#include "partition/plan/replica_check.h"
 #include "partition/problem/problem.h"
 
 #define DUMP_TRANSFERS_SHOWN 20
@@ -100,25 +101,63 @@ static void dump_process(const pen_plan *plan, pen_text *text) {
     pen_text_print(text, "%s in those of the devices\n", pen_bytes_format(high, bytes));
 }
 
-// A row for each device, its memory by kind, in the order in which the kinds are told everywhere.
+// A row for each device, its memory by kind, in the order in which the kinds are told everywhere;
+// the last kind only where a device has it.
 static void dump_devices(const pen_plan *plan, pen_text *text) {
+    static const char *const titles[PEN_DEVICE_MEMORY_KINDS] = {
+        "parameters", "gradients", "optimizer", "activation", "receive", "workspace", "saved"};
     const size_t width = pen_plan_device_columns(plan);
+    uint32_t kinds = PEN_DEVICE_MEMORY_KINDS - 1;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if (plan->devices[d].memory.saved > 0) kinds = PEN_DEVICE_MEMORY_KINDS;
+    }
     pen_text_add(text, "\n");
     pen_text_add_column(text, "device", width);
-    pen_text_print(text, " %6s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n", "nodes",
-                   "parameters", "gradients", "optimizer", "activation", "receive", "workspace",
-                   "total", "limit", "load");
+    pen_text_print(text, " %6s", "nodes");
+    for (uint32_t k = 0; k < kinds; k++) {
+        pen_text_print(text, " %10s", titles[k]);
+    }
+    pen_text_print(text, " %10s %10s %10s\n", "total", "limit", "load");
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const pen_plan_device *device = &plan->devices[d];
         const pen_device_memory *m = &device->memory;
         char cell[PEN_QUANTITY_TEXT_BYTES];
         pen_text_add_column(text, device->name, width);
         pen_text_print(text, " %6u", device->node_count);
-        for (uint32_t k = 0; k < PEN_DEVICE_MEMORY_KINDS; k++)
+        for (uint32_t k = 0; k < kinds; k++)
             pen_text_print(text, " %10s", pen_bytes_format(pen_device_memory_at(m, k), cell));
         pen_text_print(text, " %10s", pen_bytes_format(m->total, cell));
         pen_text_print(text, " %10s", dump_bytes(plan->stages.bytes_limit[d], cell));
         pen_text_print(text, " %10s\n", pen_seconds_format(device->load_seconds, cell));
+    }
+}
+
+// Lanes, stages and devices of each replica, then who updates, if they do not.
+static void dump_replicas(const pen_plan *plan, pen_text *text) {
+    if (plan->replica_count == 0) return;
+    pen_text_print(text, "\n%-10s %-12s %-12s %12s  %s\n", "replica", "lanes", "stages",
+                   "microbatches", "devices");
+    for (uint32_t r = 0; r < plan->replica_count; r++) {
+        const pen_plan_replica *replica = &plan->replicas[r];
+        char lanes[32], stages[32];
+        (void)snprintf(lanes, sizeof lanes, "%u to %u", replica->first_lane,
+                       replica->first_lane + replica->lane_count - 1);
+        (void)snprintf(stages, sizeof stages, "%u to %u", replica->first_stage,
+                       replica->first_stage + replica->stage_count - 1);
+        pen_text_print(text, "%-10u %-12s %-12s %12u  ", r, lanes, stages,
+                       plan->stages.stages[replica->first_stage].microbatch_count);
+        for (uint32_t i = 0; i < replica->device_count; i++) {
+            pen_text_print(text, "%s%s", i > 0 ? ", " : "",
+                           plan->devices[replica->devices[i]].name);
+        }
+        pen_text_add(text, "\n");
+    }
+    for (uint32_t i = 0; i < plan->owner_count; i++) {
+        const uint32_t s = pen_plan_owner_stage(plan) + i;
+        char bytes[PEN_QUANTITY_TEXT_BYTES];
+        pen_text_print(text, "%-10s %-12s %-12u %12s  %s: updates %s of parameters\n", "owner", "",
+                       s, "", plan->devices[plan->owners[i]].name,
+                       pen_bytes_format(plan->stage_figures[s].parameter_bytes, bytes));
     }
 }
 
@@ -129,8 +168,10 @@ static void dump_node_count(const pen_plan *plan, pen_text *text) {
     for (uint32_t n = 0; n < plan->node_count; n++) {
         placed += plan->nodes[n].stage < plan->stages.stage_count;
     }
-    pen_text_print(text, "%-10s %u of %u nodes of the model, each in exactly one stage\n", "all",
-                   placed, plan->node_count);
+    const uint32_t replicas = plan->replica_count > 0 ? plan->replica_count : 1;
+    pen_text_print(text, "%-10s %u of %u nodes of the model, each in exactly one stage%s\n", "all",
+                   placed / replicas, plan->node_count / replicas,
+                   replicas > 1 ? " of each replica" : "");
 }
 
 // The last line counts the nodes: every one of the model is in exactly one stage.
@@ -217,6 +258,7 @@ void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text) {
     dump_summary(plan, text);
     dump_gap_reason(plan, text);
     dump_process(plan, text);
+    dump_replicas(plan, text);
     dump_devices(plan, text);
     dump_stages(plan, text);
     dump_transfers(plan, text);
@@ -272,6 +314,33 @@ static void json_stages(const pen_plan *plan, pen_json_writer *json) {
     pen_json_end_array(json);
 }
 
+// Plans of one pipeline have neither key.
+static void json_replicas(const pen_plan *plan, pen_json_writer *json) {
+    if (plan->replica_count == 0) return;
+    pen_json_key_array(json, "replicas");
+    for (uint32_t r = 0; r < plan->replica_count; r++) {
+        const pen_plan_replica *replica = &plan->replicas[r];
+        pen_json_begin_object(json);
+        pen_json_key_unsigned(json, "first_lane", replica->first_lane);
+        pen_json_key_unsigned(json, "lanes", replica->lane_count);
+        pen_json_key_unsigned(json, "first_stage", replica->first_stage);
+        pen_json_key_unsigned(json, "stages", replica->stage_count);
+        pen_json_key_array(json, "devices");
+        for (uint32_t i = 0; i < replica->device_count; i++) {
+            pen_json_text(json, plan->devices[replica->devices[i]].name);
+        }
+        pen_json_end_array(json);
+        pen_json_end_object(json);
+    }
+    pen_json_end_array(json);
+    if (plan->owner_count == 0) return;
+    pen_json_key_array(json, "owners");
+    for (uint32_t i = 0; i < plan->owner_count; i++) {
+        pen_json_text(json, plan->devices[plan->owners[i]].name);
+    }
+    pen_json_end_array(json);
+}
+
 void pen_plan_write_transfer(const pen_plan_transfer *transfer, pen_json_writer *json) {
     pen_json_key_text(json, "value", transfer->value);
     pen_json_key_unsigned(json, "from", transfer->source);
@@ -316,6 +385,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_unsigned(json, "assumed", plan->assumed_count);
     pen_json_end_object(json);
     json_devices(plan, json);
+    json_replicas(plan, json);
     json_stages(plan, json);
     json_transfers(plan, json);
     pen_json_key_array(json, "nodes");
@@ -324,6 +394,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", node->name);
         pen_json_key_unsigned(json, "stage", node->stage);
+        if (plan->replica_count > 0) pen_json_key_unsigned(json, "updates", node->update_stage);
         pen_json_key_number(json, "seconds", node->seconds);
         pen_json_key_text(json, "source", pen_figure_source_name(node->source));
         pen_json_key_unsigned(json, "bytes", node->bytes);

@@ -1,6 +1,6 @@
 #include "partition/plan/plan_memory_error.h"
 
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "base/text.h"
 #include "graph/graph.h"
 

@@ -10,13 +10,14 @@
 #include "partition/plan/plan_memory_error.h"
 #include "partition/plan/plan_value.h"
 #include "partition/problem/problem_build.h"
+#include "partition/strategies/gathering.h"
 #include "partition/strategies/sparing_search.h"
 #include "partition/strategies/strategies.h"
 
 #define PLACE_ROUNDS 8
 #define PLACE_FIRST_SHARE 0.7 // of the time limit
 #define PLACE_OTHER_SHARE 0.1 //
-#define PLACE_AFTER_LINES 0.7 // of the time limit, for others when contiguous ones are there
+#define PLACE_AFTER_LINES 0.5 // of the time limit, for others when contiguous ones are there
 #define PLACE_CUT_SHARE 0.5   // of the time limit, that the clock leaves any search, if it is left
 #define PLACE_LEAST_TIME 0.02 // of the time limit, that a search takes if there is no time left
 #define PLACE_LEAST_SHARE 0.3 // for what fits by the memory model alone
@@ -27,7 +28,9 @@
 #define PLACE_ESTIMATE_SLACK 1.000001
 #define PLACE_MEMORY_SLACK 1.02 // more is taken away than was missing, so that rounds end
 #define PLACE_RELAXED_ROUNDS 12
-#define PLACE_SPARING 0.015     // of a step, that a search which sends less may lose
+#define PLACE_SPARING 0.0075    // of a step, that a search which sends less may lose
+#define PLACE_GATHERED 0.005    // of a step, that fewer devices may lose
+#define PLACE_SENT_WORTH 0.1    // steps, that all of what is sent is worth: a tenth less for 1 %
 #define PLACE_SPARING_SHARE 0.1 // of the time limit
 #define PLACE_KEPT_LIMIT 32
 
@@ -55,6 +58,7 @@ typedef struct place_rounds {
     double best_excess;   // bytes, of one that does not fit
     pen_placement *best_placement;
     bool has_best;
+    double line;   // the shortest step of lines of devices; INFINITY: none fits
     double proved; // by searches that nothing but the job restricted; 0: nothing
     bool is_cut;   // a round was
     place_kept kept[PLACE_KEPT_LIMIT];
@@ -194,9 +198,8 @@ static pen_status place_estimate(place_rounds *rounds, const pen_plan_solution *
         out_bytes[stage->device] += stage->fixed_bytes + stage->activation_bytes;
         workspace[stage->device] = fmax(workspace[stage->device], stage->workspace_bytes);
     }
-    for (uint32_t d = 0; d < device_count; d++) {
+    for (uint32_t d = 0; d < device_count; d++)
         out_bytes[d] += workspace[d];
-    }
     return PEN_OK;
 }
 
@@ -235,16 +238,13 @@ static pen_status place_learn(place_rounds *rounds, const pen_plan_solution *sol
 
 // ---- when the search finds nothing
 
-// Judges a placement of the groups of `lines`, the graph's problem made contiguous.
-static pen_status place_solve_groups(place_rounds *rounds, const pen_problem *lines,
-                                     const uint32_t *device_of_group, pen_plan_placed *out_placed) {
+// Judges a placement of nodes, as if all devices had the memory.
+static pen_status place_solve_nodes(place_rounds *rounds, const uint32_t *device_of_node,
+                                    pen_plan_placed *out_placed) {
     const pen_planner *planner = rounds->planner;
     pen_problem *problem;
-    uint32_t *device_of_node;
     PEN_TRY(place_lower(rounds, planner->no_limit));
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
-    PEN_TRY(PEN_NEW(rounds->arena, lines->given.node_count, &device_of_node));
-    pen_problem_place_nodes(lines, device_of_group, device_of_node);
     PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
     PEN_TRY(pen_plan_solve(planner, rounds->placement->device_of_node, rounds->arena,
                            &out_placed->solution));
@@ -276,7 +276,7 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     place_rounds lines = *rounds;
     pen_problem *problem;
     pen_plan_placed placed;
-    uint32_t *device_of_group;
+    uint32_t *device_of_group, *device_of_node;
     double fullness;
     lines.objective = PEN_OBJECTIVE_THROUGHPUT;
     lines.is_contiguous = true;
@@ -291,7 +291,9 @@ static pen_status place_by_memory(place_rounds *rounds, bool *out_is_found) {
     rounds->is_cut = rounds->is_cut || pen_clock_seconds() >= deadline;
     *out_is_found = fullness < INFINITY;
     if (!*out_is_found) return PEN_OK;
-    PEN_TRY(place_solve_groups(rounds, problem, device_of_group, &placed));
+    PEN_TRY(PEN_NEW(rounds->arena, problem->given.node_count, &device_of_node));
+    pen_problem_place_nodes(problem, device_of_group, device_of_node);
+    PEN_TRY(place_solve_nodes(rounds, device_of_node, &placed));
     place_remember(rounds, &placed);
     return PEN_OK;
 }
@@ -319,24 +321,28 @@ static pen_status place_go_on(place_rounds *rounds, double share) {
 
 // ---- of steps that are alike
 
-// The best becomes the one that sends least of all whose steps take at most so long.
-static void place_take_sparing(place_rounds *rounds, double most_seconds) {
+// Of all whose steps are alike, the best becomes the one whose longer step is outweighed by what it
+// sends less than `sent_seconds`.
+static void place_take_sparing(place_rounds *rounds, double shortest, double sent_seconds) {
     double least = INFINITY;
     for (uint32_t i = 0; i < rounds->kept_count; i++) {
         const place_kept *kept = &rounds->kept[i];
+        const double seconds = kept->placed.solution.prediction.step_seconds;
         const double sent = pen_stage_graph_sent_seconds(&kept->placed.solution.stages);
-        if (kept->placed.solution.prediction.step_seconds > most_seconds || sent >= least) continue;
-        least = sent;
+        const double weight =
+            seconds / shortest + (sent_seconds > 0 ? PLACE_SENT_WORTH * sent / sent_seconds : 0);
+        if (seconds > shortest * (1.0 + PEN_PLAN_ALIKE) || weight >= least) continue;
+        if (seconds > rounds->line) continue; // all can have that
+        least = weight;
         rounds->best = kept->placed;
         rounds->best_placement = kept->placement;
     }
 }
 
-// Searches on from the best for what sends less, and keeps that if it fits.
-static pen_status place_search_sparing(place_rounds *rounds, const pen_problem_sparing *sparing) {
+// Goes on from the best: to what sends less within `sparing`, or (NULL) to fewer devices.
+static pen_status place_improve(place_rounds *rounds, const pen_problem_sparing *sparing,
+                                pen_plan_placed *out_placed) {
     const pen_plan_request *request = rounds->planner->request;
-    const double limit = request->placement->time_limit_seconds;
-    pen_plan_placed placed = {.strategy = rounds->strategy->name};
     pen_problem *problem;
     uint32_t *device_of_node;
     PEN_TRY(place_begin_from_best(rounds));
@@ -345,30 +351,51 @@ static pen_status place_search_sparing(place_rounds *rounds, const pen_problem_s
     PEN_TRY(pen_problem_build(&rounds->given, rounds->arena, &problem));
     PEN_TRY(PEN_NEW(rounds->arena, rounds->given.node_count, &device_of_node));
     memcpy(device_of_node, rounds->known, rounds->given.node_count * sizeof *device_of_node);
-    const pen_sparing_options options = {.seed = (uint64_t)request->placement->seed,
-                                         .seconds = PLACE_SPARING_SHARE * limit,
-                                         .deadline = rounds->deadline};
-    PEN_TRY(pen_sparing_search(problem, &options, device_of_node));
+    if (sparing == NULL) {
+        PEN_TRY(pen_gathering_run(problem, PLACE_GATHERED, rounds->arena, device_of_node));
+    } else {
+        const pen_sparing_options options = {.seed = (uint64_t)request->placement->seed,
+                                             .seconds = PLACE_SPARING_SHARE *
+                                                        request->placement->time_limit_seconds,
+                                             .deadline = rounds->deadline};
+        PEN_TRY(pen_sparing_search(problem, &options, device_of_node));
+    }
     PEN_TRY(pen_placement_new(problem, device_of_node, rounds->arena, &rounds->placement));
-    PEN_TRY(pen_plan_solve(rounds->planner, device_of_node, rounds->arena, &placed.solution));
-    placed.value = placed.solution.prediction.step_seconds;
+    PEN_TRY(pen_plan_solve(rounds->planner, device_of_node, rounds->arena, &out_placed->solution));
+    out_placed->strategy = rounds->strategy->name;
+    out_placed->value = out_placed->solution.prediction.step_seconds;
     rounds->is_cut = rounds->is_cut || pen_clock_seconds() >= rounds->deadline;
-    place_remember(rounds, &placed);
     return PEN_OK;
 }
 
 // A prediction cannot tell steps apart that are nearly as long, but what sends less has less that
-// may come late. So of these the one that sends least is the best, and searched on from.
+// may come late. So of these one that sends much less is the best, and searched on from.
 static pen_status place_spare(place_rounds *rounds) {
     const double shortest = place_value(rounds, &rounds->best);
     pen_problem_sparing *sparing;
-    place_take_sparing(rounds, shortest * (1.0 + PEN_PLAN_ALIKE));
+    pen_plan_placed placed = {0};
+    const double sent = pen_stage_graph_sent_seconds(&rounds->best.solution.stages);
+    place_take_sparing(rounds, shortest, sent);
     PEN_TRY(PEN_NEW(rounds->arena, 1, &sparing));
     sparing->step_seconds = shortest * (1.0 + PLACE_SPARING);
     sparing->sent_seconds = pen_stage_graph_sent_seconds(&rounds->best.solution.stages);
     if (!(sparing->sent_seconds > 0.0) || pen_clock_seconds() >= rounds->deadline) return PEN_OK;
-    PEN_TRY(place_search_sparing(rounds, sparing));
-    place_take_sparing(rounds, shortest * (1.0 + PEN_PLAN_ALIKE));
+    PEN_TRY(place_improve(rounds, sparing, &placed));
+    place_remember(rounds, &placed);
+    place_take_sparing(rounds, shortest, sent);
+    return PEN_OK;
+}
+
+// Uses fewer devices where the step is alike, whatever the schedule becomes.
+static pen_status place_gather(place_rounds *rounds) {
+    const double now = place_value(rounds, &rounds->best);
+    pen_plan_placed placed = {0};
+    if (pen_clock_seconds() >= rounds->deadline) return PEN_OK;
+    PEN_TRY(place_improve(rounds, NULL, &placed));
+    const double most = fmin(now * (1.0 + PEN_PLAN_ALIKE), fmax(now, rounds->line));
+    if (!placed.solution.fits || place_value(rounds, &placed) > most) return PEN_OK;
+    rounds->best = placed;
+    rounds->best_placement = rounds->placement;
     return PEN_OK;
 }
 
@@ -377,9 +404,8 @@ static pen_status place_fit(place_rounds *rounds) {
     const uint32_t device_count = rounds->planner->request->cluster->device_count;
     bool is_found;
     if (strcmp(rounds->strategy->name, "manual") == 0) return PEN_OK;
-    for (uint32_t d = 0; d < device_count; d++) {
+    for (uint32_t d = 0; d < device_count; d++)
         rounds->microbatches[d] = 1;
-    }
     PEN_TRY(place_by_memory(rounds, &is_found));
     if (!is_found || !rounds->best.solution.fits) return PEN_OK;
     return place_go_on(rounds, PLACE_FITTED_SHARE);
@@ -394,15 +420,13 @@ static pen_status place_relaxed(place_rounds *rounds, pen_status refusal) {
     double low = 1.0, high = INFINITY;
     double *limit;
     PEN_TRY(PEN_NEW(rounds->arena, device_count, &limit));
-    for (uint32_t d = 0; d < device_count; d++) {
+    for (uint32_t d = 0; d < device_count; d++)
         rounds->microbatches[d] = 1;
-    }
     rounds->time_limit = 0.05;
     for (uint32_t round = 0; round < PLACE_RELAXED_ROUNDS; round++) {
         const double factor = high == INFINITY ? low * 2.0 : 0.5 * (low + high);
-        for (uint32_t d = 0; d < device_count; d++) {
+        for (uint32_t d = 0; d < device_count; d++)
             limit[d] = rounds->planner->bytes_limit[d] * factor;
-        }
         pen_plan_placed placed;
         const pen_status status = place_once(rounds, limit, &placed);
         if (status == PEN_OK) {
@@ -447,6 +471,7 @@ static pen_status place_init(place_rounds *rounds, const pen_planner *planner, p
     *rounds = (place_rounds){.planner = planner,
                              .arena = arena,
                              .deadline = pen_clock_seconds() + place_cut(request),
+                             .line = INFINITY,
                              .objective = request->placement->objective,
                              .is_contiguous = request->placement->contiguous};
     PEN_TRY(pen_strategy_find(request->placement->strategy, arena, &rounds->strategy));
@@ -500,16 +525,31 @@ static pen_status place_search_full(place_rounds *rounds) {
     return PEN_OK;
 }
 
+// The line that was found before, judged as any other.
+static pen_status place_take_line(place_rounds *rounds) {
+    pen_plan_placed placed;
+    PEN_TRY(place_solve_nodes(rounds, rounds->planner->line, &placed));
+    place_remember(rounds, &placed);
+    return PEN_OK;
+}
+
 // Contiguous placements are found sooner: where others are asked for, the search begins from one.
 // They get all the time that they would get if they were asked for, of which counted steps take
 // less than half.
 static pen_status place_lines_first(place_rounds *rounds) {
     pen_status refusal = PEN_OK;
-    rounds->is_contiguous = true;
-    PEN_TRY(place_search(rounds, 1.0, &refusal));
-    pen_status_ignore(refusal, "others may fit");
-    rounds->is_contiguous = false;
-    place_reset(rounds, 1);
+    if (rounds->planner->line != NULL) {
+        PEN_TRY(place_take_line(rounds));
+    } else {
+        rounds->is_contiguous = true;
+        PEN_TRY(place_search(rounds, 1.0, &refusal));
+        pen_status_ignore(refusal, "others may fit");
+        rounds->is_contiguous = false;
+        place_reset(rounds, 1);
+    }
+    if (rounds->has_best && rounds->best.solution.fits) {
+        rounds->line = place_value(rounds, &rounds->best);
+    }
     return PEN_OK;
 }
 
@@ -545,6 +585,9 @@ pen_status pen_plan_place(const pen_planner *planner, pen_arena *arena,
         if (has_lines && planner->request->is_final &&
             rounds.objective == PEN_OBJECTIVE_STEP_TIME && rounds.best.solution.fits) {
             PEN_TRY(place_spare(&rounds));
+        }
+        if (has_lines && rounds.objective == PEN_OBJECTIVE_STEP_TIME && rounds.best.solution.fits) {
+            PEN_TRY(place_gather(&rounds));
         }
         if (!rounds.best.solution.fits) PEN_TRY(place_refuse(&rounds, PEN_OK));
     }

@@ -28,12 +28,19 @@ typedef struct pen_plan_request {
     pen_step_time_fn step_time; // of `schedule`
     const void *step_time_context;
     pen_recompute recompute;
-    bool is_final; // no other schedule is looked for afterwards: of steps that are alike
-                   // (PEN_PLAN_ALIKE) the one that sends least is taken
+    pen_exchange exchange; // of replicas
+    const pen_plan *line;  // a plan of the same job, of a line of devices: searches for other
+                           // placements have it in place of one of their own; NULL: none
+    bool is_final;         // no other schedule is looked for afterwards: of steps that are alike
+                           // (PEN_PLAN_ALIKE) one that sends less is taken
 
     // what is written into the plan
     const char *schedule; // "1f1b"
-    const char *job;      // paths; NULL: none
+    pen_kernel_level level;
+    uint32_t lanes;              // that the microbatches form; 0 is 1
+    const char *job;             // paths; NULL: none
+    const char *const *settings; // [setting_count] of the job
+    uint32_t setting_count;
     const char *model;
     const char *cost_table;
     uint64_t microbatch_size; // examples
@@ -48,7 +55,9 @@ typedef struct pen_planner {
     double *no_limit;           // [device_count] INFINITY
     uint32_t *one_microbatch;   // [device_count] 1
     pen_stage_forming *forming; // on the graph's problem without limits
+    const uint32_t *line;       // [node_count of problems] where the request's is; NULL: none
     bool is_recomputing;        // problems are lowered as if all stages were recomputed
+    bool is_finer;              // stages are given, and cut finer than their placement's would be
 } pen_planner;
 
 typedef struct pen_plan_solution {

@@ -75,6 +75,15 @@ static const pen_option_field file_cluster_fields[] = {
 static const pen_option_table file_cluster_table = {
     PEN_OPTION_FIELDS(file_cluster, file_cluster_fields)};
 
+static const pen_option_field file_numerics_fields[] = {
+    PEN_OPTION(CHOICE, file_numerics, level, "instructions of the kernels; auto: any",
+               .choices = pen_kernel_level_names, .default_text = "auto"),
+    PEN_OPTION(INTEGER, file_numerics, lanes, "that the microbatches of a step form",
+               PEN_OPTION_RANGE(1, FILE_COUNT_LIMIT), .default_text = "1"),
+};
+static const pen_option_table file_numerics_table = {
+    PEN_OPTION_FIELDS(file_numerics, file_numerics_fields)};
+
 static const pen_option_field file_predicted_fields[] = {
     PEN_OPTION(TEXT, file_predicted, value, "of the objective: a time; of traffic: bytes"),
     PEN_OPTION(TEXT, file_predicted, lower_bound, "no placement is below; none: not known"),
@@ -99,6 +108,7 @@ static const pen_option_field file_memory_fields[] = {
     FILE_BYTES(pen_device_memory, receive_buffers,
                "for tensors from other devices and from the data"),
     FILE_BYTES(pen_device_memory, workspace, "what lives within one task"),
+    FILE_BYTES(pen_device_memory, saved, "copied aside, for a checkpoint to be written of it"),
     FILE_BYTES(pen_device_memory, total, "all of the above"),
 };
 static const pen_option_table file_memory_table = {
@@ -134,6 +144,21 @@ static const pen_option_field file_device_item = {.kind = PEN_OPTION_MAPPING,
                                                   .table = &file_device_table};
 
 static const pen_option_field file_device_name = {.kind = PEN_OPTION_TEXT};
+static const pen_option_field file_lane = {.kind = PEN_OPTION_INTEGER,
+                                           PEN_OPTION_RANGE(0, FILE_LANE_LIMIT)};
+static const pen_option_field file_replica_fields[] = {
+    PEN_OPTION(LIST, file_replica, lanes, "of a step: the first and the last", .item = &file_lane,
+               .is_required = true, .count_minimum = 1, .count_maximum = 2,
+               .is_list_optional = true),
+    PEN_OPTION(LIST, file_replica, devices, "that run it, of no other replica",
+               .item = &file_device_name, .is_required = true, .count_minimum = 1,
+               .count_maximum = PEN_CLUSTER_DEVICE_LIMIT, .is_list_optional = true),
+};
+static const pen_option_table file_replica_table = {
+    PEN_OPTION_FIELDS(file_replica, file_replica_fields)};
+static const pen_option_field file_replica_item = {.kind = PEN_OPTION_MAPPING,
+                                                   .table = &file_replica_table};
+
 static const pen_option_field file_stage_fields[] = {
     PEN_OPTION(LIST, file_stage, devices, "that run it: one", .item = &file_device_name,
                .is_required = true, .count_minimum = 1, .count_maximum = 1,
@@ -161,6 +186,10 @@ static const pen_option_field file_stage_item = {.kind = PEN_OPTION_MAPPING,
 static const pen_option_field file_node_fields[] = {
     PEN_OPTION(TEXT, file_node, name, "of a node of the model", .is_required = true),
     FILE_INDEX(file_node, stage, "that runs it; counts from 0"),
+    PEN_OPTION(INTEGER, file_node, updates,
+               "with replicas: the stage that updates its parameters; none: its own",
+               PEN_OPTION_RANGE(0, FILE_COUNT_LIMIT),
+               .present_offset = offsetof(file_node, has_updates)),
     FILE_SECONDS(file_node, seconds, "with its backward pass, of a microbatch"),
     PEN_OPTION(CHOICE, file_node, source, "where the time comes from", .choices = file_source_names,
                .default_text = "assumed"),
@@ -175,10 +204,14 @@ static const pen_option_field plan_file_fields[] = {
     PEN_OPTION(INTEGER, plan_file, version, "of this format", .is_required = true,
                PEN_OPTION_RANGE(1, 1)),
     PEN_OPTION(PATH, plan_file, job, "the job that is planned"),
+    PEN_OPTION_AS("set", LIST, plan_file, settings,
+                  "values in place of the job's: \"train.batch=64\"", .item = &file_device_name),
     PEN_OPTION(MAPPING, plan_file, model, "what is trained", .table = &file_model_table,
                .is_required = true),
     PEN_OPTION(MAPPING, plan_file, cluster, "where", .table = &file_cluster_table,
                .is_required = true),
+    PEN_OPTION(MAPPING, plan_file, numerics, "how numbers are rounded",
+               .table = &file_numerics_table),
     PEN_OPTION(PATH, plan_file, costs, "the cost table that was used"),
     PEN_OPTION(TEXT, plan_file, strategy, "that placed it", .default_text = "manual"),
     PEN_OPTION(CHOICE, plan_file, objective, "what was made small", .choices = pen_objective_names,
@@ -186,6 +219,9 @@ static const pen_option_field plan_file_fields[] = {
     PEN_OPTION(INTEGER, plan_file, seed, "of the search", PEN_OPTION_RANGE(0, 9e18),
                .default_text = "0"),
     PEN_OPTION(TEXT, plan_file, schedule, "of the tasks", .is_required = true),
+    PEN_OPTION(CHOICE, plan_file, exchange,
+               "when updates run: last on their device, or among tasks",
+               .choices = pen_exchange_names, .default_text = "after_backward"),
     PEN_OPTION(INTEGER, plan_file, update_phases, "in which stages exchange values once a step",
                PEN_OPTION_RANGE(1, FILE_PHASE_LIMIT), .default_text = "1"),
     PEN_OPTION(INTEGER, plan_file, microbatches, "of a step", .is_required = true,
@@ -196,6 +232,14 @@ static const pen_option_field plan_file_fields[] = {
                .table = &file_predicted_table),
     PEN_OPTION(LIST, plan_file, devices, "of the cluster, in its order", .item = &file_device_item,
                .count_minimum = 1, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT, .is_required = true),
+    PEN_OPTION(LIST, plan_file, replicas,
+               "pipelines that share a step's lanes; none: one of all devices",
+               .item = &file_replica_item, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT),
+    PEN_OPTION(LIST, plan_file, owners,
+               "devices of no replica that update; each has one of the last stages, of 0 nodes; "
+               "none: replicas do",
+               .item = &file_device_name, .count_maximum = PEN_CLUSTER_DEVICE_LIMIT,
+               .is_list_optional = true),
     PEN_OPTION(LIST, plan_file, stages, "in order: no edge leads to a lower one",
                .item = &file_stage_item, .count_minimum = 1, .is_required = true),
     PEN_OPTION(LIST, plan_file, edges, "between stages", .item = &file_edge_item),

@@ -28,6 +28,11 @@ typedef struct file_model {
     const char *hash;
 } file_model;
 
+typedef struct file_numerics {
+    pen_kernel_level level;
+    int64_t lanes;
+} file_numerics;
+
 typedef struct file_cluster {
     const char *hash;
 } file_cluster;
@@ -58,6 +63,11 @@ typedef struct file_device {
     double line_in;
     const char *tasks;
 } file_device;
+
+typedef struct file_replica {
+    pen_option_list lanes;   // int64_t: the first and the last, or one
+    pen_option_list devices; // const char *
+} file_replica;
 
 typedef struct file_stage {
     pen_option_list devices; // const char *
@@ -116,6 +126,8 @@ typedef struct file_transfer {
 typedef struct file_node {
     const char *name;
     int64_t stage;
+    int64_t updates;
+    bool has_updates;
     double seconds;
     pen_figure_source source;
     uint64_t bytes;
@@ -125,18 +137,23 @@ typedef struct file_node {
 typedef struct plan_file {
     int64_t version;
     const char *job;
+    pen_option_list settings; // const char *
     file_model model;
     file_cluster cluster;
+    file_numerics numerics;
     const char *costs;
     const char *strategy;
     pen_objective objective;
     int64_t seed;
     const char *schedule;
+    pen_exchange exchange;
     int64_t update_phases;
     int64_t microbatches;
     int64_t microbatch_size;
     file_predicted predicted;
     pen_option_list devices;    // file_device
+    pen_option_list replicas;   // file_replica
+    pen_option_list owners;     // const char *
     pen_option_list stages;     // file_stage
     pen_option_list edges;      // file_edge
     pen_option_list step_edges; // file_step_edge
@@ -148,6 +165,7 @@ typedef struct plan_file {
 extern const char *const pen_plan_transfer_names[];
 
 #define FILE_PHASE_LIMIT 64
+#define FILE_LANE_LIMIT 65535
 #define FILE_COUNT_LIMIT 4294967294.0
 #define FILE_FIGURE_LIMIT 1e12 // seconds
 #define FILE_RATE_LIMIT 1e21   // bytes a second

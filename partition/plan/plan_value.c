@@ -9,6 +9,7 @@
 
 #define VALUE_ROUNDING 1e-9
 
+// What a bound is worked out of.
 static pen_status value_lower(const pen_planner *planner, pen_objective objective,
                               const double *bytes_limit, pen_arena *arena,
                               pen_problem **out_problem) {
@@ -20,6 +21,7 @@ static pen_status value_lower(const pen_planner *planner, pen_objective objectiv
     pen_problem_given *given;
     PEN_TRY(PEN_NEW(arena, 1, &given));
     PEN_TRY(pen_planner_lower(planner, &wish, arena, given));
+    given->is_finer = planner->is_finer;
     return pen_problem_build(given, arena, out_problem);
 }
 
@@ -110,6 +112,14 @@ static pen_status value_check_used(const pen_problem_given *given, const uint32_
     return PEN_OK;
 }
 
+// Whether someone cut the stages of a plan finer than its placement makes them.
+static pen_status value_is_finer(const pen_planner *planner, const pen_plan_solution *solution,
+                                 const uint32_t *device_of_node, bool *out_is_finer) {
+    PEN_TRY(pen_stage_forming_run(planner->forming, device_of_node));
+    *out_is_finer = solution->split.stage_count > planner->forming->stage_count;
+    return PEN_OK;
+}
+
 // The value of a plan that was given, as the strategies would have valued it.
 pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *solution,
                           pen_arena *arena, double *out_value, double *out_lower_bound) {
@@ -133,5 +143,7 @@ pen_status pen_plan_value(const pen_planner *planner, const pen_plan_solution *s
     if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
         PEN_TRY(value_of(problem, device_of_node, arena, out_value));
     }
-    return pen_plan_bound(planner, *out_value, 0.0, arena, out_lower_bound);
+    pen_planner given_planner = *planner;
+    PEN_TRY(value_is_finer(planner, solution, device_of_node, &given_planner.is_finer));
+    return pen_plan_bound(&given_planner, *out_value, 0.0, arena, out_lower_bound);
 }

@@ -8,12 +8,20 @@ typedef struct assigner {
     const pen_graph *graph;
     const pen_plan *plan;
     const pen_forward_owners *owners;
-    uint32_t *stages; // [node_count], PEN_ID_NONE: not known yet
-    bool trains;      // some node is behind the forward pass
+    uint32_t *stages;                // [node_count], PEN_ID_NONE: not known yet
+    bool trains;                     // some node is behind the forward pass
+    const pen_plan_replica *replica; // whose stages; NULL: of all
+    bool is_of_updates;              // stages that update what the nodes read, not their own
 } assigner;
 
 static const pen_node *assign_node(const assigner *a, uint32_t node) {
     return pen_graph_node(a->graph, (pen_node_id){node});
+}
+
+static bool assign_is_of(const assigner *a, const pen_plan_node *node) {
+    const pen_plan_replica *replica = a->replica;
+    return replica == NULL || (node->stage >= replica->first_stage &&
+                               node->stage - replica->first_stage < replica->stage_count);
 }
 
 // The graph was compiled for another size or mode than the plan's: nodes are found by their names.
@@ -27,6 +35,7 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
             return pen_error(PEN_INVALID_INPUT, "node '%s' is in stage %u, the plan has %u stages",
                              node->name, node->stage, a->plan->stages.stage_count);
         }
+        if (!assign_is_of(a, node)) continue;
         if (pen_name_map_find(&map, node->name) != PEN_NAME_MAP_NONE) {
             return pen_error(PEN_INVALID_INPUT, "node '%s' is in the plan twice", node->name);
         }
@@ -39,7 +48,8 @@ static pen_status assign_by_name(assigner *a, pen_arena *scratch) {
         if (!a->owners->is_listed[n]) continue;
         const uint32_t at = pen_name_map_find(&map, assign_node(a, n)->name);
         if (at != PEN_NAME_MAP_NONE) {
-            a->stages[n] = a->plan->nodes[at].stage;
+            const pen_plan_node *node = &a->plan->nodes[at];
+            a->stages[n] = a->is_of_updates ? node->update_stage : node->stage;
             found_count++;
         } else if (missing == PEN_ID_NONE) {
             missing = n;
@@ -66,9 +76,9 @@ static uint32_t assign_after_operands(const assigner *a, const pen_node *node) {
     uint32_t last = PEN_ID_NONE;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!pen_value_is(node->inputs[i])) continue;
-        const pen_value_id root = {a->owners->root[node->inputs[i].index]};
-        const pen_node_id maker = pen_graph_value(a->graph, root)->producer;
-        if (!pen_node_is(maker)) continue;
+        const pen_value_id source = pen_forward_owners_source(a->owners, node->inputs[i]);
+        if (!pen_value_is(source)) continue;
+        const pen_node_id maker = pen_graph_value(a->graph, source)->producer;
         const uint32_t stage = assign_stage(a, maker.index);
         if (stage == PEN_ID_NONE) continue;
         if (last == PEN_ID_NONE || stage > last) last = stage;
@@ -133,15 +143,35 @@ static pen_status assign_run(assigner *a, pen_arena *scratch) {
     return PEN_OK;
 }
 
+static pen_status assign_all(assigner *a, pen_arena *arena, const uint32_t **out_stage_of_node) {
+    pen_arena *scratch;
+    PEN_TRY(PEN_NEW(arena, pen_graph_node_count(a->graph), &a->stages));
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = assign_run(a, scratch);
+    pen_arena_destroy(scratch);
+    PEN_TRY(pen_status_add_context(status, "while assigning the plan's stages"));
+    *out_stage_of_node = a->stages;
+    return PEN_OK;
+}
+
 pen_status pen_stage_assign(const pen_graph *graph, const pen_plan *plan, pen_arena *arena,
                             const uint32_t **out_stage_of_node) {
     assigner a = {.graph = graph, .plan = plan};
-    pen_arena *scratch;
-    PEN_TRY(PEN_NEW(arena, pen_graph_node_count(graph), &a.stages));
-    PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = assign_run(&a, scratch);
-    pen_arena_destroy(scratch);
-    PEN_TRY(pen_status_add_context(status, "while assigning the plan's stages"));
-    *out_stage_of_node = a.stages;
-    return PEN_OK;
+    return assign_all(&a, arena, out_stage_of_node);
+}
+
+pen_status pen_stage_assign_replica(const pen_graph *graph, const pen_plan *plan, uint32_t replica,
+                                    pen_arena *arena, const uint32_t **out_stage_of_node) {
+    PEN_ASSERT(replica < plan->replica_count);
+    assigner a = {.graph = graph, .plan = plan, .replica = &plan->replicas[replica]};
+    return assign_all(&a, arena, out_stage_of_node);
+}
+
+pen_status pen_stage_assign_updates(const pen_graph *graph, const pen_plan *plan, pen_arena *arena,
+                                    const uint32_t **out_stage_of_node) {
+    assigner a = {.graph = graph,
+                  .plan = plan,
+                  .replica = plan->replica_count > 0 ? &plan->replicas[0] : NULL,
+                  .is_of_updates = true};
+    return assign_all(&a, arena, out_stage_of_node);
 }

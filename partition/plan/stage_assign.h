@@ -23,4 +23,13 @@
 PEN_NODISCARD pen_status pen_stage_assign(const pen_graph *graph, const pen_plan *plan,
                                           pen_arena *arena, const uint32_t **out_stage_of_node);
 
+// The same for a plan of several replicas: stages of one of them.
+PEN_NODISCARD pen_status pen_stage_assign_replica(const pen_graph *graph, const pen_plan *plan,
+                                                  uint32_t replica, pen_arena *arena,
+                                                  const uint32_t **out_stage_of_node);
+// Of updates: the stages of their parameters' owners. What it says of other nodes means nothing.
+PEN_NODISCARD pen_status pen_stage_assign_updates(const pen_graph *graph, const pen_plan *plan,
+                                                  pen_arena *arena,
+                                                  const uint32_t **out_stage_of_node);
+
 #endif // PEN_PARTITION_PLAN_STAGE_ASSIGN_H

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/order.h"
 #include "base/random.h"
+#include "base/sets/order.h"
 
 #define DEVICE_STATE_LIMIT 192 // beyond this many states devices are taken in sequence
 

@@ -124,6 +124,7 @@ typedef struct pen_problem_given {
     uint32_t devices_used_minimum; // devices with a node, at least; 0: any number
     uint32_t devices_used_maximum; // and at most; 0: any number
     uint32_t microbatch_count;     // step time: of a step, at least 1
+    bool is_finer; // step time, bounds: stages may be cut finer than a placement's are
     pen_step_time_fn
         step_time; // step time; see partition/objective/step_time.h for what it must keep
     const void *step_time_context;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/components.h"
-#include "base/order.h"
+#include "base/sets/components.h"
+#include "base/sets/order.h"
 
 static bool problem_is_amount(double number) {
     return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;

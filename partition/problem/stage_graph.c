@@ -16,6 +16,12 @@ static pen_status stage_graph_copy_array(const void *array, size_t count, size_t
     return PEN_OK;
 }
 
+const char *const pen_exchange_names[] = {
+    [PEN_EXCHANGE_AFTER_BACKWARD] = "after_backward",
+    [PEN_EXCHANGE_OVERLAPPED] = "overlapped",
+    NULL,
+};
+
 #define STAGE_GRAPH_COPY(count, member)                                                            \
     PEN_TRY(stage_graph_copy_array(graph->member, graph->count, sizeof *graph->member, arena,      \
                                    &copy.member))

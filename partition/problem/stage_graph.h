@@ -12,7 +12,11 @@
 //
 // What updates exchange goes over step edges, which lead from any stage to any other: a value that
 // the source's update of a phase makes (or, of phase 0, its backward tasks) is there for the
-// target's update of the next phase. Every stage with updates has all phases.
+// target's update of the next phase. Every stage with updates has all phases. A device runs its
+// updates last, or, overlapped, as soon as what they wait for is there.
+//
+// A stage may run a range of a step's microbatches only: those of its replica. Edges lead between
+// stages of one range; step edges between any. A stage of an owner runs no microbatch.
 //
 // Lifetime: borrowed for a call, or in the arena of whoever built it.
 // Threads:  immutable.
@@ -34,6 +38,9 @@ typedef struct pen_stage {
     double backward_input_seconds;  // of one microbatch, without recomputing
     double backward_weight_seconds; // of one microbatch
     double update_seconds;          // once a step, in phase 0
+    uint32_t first_microbatch;      // that it runs, by the step's numbers
+    uint32_t microbatch_count;      // that it runs; 0: all of the step's
+    bool is_owner;                  // runs none: it has updates alone, and step edges
     double fixed_bytes;             // parameters, gradients, optimizer state, receive buffers
     double workspace_bytes;         // while it runs; a device needs the largest of its stages'
     double activation_bytes;        // kept for each microbatch from its forward to its backward
@@ -70,6 +77,16 @@ typedef struct pen_stage_step_edge {
     pen_stage_handling handling;
 } pen_stage_step_edge;
 
+// When updates run: behind all other tasks of their device, or among them, so that what they
+// exchange travels while the backward passes of other stages are computed.
+typedef enum pen_exchange {
+    PEN_EXCHANGE_AFTER_BACKWARD,
+    PEN_EXCHANGE_OVERLAPPED,
+} pen_exchange;
+
+// "after_backward", "overlapped", NULL: by the numbers above.
+extern const char *const pen_exchange_names[];
+
 // Where a device is. What goes from host to host takes the source's line out and the target's line
 // in, each for bytes / its rate, whichever devices of the two hosts it is between. What goes
 // between processes of one host takes the line out of the one and into the other while it is on
@@ -94,6 +111,7 @@ typedef struct pen_stage_graph {
     const pen_stage_step_edge *step_edges; // [step_edge_count], in the order in which each source
                                            // sends what leaves with one phase
     const pen_device_seat *seats; // [device_count]; NULL: each ordered pair of devices has a line
+    pen_exchange exchange;        // of updates
 } pen_stage_graph;
 
 // The same with all its arrays, which then live in `arena`. OUT_OF_MEMORY
@@ -102,6 +120,13 @@ PEN_NODISCARD pen_status pen_stage_graph_copy(const pen_stage_graph *graph, pen_
 
 static inline uint32_t pen_stage_graph_phases(const pen_stage_graph *graph) {
     return graph->update_phase_count > 0 ? graph->update_phase_count : 1;
+}
+
+// How many microbatches a stage runs.
+static inline uint32_t pen_stage_microbatches(const pen_stage_graph *graph,
+                                              const pen_stage *stage) {
+    if (stage->is_owner) return 0;
+    return stage->microbatch_count > 0 ? stage->microbatch_count : graph->microbatch_count;
 }
 
 // What the tasks of a stage take for a microbatch, recomputing included.

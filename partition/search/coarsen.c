@@ -1,7 +1,7 @@
 #include "partition/search/coarsen.h"
 
-#include "base/disjoint_sets.h"
 #include "base/random.h"
+#include "base/sets/disjoint_sets.h"
 
 // Each group's class becomes the number of the lowest group in it.
 static void coarsen_finish(pen_disjoint_sets *classes) {

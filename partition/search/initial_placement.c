@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "partition/bound/bounds.h"
 #include "partition/problem/problem_build.h"
 #include "partition/search/coarsen.h"

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/order.h"
+#include "base/sets/order.h"
 
 // ---- packing
 

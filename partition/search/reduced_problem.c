@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "base/sets/order.h"
 
 // Computing for nothing and paying for what is received makes a sum of segments a sum of traffic.
 static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *arena,

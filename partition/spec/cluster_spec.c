@@ -23,10 +23,20 @@ const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind) {
     return cluster_device_kinds[kind];
 }
 
+static const char *const cluster_per_names[] = {
+    [PEN_CLUSTER_PER_JOB] = "job",
+    [PEN_CLUSTER_PER_TASK] = "task",
+    NULL,
+};
+
 static const pen_option_field cluster_device_fields[] = {
     PEN_OPTION(TEXT, pen_cluster_device_spec, name,
                "unlike any other device's; n[01-16]/cpu0 stands for 16 devices",
                .is_required = true),
+    PEN_OPTION(CHOICE, pen_cluster_device_spec, per,
+               "task: one in each task of a start by Slurm, MPI or Kubernetes (--launched), with "
+               "the task's number behind the name; cores and memory as granted, if not given",
+               .choices = cluster_per_names, .default_text = "job"),
     PEN_OPTION(CHOICE, pen_cluster_device_spec, kind,
                "reference is slow and exact, to compare with", .choices = cluster_device_kinds,
                .default_text = "cpu"),
@@ -174,6 +184,60 @@ static pen_status cluster_refuse(const pen_cluster_spec *spec, uint32_t index, c
     return pen_cluster_spec_blame(spec, field, whole);
 }
 
+static const pen_cluster_task cluster_own_task; // without others: this process
+
+static uint32_t cluster_task_count(const pen_cluster_spec *spec) {
+    return spec->task_count > 0 ? spec->task_count : 1;
+}
+
+static const pen_cluster_task *cluster_task(const pen_cluster_spec *spec, uint32_t index) {
+    return spec->task_count > 0 ? &spec->tasks[index] : &cluster_own_task;
+}
+
+static uint32_t cluster_count_per_task(const pen_cluster_spec *spec) {
+    const pen_cluster_device_spec *written = spec->written_devices.items;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->written_devices.count; i++) {
+        count += written[i].per == PEN_CLUSTER_PER_TASK;
+    }
+    return count;
+}
+
+bool pen_cluster_spec_has_tasks(const pen_cluster_spec *spec) {
+    return cluster_count_per_task(spec) > 0;
+}
+
+void pen_cluster_spec_set_task(const pen_cluster_spec *spec, const pen_cluster_task *task,
+                               pen_cluster_device_spec *device) {
+    const uint32_t per_task = cluster_count_per_task(spec);
+    const uint32_t sharing = per_task > 0 ? per_task : 1;
+    device->host = task->host;
+    if (device->written->memory_bytes == 0) device->memory_bytes = task->memory_bytes / sharing;
+    if (device->written->threads > 0 || task->threads == 0) return;
+    device->threads = task->threads / sharing > 0 ? task->threads / sharing : 1;
+}
+
+// Where a device of each task is, follows from the task; its name is not one of several already.
+static pen_status cluster_check_per(const pen_cluster_spec *spec, uint32_t index,
+                                    const cluster_names *names) {
+    const pen_cluster_device_spec *written = spec->written_devices.items;
+    const pen_cluster_device_spec *device = &written[index];
+    if (device->per != PEN_CLUSTER_PER_TASK) return PEN_OK;
+    if (device->host != NULL) {
+        return cluster_refuse(spec, index, "host", &device->host,
+                              pen_error(PEN_INVALID_INPUT,
+                                        "found \"%.100s\" together with per: task, expected one "
+                                        "of the two: a task says itself where it is",
+                                        device->host));
+    }
+    if (names->name.range_count == 0) return PEN_OK;
+    return cluster_refuse(spec, index, "name", &device->name,
+                          pen_error(PEN_INVALID_INPUT,
+                                    "found \"%.100s\" together with per: task, expected a name "
+                                    "without ranges: the task's number is put behind it",
+                                    device->name));
+}
+
 static pen_status cluster_parse_names(const pen_cluster_spec *spec, uint32_t index,
                                       cluster_names *out_names) {
     const pen_cluster_device_spec *written = spec->written_devices.items;
@@ -183,6 +247,7 @@ static pen_status cluster_parse_names(const pen_cluster_spec *spec, uint32_t ind
                            pen_name_ranges_parse(device->name, &out_names->name)));
     PEN_TRY(cluster_refuse(spec, index, "host", &device->host,
                            pen_name_ranges_parse(host, &out_names->host)));
+    PEN_TRY(cluster_check_per(spec, index, out_names));
     return cluster_refuse(spec, index, "host", &device->host, cluster_check_ranges(out_names));
 }
 
@@ -206,6 +271,32 @@ static pen_status cluster_refuse_name(const cluster_expansion *expansion, uint32
                                             index, name, other_index));
 }
 
+static pen_status cluster_add(cluster_expansion *expansion, uint32_t index, const char *name,
+                              pen_cluster_device_spec **out_device) {
+    const pen_cluster_device_spec *written = expansion->spec->written_devices.items;
+    pen_cluster_device_spec *device = &expansion->devices[expansion->count];
+    *device = written[index];
+    device->written = &written[index];
+    device->name = name;
+    *out_device = device;
+    const uint32_t other = pen_name_map_find(&expansion->map, name);
+    if (other != PEN_NAME_MAP_NONE) return cluster_refuse_name(expansion, index, name, other);
+    return pen_name_map_add(&expansion->map, name, expansion->count++);
+}
+
+static pen_status cluster_expand_tasks(cluster_expansion *expansion, uint32_t index) {
+    const pen_cluster_device_spec *written = expansion->spec->written_devices.items;
+    for (uint32_t t = 0; t < cluster_task_count(expansion->spec); t++) {
+        pen_cluster_device_spec *device;
+        const char *name;
+        PEN_TRY(pen_arena_format(expansion->arena, &name, "%s%u", written[index].name, t));
+        PEN_TRY(cluster_add(expansion, index, name, &device));
+        device->task = t;
+        pen_cluster_spec_set_task(expansion->spec, cluster_task(expansion->spec, t), device);
+    }
+    return PEN_OK;
+}
+
 // One entry with ranges becomes as many devices as its names stand for; each remembers the entry,
 // so that errors name the line that was written.
 static pen_status cluster_expand_entry(cluster_expansion *expansion, uint32_t index) {
@@ -213,18 +304,12 @@ static pen_status cluster_expand_entry(cluster_expansion *expansion, uint32_t in
     const pen_cluster_device_spec *written = &items[index];
     cluster_names names;
     PEN_TRY(cluster_parse_names(expansion->spec, index, &names));
+    if (written->per == PEN_CLUSTER_PER_TASK) return cluster_expand_tasks(expansion, index);
     for (uint32_t i = 0; i < names.name.total; i++) {
-        pen_cluster_device_spec *device = &expansion->devices[expansion->count];
-        *device = *written;
-        device->written = written;
-        PEN_TRY(
-            pen_name_ranges_format(&names.name, &names.name, i, expansion->arena, &device->name));
-        const uint32_t other = pen_name_map_find(&expansion->map, device->name);
-        if (other != PEN_NAME_MAP_NONE) {
-            return cluster_refuse_name(expansion, index, device->name, other);
-        }
-        PEN_TRY(pen_name_map_add(&expansion->map, device->name, expansion->count));
-        expansion->count += 1;
+        pen_cluster_device_spec *device;
+        const char *name;
+        PEN_TRY(pen_name_ranges_format(&names.name, &names.name, i, expansion->arena, &name));
+        PEN_TRY(cluster_add(expansion, index, name, &device));
         if (written->host == NULL) continue;
         PEN_TRY(
             pen_name_ranges_format(&names.host, &names.name, i, expansion->arena, &device->host));
@@ -245,7 +330,8 @@ static pen_status cluster_count(const pen_cluster_spec *spec, uint32_t *out_coun
     for (uint32_t i = 0; i < spec->written_devices.count; i++) {
         cluster_names names;
         PEN_TRY(cluster_parse_names(spec, i, &names));
-        count += names.name.total;
+        const bool is_per_task = written[i].per == PEN_CLUSTER_PER_TASK;
+        count += is_per_task ? cluster_task_count(spec) : names.name.total;
         if (count <= PEN_CLUSTER_DEVICE_LIMIT) continue;
         return cluster_refuse(spec, i, "name", &written[i].name,
                               pen_error(PEN_INVALID_INPUT,

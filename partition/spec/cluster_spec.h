@@ -3,11 +3,13 @@
 //   devices:
 //     - {name: a, memory: 12GiB, reserve: 1GiB, threads: 2}            # in this process
 //     - {name: "n[01-16]/cpu0", host: "n[01-16]:7070", memory: 8GiB, flops: 80G}
+//     - {name: t, per: task}                                           # t0, t1, … of tasks
 //   links:
 //     - {between: [a, "n[01-16]/cpu0"], bandwidth: 1Gbit/s, latency: 200us, send: 2GB/s}
 //     - {from: a, to: n01/cpu0, bandwidth: 10Gbit/s}
 //
-// Names with ranges are expanded when read, those of `host` along with those of `name`. Devices of
+// Names with ranges are expanded when read, those of `host` along with those of `name`. An entry
+// `per: task` becomes a device of each task that Slurm, MPI or Kubernetes started. Devices of
 // a link are given by name, by ranges, or by a pattern (partition/spec/name_match.h); later links
 // win over earlier ones. pen_cluster_build (partition/costs/cluster.h) completes what is not said.
 //
@@ -31,12 +33,19 @@ typedef enum pen_cluster_device_kind {
     PEN_CLUSTER_REFERENCE,
 } pen_cluster_device_kind;
 
+// How many devices an entry stands for.
+typedef enum pen_cluster_per {
+    PEN_CLUSTER_PER_JOB,  // itself, or those of its ranges
+    PEN_CLUSTER_PER_TASK, // one of each task
+} pen_cluster_per;
+
 // "cpu", "reference": as device_list names them.
 const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind);
 
 typedef struct pen_cluster_device_spec {
     const char *name; // as written, with ranges; expanded: unique
     pen_cluster_device_kind kind;
+    pen_cluster_per per;
     const char *host;        // "n1:7070"; NULL: in this process
     uint64_t memory_bytes;   // 0: not said
     uint64_t reserve_bytes;  // of the memory, not to be used
@@ -46,7 +55,15 @@ typedef struct pen_cluster_device_spec {
 
     // Of expanded devices: the entry it comes from, for pen_cluster_spec_blame; NULL: of none.
     const struct pen_cluster_device_spec *written;
+    uint32_t task; // PER_TASK: whose it is
 } pen_cluster_device_spec;
+
+// A task: a process that whoever owns the machines has started, one of several.
+typedef struct pen_cluster_task {
+    const char *host;      // where it takes links; NULL: it is this process
+    uint64_t memory_bytes; // that it may use; 0: not known
+    int64_t threads;       // likewise
+} pen_cluster_task;
 
 typedef struct pen_cluster_link_spec {
     pen_option_list between; // const char *: two, both directions; or none, and then
@@ -64,6 +81,8 @@ typedef struct pen_cluster_link_spec {
 typedef struct pen_cluster_spec {
     pen_option_list written_devices; // pen_cluster_device_spec, before expansion
     pen_option_list written_links;   // pen_cluster_link_spec
+    const pen_cluster_task *tasks;   // [task_count], the reader's to set; none: one, this process
+    uint32_t task_count;
 
     // set by pen_cluster_spec_complete
     const pen_cluster_device_spec *devices; // [device_count], expanded; at least one
@@ -80,11 +99,19 @@ extern const pen_option_table pen_cluster_table;
 extern const pen_option_field pen_cluster_device_item;
 extern const pen_option_field pen_cluster_link_item;
 
-// Expands the ranges of a spec whose lists were read; without devices there is one, called "cpu".
-// INVALID_INPUT with position: ranges, names twice, hosts; OUT_OF_MEMORY
+// Expands the ranges and tasks of a spec whose lists were read; without devices there is one,
+// called "cpu". INVALID_INPUT with position: ranges, names twice, hosts; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_cluster_spec_complete(pen_cluster_spec *spec,
                                                    const pen_option_source *source,
                                                    pen_arena *arena);
+
+// Gives an expanded device that is of a task its host, and what nobody stated of memory and
+// threads: an equal share of the task's, where several entries are `per: task`.
+void pen_cluster_spec_set_task(const pen_cluster_spec *spec, const pen_cluster_task *task,
+                               pen_cluster_device_spec *device);
+
+// Whether a device is of each task.
+bool pen_cluster_spec_has_tasks(const pen_cluster_spec *spec);
 
 // Reads a cluster file, and from memory, opening no other. INVALID_INPUT with position; NOT_FOUND,
 // IO, OUT_OF_MEMORY.

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/order.h"
 #include "base/pattern.h"
+#include "base/sets/order.h"
 #include "base/text.h"
 #include "partition/spec/name_range.h"
 

@@ -7,6 +7,7 @@
 
 #define PLACEMENT_ENTRY_LIMIT 4096 // pins, and so on
 #define PLACEMENT_TIME_LIMIT 86400 // seconds
+#define PLACEMENT_REPLICAS "replicas"
 
 static const pen_option_field placement_nodes_item = {.kind = PEN_OPTION_PATTERN};
 
@@ -74,6 +75,8 @@ static const pen_option_table placement_stages_table = {
     .check = placement_check_stages,
 };
 
+static const pen_option_field placement_owner_item = {.kind = PEN_OPTION_TEXT};
+
 #define PLACEMENT_ENTRIES(name, member, item_field, text)                                          \
     PEN_OPTION_AS(name, LIST, pen_placement_spec, constraints.member, text, .item = &(item_field), \
                   .count_maximum = PLACEMENT_ENTRY_LIMIT)
@@ -99,7 +102,16 @@ static const pen_option_field placement_fields[] = {
     PLACEMENT_ENTRIES("forbid", forbidden, placement_forbid_item,
                       "devices that nodes may not be on"),
     PEN_OPTION_AS("stages", MAPPING, pen_placement_spec, constraints.stages,
-                  "how many devices are used", .table = &placement_stages_table),
+                  "how many devices are used; with replicas, by each",
+                  .table = &placement_stages_table),
+    PEN_OPTION(COUNT, pen_placement_spec, replicas,
+               "pipelines that share a step's lanes, each on devices of its own; auto: as many as "
+               "are fastest",
+               PEN_OPTION_RANGE(1, PEN_CLUSTER_DEVICE_LIMIT), .default_text = "1"),
+    PEN_OPTION(LIST, pen_placement_spec, owners,
+               "who updates parameters: the replicas, or devices by name",
+               .item = &placement_owner_item, .count_minimum = 1,
+               .count_maximum = PEN_CLUSTER_DEVICE_LIMIT, .is_list_optional = true),
 };
 
 // The list of strategies says which there are; its names are not repeated here.

@@ -18,6 +18,9 @@ typedef struct pen_placement_spec {
     int64_t seed;              // not negative
     bool contiguous;           // devices form a line: no tensor goes back to an earlier one
     pen_constraints constraints;
+    int64_t replicas;       // pipelines that share the lanes of a step; 0: as many as are fastest
+    pen_option_list owners; // const char *: devices that update parameters; none, or "replicas":
+                            // those of the replicas
 } pen_placement_spec;
 
 // The keys of `placement`; fills pen_placement_spec.

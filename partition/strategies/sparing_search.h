@@ -1,8 +1,8 @@
 // Looks for a placement that sends less within what its problem bears (pen_problem_sparing).
 //
 // Steps that are predicted alike are not alike: each transfer is one more thing that may come late,
-// and nothing predicts how late. So of placements whose steps a prediction cannot tell apart, the
-// one that sends least is the best.
+// and nothing predicts how late. So of placements whose steps a prediction cannot tell apart, one
+// that sends much less is the best.
 #ifndef PEN_PARTITION_STRATEGIES_SPARING_SEARCH_H
 #define PEN_PARTITION_STRATEGIES_SPARING_SEARCH_H
 

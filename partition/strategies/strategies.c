@@ -70,6 +70,42 @@ static pen_status strategy_run(const pen_problem *problem, const pen_strategy *s
     return PEN_OK;
 }
 
+// One device leaves no choice: *out_is_done unless the problem does not fit, of which the strategy
+// tells more.
+static pen_status strategy_place_alone(const pen_problem *problem, pen_arena *arena,
+                                       pen_strategy_result *out_result, bool *out_is_done) {
+    pen_placement *placement;
+    uint32_t *device_of_node;
+    *out_is_done = false;
+    if (problem->given.device_count != 1) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
+    PEN_TRY(pen_placement_new(problem, device_of_node, arena, &placement));
+    const pen_status wrong = pen_placement_check(problem, placement);
+    if (pen_status_get_code(wrong) == PEN_OUT_OF_MEMORY) return wrong;
+    if (wrong != PEN_OK) {
+        pen_status_ignore(wrong, "the strategy says why");
+        return PEN_OK;
+    }
+    out_result->lower_bound = placement->value;
+    *out_is_done = true;
+    return PEN_OK;
+}
+
+// The strategy's scratch goes with it.
+static pen_status strategy_find(const pen_problem *problem, const pen_strategy *strategy,
+                                const pen_strategy_options *options,
+                                pen_strategy_result *out_result) {
+    pen_arena *scratch;
+    bool is_done;
+    PEN_TRY(pen_arena_create(&scratch));
+    pen_status status = strategy_place_alone(problem, scratch, out_result, &is_done);
+    if (status == PEN_OK && !is_done) {
+        status = strategy_run(problem, strategy, options, scratch, out_result);
+    }
+    pen_arena_destroy(scratch);
+    return status;
+}
+
 // Whatever a strategy says is checked here: the placement, its value and the bound.
 pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
                      const pen_strategy_options *options, pen_arena *arena,
@@ -79,7 +115,7 @@ pen_status pen_place(const pen_problem *problem, const pen_strategy *strategy,
     uint32_t *device_of_node;
     PEN_TRY(PEN_NEW(arena, problem->group_count, &result.device_of_group));
     PEN_TRY(PEN_NEW(arena, problem->given.node_count, &device_of_node));
-    PEN_TRY(strategy_run(problem, strategy, options, arena, &result));
+    PEN_TRY(strategy_find(problem, strategy, options, &result));
     for (uint32_t v = 0; v < problem->given.node_count; v++) {
         device_of_node[v] = result.device_of_group[problem->group_of_node[v]];
         if (device_of_node[v] < problem->given.device_count) continue;

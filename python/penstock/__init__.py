@@ -9,8 +9,8 @@
     model.load_state_dict(training.state_dict())
 """
 from ._errors import (CancelledError, CorruptError, DeadlineError, DoesNotFitError, Error, ExportError,
-                      InputOutputError, InternalError, InvalidInputError, LibraryError, NotFiniteError, NotFoundError,
-                      OutOfMemoryError, UnavailableError, UnsupportedError)
+                      InputOutputError, InternalError, InvalidInputError, LibraryError, NoStorageError, NotFiniteError,
+                      NotFoundError, OutOfMemoryError, UnavailableError, UnsupportedError)
 from ._version import __version__
 from .export import export
 from .plan import Device, Plan, Stage
@@ -18,7 +18,7 @@ from .training import Epoch, Evaluation, Step, Training, evaluate, plan, predict
 
 __all__ = [
     "CancelledError", "CorruptError", "DeadlineError", "Device", "DoesNotFitError", "Epoch", "Error", "Evaluation",
-    "ExportError", "InputOutputError", "InternalError", "InvalidInputError", "LibraryError", "NotFiniteError",
-    "NotFoundError", "OutOfMemoryError", "Plan", "Stage", "Step", "Training", "UnavailableError", "UnsupportedError",
+    "ExportError", "InputOutputError", "InternalError", "InvalidInputError", "LibraryError", "NoStorageError",
+    "NotFiniteError", "NotFoundError", "OutOfMemoryError", "Plan", "Stage", "Step", "Training", "UnavailableError", "UnsupportedError",
     "__version__", "evaluate", "export", "plan", "predict", "train",
 ]

@@ -52,6 +52,10 @@ class InputOutputError(Error):
     """The system refused an operation on a file or socket."""
 
 
+class NoStorageError(InputOutputError):
+    """A disk or place is full, away or read-only now; worth trying again later."""
+
+
 class CorruptError(Error, ValueError):
     """Bytes contradict themselves: a file is cut short, or a checksum differs."""
 
@@ -87,7 +91,8 @@ class ExportError(Error):
 # By pen_status_code, in the order of base/status.h.
 BY_CODE: list[type[Error] | None] = [
     None, InvalidInputError, NotFoundError, UnsupportedError, DoesNotFitError, OutOfMemoryError, InputOutputError,
-    CorruptError, UnavailableError, DeadlineError, CancelledError, NotFiniteError, InternalError]
+    CorruptError, UnavailableError, DeadlineError, CancelledError, NotFiniteError, InternalError,
+    NoStorageError]
 
 
 def make(code: int, message: str, text: str, file: str | None, line: int, column: int,

@@ -2,10 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/integer.h"
 #include "base/name_map.h"
 #include "graph/ops/training/optimizer.h"
-#include "scheduler/checkpoint/checkpoint_parts.h"
+#include "scheduler/checkpoint/checkpoint_read.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 #include "scheduler/store/safetensors.h"
 
@@ -20,37 +19,16 @@ typedef struct export_state {
     const pen_commit_manifest *manifest;
     export_tensor *tensors; // [count], in the order of the shards
     uint32_t count;
-    pen_shard_reader reader;
-    uint32_t reader_shard;
-    bool has_reader;
+    pen_checkpoint_reader reader;
 } export_state;
-
-static pen_status export_open(export_state *state, uint32_t shard) {
-    if (state->has_reader && state->reader_shard == shard) return PEN_OK;
-    if (state->has_reader) pen_shard_reader_deinit(&state->reader);
-    state->has_reader = true;
-    state->reader_shard = shard;
-    return pen_shard_reader_init(&state->reader, state->store->disk, state->store->shard_folder,
-                                 &state->manifest->shards[shard]);
-}
 
 static pen_status export_read(void *context, uint32_t index, uint64_t first, void *out_data,
                               uint64_t bytes) {
     export_state *state = context;
     const export_tensor *tensor = &state->tensors[index];
-    char *out = out_data;
-    for (uint32_t p = 0; p < tensor->part_count && bytes > 0; p++) {
-        const pen_checkpoint_part *part = &tensor->parts[p];
-        if (first >= part->first + part->bytes) continue;
-        const uint64_t within = first - part->first;
-        const uint64_t count = pen_min_u64(bytes, part->bytes - within);
-        PEN_TRY(export_open(state, part->shard));
-        PEN_TRY(pen_shard_reader_read(&state->reader, part->offset + within, out, count));
-        out += count;
-        first += count;
-        bytes -= count;
-    }
-    return PEN_OK;
+    const pen_tensor_range range = {first, bytes, 1};
+    return pen_checkpoint_reader_read(&state->reader, tensor->parts, tensor->part_count, &range,
+                                      out_data);
 }
 
 // Whether a tensor is the state of an optimizer: "PARAMETER/velocity" beside PARAMETER, of its
@@ -85,13 +63,13 @@ static pen_status export_choose(export_state *state, const pen_checkpoint_parts 
     PEN_TRY(PEN_NEW(scratch, PEN_NAME_BYTES_LIMIT + 1, &text));
     PEN_TRY(PEN_NEW(scratch, parts->count, &state->tensors));
     for (uint32_t p = 0; p < parts->count; p++) {
-        if (parts->parts[p].first != 0) continue;
+        if (parts->parts[p].slice.start != 0) continue;
         PEN_TRY(pen_name_map_add(&names, parts->parts[p].name, p));
     }
     for (uint32_t p = 0; p < parts->count;) {
         const pen_checkpoint_part *part = &parts->parts[p];
         uint32_t end = p + 1;
-        while (end < parts->count && parts->parts[end].first != 0) {
+        while (end < parts->count && parts->parts[end].slice.start != 0) {
             end++;
         }
         if (all || !export_is_state(parts, &names, part, text)) {
@@ -105,6 +83,7 @@ static pen_status export_choose(export_state *state, const pen_checkpoint_parts 
     return PEN_OK;
 }
 
+// Tensors pass through one piece of memory, whole or in parts.
 static pen_status export_write(export_state *state, const char *path, pen_arena *scratch) {
     const char **names;
     const pen_tensor_type **types;
@@ -119,8 +98,11 @@ static pen_status export_write(export_state *state, const char *path, pen_arena 
                                            .types = types,
                                            .read = export_read,
                                            .context = state};
-    const pen_status status = pen_safetensors_save(path, &source);
-    if (state->has_reader) pen_shard_reader_deinit(&state->reader);
+    const pen_shard_place place = {state->store->disk, state->store->shard_folder};
+    pen_status status = pen_checkpoint_reader_init(&state->reader, &place, state->manifest,
+                                                   PEN_SAFETENSORS_PIECE_BYTES);
+    if (status == PEN_OK) status = pen_safetensors_save(path, &source);
+    pen_checkpoint_reader_deinit(&state->reader);
     return status;
 }
 

@@ -3,7 +3,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/name_map.h"
-#include "scheduler/checkpoint/checkpoint_parts.h"
+#include "scheduler/checkpoint/checkpoint_read.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 
 #define LOAD_COMPLAINTS_LIMIT 20 // tensors that are named
@@ -13,6 +13,7 @@ typedef struct load_state {
     const pen_tensor_store *tensors;
     pen_checkpoint_parts parts;
     uint32_t *tensor_of; // [parts.count] in `tensors`
+    bool *is_joined;     // [parts.count] of a tensor that is not all ranges: read by tensors
     pen_status complaints;
     uint32_t complaint_count;
 } load_state;
@@ -62,7 +63,7 @@ static pen_status load_match(load_state *load, pen_arena *scratch) {
         const uint32_t index = pen_name_map_find(&names, part->name);
         load->tensor_of[p] = index;
         if (index == PEN_NAME_MAP_NONE) {
-            if (part->first != 0) continue;
+            if (part->slice.start != 0) continue;
             load_complain(load, pen_error(PEN_INVALID_INPUT,
                                           "the checkpoint has '%s', which the model has not",
                                           part->name));
@@ -87,13 +88,57 @@ static pen_status load_part(const load_state *load, uint32_t index, pen_shard_re
     for (uint64_t done = 0; done < part->bytes; done += PEN_TENSOR_PIECE_BYTES) {
         const uint64_t bytes = pen_min_u64(PEN_TENSOR_PIECE_BYTES, part->bytes - done);
         PEN_TRY(pen_shard_reader_read(reader, part->offset + done, piece, bytes));
-        PEN_TRY(tensors->write(tensors->context, load->tensor_of[index], part->first + done, piece,
-                               bytes));
+        PEN_TRY(tensors->write(tensors->context, load->tensor_of[index], part->slice.start + done,
+                               piece, bytes));
     }
     return PEN_OK;
 }
 
-// All parts that lie in one shard, in its order.
+// The end of the parts of a tensor, which begin at `first`, and whether all are ranges.
+static uint32_t load_find_end(const load_state *load, uint32_t first, bool *out_are_ranges) {
+    uint32_t end = first;
+    *out_are_ranges = true;
+    while (end < load->parts.count && load->tensor_of[end] == load->tensor_of[first]) {
+        *out_are_ranges &= pen_checkpoint_part_is_range(&load->parts.parts[end]);
+        end += 1;
+    }
+    return end;
+}
+
+static pen_status load_find_joined(load_state *load, pen_arena *scratch) {
+    PEN_TRY(PEN_NEW(scratch, load->parts.count, &load->is_joined));
+    for (uint32_t first = 0; first < load->parts.count;) {
+        bool are_ranges;
+        const uint32_t end = load_find_end(load, first, &are_ranges);
+        for (; first < end; first++) {
+            load->is_joined[first] = !are_ranges;
+        }
+    }
+    return PEN_OK;
+}
+
+// Tensors that are there in slices, one after the other: a piece of each is put together from all
+// its slices.
+static pen_status load_joined(const load_state *load, pen_checkpoint_reader *reader, void *piece) {
+    const pen_tensor_store *tensors = load->tensors;
+    for (uint32_t first = 0; first < load->parts.count;) {
+        bool are_ranges;
+        const uint32_t end = load_find_end(load, first, &are_ranges),
+                       index = load->tensor_of[first];
+        const uint64_t all = are_ranges ? 0 : tensors->tensors[index].bytes;
+        for (uint64_t done = 0; done < all; done += PEN_TENSOR_PIECE_BYTES) {
+            const pen_tensor_range range = {done, pen_min_u64(PEN_TENSOR_PIECE_BYTES, all - done),
+                                            1};
+            PEN_TRY(pen_checkpoint_reader_read(reader, &load->parts.parts[first], end - first,
+                                               &range, piece));
+            PEN_TRY(tensors->write(tensors->context, index, done, piece, range.count));
+        }
+        first = end;
+    }
+    return PEN_OK;
+}
+
+// All parts that lie in one shard, in its order, but those of tensors that are in slices.
 static pen_status load_shard(const load_state *load, const pen_shard_summary *shard,
                              uint32_t shard_index, pen_arena *scratch, void *piece) {
     pen_shard_reader reader;
@@ -103,22 +148,32 @@ static pen_status load_shard(const load_state *load, const pen_shard_summary *sh
     pen_status status =
         pen_shard_reader_init(&reader, load->store->disk, load->store->shard_folder, shard);
     for (uint32_t i = 0; i < count && status == PEN_OK; i++) {
+        if (load->is_joined[order[i]]) continue;
         status = load_part(load, order[i], &reader, piece);
     }
     pen_shard_reader_deinit(&reader);
     return status;
 }
 
+// First what lies in ranges, shard by shard from front to end, then what lies in slices.
 static pen_status load_all(load_state *load, const pen_commit_manifest *manifest,
                            pen_arena *scratch) {
     const pen_shard_place place = {.disk = load->store->disk, .folder = load->store->shard_folder};
     PEN_TRY(pen_checkpoint_parts_read(&place, manifest, scratch, &load->parts));
     PEN_TRY(load_match(load, scratch));
-    void *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(load->tensors), 1);
+    PEN_TRY(load_find_joined(load, scratch));
+    const uint64_t piece_bytes = pen_tensor_store_piece_bytes(load->tensors);
+    void *piece = pen_memory_allocate(piece_bytes, 1);
     if (piece == NULL) return pen_error_out_of_memory();
     pen_status status = PEN_OK;
     for (uint32_t s = 0; s < manifest->shard_count && status == PEN_OK; s++) {
         status = load_shard(load, &manifest->shards[s], s, scratch, piece);
+    }
+    pen_checkpoint_reader reader;
+    if (status == PEN_OK) {
+        status = pen_checkpoint_reader_init(&reader, &place, manifest, piece_bytes);
+        if (status == PEN_OK) status = load_joined(load, &reader, piece);
+        pen_checkpoint_reader_deinit(&reader);
     }
     pen_memory_free(piece);
     return status;

@@ -45,17 +45,44 @@ static bool parts_read_shape(const char *at, pen_shape *out_shape) {
     return strcmp(at, "]") == 0 && shape.rank > 0;
 }
 
-// Takes "NAME@FIRST+BYTES[32,512]" apart. False: it is a whole tensor's name.
-static bool parts_read_range(const char *name, pen_checkpoint_part *part, size_t *out_length) {
+// Takes "NAME@FIRST+BYTES[32,512]" apart, or "NAME@FIRST+RUN/STRIDE[32,512]"; a stride of 0 says
+// that there is none. False: it is a whole tensor's name.
+static bool parts_read_slice(const char *name, pen_checkpoint_part *part, size_t *out_length) {
     const char *at = strrchr(name, '@');
+    pen_tensor_slice *slice = &part->slice;
     if (at == NULL || at == name) return false;
     *out_length = (size_t)(at - name);
-    return parts_read_number(&at, '@', &part->first) && parts_read_number(&at, '+', &part->bytes) &&
+    return parts_read_number(&at, '@', &slice->start) && parts_read_number(&at, '+', &slice->run) &&
+           (*at != '/' || parts_read_number(&at, '/', &slice->stride)) &&
            parts_read_shape(at, &part->type.shape);
 }
 
-// A name may say which range of a tensor the entry is. It comes from a file: the range must lie
-// within the tensor and begin at a multiple of what copies are aligned to.
+bool pen_checkpoint_part_is_range(const pen_checkpoint_part *part) {
+    const pen_tensor_slice *slice = &part->slice;
+    if (slice->stride != pen_tensor_type_bytes(&part->type)) return false;
+    const bool ends = slice->start + slice->run == slice->stride;
+    return slice->start % PARTS_ALIGNMENT == 0 && (slice->run % PARTS_ALIGNMENT == 0 || ends);
+}
+
+// Whether what a name says can be: the part lies within the tensor and has the entry's bytes, a
+// range is aligned as copies are, and a slice has whole elements.
+static bool parts_fits(pen_checkpoint_part *part) {
+    const pen_status status = pen_tensor_type_check(&part->type);
+    const bool is_type = status == PEN_OK;
+    pen_status_ignore(status, "said with the name");
+    if (!is_type) return false;
+    pen_tensor_slice *slice = &part->slice;
+    const uint64_t whole = pen_tensor_type_bytes(&part->type);
+    const size_t size = pen_element_bytes(part->type.element);
+    const bool is_sliced = slice->stride != 0;
+    if (!is_sliced) slice->stride = whole;
+    if (slice->start > slice->stride || slice->run > slice->stride - slice->start) return false;
+    if (!is_sliced) return part->bytes == slice->run && pen_checkpoint_part_is_range(part);
+    return slice->start % size == 0 && slice->run % size == 0 && slice->stride % size == 0 &&
+           whole % slice->stride == 0 && part->bytes == whole / slice->stride * slice->run;
+}
+
+// A name may say which part of a tensor the entry is. It comes from a file, and is not believed.
 static pen_status parts_add(parts_builder *builder, uint32_t shard,
                             const pen_safetensors_entry *entry, const char *path) {
     if (builder->count == builder->room) {
@@ -66,23 +93,17 @@ static pen_status parts_add(parts_builder *builder, uint32_t shard,
         builder->parts = larger;
     }
     const uint64_t bytes = pen_tensor_type_bytes(&entry->type);
-    pen_checkpoint_part part = {.type = entry->type, .shard = shard, .offset = entry->offset};
+    pen_checkpoint_part part = {
+        .type = entry->type, .bytes = bytes, .shard = shard, .offset = entry->offset};
     size_t length = 0;
-    if (parts_read_range(entry->name, &part, &length)) {
-        const pen_status status = pen_tensor_type_check(&part.type);
-        const bool fits = status == PEN_OK;
-        pen_status_ignore(status, "said with the name");
-        const uint64_t whole = fits ? pen_tensor_type_bytes(&part.type) : 0;
-        if (!fits || part.bytes != bytes || part.first > whole || part.bytes > whole - part.first ||
-            part.first % PARTS_ALIGNMENT != 0 ||
-            (part.bytes % PARTS_ALIGNMENT != 0 && part.first + part.bytes != whole)) {
-            return pen_error(PEN_CORRUPT, "'%s': '%s' is no range of a tensor", path, entry->name);
+    if (parts_read_slice(entry->name, &part, &length)) {
+        if (!parts_fits(&part)) {
+            return pen_error(PEN_CORRUPT, "'%s': '%s' is no part of a tensor", path, entry->name);
         }
     } else {
         length = strlen(entry->name);
         part.type = entry->type;
-        part.first = 0;
-        part.bytes = bytes;
+        part.slice = (pen_tensor_slice){.run = bytes, .stride = bytes};
     }
     PEN_TRY(pen_arena_copy_text(builder->arena, entry->name, length, &part.name));
     builder->parts[builder->count++] = part;
@@ -138,12 +159,13 @@ static int parts_compare(const void *left, const void *right) {
     const pen_checkpoint_part *a = left, *b = right;
     const int names = strcmp(a->name, b->name);
     if (names != 0) return names;
-    if (a->first != b->first) return a->first < b->first ? -1 : 1;
+    if (a->slice.start != b->slice.start) return a->slice.start < b->slice.start ? -1 : 1;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
     return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-// That the parts from `first` up to `end`, of one tensor, are the whole of it once.
+// That the parts from `first` up to `end`, of one tensor, are the whole of it once: they follow
+// each other in its stride.
 static pen_status parts_check_tensor(const pen_checkpoint_part *parts, uint32_t first,
                                      uint32_t end) {
     uint64_t at = 0;
@@ -153,14 +175,17 @@ static pen_status parts_check_tensor(const pen_checkpoint_part *parts, uint32_t 
         if (!pen_tensor_type_equal(&part->type, type)) {
             return pen_error(PEN_CORRUPT, "the shards disagree on the type of '%s'", part->name);
         }
-        if (part->first < at || (p > first && part->bytes == 0)) {
-            return pen_error(PEN_CORRUPT, "the shards have byte %" PRIu64 " of '%s' twice",
-                             part->first, part->name);
+        if (part->slice.stride != parts[first].slice.stride) {
+            return pen_error(PEN_CORRUPT, "the shards disagree on how '%s' is cut", part->name);
         }
-        if (part->first > at) break;
-        at += part->bytes;
+        if (part->slice.start < at || (p > first && part->bytes == 0)) {
+            return pen_error(PEN_CORRUPT, "the shards have byte %" PRIu64 " of '%s' twice",
+                             part->slice.start, part->name);
+        }
+        if (part->slice.start > at) break;
+        at += part->slice.run;
     }
-    if (at == pen_tensor_type_bytes(type)) return PEN_OK;
+    if (at == parts[first].slice.stride) return PEN_OK;
     return pen_error(PEN_CORRUPT, "no shard has byte %" PRIu64 " of '%s'", at, parts[first].name);
 }
 

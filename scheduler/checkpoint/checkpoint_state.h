@@ -1,4 +1,7 @@
-// The inside of a checkpoint store, for the files that make it up.
+// The contract of checkpoint_*.c among themselves.
+//
+// The inside of a checkpoint store, for the files that make it up, and what order_book.c asks of
+// it.
 #ifndef PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H
 #define PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H
 
@@ -20,5 +23,10 @@ struct pen_checkpoint_store {
     uint64_t incarnation;
     char model_hash[PEN_CHECKPOINT_HASH_BYTES]; // "": not computed yet
 };
+
+// The hash of the model in a file. As pen_model_open
+PEN_NODISCARD pen_status pen_checkpoint_hash_model(const char *path,
+                                                   const pen_import_options *options,
+                                                   char out_text[PEN_CHECKPOINT_HASH_BYTES]);
 
 #endif // PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_STATE_H

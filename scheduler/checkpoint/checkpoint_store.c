@@ -26,10 +26,9 @@ static double checkpoint_of_bits(uint64_t bits) {
     return number;
 }
 
-// The hash of the model in a file: nodes, attributes, names and types, before anything is made of
-// them for a device.
-static pen_status checkpoint_hash_model(const char *path, const pen_import_options *options,
-                                        char out_text[PEN_CHECKPOINT_HASH_BYTES]) {
+// Nodes, attributes, names and types, before anything is made of them for a device.
+pen_status pen_checkpoint_hash_model(const char *path, const pen_import_options *options,
+                                     char out_text[PEN_CHECKPOINT_HASH_BYTES]) {
     pen_model *model;
     const char *text = "";
     PEN_TRY(pen_model_open(path, options, &model));
@@ -191,7 +190,21 @@ static pen_status store_differs(const pen_checkpoint_subject *subject, const voi
 static pen_status store_hash_model(pen_checkpoint_store *store) {
     if (store->model_hash[0] != 0) return PEN_OK;
     const pen_import_options options = pen_job_import_options(store->subject->job);
-    return checkpoint_hash_model(store->subject->job->model.file, &options, store->model_hash);
+    return pen_checkpoint_hash_model(store->subject->job->model.file, &options, store->model_hash);
+}
+
+static pen_status store_check_consistency(const pen_checkpoint_subject *subject,
+                                          const pen_commit_manifest *manifest) {
+    char text[PEN_JOB_CONSISTENCY_BYTES];
+    const char *expected = pen_job_format_consistency(subject->job, text);
+    const char *found = manifest->consistency;
+    if (strcmp(found, expected) == 0) return PEN_OK;
+    return pen_job_blame(subject->job, &subject->job->train.consistency,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "the checkpoint is of a training with consistency '%s', the "
+                                   "job has '%s'",
+                                   found[0] == 0 ? "sync" : found,
+                                   expected[0] == 0 ? "sync" : expected));
 }
 
 // That it is of this training: model, data, and what decides which examples come when.
@@ -214,6 +227,9 @@ static pen_status store_check(pen_checkpoint_store *store, const pen_commit_mani
         store_differs(subject, &train->batch, "batch", manifest->batch, (uint64_t)train->batch));
     PEN_TRY(store_differs(subject, &train->microbatches, "microbatches", manifest->microbatches,
                           (uint64_t)train->microbatches));
+    PEN_TRY(store_differs(subject, &train->lanes, "lanes",
+                          manifest->lanes == 0 ? 1 : manifest->lanes, (uint64_t)train->lanes));
+    PEN_TRY(store_check_consistency(subject, manifest));
     PEN_TRY(store_differs(subject, &train->shuffle, "shuffle", manifest->shuffle, train->shuffle));
     return store_differs(subject, &train->drop_last, "drop_last", manifest->drop_last,
                          train->drop_last);
@@ -262,7 +278,7 @@ pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *store,
         if (status != PEN_OK) return pen_status_join(status, damaged);
         status = pen_checkpoint_store_load(store, index, tensors);
         const pen_status_code code = pen_status_get_code(status);
-        if (code != PEN_CORRUPT && code != PEN_IO) {
+        if (code != PEN_CORRUPT && code != PEN_IO && code != PEN_NO_STORAGE) {
             pen_status_ignore(damaged, "an older one is whole, or something else is wrong");
             if (status == PEN_OK) *out_checkpoint = checkpoint;
             return status;
@@ -296,6 +312,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .examples = subject->example_count,
                                              .batch = (uint64_t)train->batch,
                                              .microbatches = (uint64_t)train->microbatches,
+                                             .lanes = train->lanes > 1 ? (uint64_t)train->lanes : 0,
                                              .shuffle = train->shuffle,
                                              .drop_last = train->drop_last,
                                              .shard_count = shard_count,
@@ -303,6 +320,12 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     store_copy_text(record.job, pen_commit_log_job(store->log));
     store_copy_text(record.manifest.model_hash, store->model_hash);
     store_copy_text(record.manifest.build, pen_build_name());
+    char consistency[PEN_JOB_CONSISTENCY_BYTES];
+    store_copy_text(record.manifest.consistency,
+                    pen_job_format_consistency(subject->job, consistency));
+    pen_kernel_level level; // that all devices of the process run at
+    PEN_TRY(pen_kernel_level_settle(PEN_KERNEL_LEVEL_AUTO, &level));
+    store_copy_text(record.manifest.level, pen_kernel_level_names[level]);
     return pen_commit_log_append(store->log, &record);
 }
 

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/graph.h"
 #include "graph/passes/fold_transposes.h"
 #include "graph/passes/fuse/fuse_attention.h"
 #include "graph/passes/fuse/fuse_layers.h"
 #include "graph/passes/fuse/fuse_normalization.h"
 #include "graph/passes/fuse/lower_einsum.h"
+#include "graph/passes/gradient/build_versions.h"
 #include "graph/passes/gradient/skip_stops.h"
 #include "graph/passes/gradient/split_backward.h"
 #include "graph/passes/hold_states.h"
@@ -22,7 +24,10 @@
 
 #define IN_TRAIN PEN_COMPILE_IN(PEN_COMPILE_TRAIN)
 #define IN_LOSS (IN_TRAIN | PEN_COMPILE_IN(PEN_COMPILE_EVALUATE))
-#define IN_RUN (IN_LOSS | PEN_COMPILE_IN(PEN_COMPILE_PREDICT))
+#define IN_PREDICT PEN_COMPILE_IN(PEN_COMPILE_PREDICT)
+#define IN_PREFILL PEN_COMPILE_IN(PEN_COMPILE_PREFILL)
+#define IN_DECODE PEN_COMPILE_IN(PEN_COMPILE_DECODE)
+#define IN_RUN (IN_LOSS | IN_PREDICT | IN_PREFILL | IN_DECODE)
 #define IN_FUSED (IN_RUN | PEN_COMPILE_IN(PEN_COMPILE_LOOK_FUSED))
 #define IN_ALL (IN_FUSED | PEN_COMPILE_IN(PEN_COMPILE_LOOK))
 
@@ -32,6 +37,18 @@ static bool compile_has_weights(const pen_compile_request *request) {
 
 static bool compile_freezes(const pen_compile_request *request) {
     return request->freeze != NULL;
+}
+
+static bool compile_collects(const pen_compile_request *request) {
+    return request->collects;
+}
+
+static bool compile_is_asynchronous(const pen_compile_request *request) {
+    return request->asynchrony.is_asynchronous;
+}
+
+static bool compile_has_shards(const pen_compile_request *request) {
+    return request->shard_count > 0;
 }
 
 static pen_status compile_lower_einsum(pen_compilation *compilation) {
@@ -102,10 +119,16 @@ const pen_compile_pass pen_compile_passes[] = {
      .rewrite = pen_fuse_attention},
     {"attach_loss", "the loss, and for classes the count of right answers", IN_LOSS,
      .blamed = PEN_COMPILE_PART_LOSS, .run = pen_compile_attach_loss},
+    {"shard", "nodes that the job shards become slices of what they were", IN_RUN,
+     .runs = compile_has_shards, .run = pen_compile_shard_nodes},
     {"hold_states", "what is read of a changing state is what it was", IN_RUN,
      .rewrite = pen_hold_states},
     {"keep_states", "evaluations leave states as they are", IN_RUN & ~IN_TRAIN,
      .change = pen_keep_states},
+    {"keep_positions", "what a position reads of earlier ones is kept", IN_PREFILL,
+     .run = pen_compile_keep_positions},
+    {"decode_position", "one position, beside what is kept of earlier ones", IN_DECODE,
+     .run = pen_compile_decode_position},
     {"build_gradients", "the backward pass", IN_TRAIN, .run = pen_compile_build_gradients},
     {"build_updates", "gradients add up, and the optimizer uses them", IN_TRAIN,
      .run = pen_compile_build_updates},
@@ -113,6 +136,8 @@ const pen_compile_pass pen_compile_passes[] = {
      .change = pen_skip_stops},
     {"check_statistics", "warns of batch normalizations that do not learn", IN_TRAIN,
      .run = pen_compile_check_statistics},
+    {"read_lanes", "asynchronous lanes read parameters of their own", IN_TRAIN,
+     .runs = compile_is_asynchronous, .rewrite = pen_read_lanes},
     {"keep_results", "what is asked for after a run stays", IN_FUSED,
      .run = pen_compile_keep_results},
     {"merge_duplicates", "each thing is computed once", IN_FUSED, .rewrite = pen_merge_duplicates},
@@ -123,6 +148,8 @@ const pen_compile_pass pen_compile_passes[] = {
      .run = pen_compile_fuse_rows},
     {"assign_layouts", "values lie in memory as the device likes them", IN_RUN,
      .runs = pen_compile_has_layouts, .run = pen_compile_assign_layouts},
+    {"collect_outputs", "outputs are copies, to be made where they are collected", IN_PREDICT,
+     .runs = compile_collects, .run = pen_compile_collect_outputs},
     {"split_backward", "tells the two halves of the backward pass apart", IN_FUSED,
      .change = pen_split_backward},
     {"verify", "proves the graph sound", IN_FUSED, .change = compile_verify},
@@ -148,26 +175,31 @@ static void compile_move_all(const pen_value_id *map, uint32_t count, pen_value_
     }
 }
 
-// All values that the compilation has noted so far are of the graph, and move with it.
+// All values that the compilation has noted so far are of the graph, and move with it. The old
+// graph goes, and with it what the pass needed.
 void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
                             const pen_value_id *map) {
     pen_program *program = &compilation->program;
+    const pen_graph *old = compilation->graph;
     compilation->graph = graph;
     if (map == NULL) return;
     compile_move_all(map, program->fed_count, compilation->inputs);
     compile_move_all(map, program->output_count, compilation->outputs);
     compile_move_all(map, program->kept_count, compilation->kept);
+    compile_move_all(map, program->cached_count, compilation->cached);
     for (uint32_t i = 0; i < program->loss_count; i++) {
         pen_program_loss *loss = &compilation->losses[i];
         loss->value = compile_moved(map, loss->value);
         loss->labels = compile_moved(map, loss->labels);
         loss->scale = compile_moved(map, loss->scale);
     }
-    pen_value_id *const values[] = {&program->loss, &program->accuracy, &program->loss_weight,
-                                    &program->learning_rate, &program->step};
+    pen_value_id *const values[] = {&program->loss,        &program->accuracy,
+                                    &program->loss_weight, &program->learning_rate,
+                                    &program->step,        &program->position};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
     }
+    if (graph != old) pen_graph_release(old);
 }
 
 void pen_compilation_warn(pen_compilation *compilation, const char *warning) {
@@ -191,6 +223,11 @@ pen_status pen_compilation_blame(const pen_compilation *compilation, pen_compile
 pen_status pen_compilation_blame_loss(const pen_compilation *compilation, uint32_t index,
                                       pen_status status) {
     return compile_blame(compilation, PEN_COMPILE_PART_LOSS, index, status);
+}
+
+pen_status pen_compilation_blame_shard(const pen_compilation *compilation, uint32_t index,
+                                       pen_status status) {
+    return compile_blame(compilation, PEN_COMPILE_PART_SHARD, index, status);
 }
 
 static pen_status compile_run_pass(pen_compilation *compilation, const pen_compile_pass *pass) {
@@ -227,6 +264,7 @@ static pen_compilation compile_begin(const pen_compile_request *request, pen_mod
                                          .accuracy = PEN_VALUE_NONE,
                                          .loss_weight = PEN_VALUE_NONE,
                                          .learning_rate = PEN_VALUE_NONE,
+                                         .position = PEN_VALUE_NONE,
                                          .step = PEN_VALUE_NONE}};
 }
 

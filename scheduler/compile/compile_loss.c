@@ -145,14 +145,15 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index) {
         pen_status_add_context(pen_attach_loss(compilation->graph, &loss->spec, &place, &attached),
                                "while attaching the loss"));
     PEN_TRY(pen_attach_weighted(compilation->graph, attached.loss, loss->weight, &program->loss));
-    compilation->losses[index] =
-        (pen_program_loss){.output = pen_value_name(compilation->graph, place.output),
-                           .label_name = loss->labels,
-                           .weight = loss->weight,
-                           .value = attached.loss,
-                           .labels = attached.labels,
-                           .scale = attached.scale,
-                           .class_count = attached.class_count};
+    const char *output = pen_value_name(compilation->graph, place.output);
+    PEN_TRY(pen_arena_copy_text(compilation->arena, output, strlen(output), &output));
+    compilation->losses[index] = (pen_program_loss){.output = output,
+                                                    .label_name = loss->labels,
+                                                    .weight = loss->weight,
+                                                    .value = attached.loss,
+                                                    .labels = attached.labels,
+                                                    .scale = attached.scale,
+                                                    .class_count = attached.class_count};
     if (pen_value_is(program->accuracy) || !pen_value_is(attached.accuracy)) return PEN_OK;
     program->accuracy = attached.accuracy;
     program->accuracy_loss = index;

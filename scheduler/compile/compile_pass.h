@@ -23,9 +23,10 @@ typedef struct pen_compilation {
     pen_graph *graph;         // as it is now
     pen_program program;      // its values are of `graph`, its order comes last
     pen_gradients *gradients; // between build_gradients and build_updates
-    pen_value_id *kept;       // that of the program, to be written; likewise the next two
+    pen_value_id *kept;       // that of the program, to be written; likewise the next three
     pen_value_id *inputs;
     pen_value_id *outputs;
+    pen_value_id *cached;
     pen_program_loss *losses;
     const char *warnings[PEN_COMPILE_WARNINGS_LIMIT];
 } pen_compilation;
@@ -65,9 +66,11 @@ void pen_compilation_warn(pen_compilation *compilation, const char *warning);
 // Gives an error of a pass the position of another part of the job than its own.
 PEN_NODISCARD pen_status pen_compilation_blame(const pen_compilation *compilation,
                                                pen_compile_part part, pen_status status);
-// The position of one of the losses.
+// The position of one of the losses, and of one of what is sharded.
 PEN_NODISCARD pen_status pen_compilation_blame_loss(const pen_compilation *compilation,
                                                     uint32_t index, pen_status status);
+PEN_NODISCARD pen_status pen_compilation_blame_shard(const pen_compilation *compilation,
+                                                     uint32_t index, pen_status status);
 
 // The passes of this folder, as compile.c lists them. compile_model.c:
 PEN_NODISCARD pen_status pen_compile_import(pen_compilation *compilation);
@@ -81,6 +84,11 @@ PEN_NODISCARD pen_status pen_compile_check_examples(pen_compilation *compilation
 // compile_loss.c:
 PEN_NODISCARD pen_status pen_compile_keep_loss_values(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_attach_loss(pen_compilation *compilation);
+// compile_decode.c:
+PEN_NODISCARD pen_status pen_compile_keep_positions(pen_compilation *compilation);
+PEN_NODISCARD pen_status pen_compile_decode_position(pen_compilation *compilation);
+// compile_shard.c:
+PEN_NODISCARD pen_status pen_compile_shard_nodes(pen_compilation *compilation);
 // compile_training.c:
 PEN_NODISCARD pen_status pen_compile_build_gradients(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_build_updates(pen_compilation *compilation);
@@ -92,6 +100,7 @@ PEN_NODISCARD pen_status pen_compile_remove_dead(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_fuse_rows(pen_compilation *compilation);
 bool pen_compile_has_layouts(const pen_compile_request *request);
 PEN_NODISCARD pen_status pen_compile_assign_layouts(pen_compilation *compilation);
+PEN_NODISCARD pen_status pen_compile_collect_outputs(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_order(pen_compilation *compilation);
 
 #endif // PEN_SCHEDULER_COMPILE_COMPILE_PASS_H

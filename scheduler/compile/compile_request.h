@@ -18,6 +18,8 @@ typedef enum pen_compile_mode {
     PEN_COMPILE_TRAIN,      // forward, loss, backward, update
     PEN_COMPILE_EVALUATE,   // forward in inference mode, loss
     PEN_COMPILE_PREDICT,    // forward in inference mode
+    PEN_COMPILE_PREFILL,    // the same, and keeps what DECODE reads of earlier positions
+    PEN_COMPILE_DECODE,     // of one position alone (graph/passes/decode/)
     PEN_COMPILE_LOOK,       // not to be run, only looked at: in inference mode, with shapes
     PEN_COMPILE_LOOK_FUSED, // likewise, as PREDICT would run it
 } pen_compile_mode;
@@ -38,10 +40,11 @@ typedef enum pen_compile_part {
     PEN_COMPILE_PART_SHAPES, // of the inputs, and the model that they do not suit
     PEN_COMPILE_PART_LOSS,
     PEN_COMPILE_PART_FREEZE,
+    PEN_COMPILE_PART_SHARD,
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
-// `index` says which of the losses it is, else 0.
+// `index` says which of the losses, or of what is sharded, it is, else 0.
 typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
                                            uint32_t index, pen_status status);
 
@@ -52,6 +55,12 @@ typedef struct pen_compile_loss {
     const char *labels; // name of the data's labels; NULL: the only ones
     double weight;
 } pen_compile_loss;
+
+// Nodes whose parameters are cut: graph/passes/shard/shard_layers.h.
+typedef struct pen_compile_shard {
+    const char *nodes; // a name, or a pattern of names
+    uint32_t ways;
+} pen_compile_shard;
 
 typedef struct pen_compile_pass pen_compile_pass; // compile_pass.h
 
@@ -66,19 +75,25 @@ typedef struct pen_compile_request {
         import; // all zero: as the file says; dropout_trains and evaluate are not looked at
     const pen_weight_options *weights; // first contents from another file; NULL: the model's own
     pen_compile_mode mode;
-    uint64_t microbatch_size; // examples: what the first dimension of the inputs becomes; 0: the
-                              // model's own
-    bool accumulate;          // training: gradients add up over several microbatches a step
-    uint32_t microbatches;    // training: of a step, at most; 0: not known
-    uint64_t most_examples;   // of any of them
-    bool is_whole;            // training: the program runs on one device as it is, and is not cut
+    uint64_t microbatch_size;  // examples: what the first dimension of the inputs becomes; 0: the
+                               // model's own
+    bool accumulate;           // training: gradients add up over several microbatches a step
+    uint32_t microbatches;     // training: of a step, at most; 0: not known
+    uint64_t most_examples;    // of any of them
+    uint32_t lanes;            // training: that they form; 0 is 1
+    pen_asynchrony asynchrony; // training: of several lanes
+    bool is_whole;             // training: the program runs on one device as it is, and is not cut
+    const char *output;        // PREFILL, DECODE: the output that is asked for; NULL: the first
+    bool collects; // PREDICT: outputs are copies that nothing else reads, to be placed elsewhere
     const pen_compile_input *inputs; // [input_count]; those not listed must have no unknown size
     uint32_t input_count;
     const pen_symbol_binding *sizes; // [size_count], of the model's dimensions by their names
     uint32_t size_count;
     const pen_compile_loss *losses; // [loss_count], at least one; not for PREDICT
     uint32_t loss_count;
-    pen_optimizer optimizer;    // TRAIN
+    pen_optimizer optimizer;         // TRAIN
+    const pen_compile_shard *shards; // [shard_count]; of two that mean a node the later counts
+    uint32_t shard_count;
     const char *freeze;         // POSIX extended regular expression of parameter names; or NULL
     pen_device *device;         // whose layouts are used; NULL: plain
     pen_compile_blame_fn blame; // or NULL
@@ -111,6 +126,11 @@ typedef struct pen_program {
     uint32_t fed_count;
     uint32_t output_count;
     const pen_value_id *outputs; // [output_count], the model's; kept
+    // PREFILL: values that DECODE reads of earlier positions; DECODE: the states that have them
+    const pen_value_id *cached; // [cached_count]
+    uint32_t cached_count;
+    pen_value_id position;     // DECODE: the input that says which position it is
+    const char *cache_refusal; // PREFILL: why there can be no DECODE; NULL: there can
     uint32_t loss_count;
     const pen_program_loss *losses; // [loss_count], as asked for
     uint32_t term_count;            // losses that are told one by one: all, or 0 of a single one

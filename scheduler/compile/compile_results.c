@@ -2,6 +2,7 @@
 // computed.
 #include "graph/analysis/execution_order.h"
 #include "graph/graph.h"
+#include "graph/op_known.h"
 #include "graph/passes/fuse/fuse_rows.h"
 #include "graph/passes/remove_dead.h"
 #include "scheduler/compile/compile_pass.h"
@@ -54,13 +55,18 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     program->output_count = trains ? 0 : pen_graph_output_count(graph);
     PEN_TRY(results_list_inputs(compilation));
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
-    PEN_TRY(PEN_NEW(compilation->arena, (size_t)program->output_count + 2 + program->loss_count,
+    PEN_TRY(PEN_NEW(compilation->arena,
+                    (size_t)program->output_count + program->cached_count + 2 + program->loss_count,
                     &compilation->kept));
     for (uint32_t i = 0; i < program->output_count; i++) {
         compilation->outputs[i] = pen_graph_output(graph, i);
         compilation->kept[i] = compilation->outputs[i];
     }
     program->kept_count = program->output_count;
+    if (compilation->request->mode == PEN_COMPILE_PREFILL) {
+        for (uint32_t i = 0; i < program->cached_count; i++)
+            compilation->kept[program->kept_count++] = compilation->cached[i];
+    }
     results_keep_losses(compilation);
     program->outputs = compilation->outputs;
     program->kept = compilation->kept;
@@ -113,6 +119,30 @@ pen_status pen_compile_assign_layouts(pen_compilation *compilation) {
     PEN_TRY(pen_status_add_context(pen_assign_layouts(compilation->graph, rules, &graph, &map),
                                    "while assigning layouts"));
     pen_compilation_follow(compilation, graph, map);
+    return PEN_OK;
+}
+
+// A copy of each output, which keeps the output's name but for a suffix. Whoever cuts the program
+// may have the copies made on another device than the outputs: then these travel as all values do.
+pen_status pen_compile_collect_outputs(pen_compilation *compilation) {
+    pen_program *program = &compilation->program;
+    pen_graph *graph = compilation->graph;
+    for (uint32_t i = 0; i < program->output_count; i++) {
+        const pen_value_id output = compilation->outputs[i];
+        const pen_layout layout = pen_graph_value(graph, output)->layout;
+        const char *name;
+        PEN_TRY(pen_arena_format(compilation->arena, &name, "%s/collected",
+                                 pen_value_name(graph, output)));
+        pen_node_spec spec = pen_node_spec_of(PEN_OP(copy), name);
+        spec.source = pen_graph_value(graph, output)->source;
+        spec.inputs = &output;
+        spec.input_count = 1;
+        spec.output_count = 1;
+        spec.output_names = &name;
+        PEN_TRY(pen_graph_add_simple(graph, &spec, &compilation->outputs[i]));
+        pen_graph_set_layout(graph, compilation->outputs[i], layout);
+        compilation->kept[i] = compilation->outputs[i];
+    }
     return PEN_OK;
 }
 

@@ -53,7 +53,9 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
     const pen_step_shape step = {.microbatches = request->microbatches,
                                  .examples = request->microbatch_size,
                                  .most_examples = request->most_examples,
-                                 .is_whole = request->is_whole};
+                                 .is_whole = request->is_whole,
+                                 .lanes = request->lanes,
+                                 .asynchrony = request->asynchrony};
     pen_updates updates;
     PEN_TRY(pen_build_updates(compilation->graph, compilation->gradients, &request->optimizer,
                               request->accumulate, &step, &updates));

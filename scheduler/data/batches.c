@@ -139,7 +139,8 @@ static void batches_read_ahead(void *context) {
         if (buffer == NULL) return;
         batches_choose(batches, buffer);
         pen_status status = pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count,
-                                             buffer->inputs, buffer->batch.labels);
+                                             batches->options.labels_only ? NULL : buffer->inputs,
+                                             buffer->batch.labels);
         if (status == PEN_OK) status = batches_weigh(batches, buffer);
         more = status == PEN_OK;
         batches_publish(batches, status, more, !more);
@@ -184,16 +185,38 @@ void pen_batches_stop(pen_batches *batches) {
     pen_mutex_unlock(&batches->lock);
 }
 
+static pen_status batches_allocate_inputs(const pen_batches *batches, batches_buffer *buffer) {
+    const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        if (buffer->inputs[i] != NULL) continue;
+        buffer->inputs[i] = pen_memory_allocate(batches->options.batch_size, info->inputs[i].bytes);
+        if (buffer->inputs[i] == NULL) return pen_error_out_of_memory();
+    }
+    return PEN_OK;
+}
+
+pen_status pen_batches_complete(pen_batches *batches, const pen_batch *batch) {
+    if (!batches->options.labels_only) return PEN_OK;
+    pen_batches_stop(batches);
+    pen_thread_join(batches->thread);
+    batches->thread = NULL;
+    for (uint32_t i = 0; i < batches->buffer_count; i++) {
+        batches_buffer *buffer = &batches->buffers[i];
+        if (batch != &buffer->batch) continue;
+        PEN_TRY(batches_allocate_inputs(batches, buffer));
+        return pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count,
+                                buffer->inputs, NULL);
+    }
+    return PEN_OK;
+}
+
 // Inputs, labels and scales of as many examples as a batch may have.
 static pen_status batches_allocate_buffer(const pen_batches *batches, batches_buffer *buffer) {
     const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
     const uint64_t size = batches->options.batch_size;
     buffer->indices = pen_memory_allocate(size, sizeof *buffer->indices);
     if (buffer->indices == NULL) return pen_error_out_of_memory();
-    for (uint32_t i = 0; i < info->input_count; i++) {
-        buffer->inputs[i] = pen_memory_allocate(size, info->inputs[i].bytes);
-        if (buffer->inputs[i] == NULL) return pen_error_out_of_memory();
-    }
+    if (!batches->options.labels_only) PEN_TRY(batches_allocate_inputs(batches, buffer));
     buffer->batch.indices = buffer->indices;
     buffer->batch.inputs = buffer->inputs;
     if (info->labels == NULL) return PEN_OK;

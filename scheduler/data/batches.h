@@ -37,6 +37,7 @@ typedef struct pen_batches_options {
     uint64_t epoch_count;       // 0: no end
     uint32_t buffer_count;      // 2 to PEN_BATCHES_AHEAD_LIMIT, the consumer's included; 0: 3
     uint32_t held_count;        // batches that the consumer has at once, below buffer_count; 0: 1
+    bool labels_only;           // inputs are read by pen_batches_complete alone
     bool is_whole;              // targets are weighed over the whole dataset, not over a batch
     pen_batches_position start; // the first batch to come
 } pen_batches_options;
@@ -70,6 +71,10 @@ PEN_NODISCARD pen_status pen_batches_create(pen_dataset *dataset,
 //   CANCELLED  pen_batches_stop was called, or an error was returned before
 //   else       see pen_dataset_read
 PEN_NODISCARD pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch);
+
+// Ends the reading, and reads the inputs of a batch that the consumer has, for who read none of
+// them. As pen_dataset_read; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_batches_complete(pen_batches *batches, const pen_batch *batch);
 
 // Makes this and all further calls of pen_batches_next return CANCELLED. Does not wait.
 void pen_batches_stop(pen_batches *batches);

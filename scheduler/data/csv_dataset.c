@@ -55,6 +55,9 @@ static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *opti
     PEN_TRY(
         pen_normalization_init(&state->normalization, options, input, 1, false, dataset->arena));
     dataset->info.example_count = state->table.row_count;
+    dataset->info.held_bytes =
+        state->table.row_count * (state->table.column_count * sizeof *state->table.values +
+                                  (state->table.labels != NULL) * sizeof *state->table.labels);
     return state->table.labels == NULL ? PEN_OK : csv_open_labels(dataset, options, state);
 }
 

@@ -1,4 +1,4 @@
-// The contract of this folder towards its users, defined in dataset_open.c.
+// The contract of this folder towards its users, defined in dataset_open.c and dataset_*.c.
 //
 // Examples to learn from: one interface over the file formats (idx, npy, csv, images,
 // text, tokens).
@@ -8,11 +8,9 @@
 // shape.
 //
 // Lifetime: from pen_dataset_open to pen_dataset_close; what pen_dataset_get_info points at lives
-// as
-//           long as the dataset. Options are borrowed for the length of pen_dataset_open.
+//           as long as the dataset. Options are borrowed for the length of pen_dataset_open.
 // Threads:  one thread at a time reads a dataset (formats keep scratch memory). The info may be
-// read
-//           by any thread.
+//           read by any thread.
 // Files:    npy and plain idx files stay memory-mapped while the dataset is open, and must not be
 //           made shorter in that time.
 #ifndef PEN_SCHEDULER_DATA_DATASET_H
@@ -71,10 +69,10 @@ typedef struct pen_dataset_array {
     const void *data;              // in C order, as the machine has numbers
 } pen_dataset_array;
 
-// One file of inputs.
+// One file of inputs. Several that follow one another under one name are parts of one array.
 typedef struct pen_dataset_input {
     const char *name;            // of the graph's input
-    const char *path;            // arrays: the array's name
+    const char *path;            // or a pattern of several; arrays: the array's name
     pen_dataset_element element; // what the graph's input takes
 } pen_dataset_input;
 
@@ -93,7 +91,7 @@ typedef struct pen_dataset_target {
 typedef struct pen_dataset_options {
     const char *format; // "idx", "npy", …; pen_dataset_format_name lists them
 
-    // The files. `inputs` are those of npy, one each. The others have one unnamed input:
+    // The files. `inputs` are those of npy. The others have one unnamed input:
     const char *path;   // idx: the file of images; images: the folder of folders; else the file
     const char *labels; // idx and npy: the file of labels; NULL: no labels, or those below
     const pen_dataset_input *label_files; // [label_file_count], npy and arrays: with names
@@ -135,6 +133,21 @@ typedef struct pen_dataset_options {
     uint64_t stride;   // tokens from where one begins to where the next does; 0: `sequence`
     pen_token_element token_element; // tokens
 
+    // sql; `inputs` and labels are columns, several of one name one behind the other
+    const char *connection;    // may have a password
+    const char *query;         //
+    const char *partition;     // column that rows are ordered by; NULL: none
+    const char *cache;         // folder of what was read; webdataset: of the index
+    bool cache_only;           // what is not there is not read
+    bool refresh;              // what was read before this process began is read anew
+    uint32_t byte_element;     // of numbers in bytes: a pen_npy_element and 1; 0: they are pictures
+    const int64_t *byte_shape; // [byte_rank] of an example of such inputs
+    uint32_t byte_rank;        // 0: one dimension
+
+    // webdataset; `inputs` and `labels` are what the parts of an example are called
+    const pen_dataset_input *shards; // [shard_count] tar files
+    uint32_t shard_count;
+
     const pen_dataset_target *targets; // [target_count]; none: the first labels, unweighed
     uint32_t target_count;
     uint32_t class_count;   // class indices must be below it; 0: not checked, see limit_classes
@@ -163,6 +176,8 @@ typedef struct pen_dataset_info {
     const pen_dataset_field *labels; // [label_count]; NULL: no labels
     uint32_t target_count;           // at least 1 where there are labels
     uint32_t class_count;            // 0: not known
+    uint64_t held_bytes;             // of memory that the examples take while it is open: files
+                                     // that are inflated or parsed, but not mapped
     uint64_t skipped_count;          // images: files that are no pictures, and left out
     const char *skipped_path;        // the first of them; NULL: none
 } pen_dataset_info;
@@ -195,6 +210,10 @@ PEN_NODISCARD pen_status pen_dataset_read(pen_dataset *dataset, const uint64_t *
 
 // From now on reading ends with CANCELLED once the number is not 0 (pen_interrupt_wished).
 void pen_dataset_set_cancel(pen_dataset *dataset, const volatile int *cancel);
+
+// What tells two datasets apart that should be one: number and shapes of examples, and what eight
+// of them hold, spread from the first to the last. As pen_dataset_read
+PEN_NODISCARD pen_status pen_dataset_fingerprint(pen_dataset *dataset, uint64_t *out_fingerprint);
 
 // Looks for a float32 among what pen_dataset_read gave for `count` examples that is infinite or no
 // number. `labels` may be NULL.

@@ -25,6 +25,9 @@ typedef struct pen_dataset_format {
     PEN_NODISCARD pen_status (*read)(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *const *out_labels);
 
+    // What tells all the contents apart, where a sample of them does not; NULL: one does.
+    uint64_t (*digest)(const pen_dataset *dataset);
+
     // Releases what `open` took, also after it failed half way.
     void (*close)(pen_dataset *dataset);
 } pen_dataset_format;
@@ -56,6 +59,8 @@ extern const pen_dataset_format pen_dataset_format_npy;
 extern const pen_dataset_format pen_dataset_format_arrays;
 extern const pen_dataset_format pen_dataset_format_csv;
 extern const pen_dataset_format pen_dataset_format_images;
+extern const pen_dataset_format pen_dataset_format_sql;
+extern const pen_dataset_format pen_dataset_format_webdataset;
 extern const pen_dataset_format pen_dataset_format_text;
 extern const pen_dataset_format pen_dataset_format_tokens;
 
@@ -82,6 +87,9 @@ PEN_NODISCARD pen_status pen_dataset_open_targets(pen_dataset *dataset,
 PEN_NODISCARD pen_status pen_dataset_check_targets(const pen_dataset *dataset,
                                                    const uint64_t *indices, uint64_t count,
                                                    void *const *labels);
+
+// What the loss that takes labels of this name wants of them.
+pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options, const char *name);
 
 // Makes the shape one dimension, if the options say so. Call after measuring.
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options);

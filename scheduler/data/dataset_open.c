@@ -19,7 +19,7 @@
 static const pen_dataset_format *const dataset_formats[] = {
     &pen_dataset_format_idx,    &pen_dataset_format_npy,  &pen_dataset_format_csv,
     &pen_dataset_format_images, &pen_dataset_format_text, &pen_dataset_format_tokens,
-    &pen_dataset_format_arrays,
+    &pen_dataset_format_arrays, &pen_dataset_format_sql,  &pen_dataset_format_webdataset,
 };
 #define DATASET_FORMAT_COUNT (sizeof dataset_formats / sizeof dataset_formats[0])
 

@@ -200,3 +200,14 @@ pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t target, uint
                      sum.count == 0 ? "all labels are ignore_index"
                                     : "class_weights are 0 for all classes that are there");
 }
+
+pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options,
+                                              const char *name) {
+    if (options->label_element != PEN_DATASET_AUTO) return options->label_element;
+    for (uint32_t i = 0; i < options->target_count; i++) {
+        const pen_dataset_target *target = &options->targets[i];
+        if (target->labels == NULL || strcmp(target->labels, name) != 0) continue;
+        return target->has_classes ? PEN_DATASET_INT64 : PEN_DATASET_FLOAT32;
+    }
+    return PEN_DATASET_AUTO;
+}

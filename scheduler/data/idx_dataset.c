@@ -157,13 +157,19 @@ pen_status pen_idx_read(const uint8_t *bytes, size_t size, const char *path,
     return PEN_OK;
 }
 
-static pen_status idx_file_open(const char *path, pen_arena *arena, idx_file *file) {
+static pen_status idx_file_open(const char *path, pen_dataset *dataset, idx_file *file) {
     const char *kept;
-    PEN_TRY(pen_arena_copy_text(arena, path, strlen(path), &kept));
+    PEN_TRY(pen_arena_copy_text(dataset->arena, path, strlen(path), &kept));
     PEN_TRY(pen_mapping_open(kept, &file->file));
     PEN_TRY(
         pen_idx_read(file->file.bytes, file->file.length, kept, &file->source, &file->inflated));
-    if (file->inflated != NULL) pen_mapping_close(&file->file);
+    if (file->inflated == NULL) return PEN_OK;
+    pen_mapping_close(&file->file);
+    uint64_t bytes = pen_npy_element_bytes(file->source.element);
+    for (uint32_t i = 0; i < file->source.rank; i++) {
+        bytes *= (uint64_t)file->source.shape[i];
+    }
+    dataset->info.held_bytes += bytes;
     return PEN_OK;
 }
 
@@ -172,7 +178,7 @@ static pen_status idx_open_labels(pen_dataset *dataset, const pen_dataset_option
     pen_dataset_field *labels;
     PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
     labels->name = "labels";
-    PEN_TRY(idx_file_open(options->labels, dataset->arena, &state->labels));
+    PEN_TRY(idx_file_open(options->labels, dataset, &state->labels));
     pen_array_source *source = &state->labels.source;
     PEN_TRY(pen_array_source_open_labels(source, options->label_element, labels));
     if (source->shape[0] != state->images.source.shape[0]) {
@@ -194,7 +200,7 @@ static pen_status idx_open(pen_dataset *dataset, const pen_dataset_options *opti
     PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
     dataset->state = state;
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
-    PEN_TRY(idx_file_open(options->path, dataset->arena, &state->images));
+    PEN_TRY(idx_file_open(options->path, dataset, &state->images));
     pen_array_source *source = &state->images.source;
     PEN_TRY(pen_array_source_open_inputs(source, options, PEN_DATASET_FLOAT32, true, dataset->arena,
                                          input));

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,11 +14,8 @@
 
 #include "base/system/file.h"
 #include "scheduler/data/dataset_format.h"
-#include "scheduler/data/image_decode.h"
-#include "scheduler/data/image_resize.h"
-#include "scheduler/data/normalization.h"
+#include "scheduler/data/picture_reader.h"
 
-#define IMAGE_SIDE_DEFAULT 224
 #define IMAGE_LIST_CAPACITY_FIRST 64
 
 // Names, or paths, that grow in the arena; what growing leaves behind is at most as much again.
@@ -33,11 +31,7 @@ typedef struct image_state {
     uint64_t *starts; // [classes.count + 1] in paths
     uint64_t skipped_count;
     const char *skipped_path;
-    uint64_t channel_count; // with channels last
-    pen_image_decoder *decoder;
-    pen_image_resizer *resizer;
-    pen_normalization normalization;
-    float *planes; // with channels last: one picture, channels first; else NULL
+    pen_picture_reader *reader;
 } image_state;
 
 static pen_status image_list_add(image_list *list, const char *name, pen_arena *arena) {
@@ -181,35 +175,14 @@ static pen_status image_list_all(image_state *state, const char *root, pen_arena
     return PEN_OK;
 }
 
-static pen_status image_choose_shape(const pen_dataset_options *options, pen_dataset_field *input) {
-    const int64_t channels = options->image_channels == 0 ? 3 : options->image_channels;
-    const int64_t height = options->image_height == 0 ? IMAGE_SIDE_DEFAULT : options->image_height;
-    const int64_t width = options->image_width == 0 ? height : options->image_width;
-    if (channels != 1 && channels != 3) {
-        return pen_error(PEN_INVALID_INPUT, "pictures of %" PRId64 " channels, expected 1 or 3",
-                         channels);
-    }
-    if (height < 1 || width < 1 || height > PEN_IMAGE_SIDE_LIMIT || width > PEN_IMAGE_SIDE_LIMIT) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "pictures of %" PRId64 " x %" PRId64 " pixels, expected sides of 1 to %d",
-                         width, height, PEN_IMAGE_SIDE_LIMIT);
-    }
-    input->rank = 3;
-    input->shape[0] = channels;
-    input->shape[1] = height;
-    input->shape[2] = width;
-    return pen_dataset_field_measure(input, "images");
-}
-
-// Pictures are made plane by plane, and turned at the end.
-static pen_status image_set_channels_last(image_state *state, pen_dataset_field *input,
-                                          pen_arena *arena) {
-    const uint64_t channels = (uint64_t)input->shape[0];
-    PEN_TRY(PEN_NEW(arena, input->element_count, &state->planes));
-    input->shape[0] = input->shape[1];
-    input->shape[1] = input->shape[2];
-    input->shape[2] = (int64_t)channels;
-    state->channel_count = channels;
+static pen_status image_find_picture(const void *context, uint64_t index,
+                                     pen_picture *out_picture) {
+    const image_state *state = context;
+    const char *path = state->paths.names[index];
+    PEN_TRY(pen_mapping_open(path, &out_picture->file));
+    out_picture->bytes = out_picture->file.bytes;
+    out_picture->length = out_picture->file.length;
+    snprintf(out_picture->name, sizeof out_picture->name, "%s", path);
     return PEN_OK;
 }
 
@@ -225,14 +198,9 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     dataset->state = state;
     PEN_TRY(pen_arena_copy_text(arena, options->path, strlen(options->path), &source));
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
-    PEN_TRY(image_choose_shape(options, input));
-    PEN_TRY(pen_normalization_init(&state->normalization, options, input, 1.0 / 255, false, arena));
+    PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, arena, input,
+                                      &state->reader));
     PEN_TRY(image_list_all(state, options->path, arena));
-    PEN_TRY(pen_image_decoder_create(&state->decoder));
-    PEN_TRY(pen_image_resizer_create((uint32_t)input->shape[2], (uint32_t)input->shape[1],
-                                     (uint32_t)input->shape[0], &state->resizer));
-    if (options->channels_last) PEN_TRY(image_set_channels_last(state, input, arena));
-    pen_dataset_field_flatten(input, options);
     PEN_TRY(PEN_NEW(arena, 1, &labels));
     labels->name = "labels";
     labels->element = PEN_DATASET_INT64;
@@ -259,51 +227,22 @@ static int64_t image_find_class(const image_state *state, uint64_t index) {
     return (int64_t)low;
 }
 
-static pen_status image_read_one(image_state *state, const char *path, float *out_planes) {
-    pen_mapping file = {0};
-    pen_image image;
-    PEN_TRY(pen_mapping_open(path, &file));
-    pen_status status = pen_image_decode(state->decoder, file.bytes, file.length, path, &image);
-    pen_mapping_close(&file);
-    PEN_TRY(status);
-    PEN_TRY(pen_image_resize(state->resizer, &image, out_planes));
-    pen_normalization_apply(&state->normalization, out_planes);
-    return PEN_OK;
-}
-
-static void image_turn(const image_state *state, uint64_t elements, float *out_pixels) {
-    const uint64_t channels = state->channel_count;
-    const uint64_t pixels = elements / channels;
-    for (uint64_t c = 0; c < channels; c++) {
-        for (uint64_t p = 0; p < pixels; p++) {
-            out_pixels[p * channels + c] = state->planes[c * pixels + p];
-        }
-    }
-}
-
 static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *const *out_labels) {
     image_state *state = dataset->state;
-    const uint64_t elements = dataset->info.inputs[0].element_count;
-    float *planes = out_inputs[0];
     int64_t *classes = out_labels[0];
-    for (uint64_t i = 0; i < count; i++) {
-        if (planes != NULL) {
-            float *picture = planes + i * elements;
-            float *made = state->planes == NULL ? picture : state->planes;
-            PEN_TRY(image_read_one(state, state->paths.names[indices[i]], made));
-            if (state->planes != NULL) image_turn(state, elements, picture);
-        }
-        if (classes != NULL) classes[i] = image_find_class(state, indices[i]);
+    if (out_inputs[0] != NULL) {
+        PEN_TRY(pen_picture_reader_read(state->reader, indices, count, out_inputs[0]));
+    }
+    for (uint64_t i = 0; classes != NULL && i < count; i++) {
+        classes[i] = image_find_class(state, indices[i]);
     }
     return PEN_OK;
 }
 
 static void image_close(pen_dataset *dataset) {
     image_state *state = dataset->state;
-    if (state == NULL) return;
-    pen_image_decoder_destroy(state->decoder);
-    pen_image_resizer_destroy(state->resizer);
+    if (state != NULL) pen_picture_reader_destroy(state->reader);
 }
 
 const pen_dataset_format pen_dataset_format_images = {

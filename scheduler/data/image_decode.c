@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <png.h>
-#include <stdbool.h>
 #include <string.h>
 #include <turbojpeg.h>
 #if __has_include(<jconfig.h>)
@@ -51,6 +50,10 @@ static image_kind image_find_kind(const uint8_t *bytes, size_t size) {
     if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) return IMAGE_PNG;
     if (size >= sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0) return IMAGE_JPEG;
     return IMAGE_OTHER;
+}
+
+bool pen_image_is(const uint8_t *bytes, size_t size) {
+    return image_find_kind(bytes, size) != IMAGE_OTHER;
 }
 
 static pen_status image_check_sides(uint32_t width, uint32_t height, const char *path) {

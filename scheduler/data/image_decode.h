@@ -8,6 +8,7 @@
 #ifndef PEN_SCHEDULER_DATA_IMAGE_DECODE_H
 #define PEN_SCHEDULER_DATA_IMAGE_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,9 @@ PEN_NODISCARD pen_status pen_image_decoder_create(pen_image_decoder **out_decode
 
 // Accepts NULL.
 void pen_image_decoder_destroy(pen_image_decoder *decoder);
+
+// Whether the bytes begin as JPEG or PNG files do.
+bool pen_image_is(const uint8_t *bytes, size_t size);
 
 // Reads the width and height that a file in memory announces; pixels are NULL. Codes as below.
 PEN_NODISCARD pen_status pen_image_measure(pen_image_decoder *decoder, const uint8_t *bytes,

@@ -80,6 +80,7 @@ static pen_status token_open(pen_dataset *dataset, const pen_dataset_options *op
     const size_t size = state->file.length;
     if (is_text) {
         PEN_TRY(pen_token_source_read_text(bytes, size, path, &state->source, &state->inflated));
+        if (state->inflated != NULL) dataset->info.held_bytes = state->source.count;
     } else {
         PEN_TRY(pen_token_source_read_tokens(bytes, size, path, options->token_element,
                                              &state->source));

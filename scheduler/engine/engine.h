@@ -13,10 +13,12 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "graph/arrivals.h"
 #include "partition/plan/plan.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/data/dataset.h"
+#include "scheduler/engine/engine_figures.h"
 #include "scheduler/job/job.h"
 #include "scheduler/runner/evaluate.h"
 #include "scheduler/store/shard.h"
@@ -40,22 +42,40 @@ typedef struct pen_engine_log {
     bool (*has_checkpoint)(void *context);
 } pen_engine_log;
 
+// The tasks that devices `per: task` are in: each says itself where it is, and may come again
+// elsewhere.
+typedef struct pen_engine_tasks {
+    void *context;
+    double waited_since; // seconds of the clock
+    // Learns anew what they say.
+    void (*look)(void *context);
+    // Whether a task has said where it is: if it is not there, it is lost.
+    bool (*has_come)(void *context, uint32_t task);
+    // What is known of a task. Its texts live as long as the engine.
+    const pen_cluster_task *(*find)(void *context, uint32_t task);
+} pen_engine_tasks;
+
 // What an engine is made for. Borrowed for the call, but job and info.
 typedef struct pen_engine_options {
     const pen_job *job;
     const pen_dataset_info *info; // of the data: what the model is compiled for
     pen_dataset_part part;        // which data that is, for messages
+    pen_dataset *dataset; // itself, of which workers that read by themselves are told; NULL: they
+                          // are fed
+    // TRAIN; else forward passes alone, and what is said of steps does not apply.
+    pen_compile_mode mode;
     // Examples of the short microbatch at the end of an epoch; 0: none will come.
     uint64_t rest;
-    // Examples of a batch of the evaluations to come, and of their last batch when that is short;
-    // 0: none. Others may still be asked for, where memory allows.
+    // Examples of a batch of the evaluations (or predictions) to come, and of their last batch when
+    // that is short; 0: none.
     uint64_t evaluate_batch;
     uint64_t evaluate_rest;
-    const pen_plan *plan;      // that the devices run; NULL: one is made
-    const pen_engine_log *log; // NULL: generations are counted in memory. Outlives the engine
-    bool trace;                // record one
-    bool no_memory_check;      // run what is planned not to fit
-    bool insecure;             // without TLS over networks
+    const pen_plan *plan;          // that the devices run; NULL: one is made
+    const pen_engine_log *log;     // NULL: generations are counted in memory. Outlives the engine
+    const pen_engine_tasks *tasks; // NULL: there are none. Outlives the engine
+    bool trace;                    // record one
+    bool no_memory_check;          // run what is planned not to fit
+    bool insecure;                 // without TLS over networks
     // What `host: localhost` starts, as pen_worker_program_find takes it; NULL: it is looked for.
     const char *worker_program;
     // On one device of this process whatever devices the job has, with kind and threads of its
@@ -81,6 +101,7 @@ typedef struct pen_engine_step {
     const pen_batch *batch; // lent for the call
     uint64_t step;          // counted from 1
     double learning_rate;
+    pen_arrivals_order order; // of lanes, where it is free; 0: as they come
 } pen_engine_step;
 
 typedef struct pen_engine_result {
@@ -88,51 +109,22 @@ typedef struct pen_engine_result {
     double terms[PEN_LOSSES_LIMIT]; // [term_count of the program] likewise, of each loss by itself
     uint64_t target_count;          // 0 when the loss is not over classes
     uint64_t correct_count;
-    bool is_gradient_bad; // one is not finite, and was not applied
+    bool is_gradient_bad;     // one is not finite, and was not applied
+    pen_arrivals_order order; // in which lanes came, where it is free
 } pen_engine_result;
 
-// Bytes that were planned, of all forms so far.
-typedef struct pen_engine_memory {
-    uint64_t device_bytes;        // buffers, over all devices
-    uint64_t persistent_bytes;    // of those: parameters, states, accumulated gradients, inputs
-    uint64_t arena_bytes;         // of those: activations, gradients, workspace of the largest form
-    uint64_t live_bytes_peak;     // the least that any plan of the arena could take
-    uint64_t resident_bytes_peak; // of this process, with the devices in it
-} pen_engine_memory;
-
-// What a device was predicted to do and did, over the steps since the start but the first. Figures
-// that are not known are negative.
-typedef struct pen_engine_device_report {
-    const char *name;
-    const char *worker;            // where: "this process", "127.0.0.1:40123"
-    double busy_seconds_predicted; // of a step
-    double busy_seconds;
-    double wait_seconds;
-    double bytes_predicted; // of memory: buffers
-    double bytes;
-    double process_bytes_predicted; // resident peak of its process
-    double process_bytes;
-    double sent_bytes_predicted; // of a step
-    double sent_bytes;
-} pen_engine_device_report;
-
-typedef struct pen_engine_report {
-    uint32_t device_count; // 0: nothing was predicted
-    const pen_engine_device_report *devices;
-    double step_seconds_predicted;
-    double step_seconds; // median
-    double bubble_predicted;
-    double bubble; // share of the devices' time between a step's first task and its last in which
-                   // they do not compute, mean over steps
-} pen_engine_report;
-
-// How the steps so far went, for progress: what is known here without asking anybody.
-typedef struct pen_engine_pulse {
-    double bubble; // mean over the steps but the first; negative: not known
-    bool has_slowest;
-    uint32_t slowest_stage;     // which takes longest in a step,
-    const char *slowest_device; // and where it is
-} pen_engine_pulse;
+#define PEN_ENGINE_PASSES_LIMIT 8 // that may be begun and not ended, at most
+// What a forward pass over a batch came to.
+typedef struct pen_engine_passed {
+    const pen_batch *batch;
+    // [output_count of program()] of an engine that predicts: rows of every output, until as many
+    // passes later as may be under way.
+    const void *const *rows;
+    double loss; // this, and the rest, of one that evaluates
+    double terms[PEN_LOSSES_LIMIT];
+    uint64_t target_count;
+    uint64_t correct_count;
+} pen_engine_passed;
 
 // A checkpoint that is written while training goes on.
 typedef enum pen_engine_save_state {
@@ -173,6 +165,13 @@ typedef struct pen_engine_kind {
     // Loss and hits over a dataset, in batches of `batch`. As pen_evaluate
     PEN_NODISCARD pen_status (*evaluate)(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
                                          pen_evaluation *out_evaluation);
+    // Forward passes over batches of the evaluation's sizes, pass_limit under way at most, ended in
+    // the order in which they were begun. `info` is of the batch's dataset; both are lent until the
+    // pass has ended, or the engine recovers. As a step; UNSUPPORTED: of another size
+    uint32_t (*pass_limit)(const pen_engine *engine);
+    PEN_NODISCARD pen_status (*begin_pass)(pen_engine *engine, const pen_dataset_info *info,
+                                           const pen_batch *batch);
+    PEN_NODISCARD pen_status (*end_pass)(pen_engine *engine, pen_engine_passed *out_passed);
     // Parameters, running statistics and optimizer states, named as in the program of one device
     // and in its order, whatever the placement. Lives as long as the engine.
     const pen_tensor_store *(*tensors)(pen_engine *engine);
@@ -210,6 +209,9 @@ typedef struct pen_engine_kind {
     void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
     // The plan that is run, of the nodes of program(). NULL member: none.
     const struct pen_plan *(*plan)(const pen_engine *engine);
+    // Whether inputs of trainings are read elsewhere: the batches of steps need labels alone. NULL
+    // member: they are read here.
+    bool (*reads_elsewhere)(const pen_engine *engine);
     // What runs the model on the only device, which is here: other forms that it is asked for share
     // the parameters. NULL member: the parameters are elsewhere.
     struct pen_runner *(*runner)(pen_engine *engine);

@@ -16,8 +16,12 @@ static bool engine_is_constrained(const pen_constraints *constraints) {
 
 // One device needs no plan, but a pin to a device that is not there is a mistake on one, too.
 static pen_status engine_check_constraints(const pen_engine_options *options) {
-    const pen_plan_job_options asked = {
-        .objective = -1, .seed = -1, .info = options->info, .part = options->part};
+    const pen_plan_job_options asked = {.objective = -1,
+                                        .seed = -1,
+                                        .info = options->info,
+                                        .part = options->part,
+                                        .mode = options->mode,
+                                        .batch = options->evaluate_batch};
     pen_plan_job *plan_job = NULL;
     pen_arena *arena = NULL;
     pen_plan *plan;

@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 #include "scheduler/engine/diagnose_step.h"
 #include "scheduler/engine/local_save.h"
@@ -25,6 +27,10 @@ typedef struct local_engine {
     double *losses;      // [microbatches + 1] of the step
     uint32_t loss_count; // of those computed
     bool is_lost;        // a step that went wrong had changed parameters
+    pen_compile_mode mode;
+    bool is_passing; // a pass is begun:
+    pen_engine_passed passed;
+    void **rows; // [output_count] of it; NULL: nothing is predicted
 } local_engine;
 
 static local_engine *local_of(pen_engine *engine) {
@@ -46,12 +52,20 @@ static pen_status local_guard(const local_engine *local, const pen_runner_form *
                               local->accumulate ? PEN_VALUE_NONE : form->program->loss);
 }
 
+// Microbatch `microbatch` of the step; behind the last one comes the update.
 static pen_run_context local_context(const local_engine *local, const pen_engine_step *step,
                                      uint64_t microbatch) {
-    return (pen_run_context){.seed = (uint64_t)local->job->train.seed,
-                             .step = step->step,
-                             .microbatch = microbatch,
-                             .first_microbatch = microbatch == 0};
+    const pen_feed_split split = pen_feed_cut(step->batch->count, local->microbatch_size);
+    const uint64_t count = split.whole_count + (split.rest > 0);
+    const pen_lanes lanes = {(uint32_t)local->job->train.lanes,
+                             (uint32_t)local->job->train.microbatches};
+    pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
+    if (microbatch < count) {
+        pen_run_context_place(&run, &lanes, microbatch, count);
+    } else {
+        pen_run_context_place_update(&run, &lanes, count);
+    }
+    return run;
 }
 
 // The seed gradient of a microbatch is its share of the step's examples, so that gradients of
@@ -112,6 +126,8 @@ static pen_status local_form(local_engine *local, const pen_feed_split *split, u
     return local_guard(local, *out_form);
 }
 
+// Microbatch after microbatch, lane after lane; then the update, in the order of lanes that is
+// given.
 static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
                              pen_engine_result *out_result) {
     local_engine *local = local_of(engine);
@@ -125,7 +141,9 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
         PEN_TRY(local_microbatch(local, form, step, m, &result));
     }
     if (isfinite(result.loss) && local->accumulate) { // else updates ran inside
-        const pen_run_context run = {.seed = (uint64_t)local->job->train.seed, .step = step->step};
+        pen_run_context run = local_context(local, step, count);
+        if (step->order != 0) run.order = step->order;
+        if (pen_job_get_asynchrony(local->job).is_free) result.order = run.order;
         PEN_TRY(local_run(local, form, PEN_EXECUTOR_UPDATE, &run, &result));
     }
     *out_result = result;
@@ -286,13 +304,68 @@ pen_status pen_local_engine_explain(pen_engine *engine, const pen_engine_step *s
 static pen_status local_explain(pen_engine *engine, const pen_engine_step *step) {
     local_engine *local = local_of(engine);
     if (local->is_lost) {
+        const bool is_asynchronous = pen_job_get_asynchrony(local->job).is_asynchronous;
         return pen_error(PEN_NOT_FINITE,
-                         "a gradient of step %llu is not finite; with one microbatch a step, "
-                         "parameters are changed as gradients come, so that the step cannot be "
-                         "computed again to find out why",
-                         (unsigned long long)step->step);
+                         "a gradient of step %llu is not finite; with %s, parameters are changed "
+                         "as gradients come, so that the step cannot be computed again to find out "
+                         "why",
+                         (unsigned long long)step->step,
+                         is_asynchronous ? "asynchronous lanes" : "one microbatch a step");
     }
     return local_explain_as(local, step, NULL);
+}
+
+// ---- forward passes
+
+// One at a time: it is done when it has begun.
+static uint32_t local_pass_limit(const pen_engine *engine) {
+    (void)engine;
+    return 1;
+}
+
+static pen_status local_read_losses(const pen_runner_form *form, pen_engine_passed *passed) {
+    const pen_program *program = form->program;
+    if (!pen_value_is(program->loss)) return PEN_OK;
+    PEN_TRY(pen_feed_read_number(form, program->loss, &passed->loss));
+    for (uint32_t i = 0; i < program->term_count; i++) {
+        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &passed->terms[i]));
+    }
+    passed->target_count = pen_feed_target_count(program, passed->batch);
+    if (!pen_value_is(program->accuracy)) return PEN_OK; // int64, and not below 0
+    return pen_executor_read(form->executor, program->accuracy, 0, &passed->correct_count,
+                             sizeof passed->correct_count);
+}
+
+static uint64_t local_output_bytes(const pen_program *program, uint32_t output) {
+    return pen_tensor_type_bytes(pen_value_type(program->graph, program->outputs[output]));
+}
+
+static pen_status local_begin_pass(pen_engine *engine, const pen_dataset_info *info,
+                                   const pen_batch *batch) {
+    local_engine *local = local_of(engine);
+    const pen_run_context run = {.first_microbatch = true};
+    const pen_runner_form *form;
+    PEN_ASSERT(!local->is_passing);
+    PEN_TRY(pen_runner_get(local->runner, local->mode, batch->count, false, &form));
+    PEN_TRY(pen_feed_microbatch(form, info, batch, 0));
+    PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
+    local->passed = (pen_engine_passed){.batch = batch};
+    PEN_TRY(local_read_losses(form, &local->passed));
+    for (uint32_t i = 0; local->rows != NULL && i < form->program->output_count; i++) {
+        PEN_TRY(pen_executor_read(form->executor, form->program->outputs[i], 0, local->rows[i],
+                                  local_output_bytes(form->program, i)));
+    }
+    memcpy(&local->passed.rows, &local->rows, sizeof local->passed.rows);
+    local->is_passing = true;
+    return PEN_OK;
+}
+
+static pen_status local_end_pass(pen_engine *engine, pen_engine_passed *out_passed) {
+    local_engine *local = local_of(engine);
+    PEN_ASSERT(local->is_passing);
+    local->is_passing = false;
+    *out_passed = local->passed;
+    return PEN_OK;
 }
 
 static pen_status local_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
@@ -370,7 +443,7 @@ static pen_status local_take_over(local_engine *local, const pen_engine_log *log
     if (log == NULL) return PEN_OK;
     local->generation = log->next_generation(log->context);
     PEN_TRY(log->fence(log->context, local->generation));
-    return pen_local_save_create(pen_runner_tensors(local->runner), &local->save);
+    return pen_local_save_create(pen_runner_slices(local->runner), &local->save);
 }
 
 static const pen_engine_kind local_kind = {
@@ -378,6 +451,9 @@ static const pen_engine_kind local_kind = {
     .destroy = local_destroy,
     .step = local_step,
     .evaluate = local_evaluate,
+    .pass_limit = local_pass_limit,
+    .begin_pass = local_begin_pass,
+    .end_pass = local_end_pass,
     .tensors = local_tensors,
     .program = local_program,
     .save = local_save,
@@ -410,6 +486,27 @@ static pen_status local_compile_rest(local_engine *local, const pen_engine_optio
                                   (unsigned long long)options->rest);
 }
 
+// Of forward passes alone: over whole batches, and over the last one.
+static pen_status local_start_passes(local_engine *local, const pen_engine_options *options) {
+    const pen_runner_form *rest;
+    PEN_TRY(local_blame(options, pen_runner_get(local->runner, local->mode, options->evaluate_batch,
+                                                false, &local->whole)));
+    if (options->evaluate_rest > 0) {
+        PEN_TRY(local_blame(options, pen_runner_get(local->runner, local->mode,
+                                                    options->evaluate_rest, false, &rest)));
+    }
+    const pen_program *program = local->whole->program;
+    if (local->mode != PEN_COMPILE_PREDICT) return PEN_OK;
+    PEN_TRY(PEN_NEW(local->arena, program->output_count, &local->rows));
+    for (uint32_t i = 0; i < program->output_count; i++) {
+        char *rows;
+        PEN_TRY(PEN_NEW(local->arena, local_output_bytes(program, i), &rows));
+        local->rows[i] = rows;
+    }
+    return PEN_OK;
+}
+
+// Opens the device and compiles what will be run.
 static pen_status local_start(local_engine *local, const pen_engine_options *options) {
     const pen_job *job = local->job;
     pen_runner_options runner_options;
@@ -421,6 +518,7 @@ static pen_status local_start(local_engine *local, const pen_engine_options *opt
     }
     if (options->no_memory_check) runner_options.device.memory_bytes = 0; // no limit
     PEN_TRY(pen_runner_create(&runner_options, &local->runner));
+    if (local->mode != PEN_COMPILE_TRAIN) return local_start_passes(local, options);
     PEN_TRY(local_blame(options,
                         pen_runner_get(local->runner, PEN_COMPILE_TRAIN, local->microbatch_size,
                                        local->accumulate, &local->whole)));
@@ -437,6 +535,7 @@ pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine
     local->engine.kind = &local_kind;
     local->job = options->job;
     local->info = options->info;
+    local->mode = options->mode;
     local->microbatch_size = (uint64_t)(train->batch / train->microbatches);
     local->accumulate = train->microbatches > 1;
     pen_status status = pen_arena_create(&local->arena);

@@ -58,9 +58,9 @@ static pen_status local_save_start(pen_local_save *save) {
     PEN_TRY(pen_arena_create(&save->written));
     PEN_TRY(PEN_NEW(save->arena, store->count, &tensors));
     for (uint32_t t = 0; t < store->count; t++) {
-        tensors[t] = (pen_shard_tensor){.name = store->tensors[t].name,
-                                        .type = store->tensors[t].type,
-                                        .bytes = store->tensors[t].bytes};
+        tensors[t] =
+            (pen_shard_tensor){.type = store->tensors[t].type, .bytes = store->tensors[t].bytes};
+        PEN_TRY(pen_shard_tensor_name(&store->tensors[t], save->arena, &tensors[t].name));
     }
     save->bytes = pen_snapshot_bytes(tensors, store->count, false);
     const pen_snapshot_options options = {.disk = pen_disk_of_machine(),

@@ -18,10 +18,9 @@ static void pipeline_destroy(pen_engine *engine) {
 
 // ---- feeding
 
-// Where the channels from the host find what they are fed from example `first` on.
-static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
-                                      const pen_dataset_info *info, const pen_batch *batch,
-                                      uint64_t first) {
+// Channels from the host have the names of what the model and its losses take.
+pen_status pen_pipeline_find_feeds(pipeline_engine *p, uint32_t form, const pen_dataset_info *info,
+                                   const pen_batch *batch, uint64_t first) {
     const pen_run_form *run = &p->forms.spec->table->forms[form];
     const pen_program *program = p->forms.forms[form].program;
     for (uint32_t c = 0; c < run->channel_count; c++) {
@@ -43,8 +42,8 @@ static pen_status pipeline_find_feeds(pipeline_engine *p, uint32_t form,
     return PEN_OK;
 }
 
-static void pipeline_note_begun(pipeline_engine *p, uint64_t round,
-                                const coordinator_round_note *note) {
+void pen_pipeline_note_begun(pipeline_engine *p, uint64_t round,
+                             const coordinator_round_note *note) {
     if (p->rounds_begun == 0) p->figures_next = round;
     p->notes[round % PIPELINE_NOTES] = *note;
     p->rounds_begun = round + 1;
@@ -59,13 +58,17 @@ static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step
     const uint64_t whole = p->forms.forms[0].program->microbatch_size;
     round->step = step->step;
     round->learning_rate = step->learning_rate;
+    round->order = step->order;
     round->loss_weight = (double)program->microbatch_size / (double)step->batch->count;
     round->continues = round->first_microbatch > 0;
     round->feeds = p->feeds;
-    PEN_TRY(
-        pipeline_find_feeds(p, round->form, p->info, step->batch, round->first_microbatch * whole));
+    round->epoch = step->batch->position.epoch;
+    round->first_example = step->batch->position.index * (uint64_t)p->options.job->train.batch +
+                           round->first_microbatch * whole;
+    PEN_TRY(pen_pipeline_find_feeds(p, round->form, p->info, step->batch,
+                                    round->first_microbatch * whole));
     PEN_TRY(pen_coordinator_begin_round(p->coordinator, round, &rounds->number[index]));
-    pipeline_note_begun(
+    pen_pipeline_note_begun(
         p, rounds->number[index],
         &(coordinator_round_note){true, round->updates, step->step != p->first_step});
     rounds->form[index] = round->form;
@@ -83,13 +86,16 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
     pipeline_engine *p = pipeline_of(engine);
     const pen_feed_split split =
         pen_feed_cut(step->batch->count, p->forms.forms[0].program->microbatch_size);
+    const uint64_t count = split.whole_count + (split.rest > 0);
     PEN_ASSERT(p->begun_count < PIPELINE_STEPS_AHEAD);
     pipeline_rounds *rounds = &p->begun[(p->begun_first + p->begun_count) % PIPELINE_STEPS_AHEAD];
     *rounds = (pipeline_rounds){.step = step->step};
     if (p->first_step == 0) p->first_step = step->step;
     if (split.whole_count > 0) {
-        pen_coordinator_round whole = {
-            .form = 0, .count = (uint32_t)split.whole_count, .updates = split.rest == 0};
+        pen_coordinator_round whole = {.form = 0,
+                                       .count = (uint32_t)split.whole_count,
+                                       .updates = split.rest == 0,
+                                       .step_microbatches = count};
         PEN_TRY(pipeline_begin_round(p, step, &whole, rounds));
     }
     if (split.rest > 0) {
@@ -101,7 +107,8 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
         pen_coordinator_round rest = {.form = p->forms.rest,
                                       .count = 1,
                                       .updates = true,
-                                      .first_microbatch = split.whole_count};
+                                      .first_microbatch = split.whole_count,
+                                      .step_microbatches = count};
         PEN_TRY(pipeline_begin_round(p, step, &rest, rounds));
     }
     p->begun_count += 1;
@@ -130,6 +137,10 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
             }
         }
     }
+    if (pen_job_get_asynchrony(p->options.job).is_free) {
+        PEN_TRY(pen_coordinator_await_order(p->coordinator, rounds.number[rounds.count - 1],
+                                            &result.order));
+    }
     pen_pipeline_note_rounds(p);
     *out_result = result;
     return PEN_OK;
@@ -143,114 +154,15 @@ static pen_status pipeline_step(pen_engine *engine, const pen_engine_step *step,
     return pipeline_finish(p, step->batch, out_result);
 }
 
-// ---- evaluation
-
-typedef struct pipeline_evaluation {
-    pipeline_engine *p;
-    pen_dataset *dataset;
-    const pen_dataset_info *info;
-    const pen_batch *batches[PIPELINE_STEPS_AHEAD];
-    uint64_t rounds[PIPELINE_STEPS_AHEAD];
-    uint32_t forms[PIPELINE_STEPS_AHEAD];
-    uint64_t begun;
-    uint64_t finished;
-    pen_evaluation result;
-} pipeline_evaluation;
-
-// Several batches are under way at once, so that the pipeline is full while examples are evaluated.
-static pen_status pipeline_evaluate_begin(pipeline_evaluation *e, const pen_batch *batch) {
-    pipeline_engine *p = e->p;
-    const uint32_t slot = (uint32_t)(e->begun % PIPELINE_STEPS_AHEAD);
-    uint32_t form = p->forms.evaluate;
-    if (form != PEN_PIPELINE_FORM_NONE &&
-        p->forms.forms[form].program->microbatch_size != batch->count) {
-        form = p->forms.evaluate_rest;
-    }
-    if (form == PEN_PIPELINE_FORM_NONE ||
-        p->forms.forms[form].program->microbatch_size != batch->count) {
-        return pen_error(PEN_UNSUPPORTED, "evaluation of %llu examples at once was not planned for",
-                         (unsigned long long)batch->count);
-    }
-    const pen_coordinator_round round = {
-        .form = form, .count = 1, .step = 1, .loss_weight = 1, .feeds = p->feeds};
-    PEN_TRY(pipeline_find_feeds(p, form, e->info, batch, 0));
-    PEN_TRY(pen_coordinator_begin_round(p->coordinator, &round, &e->rounds[slot]));
-    pipeline_note_begun(p, e->rounds[slot], &(coordinator_round_note){0});
-    e->batches[slot] = batch;
-    e->forms[slot] = form;
-    e->begun += 1;
-    return PEN_OK;
-}
-
-// The oldest batch under way. An example that is not finite is blamed before the model is.
-static pen_status pipeline_evaluate_finish(pipeline_evaluation *e) {
-    pipeline_engine *p = e->p;
-    const uint32_t slot = (uint32_t)(e->finished % PIPELINE_STEPS_AHEAD);
-    const pen_batch *batch = e->batches[slot];
-    const pen_program *program = p->forms.forms[e->forms[slot]].program;
-    PEN_TRY(pen_coordinator_await_losses(p->coordinator, e->rounds[slot], p->losses));
-    e->finished += 1;
-    pen_evaluation of_batch = {.loss = p->losses->sum,
-                               .correct_count = p->losses->correct_count,
-                               .target_count = pen_feed_target_count(program, batch)};
-    memcpy(of_batch.terms, p->losses->terms, sizeof of_batch.terms);
-    return pen_evaluation_add(&e->result, e->dataset, batch, &of_batch);
-}
-
-static pen_status pipeline_evaluate_batches(pipeline_evaluation *e, pen_batches *batches) {
-    for (;;) {
-        const pen_batch *batch;
-        if (e->begun - e->finished == PIPELINE_STEPS_AHEAD) {
-            PEN_TRY(pipeline_evaluate_finish(e));
-        }
-        PEN_TRY(pen_batches_next(batches, &batch));
-        if (batch == NULL) break;
-        PEN_TRY(pipeline_evaluate_begin(e, batch));
-    }
-    while (e->finished < e->begun) {
-        PEN_TRY(pipeline_evaluate_finish(e));
-    }
-    return pen_coordinator_await_quiet(e->p->coordinator);
-}
-
-// After an error: nobody reads the batches any more.
-static pen_status pipeline_evaluate_end(pipeline_engine *p, pen_status status) {
-    if (!pen_coordinator_is_failed(p->coordinator)) {
-        status = pen_status_join(status, pen_coordinator_await_quiet(p->coordinator));
-    }
-    if (pen_coordinator_is_failed(p->coordinator)) pen_pipeline_end_generation(p);
-    return status;
-}
-
-// Holds as many batches as steps are under way: their inputs are read until the workers have them.
-static pen_status pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
-                                    pen_evaluation *out_evaluation) {
-    pipeline_evaluation e = {
-        .p = pipeline_of(engine), .dataset = dataset, .info = pen_dataset_get_info(dataset)};
-    const double started = pen_clock_seconds();
-    const pen_batches_options options = {.batch_size = batch,
-                                         .epoch_count = 1,
-                                         .is_whole = true,
-                                         .buffer_count = PIPELINE_STEPS_AHEAD + 1,
-                                         .held_count = PIPELINE_STEPS_AHEAD};
-    pen_batches *batches;
-    PEN_TRY(pen_batches_create(dataset, &options, &batches));
-    pen_status status = pipeline_evaluate_batches(&e, batches);
-    if (status != PEN_OK) status = pipeline_evaluate_end(e.p, status);
-    pen_batches_destroy(batches);
-    PEN_TRY(pen_status_add_context(status, "while evaluating"));
-    *out_evaluation = pen_evaluation_finish(&e.result, started);
-    return PEN_OK;
-}
-
 // ---- what it is
 
 static const pen_tensor_store *pipeline_tensors(pen_engine *engine) {
-    return &pipeline_of(engine)->tensors;
+    return pipeline_of(engine)->joined;
 }
 
+// As it was planned: what collects outputs is added to forms of it.
 static const pen_program *pipeline_program(const pen_engine *engine) {
-    return ((const pipeline_engine *)(const void *)engine)->forms.forms[0].program;
+    return pen_plan_job_program(((const pipeline_engine *)(const void *)engine)->plan_job);
 }
 
 static const pen_plan *pipeline_plan(const pen_engine *engine) {
@@ -263,7 +175,10 @@ static const pen_engine_kind pipeline_kind = {
     .destroy = pipeline_destroy,
     .begin = pipeline_begin,
     .step = pipeline_step,
-    .evaluate = pipeline_evaluate,
+    .evaluate = pen_pipeline_evaluate,
+    .pass_limit = pen_pipeline_pass_limit,
+    .begin_pass = pen_pipeline_begin_pass,
+    .end_pass = pen_pipeline_end_pass,
     .tensors = pipeline_tensors,
     .program = pipeline_program,
     .save = pen_pipeline_save,
@@ -278,6 +193,7 @@ static const pen_engine_kind pipeline_kind = {
     .trace = pen_pipeline_trace,
     .pulse = pen_pipeline_pulse,
     .plan = pipeline_plan,
+    .reads_elsewhere = pen_pipeline_reads_elsewhere,
 };
 
 // Members before placing: processes that are started here take a while to come up.
@@ -290,6 +206,7 @@ pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_eng
     pen_status status = pen_arena_create(&p->arena);
     if (status == PEN_OK) status = pen_arena_create(&p->placed);
     if (status == PEN_OK) status = pen_arena_create(&p->saving);
+    if (status == PEN_OK) status = pen_pipeline_describe_data(p);
     if (status == PEN_OK) status = pen_pipeline_find_members(p);
     if (status == PEN_OK) status = pen_pipeline_place(p);
     if (status == PEN_OK) status = pen_pipeline_begin_policy(p);

@@ -28,12 +28,12 @@ static pen_status explain_copy_tensor(const pen_tensor_store *from, const pen_te
 }
 
 static pen_status explain_copy_tensors(pipeline_engine *p, pen_engine *local) {
-    char *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(&p->tensors), 1);
+    char *piece = pen_memory_allocate(pen_tensor_store_piece_bytes(p->joined), 1);
     if (piece == NULL) return pen_error_out_of_memory();
     const pen_tensor_store *to = local->kind->tensors(local);
     pen_status status = PEN_OK;
-    for (uint32_t t = 0; status == PEN_OK && t < p->tensors.count; t++) {
-        status = explain_copy_tensor(&p->tensors, to, t, piece);
+    for (uint32_t t = 0; status == PEN_OK && t < p->joined->count; t++) {
+        status = explain_copy_tensor(p->joined, to, t, piece);
     }
     pen_memory_free(piece);
     return status;
@@ -96,7 +96,8 @@ static bool explain_is_of(const explain_step *explain, const pen_run_sent *sent,
     uint64_t place = microbatch;
     for (uint32_t r = 0; r < rounds->count; r++) {
         if (place < rounds->microbatches[r]) {
-            return sent->form == rounds->form[r] &&
+            return sent->form == rounds->form[r] && place >= channel->first_microbatch &&
+                   place - channel->first_microbatch < pen_run_slots(form, channel) &&
                    sent->sequence ==
                        pen_run_sequence(form, channel, rounds->number[r], (uint32_t)place);
         }

@@ -1,9 +1,9 @@
 #include "scheduler/engine/pipeline_forms.h"
 
 #include "graph/graph.h"
-#include "partition/plan/stage_assign.h"
-#include "scheduler/compile/program_cut.h"
+#include "scheduler/engine/collector.h"
 #include "scheduler/protocol/run_table_check.h"
+#include "scheduler/runner/feed.h"
 #include "scheduler/runtime/run/run_form.h"
 
 typedef struct forms_builder {
@@ -23,20 +23,29 @@ static uint64_t forms_value_bytes(const void *context, const pen_graph *graph, p
 
 // ---- what a form's parts are
 
-static pen_value_id forms_find(const pen_graph *graph, const pen_graph *whole, pen_value_id value) {
-    pen_value_id found;
-    if (!pen_value_is(value)) return PEN_VALUE_NONE;
-    const pen_status status = pen_graph_find_value(graph, pen_value_name(whole, value), &found);
+// What the part of a device has of a value of the program, in which replica ever.
+typedef struct forms_part {
+    const forms_builder *builder;
+    const pen_pipeline_form *form;
+    const pen_part *part;
+    uint32_t device;
+} forms_part;
+
+static pen_value_id forms_find(const forms_part *p, pen_value_id value) {
+    const pen_program_parts *parts = &p->form->parts;
+    pen_value_id found = pen_program_part_value(parts, p->builder->request->plan, p->device, value);
+    if (!pen_value_is(found)) return PEN_VALUE_NONE;
+    const pen_status status =
+        pen_graph_find_value(p->part->graph, pen_value_name(parts->graph, found), &found);
     if (status == PEN_OK) return found;
     pen_status_ignore(status, "this part does not have it");
     return PEN_VALUE_NONE;
 }
 
-static pen_value_id forms_find_kept(const pen_part *part, const pen_graph *whole,
-                                    pen_value_id value) {
-    const pen_value_id found = forms_find(part->graph, whole, value);
-    for (uint32_t k = 0; k < part->kept_count; k++) {
-        if (pen_value_is(found) && pen_value_same(part->kept[k], found)) return found;
+static pen_value_id forms_find_kept(const forms_part *p, pen_value_id value) {
+    const pen_value_id found = forms_find(p, value);
+    for (uint32_t k = 0; k < p->part->kept_count; k++) {
+        if (pen_value_is(found) && pen_value_same(p->part->kept[k], found)) return found;
     }
     return PEN_VALUE_NONE;
 }
@@ -46,39 +55,57 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
                                        const pen_part_buffers *buffers,
                                        const pen_run_spec_part **out_parts) {
     const pen_program *program = form->program;
+    const pen_cut *cut = form->parts.cut;
     pen_run_spec_part *parts;
-    PEN_TRY(PEN_NEW(b->arena, form->cut->device_count, &parts));
-    for (uint32_t d = 0; d < form->cut->device_count; d++) {
-        const pen_part *part = &form->cut->parts[d];
-        parts[d] = (pen_run_spec_part){
-            .part = part,
-            .copies = buffers[d].copies,
-            .loss = forms_find_kept(part, program->graph, program->loss),
-            .accuracy = forms_find_kept(part, program->graph, program->accuracy),
-            .loss_weight = forms_find(part->graph, program->graph, program->loss_weight),
-            .learning_rate = forms_find(part->graph, program->graph, program->learning_rate),
-            .step = forms_find(part->graph, program->graph, program->step),
-            .term_count = program->term_count};
+    PEN_TRY(PEN_NEW(b->arena, cut->device_count, &parts));
+    for (uint32_t d = 0; d < cut->device_count; d++) {
+        const forms_part part = {b, form, &cut->parts[d], d};
+        parts[d] = (pen_run_spec_part){.part = part.part,
+                                       .copies = buffers[d].copies,
+                                       .loss = forms_find_kept(&part, program->loss),
+                                       .accuracy = forms_find_kept(&part, program->accuracy),
+                                       .loss_weight = forms_find(&part, program->loss_weight),
+                                       .learning_rate = forms_find(&part, program->learning_rate),
+                                       .step = forms_find(&part, program->step),
+                                       .term_count = program->term_count};
         for (uint32_t i = 0; i < program->term_count; i++) {
-            parts[d].terms[i] = forms_find_kept(part, program->graph, program->losses[i].value);
+            parts[d].terms[i] = forms_find_kept(&part, program->losses[i].value);
         }
     }
     *out_parts = parts;
     return PEN_OK;
 }
 
+// What workers read by themselves: of each channel from the host which field of an example it is.
+static pen_status forms_find_fields(forms_builder *b, const pen_pipeline_form *form,
+                                    uint32_t **out_fields) {
+    const pen_pipeline_request *request = b->request;
+    const pen_cut *cut = form->parts.cut;
+    PEN_TRY(PEN_NEW(b->arena, cut->channel_count, out_fields));
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        if (channel->source != PEN_CHANNEL_HOST || channel->is_per_step) continue;
+        PEN_TRY(
+            pen_feed_find_field(form->program, request->info, channel->value, &(*out_fields)[c]));
+    }
+    return PEN_OK;
+}
+
 static pen_status forms_describe_channels(forms_builder *b, const pen_cut *cut,
+                                          const uint32_t *fields,
                                           const pen_run_spec_channel **out_channels) {
     pen_run_spec_channel *channels;
     PEN_TRY(PEN_NEW(b->arena, cut->channel_count, &channels));
     for (uint32_t c = 0; c < cut->channel_count; c++) {
         const pen_channel *channel = &cut->channels[c];
         const pen_value *value = pen_graph_value(cut->parts[channel->target].graph, channel->to);
-        channels[c] = (pen_run_spec_channel){.value = channel->value,
-                                             .from = channel->from,
-                                             .to = channel->to,
-                                             .type = value->type,
-                                             .layout = value->layout};
+        channels[c] =
+            (pen_run_spec_channel){.value = channel->value,
+                                   .from = channel->from,
+                                   .to = channel->to,
+                                   .type = value->type,
+                                   .layout = value->layout,
+                                   .field = fields == NULL ? PEN_RUN_FIELD_NONE : fields[c]};
     }
     *out_channels = channels;
     return PEN_OK;
@@ -87,40 +114,58 @@ static pen_status forms_describe_channels(forms_builder *b, const pen_cut *cut,
 // ---- a form
 
 static pen_status forms_cut(forms_builder *b, pen_pipeline_form *form) {
-    const pen_plan *plan = b->request->plan;
-    const uint32_t *stage_of_node;
-    PEN_TRY(pen_stage_assign(form->program->graph, plan, b->arena, &stage_of_node));
-    return pen_program_cut(form->program, &plan->stages, b->request->schedule, stage_of_node,
-                           b->arena, &form->cut);
+    if (b->request->mode == PEN_COMPILE_PREDICT) {
+        return pen_collector_cut(form->program, b->request->plan, b->request->schedule, b->arena,
+                                 &form->parts);
+    }
+    return pen_program_cut(form->program, b->request->plan, b->request->schedule, b->arena,
+                           &form->parts);
 }
+
+// Microbatches of a step that a form is for.
+typedef struct forms_range {
+    uint32_t first;
+    uint32_t count;
+} forms_range;
 
 // A form is one program in one size, cut and turned into tasks: whole microbatches, the short one,
 // evaluation. All share their parameters by name.
 static pen_status forms_add(forms_builder *b, const pen_program *program, bool trains,
-                            uint32_t microbatch_count, uint32_t *out_index) {
+                            const forms_range *range, uint32_t *out_index) {
     const uint32_t index = b->forms->form_count;
     pen_pipeline_form *form = &b->forms->forms[index];
     form->program = program;
     b->forms->form_count += 1; // from now on it is released
     *out_index = index;
+    uint32_t *fields = NULL;
     PEN_TRY(forms_cut(b, form));
-    const pen_run_form_request request = {.cut = form->cut,
+    if (trains && b->request->data != NULL) PEN_TRY(forms_find_fields(b, form, &fields));
+    const pen_run_form_request request = {.cut = form->parts.cut,
                                           .schedule = b->request->schedule,
-                                          .microbatch_count = microbatch_count,
+                                          .first_microbatch = range->first,
+                                          .microbatch_count = range->count,
                                           .microbatch_size = program->microbatch_size,
                                           .trains = trains,
+                                          .tells_gradients =
+                                              trains && b->request->compile->asynchrony.is_free,
                                           .worker_of_device = b->request->worker_of_device,
+                                          .field_of_channel = fields,
                                           .value_bytes = forms_value_bytes,
                                           .value_bytes_context = b};
     pen_run_form_built built;
     PEN_TRY(pen_run_form_build(&request, b->arena, &built));
     b->run_forms[index] = built.form;
     PEN_TRY(forms_describe_parts(b, form, built.buffers, &b->specs[index].parts));
-    return forms_describe_channels(b, form->cut, &b->specs[index].channels);
+    return forms_describe_channels(b, form->parts.cut, fields, &b->specs[index].channels);
 }
 
+// Another form of the model than that which was planned. Nothing where its size is 0.
 static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_t size,
                                 uint32_t *out_index) {
+    // the rest of a batch is run by whoever has its lane; without replicas, by all stages
+    const bool has_replicas = b->request->plan->replica_count > 1;
+    const bool is_rest = mode == PEN_COMPILE_TRAIN && has_replicas;
+    const forms_range range = {is_rest ? b->request->rest_index : 0, 1};
     pen_compile_request request = *b->request->compile;
     const pen_program *program;
     *out_index = PEN_PIPELINE_FORM_NONE;
@@ -130,9 +175,10 @@ static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_
     request.microbatches = b->request->plan->microbatch_count;
     request.most_examples = b->request->plan->microbatch_size;
     request.accumulate = mode == PEN_COMPILE_TRAIN && b->request->plan->microbatch_count > 1;
+    request.collects = mode == PEN_COMPILE_PREDICT;
     request.device = b->request->device;
     PEN_TRY(pen_compile(&request, &program));
-    return forms_add(b, program, mode == PEN_COMPILE_TRAIN, 1, out_index);
+    return forms_add(b, program, mode == PEN_COMPILE_TRAIN, &range, out_index);
 }
 
 // ---- all
@@ -153,27 +199,41 @@ static pen_status forms_make_spec(forms_builder *b) {
                            .devices = request->devices,
                            .forms = b->specs,
                            .seed = request->seed,
+                           .lanes = {request->plan->lane_count, request->plan->microbatch_count},
                            .trace_limit = request->trace_limit,
-                           .shares_memory = request->shares_memory};
+                           .shares_memory = request->shares_memory,
+                           .data = request->data};
     b->forms->spec = spec;
     return pen_run_table_check(table);
 }
 
-static pen_status forms_build(forms_builder *b) {
+// Over whole batches, and over the last one.
+static pen_status forms_build_forward(forms_builder *b, pen_compile_mode mode) {
+    const pen_pipeline_request *request = b->request;
+    PEN_TRY(forms_compile(b, mode, request->evaluate_batch, &b->forms->evaluate));
+    return forms_compile(b, mode, request->evaluate_rest, &b->forms->evaluate_rest);
+}
+
+static pen_status forms_build_training(forms_builder *b) {
     const pen_pipeline_request *request = b->request;
     const pen_plan *plan = request->plan;
     uint32_t whole;
-    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->run_forms));
-    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->specs));
-    PEN_TRY(forms_add(b, request->program, true, plan->microbatch_count, &whole));
+    const forms_range range = {0, plan->microbatch_count};
+    PEN_TRY(forms_add(b, request->program, true, &range, &whole));
     PEN_TRY(pen_status_add_context(
         forms_compile(b, PEN_COMPILE_TRAIN, request->rest, &b->forms->rest),
         "for the last %llu examples of an epoch; drop_last: true leaves a batch that is not full "
         "out",
         (unsigned long long)request->rest));
-    PEN_TRY(forms_compile(b, PEN_COMPILE_EVALUATE, request->evaluate_batch, &b->forms->evaluate));
-    PEN_TRY(
-        forms_compile(b, PEN_COMPILE_EVALUATE, request->evaluate_rest, &b->forms->evaluate_rest));
+    return forms_build_forward(b, PEN_COMPILE_EVALUATE);
+}
+
+static pen_status forms_build(forms_builder *b) {
+    const pen_compile_mode mode = b->request->mode;
+    b->forms->borrowed = b->request->program;
+    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->run_forms));
+    PEN_TRY(PEN_NEW(b->arena, PEN_PIPELINE_FORM_LIMIT, &b->specs));
+    PEN_TRY(mode == PEN_COMPILE_TRAIN ? forms_build_training(b) : forms_build_forward(b, mode));
     return forms_make_spec(b);
 }
 
@@ -187,7 +247,8 @@ pen_status pen_pipeline_forms_build(const pen_pipeline_request *request, pen_are
 }
 
 void pen_pipeline_forms_release(pen_pipeline_forms *forms) {
-    for (uint32_t f = 1; f < forms->form_count; f++) {
+    for (uint32_t f = 0; f < forms->form_count; f++) {
+        if (forms->forms[f].program == forms->borrowed) continue;
         pen_program_destroy(forms->forms[f].program);
     }
     *forms = (pen_pipeline_forms){0};

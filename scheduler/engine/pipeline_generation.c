@@ -28,7 +28,8 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
                                         .is_insecure = p->options.insecure,
                                         .spec = p->forms.spec,
                                         .loaded = generation_forget_model,
-                                        .model = p};
+                                        .model = p,
+                                        .collector = pen_pipeline_collector(p)};
     PEN_TRY(pen_worker_create(&options, &p->worker, &port));
     return pen_arena_format(p->placed, &p->workers.list[p->workers.local].address, "127.0.0.1:%u",
                             port);
@@ -91,6 +92,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,
+                                         .was_there = p->was_there,
                                          .local_worker = p->workers.local,
                                          .cancel = p->options.cancel};
     PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
@@ -105,6 +107,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
 static void generation_forget_rounds(pipeline_engine *p) {
     p->begun_first = 0;
     p->begun_count = 0;
+    p->passes_ended = p->passes_begun;
     p->rounds_begun = 0;
     p->figures_next = 0;
     p->first_step = 0;
@@ -128,6 +131,7 @@ pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
     p->generation = log == NULL ? p->generation + 1 : log->next_generation(log->context);
     memset(p->is_missing, 0, ((size_t)p->workers.count + 1) * sizeof *p->is_missing);
     memset(p->is_refused, 0, ((size_t)p->workers.count + 1) * sizeof *p->is_refused);
+    memset(p->was_there, 0, ((size_t)p->workers.count + 1) * sizeof *p->was_there);
     generation_forget_rounds(p);
     return generation_begin(p, seconds);
 }

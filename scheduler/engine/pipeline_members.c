@@ -5,6 +5,8 @@
 
 #include "base/system/process_heap.h"
 #include "partition/costs/cluster.h"
+#include "partition/replicas/replica_spec.h"
+#include "partition/spec/name_match.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 
@@ -25,6 +27,18 @@ static pen_status members_check_spares(const pen_job *job) {
     return PEN_OK;
 }
 
+void pen_pipeline_look_for_tasks(pipeline_engine *p) {
+    const pen_engine_tasks *tasks = p->options.tasks;
+    const pen_cluster_spec *cluster = &p->options.job->cluster;
+    if (tasks == NULL) return;
+    tasks->look(tasks->context);
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_cluster_device_spec *device = &cluster->devices[d];
+        if (device->per != PEN_CLUSTER_PER_TASK) continue;
+        p->members[d].host = tasks->find(tasks->context, device->task)->host;
+    }
+}
+
 // Which devices are threads of this process, processes that it starts, or workers elsewhere. The
 // heap is prepared for gRPC only where there are links.
 pen_status pen_pipeline_find_members(pipeline_engine *p) {
@@ -32,8 +46,9 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
     const pen_cluster_spec *cluster = &job->cluster;
     uint32_t started = 0, linked = 0;
     PEN_TRY(PEN_NEW(p->arena, cluster->device_count, &p->members));
-    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_missing));
-    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 1, &p->is_refused));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 2, &p->is_missing));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 2, &p->is_refused));
+    PEN_TRY(PEN_NEW(p->arena, (size_t)cluster->device_count + 2, &p->was_there));
     PEN_TRY(members_check_spares(job));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const char *host = cluster->devices[d].host;
@@ -82,6 +97,38 @@ static pen_status members_reduce_constraints(pipeline_engine *p, pen_constraints
     return PEN_OK;
 }
 
+// Owners that are lost leave their parameters to the others; without any, or if nobody else is left
+// to run the model, replicas update. `left` devices.
+static pen_status members_reduce_owners(pipeline_engine *p, pen_job *job, uint32_t left) {
+    const pen_cluster_spec *cluster = &p->options.job->cluster;
+    const char *const *given = job->placement.owners.items;
+    const char **names, **kept;
+    bool *is_owner;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &names));
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &kept));
+    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &is_owner));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        names[d] = cluster->devices[d].name;
+    }
+    const pen_name_set set = {names, cluster->device_count, "device"};
+    const bool has_owners = pen_replicas_have_owners(&job->placement);
+    for (uint32_t i = 0; has_owners && i < job->placement.owners.count; i++) {
+        pen_name_matches matches;
+        PEN_TRY(pen_match_devices(&set, given[i], p->placed, &matches));
+        for (uint32_t m = 0; m < matches.count; m++) {
+            is_owner[matches.indices[m]] = true;
+        }
+    }
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (is_owner[d] && !p->members[d].is_lost) kept[count++] = names[d];
+    }
+    if (count >= left) count = 0;
+    if (has_owners) job->placement.owners = (pen_option_list){kept, count};
+    if (job->placement.replicas > left - count) job->placement.replicas = left - count;
+    return PEN_OK;
+}
+
 // The job without the devices that are lost, and with spares in their places: then it is planned as
 // any other job. Constraints that ask for more devices than are left are loosened.
 pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
@@ -100,8 +147,14 @@ pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
                       p->members[d].host == given->cluster.devices[d].host;
         if (p->members[d].is_lost) continue;
         p->member_of_device[left] = d;
-        devices[left] = given->cluster.devices[d];
-        devices[left++].host = p->members[d].host;
+        pen_cluster_device_spec *device = &devices[left++];
+        *device = given->cluster.devices[d];
+        if (p->options.tasks != NULL && device->per == PEN_CLUSTER_PER_TASK) {
+            const pen_engine_tasks *tasks = p->options.tasks;
+            pen_cluster_spec_set_task(&given->cluster, tasks->find(tasks->context, device->task),
+                                      device);
+        }
+        device->host = p->members[d].host;
     }
     if (left == 0) return pen_error(PEN_UNAVAILABLE, "no device is left");
     job->cluster.devices = devices;
@@ -111,5 +164,6 @@ pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
     if (left == count) return PEN_OK;
     pen_constraints *constraints = &job->placement.constraints;
     if (constraints->stages.minimum > left) constraints->stages.minimum = left;
+    PEN_TRY(members_reduce_owners(p, job, left));
     return members_reduce_constraints(p, constraints);
 }

@@ -1,7 +1,6 @@
 // When somebody was lost: who takes part from now on, and the generation that they make.
 
 #include <math.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -86,6 +85,7 @@ static bool recovery_is_there(pipeline_engine *p, pipeline_member *member) {
 static void recovery_look(pipeline_engine *p, pen_recovery_situation *out_situation) {
     const uint32_t count = p->options.job->cluster.device_count;
     const uint32_t spare_count = p->options.job->recovery.spares.count;
+    pen_pipeline_look_for_tasks(p);
     for (uint32_t w = 0; w <= p->seat_count; w++) {
         p->is_present[w] = true;
     }
@@ -155,9 +155,14 @@ static bool recovery_is_misplaced(const pipeline_engine *p) {
     return is_misplaced;
 }
 
+// For somebody who asks (SIGUSR1) between two runs.
+static void recovery_answer_question(void) {
+    if (!pen_interrupt_take_question()) return;
+    pen_log(PEN_LOG_NOTE, "no run is under way: waiting for workers that are lost");
+}
+
 // Waits until the policy takes somebody back: those who are left do not suffice.
 static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
-    const struct timespec pause = {.tv_nsec = (long)(RECOVERY_PAUSE_SECONDS * 1e9)};
     pen_recovery_situation situation;
     pen_log(PEN_LOG_WARNING, "%s; waiting for those that are lost",
             pen_status_message(take_status));
@@ -165,7 +170,8 @@ static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
     do {
         if (pen_interrupt_wished(p->options.cancel))
             return pen_error(PEN_CANCELLED, "stopped meanwhile");
-        nanosleep(&pause, NULL);
+        recovery_answer_question();
+        pen_clock_pause(RECOVERY_PAUSE_SECONDS);
         recovery_look(p, &situation);
     } while (!pen_recovery_takes_back(p->recovery, &situation));
     return PEN_OK;
@@ -192,7 +198,6 @@ static void recovery_say(pipeline_engine *p, const char *text) {
 // Waits, and has spares take places, until the policy says how to go on, or not to. Leaves a
 // placement of those who take part.
 static pen_status recovery_settle(pipeline_engine *p) {
-    const struct timespec pause = {.tv_nsec = (long)(RECOVERY_PAUSE_SECONDS * 1e9)};
     bool has_changed = false;
     for (;;) {
         pen_recovery_situation situation;
@@ -204,7 +209,8 @@ static pen_status recovery_settle(pipeline_engine *p) {
             if (pen_interrupt_wished(p->options.cancel))
                 return pen_error(PEN_CANCELLED, "stopped meanwhile");
             if (decision.worker > 0) recovery_say(p, decision.text);
-            nanosleep(&pause, NULL);
+            recovery_answer_question();
+            pen_clock_pause(RECOVERY_PAUSE_SECONDS);
             break;
         case PEN_RECOVERY_USE_SPARE:
             recovery_use_spare(p, &decision);
@@ -227,6 +233,7 @@ static bool recovery_may_try(pen_status status) {
     case PEN_DEADLINE:
     case PEN_CORRUPT:
     case PEN_IO: // of the log
+    case PEN_NO_STORAGE:
         return true;
     default:
         return false;
@@ -257,18 +264,46 @@ static bool recovery_give_unfit_up(pipeline_engine *p, bool is_planned, pen_stat
 }
 
 // How long the first generation may take to begin, until those that were started here are looked
-// after.
+// after, and tasks are asked again where they are.
 static double recovery_first_seconds(const pipeline_engine *p, double left) {
-    return p->launched != NULL && left > RECOVERY_LINK_SECONDS ? RECOVERY_LINK_SECONDS : left;
+    const bool looks = p->launched != NULL || p->options.tasks != NULL;
+    return looks && left > RECOVERY_LINK_SECONDS ? RECOVERY_LINK_SECONDS : left;
 }
 
-// Whether a training that another process began goes on without those that are not there: they may
-// be lost for good, and who began it would have gone on without them.
-static bool recovery_goes_without(const pipeline_engine *p) {
+// Whether another process began the training.
+static bool recovery_is_begun(const pipeline_engine *p) {
     const pen_engine_log *log = p->options.log;
+    return log != NULL && log->next_generation(log->context) > 1;
+}
+
+// Whether those that have not come to the first generation may be lost for good: the training was
+// begun by another process, which would have gone on without them; or they are tasks, of which it
+// is sure that they were started. Elsewhere an address may be wrong.
+static bool recovery_goes_without(const pipeline_engine *p) {
     const pen_job_on_loss on_loss = p->options.job->recovery.on_loss;
-    return (on_loss == PEN_JOB_ON_LOSS_SPARE || on_loss == PEN_JOB_ON_LOSS_REPLAN) && log != NULL &&
-           log->next_generation(log->context) > 1;
+    return (on_loss == PEN_JOB_ON_LOSS_SPARE || on_loss == PEN_JOB_ON_LOSS_REPLAN) &&
+           (recovery_is_begun(p) || p->options.tasks != NULL);
+}
+
+// Whether a task has said where it is.
+static bool recovery_has_task_come(const pipeline_engine *p, uint32_t member) {
+    const pen_engine_tasks *tasks = p->options.tasks;
+    const pen_cluster_device_spec *device = &p->options.job->cluster.devices[member];
+    return tasks != NULL && device->per == PEN_CLUSTER_PER_TASK &&
+           tasks->has_come(tasks->context, device->task);
+}
+
+// Whether somebody who had come to the first generation is missing: that is a loss like any other.
+// Those that were started here are started again at once.
+static bool recovery_has_loss(const pipeline_engine *p) {
+    bool has_loss = false;
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        const uint32_t m = p->member_of_device[d], worker = p->workers.worker_of_device[d];
+        if (p->members[m].launched != PIPELINE_NOT_LAUNCHED || p->members[m].host == NULL) continue;
+        if (!p->is_missing[worker]) continue;
+        has_loss = has_loss || p->was_there[worker] || recovery_has_task_come(p, m);
+    }
+    return has_loss;
 }
 
 // Whether workers that others start are missing, and nobody else: they may yet come, and are no
@@ -285,7 +320,7 @@ static bool recovery_is_only_late(const pipeline_engine *p) {
 }
 
 // Tries the first generation again until the rendezvous ends; processes that were started here are
-// looked after in between. False: somebody is missing, and the job may go on without.
+// looked after in between. False: somebody was lost, or is missing and the job may go on without.
 static pen_status recovery_gather(pipeline_engine *p, bool goes_without, bool *out_is_there) {
     const pen_job_recovery *recovery = &p->options.job->recovery;
     const double deadline = p->rendezvous.end;
@@ -296,12 +331,16 @@ static pen_status recovery_gather(pipeline_engine *p, bool goes_without, bool *o
         const double left = fmax(deadline - pen_clock_seconds(), 0.1);
         const pen_status status = pen_pipeline_begin_generation(p, recovery_first_seconds(p, left));
         if (status == PEN_OK) return PEN_OK;
-        const bool is_late = recovery_is_only_late(p);
+        const bool has_loss = recovery_has_loss(p);
+        const bool is_for_policy = has_loss && recovery->on_loss != PEN_JOB_ON_LOSS_STOP;
+        const bool is_late = recovery_is_only_late(p) && !has_loss;
         if (!is_late) failure_count += 1;
-        const bool is_over = pen_clock_seconds() >= deadline ||
+        const bool is_over = pen_clock_seconds() >= deadline || is_for_policy ||
                              failure_count > recovery->attempts ||
                              (failure_count > 0 && recovery->on_loss == PEN_JOB_ON_LOSS_STOP);
-        if (!recovery_may_try(status) || (is_over && !goes_without)) return status;
+        if (!recovery_may_try(status) || (is_over && !goes_without && !is_for_policy)) {
+            return status;
+        }
         if (!is_late || !p->rendezvous.is_said) {
             pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         }
@@ -315,17 +354,20 @@ static pen_status recovery_gather(pipeline_engine *p, bool goes_without, bool *o
     }
 }
 
-// Where the job may go on without somebody, the rendezvous takes `grace` alone, and who is missing
-// then is lost.
+// Where another process has begun the training, the rendezvous takes `grace` alone. Who is missing
+// then is lost, where the job may go on without.
 pen_status pen_pipeline_start(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     const bool goes_without = recovery_goes_without(p);
     const double most = job->pipeline.rendezvous_timeout_seconds;
     const double grace = fmax(job->recovery.grace_seconds, RECOVERY_ANSWER_SECONDS);
-    const double now = pen_clock_seconds();
+    const bool is_begun = goes_without && recovery_is_begun(p);
+    const double began =
+        p->options.tasks == NULL ? pen_clock_seconds() : p->options.tasks->waited_since;
     bool is_there;
+    pen_interrupt_set_stage(NULL); // who waits answers
     p->rendezvous = (pen_coordinator_rendezvous){
-        .began = now, .end = now + (goes_without ? fmin(grace, most) : most)};
+        .began = began, .end = began + (is_begun ? fmin(grace, most) : most)};
     const pen_status status = recovery_gather(p, goes_without, &is_there);
     p->rendezvous.end = 0;
     if (status != PEN_OK || is_there) return status;

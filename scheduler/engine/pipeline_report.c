@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "base/integer.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/plan/planned_trace.h"
+#include "scheduler/plan/saved_memory.h"
 #include "scheduler/runtime/run/run_wire.h"
 
 // ---- rounds that are done
@@ -36,7 +37,7 @@ static void report_note_round(pipeline_engine *p, const coordinator_round_note *
         // a round may begin before the one before it has ended: no time counts twice
         p->bubble_sum += 1 - busy / (used * (last - fmax(first, p->last_round_end)));
         p->bubble_count++;
-        if (note->ends_step) {
+        if (note->ends_step && p->last_end > 0) { // the end of the step before is known
             p->step_seconds[p->step_count++ % PIPELINE_STEPS_KEPT] = last - p->last_end;
         }
     }
@@ -108,7 +109,7 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
         const pen_device_memory *memory = &p->plan->devices[d].memory;
         const uint64_t lasting = memory->parameters + memory->gradients + memory->optimizer_state;
         out_memory->persistent_bytes += lasting;
-        out_memory->arena_bytes += memory->total - lasting;
+        out_memory->arena_bytes += memory->total - memory->saved - lasting;
     }
     for (uint32_t w = 1; w <= p->workers.count; w++) {
         pen_run_inquiry_figures figures;
@@ -148,7 +149,10 @@ static void report_traffic(const pipeline_engine *p, uint32_t d, pen_engine_devi
         const pen_stage *stages = p->plan->stages.stages;
         if (stages[transfer->source].device != d || stages[transfer->target].device == d) continue;
         report->sent_bytes_predicted +=
-            (double)transfer->bytes * (transfer->is_per_step ? 1 : p->plan->microbatch_count);
+            (double)transfer->bytes *
+            (transfer->is_per_step
+                 ? 1
+                 : pen_stage_microbatches(&p->plan->stages, &stages[transfer->source]));
     }
 }
 
@@ -158,8 +162,8 @@ static double report_busy_predicted(const pipeline_engine *p, uint32_t d) {
         const pen_stage *stage = &p->plan->stages.stages[s];
         if (stage->device != d) continue;
         seconds +=
-            stage->update_seconds +
-            p->plan->microbatch_count * (stage->forward_seconds + stage->backward_input_seconds +
+            stage->update_seconds + pen_stage_microbatches(&p->plan->stages, stage) *
+                                        (stage->forward_seconds + stage->backward_input_seconds +
                                          stage->backward_weight_seconds);
     }
     return seconds;
@@ -177,29 +181,51 @@ static pen_status report_median(const pipeline_engine *p, pen_arena *arena, doub
     return PEN_OK;
 }
 
-// Its buffers of all devices, what is copied aside for checkpoints, and what a process takes
-// besides.
+// Bytes of all devices: as planned, but for the copies of checkpoints. A plan may have been made
+// for a training without them, or with them.
+static pen_status report_predict(const pipeline_engine *p, pen_arena *arena,
+                                 const uint64_t **out_bytes) {
+    const uint32_t device_count = p->plan->device_count;
+    pen_saved_memory_device *devices;
+    uint64_t *bytes, *saved;
+    PEN_TRY(PEN_NEW(arena, device_count, &devices));
+    PEN_TRY(PEN_NEW(arena, device_count, &bytes));
+    PEN_TRY(PEN_NEW(arena, device_count, &saved));
+    for (uint32_t d = 0; d < device_count; d++) {
+        const pen_device_memory *memory = &p->plan->devices[d].memory;
+        bytes[d] = memory->total - pen_min_u64(memory->saved, memory->total);
+        devices[d] = (pen_saved_memory_device){
+            p->workers.worker_of_device[d], (double)bytes[d],
+            p->options.no_memory_check ? INFINITY : p->plan->stages.bytes_limit[d]};
+    }
+    if (p->options.log != NULL) {
+        PEN_TRY(pen_saved_memory_find(p->forms.forms[0].parts.cut, devices, saved));
+    }
+    for (uint32_t d = 0; d < device_count; d++) {
+        bytes[d] += saved[d];
+    }
+    *out_bytes = bytes;
+    return PEN_OK;
+}
+
+// Its buffers of all devices, and what a process takes besides.
 static double report_process_predicted(const pipeline_engine *p, uint32_t worker,
-                                       uint64_t buffer_bytes) {
-    uint64_t bytes = 0, copied = 0, besides = 0;
+                                       const uint64_t *predicted, uint64_t buffer_bytes) {
+    uint64_t bytes = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         if (p->workers.worker_of_device[d] != worker) continue;
-        const pen_device_memory *memory = &p->plan->devices[d].memory;
-        bytes += memory->total;
-        if (p->options.log != NULL)
-            copied += memory->parameters + memory->optimizer_state; // copied
+        bytes += predicted[d];
         besides = p->plan->devices[d].process_bytes;
     }
-    return besides == 0 ? -1 : (double)(pen_max_u64(bytes, buffer_bytes) + copied + besides);
+    return besides == 0 ? -1 : (double)(pen_max_u64(bytes, buffer_bytes) + besides);
 }
 
 // What a device did and held, and where it is.
 static void report_describe_device(const pipeline_engine *p, uint32_t d,
                                    const pen_run_inquiry_figures *process,
-                                   const pen_run_device_figures *figures, uint64_t buffer_bytes,
+                                   const pen_run_device_figures *figures,
                                    pen_engine_device_report *report) {
     const uint32_t worker = p->workers.worker_of_device[d];
-    const double bytes = (double)p->plan->devices[d].memory.total;
     const double steps = p->step_count > 0 ? (double)p->step_count : -1;
     *report = (pen_engine_device_report){
         .name = p->plan->devices[d].name,
@@ -208,15 +234,16 @@ static void report_describe_device(const pipeline_engine *p, uint32_t d,
         .busy_seconds_predicted = report_busy_predicted(p, d),
         .busy_seconds = steps > 0 ? p->busy[d] / steps : -1,
         .wait_seconds = steps > 0 ? figures->wait_seconds / steps : -1,
-        .bytes_predicted = bytes,
         .bytes = (double)figures->bytes,
-        .process_bytes_predicted = report_process_predicted(p, worker, buffer_bytes),
         .process_bytes = (double)process->process_bytes};
     report_traffic(p, d, report);
 }
 
+// Asked of each worker. What its evaluations hold besides counts for its process.
 static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
                                  pen_engine_device_report *reports) {
+    const uint64_t *predicted;
+    PEN_TRY(report_predict(p, arena, &predicted));
     for (uint32_t w = 1; w <= p->workers.count; w++) {
         pen_run_inquiry_figures process;
         const pen_run_device_figures *figures;
@@ -229,7 +256,10 @@ static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
         for (uint32_t i = 0; i < count; i++) {
             if (figures[i].device >= p->plan->device_count) continue;
             const uint32_t d = (uint32_t)figures[i].device;
-            report_describe_device(p, d, &process, &figures[i], buffer_bytes, &reports[d]);
+            report_describe_device(p, d, &process, &figures[i], &reports[d]);
+            reports[d].bytes_predicted = (double)predicted[d];
+            reports[d].process_bytes_predicted =
+                report_process_predicted(p, w, predicted, buffer_bytes);
         }
     }
     return PEN_OK;
@@ -275,12 +305,14 @@ static pen_status trace_add_worker(pipeline_engine *p, uint32_t worker, pen_aren
                             &out_worker->event_count);
 }
 
-static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena,
-                                     pen_trace_channel **out_channels, pen_trace *trace) {
-    const pen_cut *cut = p->forms.forms[0].cut;
+// With what the plan says of them: by the tasks that they leave with.
+static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena, pen_trace *trace) {
+    const pen_cut *cut = p->forms.forms[0].parts.cut;
     const pen_run_form *form = &p->forms.spec->table->forms[0];
     pen_trace_channel *channels;
+    pen_task *tasks;
     PEN_TRY(PEN_NEW(arena, cut->channel_count, &channels));
+    PEN_TRY(PEN_NEW(arena, cut->channel_count, &tasks));
     for (uint32_t c = 0; c < cut->channel_count; c++) {
         channels[c] = (pen_trace_channel){.value = cut->channels[c].value,
                                           .source_device = cut->channels[c].source,
@@ -288,11 +320,14 @@ static pen_status trace_add_channels(const pipeline_engine *p, pen_arena *arena,
                                           .is_backward = cut->channels[c].is_backward,
                                           .is_per_step = cut->channels[c].is_per_step,
                                           .bytes = form->channels[c].bytes};
+        if (cut->channels[c].source == PEN_CHANNEL_HOST) continue;
+        const pen_part_list *list =
+            &cut->parts[cut->channels[c].source].lists[cut->channels[c].source_list];
+        tasks[c] = (pen_task){list->kind, list->stage, list->phase};
     }
     trace->channel_count = cut->channel_count;
     trace->channels = channels;
-    *out_channels = channels;
-    return PEN_OK;
+    return pen_planned_expect(p->plan, tasks, arena, channels, trace);
 }
 
 static pen_status trace_add_stages(const pipeline_engine *p, pen_arena *arena, pen_trace *trace) {
@@ -305,7 +340,6 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
     pipeline_engine *p = pipeline_of(engine);
     pen_trace *trace;
     pen_trace_worker *workers;
-    pen_trace_channel *channels;
     const char **names;
     uint32_t *worker_of_device;
     *out_trace = NULL;
@@ -327,9 +361,8 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
                          .device_count = p->plan->device_count,
                          .device_names = names,
                          .worker_of_device = worker_of_device};
-    PEN_TRY(trace_add_channels(p, arena, &channels, trace));
+    PEN_TRY(trace_add_channels(p, arena, trace));
     PEN_TRY(trace_add_stages(p, arena, trace));
-    PEN_TRY(pen_planned_expect(p->plan, arena, channels, trace));
     *out_trace = trace;
     return PEN_OK;
 }

@@ -36,8 +36,9 @@ static pen_status save_homeless(pipeline_engine *p, uint64_t step, const char *f
         const pen_stored_tensor *tensor = &p->tensors.tensors[t];
         if (p->tensor_places[t].home_count > 0) continue;
         p->homeless[filled] = t;
-        tensors[filled++] =
-            (pen_shard_tensor){.name = tensor->name, .type = tensor->type, .bytes = tensor->bytes};
+        tensors[filled] = (pen_shard_tensor){.type = tensor->type, .bytes = tensor->bytes};
+        PEN_TRY(pen_shard_tensor_name(tensor, p->saving, &tensors[filled].name));
+        filled += 1;
     }
     const pen_shard_source source = {
         .tensors = tensors, .count = count, .read = save_read, .context = p};

@@ -3,23 +3,28 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/engine/collector.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/protocol/admission.h"
+#include "scheduler/runner/feed.h"
 
 #define PIPELINE_TRACE_EVENTS ((uint32_t)1 << 16) // that each thread keeps
 
 // ---- the plan
 
+// The plan that was given, with figures of its own, or a new one.
 static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan *given = p->options.plan;
     const pen_plan_job_options options = {.objective = -1,
                                           .seed = -1,
                                           .schedule = given == NULL ? NULL : given->schedule,
                                           .info = p->info,
-                                          .part = p->options.part};
+                                          .part = p->options.part,
+                                          .mode = p->options.mode,
+                                          .batch = p->options.evaluate_batch};
     pen_plan *plan;
     PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
     if (given != NULL) {
@@ -61,10 +66,12 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
     return PEN_OK;
 }
 
+// What collects outputs is a device of this process, whose memory nobody limits.
 static pen_status setup_number_workers(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
-    PEN_TRY(pen_run_workers_number(cluster, p->placed, &p->workers));
-    PEN_TRY(PEN_NEW(p->placed, cluster->device_count, &p->devices));
+    const bool collects = pipeline_collects(p);
+    PEN_TRY(pen_run_workers_number(cluster, collects, p->placed, &p->workers));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)cluster->device_count + collects, &p->devices));
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const pen_cluster_device *device = &cluster->devices[d];
         p->devices[d] = (pen_run_spec_device){
@@ -73,27 +80,48 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .thread_count = device->threads,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
+    if (collects) {
+        p->devices[cluster->device_count] = (pen_run_spec_device){.name = PEN_COLLECTOR_NAME,
+                                                                  .kind = cluster->devices[0].kind,
+                                                                  .thread_count = 1,
+                                                                  .memory_bytes = UINT64_MAX};
+    }
     return PEN_OK;
 }
 
 pen_status pen_pipeline_name_workers(pipeline_engine *p) {
     for (uint32_t d = 0; d < p->request->cluster->device_count; d++) {
         const pipeline_member *member = &p->members[p->member_of_device[d]];
-        if (member->launched == PIPELINE_NOT_LAUNCHED) continue;
+        if (member->host == NULL) continue;
         p->workers.list[p->workers.worker_of_device[d]].address =
-            pen_launched_address(p->launched, member->launched);
+            member->launched == PIPELINE_NOT_LAUNCHED
+                ? member->host
+                : pen_launched_address(p->launched, member->launched);
     }
     return pen_run_workers_name(&p->workers, p->placed);
 }
 
 // ---- all
 
+// How many whole microbatches come before the rest of the last batch of an epoch.
+static uint32_t setup_rest_index(const pipeline_engine *p) {
+    const uint64_t batch = (uint64_t)p->job->train.batch;
+    const uint64_t size = pen_plan_job_program(p->plan_job)->microbatch_size;
+    return (uint32_t)pen_feed_cut(p->info->example_count % batch, size).whole_count;
+}
+
 // The plan's own program is used for whole microbatches; others are compiled for their sizes.
 static pen_status setup_build_forms(pipeline_engine *p) {
     pen_compile_request compile;
+    const pen_plan *plan = p->plan;
+    const pen_schedule *schedule = p->schedule;
     PEN_TRY(pen_job_compile_request(p->job, p->options.part, p->info, p->placed, &compile));
-    const pen_pipeline_request request = {.plan = p->plan,
-                                          .schedule = p->schedule,
+    if (pipeline_collects(p)) {
+        PEN_TRY(pen_collector_add(p->plan, p->schedule, p->placed, &plan, &schedule));
+    }
+    const pen_pipeline_request request = {.plan = plan,
+                                          .schedule = schedule,
+                                          .mode = p->options.mode,
                                           .program = pen_plan_job_program(p->plan_job),
                                           .compile = &compile,
                                           .device = p->device,
@@ -102,10 +130,13 @@ static pen_status setup_build_forms(pipeline_engine *p) {
                                           .worker_count = p->workers.count,
                                           .worker_of_device = p->workers.worker_of_device,
                                           .rest = p->options.rest,
+                                          .rest_index = setup_rest_index(p),
                                           .evaluate_batch = p->options.evaluate_batch,
                                           .evaluate_rest = p->options.evaluate_rest,
                                           .seed = (uint64_t)p->job->train.seed,
                                           .shares_memory = pen_job_shares_memory(p->job),
+                                          .data = p->data,
+                                          .info = p->info,
                                           .trace_limit =
                                               p->options.trace ? PIPELINE_TRACE_EVENTS : 0};
     return pen_pipeline_forms_build(&request, p->placed, &p->forms);
@@ -147,7 +178,8 @@ static pen_status setup_allocate(pipeline_engine *p) {
     PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->figures));
     PEN_TRY(PEN_NEW(p->placed, table->device_count, &p->busy));
     PEN_TRY(PEN_NEW(p->placed, (size_t)table->worker_count + 1, &p->clocks));
-    return PEN_NEW(p->placed, PIPELINE_STEPS_KEPT, &p->step_seconds);
+    PEN_TRY(PEN_NEW(p->placed, PIPELINE_STEPS_KEPT, &p->step_seconds));
+    return pen_pipeline_prepare_passes(p);
 }
 
 pen_status pen_pipeline_place(pipeline_engine *p) {
@@ -163,6 +195,7 @@ pen_status pen_pipeline_place(pipeline_engine *p) {
     return pen_pipeline_list_tensors(p);
 }
 
+// What was made for one placement goes; options, log and links stay for the next.
 void pen_pipeline_unplace(pipeline_engine *p) {
     pen_pipeline_forms_release(&p->forms);
     if (p->device != NULL) p->device->kind->close(p->device);
@@ -174,6 +207,7 @@ void pen_pipeline_unplace(pipeline_engine *p) {
     p->device = NULL;
     p->tensor_places = NULL;
     p->tensors = (pen_tensor_store){0};
+    p->joined = NULL;
     p->plan_job = NULL;
     p->workers.count = 0;
     p->workers.local = 0;

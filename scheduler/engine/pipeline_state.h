@@ -15,6 +15,13 @@
 
 #define PIPELINE_STEPS_AHEAD 2 // begun and not finished
 
+// A forward pass under way.
+typedef struct pipeline_pass {
+    const pen_batch *batch;
+    uint64_t round;
+    uint32_t form;
+} pipeline_pass;
+
 // Where a tensor lies.
 typedef struct pipeline_tensor {
     pen_value_id value;  // in the program of form 0
@@ -66,6 +73,7 @@ typedef struct pipeline_engine {
     // who takes part
     pipeline_member *members; // [device_count of the options' job]
     pen_launched *launched;   // processes; NULL: none
+    const pen_run_data *data; // that workers read by themselves; NULL: they are fed
     pen_recovery *recovery;   // what to do about those who are lost
     uint32_t seat_count;      // workers of the job's own plan
     bool *is_present;         // [seat_count + 1]
@@ -73,7 +81,8 @@ typedef struct pipeline_engine {
     bool *is_spare_taken;     // [spares of the job]
     bool *is_spare_free;      // [spares of the job]
     bool *is_refused;         // as is_missing
-    bool *is_missing;         // [devices of the options' job + 1] workers, when a run fails
+    bool *was_there;          // likewise
+    bool *is_missing;         // [devices of the options' job + 2] workers, when a run fails
     uint64_t generation;      // 0: none yet
     uint64_t first_step;      // of the generation
     double said_at;           // who is waited for
@@ -106,7 +115,13 @@ typedef struct pipeline_engine {
     double *step_losses;  // [microbatches + 1] of the last step finished
     uint32_t step_loss_count;
 
+    pipeline_pass passes[PEN_ENGINE_PASSES_LIMIT];
+    uint64_t passes_begun;
+    uint64_t passes_ended;
+    void **collected[PEN_ENGINE_PASSES_LIMIT]; // [output_count] by round: of the passes under way
+
     pen_tensor_store tensors;
+    const pen_tensor_store *joined; // the same without slices
     pipeline_tensor *tensor_places;
     pipeline_home *homes;
 
@@ -137,12 +152,46 @@ static inline pipeline_engine *pipeline_of(pen_engine *engine) {
     return (pipeline_engine *)(void *)engine;
 }
 
+static inline bool pipeline_is_forward(const pipeline_engine *p) {
+    return p->options.mode != PEN_COMPILE_TRAIN;
+}
+// Whether outputs are brought here.
+static inline bool pipeline_collects(const pipeline_engine *p) {
+    return p->options.mode == PEN_COMPILE_PREDICT;
+}
+
+// ---- rounds (pipeline_engine.c)
+// Where the channels from the host find what they are fed from example `first` of a batch on.
+PEN_NODISCARD pen_status pen_pipeline_find_feeds(pipeline_engine *p, uint32_t form,
+                                                 const pen_dataset_info *info,
+                                                 const pen_batch *batch, uint64_t first);
+void pen_pipeline_note_begun(pipeline_engine *p, uint64_t round,
+                             const coordinator_round_note *note);
+
+// ---- forward passes (pipeline_passes.c), as the engine's functions
+uint32_t pen_pipeline_pass_limit(const pen_engine *engine);
+PEN_NODISCARD pen_status pen_pipeline_begin_pass(pen_engine *engine, const pen_dataset_info *info,
+                                                 const pen_batch *batch);
+PEN_NODISCARD pen_status pen_pipeline_end_pass(pen_engine *engine, pen_engine_passed *out_passed);
+PEN_NODISCARD pen_status pen_pipeline_evaluate(pen_engine *engine, pen_dataset *dataset,
+                                               uint64_t batch, pen_evaluation *out_evaluation);
+// Room for what is collected, and who takes it. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_pipeline_prepare_passes(pipeline_engine *p);
+pen_worker_collector pen_pipeline_collector(pipeline_engine *p);
+
+// ---- what workers read by themselves (pipeline_data.c)
+// Sets `data` as the job says. As pen_dataset_fingerprint; INVALID_INPUT
+PEN_NODISCARD pen_status pen_pipeline_describe_data(pipeline_engine *p);
+bool pen_pipeline_reads_elsewhere(const pen_engine *engine);
+
 // Plans and cuts for the members that take part (pipeline_setup.c).
 PEN_NODISCARD pen_status pen_pipeline_place(pipeline_engine *p);
 void pen_pipeline_unplace(pipeline_engine *p);
 // Where the workers are, and what they are called: those that were started here are there by now.
 PEN_NODISCARD pen_status pen_pipeline_name_workers(pipeline_engine *p);
 
+// Asks tasks where they are (pipeline_members.c).
+void pen_pipeline_look_for_tasks(pipeline_engine *p);
 // Starts the processes that the job wants started (pipeline_members.c).
 PEN_NODISCARD pen_status pen_pipeline_find_members(pipeline_engine *p);
 // The job with the devices that take part.

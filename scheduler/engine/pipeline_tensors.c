@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/wire/part_wire.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/store/joined_store.h"
 
 #define TENSORS_FORGET_BYTES ((uint64_t)16 << 20) // sent between two times the model is forgotten
 
@@ -88,6 +89,7 @@ static pen_status tensors_find_homes(pipeline_engine *p, const char *name, uint3
     return PEN_OK;
 }
 
+// Those whose contents the model has, or those it has not: in the order of one device's program.
 static pen_status tensors_add(pipeline_engine *p, bool is_model, pen_stored_tensor *tensors,
                               uint32_t *home_count) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
@@ -99,7 +101,8 @@ static pen_status tensors_add(pipeline_engine *p, bool is_model, pen_stored_tens
         tensors[index] = (pen_stored_tensor){.name = value->name,
                                              .type = value->type,
                                              .bytes = pen_tensor_type_bytes(&value->type),
-                                             .is_model = is_model};
+                                             .is_model = is_model,
+                                             .slice = value->slice};
         pipeline_tensor *place = &p->tensor_places[index];
         *place = (pipeline_tensor){.value = {v}, .first_home = *home_count};
         PEN_TRY(tensors_find_homes(p, value->name, home_count));
@@ -120,13 +123,15 @@ static pen_status tensors_list_saved(pipeline_engine *p) {
         const pipeline_tensor *tensor = &p->tensor_places[t];
         if (tensor->home_count == 0) continue; // as the model has it
         const pipeline_home *home = &p->homes[tensor->first_home];
-        saved[spec->saved_count++] =
-            (pen_run_spec_saved){home->device, home->value, p->tensors.tensors[t].name};
+        pen_run_spec_saved *entry = &saved[spec->saved_count++];
+        *entry = (pen_run_spec_saved){.device = home->device, .value = home->value};
+        PEN_TRY(pen_shard_tensor_name(&p->tensors.tensors[t], p->placed, &entry->name));
     }
     p->forms.spec = spec;
     return PEN_OK;
 }
 
+// The model's own come first, so that the rest of the list is what checkpoints may have.
 pen_status pen_pipeline_list_tensors(pipeline_engine *p) {
     const pen_graph *graph = p->forms.forms[0].program->graph;
     const uint32_t value_count = pen_graph_value_count(graph);
@@ -138,11 +143,13 @@ pen_status pen_pipeline_list_tensors(pipeline_engine *p) {
     }
     PEN_TRY(PEN_NEW(p->placed, persistent_count, &tensors));
     PEN_TRY(PEN_NEW(p->placed, persistent_count, &p->tensor_places));
-    PEN_TRY(PEN_NEW(p->placed, (size_t)persistent_count * p->plan->device_count, &p->homes));
+    PEN_TRY(PEN_NEW(p->placed, (size_t)persistent_count * p->forms.spec->table->device_count,
+                    &p->homes));
     p->tensors = (pen_tensor_store){
         .tensors = tensors, .context = p, .read = tensors_read, .write = tensors_write};
     PEN_TRY(tensors_add(p, true, tensors, &home_count));
     PEN_TRY(tensors_add(p, false, tensors, &home_count));
+    PEN_TRY(pen_joined_store_create(&p->tensors, p->placed, &p->joined));
     return p->options.log == NULL ? PEN_OK : tensors_list_saved(p);
 }
 
@@ -159,7 +166,8 @@ static pen_status tensors_send(pipeline_engine *p, uint32_t form, const pipeline
     return PEN_OK;
 }
 
-// The same of contents that lie in the model as another type: they go through a piece of memory.
+// The same of contents that do not lie in the model as they are sent: they go through a piece of
+// memory.
 static pen_status tensors_send_converted(pipeline_engine *p, const pipeline_home *home,
                                          const pen_value *value) {
     char *copy = pen_memory_allocate(pen_min_u64(value->data_bytes, PEN_TENSOR_PIECE_BYTES), 1);
@@ -228,9 +236,9 @@ static pen_status tensors_send_parameters(pipeline_engine *p) {
             const pipeline_home *home = &p->homes[tensor->first_home + h];
             if (p->workers.worker_of_device[home->device] == p->workers.local)
                 continue; // was loaded
-            PEN_TRY(value->stored != PEN_ELEMENT_UNKNOWN
-                        ? tensors_send_converted(p, home, value)
-                        : tensors_send(p, 0, home, value->data, value->data_bytes));
+            PEN_TRY(pen_value_lies_plain(value)
+                        ? tensors_send(p, 0, home, value->data, value->data_bytes)
+                        : tensors_send_converted(p, home, value));
             sent_bytes += p->tensors.tensors[t].bytes;
             PEN_TRY(tensors_forget(p, &sent_bytes));
         }

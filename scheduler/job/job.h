@@ -33,70 +33,17 @@
 #include "base/format/quantity.h"
 #include "base/option/option.h"
 #include "base/status.h"
+#include "base/system/kernel_level.h"
 #include "graph/import/export_contents.h"
 #include "graph/import/import.h"
-#include "graph/ops/training/optimizer.h"
-#include "graph/passes/gradient/attach_loss.h"
 #include "partition/problem/stage_graph.h"
 #include "partition/spec/cluster_spec.h"
 #include "partition/strategies/placement_spec.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job_data.h"
 #include "scheduler/job/job_model.h"
+#include "scheduler/job/job_train.h"
 #include "scheduler/job/learning_rate.h"
-
-typedef struct pen_job_step_rate {
-    pen_interval every;
-    double factor;
-} pen_job_step_rate;
-
-typedef struct pen_job_final_rate {
-    double final; // the learning rate at the end
-} pen_job_final_rate;
-
-typedef struct pen_job_learning_rate {
-    pen_learning_rate_kind kind;
-    pen_job_step_rate step;
-    pen_job_final_rate cosine;
-    pen_job_final_rate linear;
-} pen_job_learning_rate;
-
-// A loss, by keys of `train` or by an entry of its `losses`.
-typedef struct pen_job_loss {
-    const char *output; // name of the model's output; NULL: its only one
-    const char *labels; // name of the data's labels; NULL: that of the output, or the only ones
-    pen_loss_kind kind;
-    bool has_kind;
-    double weight;
-    int64_t class_axis; // negative: from the end
-    bool ignores;       // targets with the label
-    int64_t ignore_index;
-    double label_smoothing;
-    pen_option_list class_weights;  // of double; none: all 1, or
-    const char *class_weights_file; // NPY; NULL: none
-    double beta;
-    bool has_beta;
-    double delta;
-    bool has_delta;
-} pen_job_loss;
-
-typedef struct pen_job_train {
-    pen_job_loss loss;       // by keys of its own
-    pen_option_list losses;  // of pen_job_loss: what counts; that one where none are written
-    bool has_losses;         // some are written
-    pen_optimizer optimizer; // its clip_norm stays 0: that is below
-    pen_job_learning_rate learning_rate;
-    pen_interval warmup;
-    double clip_norm;     // 0: none
-    int64_t batch;        // examples a step
-    int64_t microbatches; // divides `batch`
-    int64_t epochs;       // 0: no limit, only when `steps` is given
-    int64_t steps;        // 0: no limit; the first limit reached ends the training
-    int64_t seed;         // not negative
-    const char *freeze;   // pattern of parameter names; NULL: none
-    bool shuffle;
-    bool drop_last; // a last batch that is not full is left out
-} pen_job_train;
 
 typedef enum pen_job_schedule {
     PEN_JOB_SCHEDULE_AUTO, // the fastest that fits
@@ -116,10 +63,15 @@ typedef enum pen_job_transport { PEN_JOB_TRANSPORT_AUTO, PEN_JOB_TRANSPORT_GRPC 
 typedef struct pen_job_pipeline {
     pen_job_schedule schedule;
     pen_recompute recompute;
+    pen_exchange exchange;
     pen_job_transport transport;
     double time_limit_seconds;         // for the search of a schedule
     double rendezvous_timeout_seconds; // for all workers to be there
 } pen_job_pipeline;
+
+typedef struct pen_job_numerics {
+    pen_kernel_level level; // AUTO: that of the plan or checkpoint it goes on from, else the best
+} pen_job_numerics;
 
 typedef struct pen_job_tls { // paths of PEM files; all NULL: none
     const char *ca;
@@ -130,12 +82,13 @@ typedef struct pen_job_tls { // paths of PEM files; all NULL: none
 } pen_job_tls;
 
 typedef struct pen_job_checkpoint {
-    const char *dir;     // NULL: none is written
-    pen_interval every;  // and after the last step
-    double mtbf_seconds; // mean time between failures: one every sqrt(2 x cost of one x this)
-                         // seconds of training (Young, Daly); 0: by `every`
-    bool shared;         // all workers see the same folder; else each its own
-    int64_t keep;        // checkpoints that stay
+    const char *dir;      // NULL: none is written
+    pen_interval every;   // and after the last step
+    double mtbf_seconds;  // mean time between failures: one every sqrt(2 x cost of one x this)
+                          // seconds of training (Young, Daly); 0: by `every`
+    bool shared;          // all workers see the same folder; else each its own
+    int64_t keep;         // checkpoints that stay
+    double retry_seconds; // for which writing what is trained is tried again
 } pen_job_checkpoint;
 
 // What is done when a worker is lost.
@@ -155,6 +108,18 @@ typedef struct pen_job_recovery {
     pen_option_list spares;  // const char *: where workers listen that no device names
 } pen_job_recovery;
 
+// A model that is served to requests.
+typedef struct pen_job_serve {
+    const char *name;        // NULL: that of the model's file
+    int64_t max_batch;       // examples of a batch; 0: as many as train.batch
+    int64_t small_batch;     // of one that few wait for; 0: none is smaller
+    double max_wait_seconds; // of the oldest request, until a batch begins that is not full
+    int64_t queue;           // requests that wait, at most
+    double timeout_seconds;  // of a request
+    uint64_t max_bytes;      // of a request
+    const char *token;       // file with what callers must have; NULL: none
+} pen_job_serve;
+
 typedef struct pen_job_outputs {
     const char *dir;        // NULL: nothing is written there
     const char *export;     // NULL: the trained model is not written
@@ -171,12 +136,17 @@ typedef struct pen_job {
     bool has_cluster;         // the key `cluster` was written
     pen_placement_spec placement;
     pen_job_pipeline pipeline;
+    pen_job_numerics numerics;
     pen_job_tls tls;
     const char *costs; // path of a cost table; NULL: none
     pen_job_checkpoint checkpoint;
     pen_job_recovery recovery;
+    pen_job_serve serve;
     pen_job_outputs outputs;
-    const char *text;                // of a job that is in no file; NULL: it is in one
+    const pen_yaml_node *root;   // that the job was read from
+    const char *const *settings; // [setting_count], that changed it: "train.batch=7"
+    uint32_t setting_count;
+    bool is_text;                    // it is in no file
     const pen_dataset_array *arrays; // [array_count], of the program that opened it
     uint32_t array_count;
     const pen_option_source *source; // for pen_job_blame
@@ -188,6 +158,12 @@ typedef struct pen_job_origin {
     const char *text; // the job itself, in YAML, which outlives it; NULL: `path` is read
     const pen_dataset_array *arrays; // [array_count], for `format: arrays`; they outlive the job
     uint32_t array_count;
+    // Values in the place of the job's, as pen_option_assign takes them, in order; they outlive it.
+    const char *const *settings; // [setting_count]
+    uint32_t setting_count;
+    const pen_cluster_task *tasks; // [task_count], for devices `per: task`; they outlive the job
+    uint32_t task_count;
+    pen_job_tls tls; // where the job has none; it outlives the job
 } pen_job_origin;
 
 // The keys of a job file.
@@ -228,6 +204,9 @@ PEN_NODISCARD pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part
 // out of the other.
 const pen_job_dataset *pen_job_find_dataset(const pen_job *job, pen_dataset_part part);
 
+// The labels of a dataset that have names, of pen_job_array; none where it has one without.
+const pen_option_list *pen_job_dataset_labels(const pen_job_dataset *dataset);
+
 // The options of the dataset to train on, or to evaluate on: `eval`, else what is held out of
 // `train`. Borrows the job's memory. NOT_FOUND when the job has none; OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part,
@@ -241,6 +220,14 @@ PEN_NODISCARD pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_pa
                                               pen_arena *arena, pen_dataset **out_dataset);
 
 // The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
+// Whether, and how, lanes go ahead without each other.
+pen_asynchrony pen_job_get_asynchrony(const pen_job *job);
+// "async, staleness 3, compensation adaptive, lambda 2"; "" of lanes that wait for each other.
+// Returns out_text.
+#define PEN_JOB_CONSISTENCY_BYTES 96
+const char *pen_job_format_consistency(const pen_job *job,
+                                       char out_text[PEN_JOB_CONSISTENCY_BYTES]);
+
 PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
                                                    pen_learning_rate_options *out_options);
 

@@ -18,6 +18,8 @@ typedef enum pen_job_format {
     PEN_JOB_IMAGES,
     PEN_JOB_TEXT,
     PEN_JOB_TOKENS,
+    PEN_JOB_SQL,
+    PEN_JOB_WEBDATASET,
     PEN_JOB_ARRAYS, // of the program that opens the job
 } pen_job_format;
 
@@ -33,10 +35,10 @@ typedef struct pen_job_idx {
     const char *input;  // NULL: the model's only input
 } pen_job_idx;
 
-// One entry of `inputs` or `labels`: {NAME: FILE}, or {NAME: ARRAY}.
+// One entry of `inputs` or `labels`: {NAME: FILES}, or {NAME: ARRAY}.
 typedef struct pen_job_array {
-    const char *name; // of the graph's input, or that losses give labels
-    const char *file;
+    const char *name;      // of the graph's input, or that losses give labels
+    pen_option_list files; // of const char *
 } pen_job_array;
 
 typedef struct pen_job_npy {
@@ -77,6 +79,29 @@ typedef struct pen_job_tokens {
     const char *input; // NULL: the model's only input
 } pen_job_tokens;
 
+typedef struct pen_job_sql {
+    const char *connection;
+    const char *query;
+    pen_job_npy columns;   // names of columns in place of files
+    const char *partition; // NULL: none
+    const char *cache;     // NULL: beside what the training writes
+    bool refresh;
+    unsigned element;      // 0: bytes are pictures; else 1 and a pen_npy_element
+    pen_option_list shape; // of int64_t; empty: one dimension
+    pen_option_list size;  // of int64_t: side, or height and width
+    int64_t channels;      // 1 or 3
+    unsigned data_format;  // 1: channels last
+} pen_job_sql;
+
+typedef struct pen_job_webdataset {
+    pen_option_list shards; // of const char *, paths
+    pen_job_npy parts;      // what they are called, in place of files; labels have no names
+    const char *cache;      // NULL: beside what the training writes
+    pen_option_list size;   // of int64_t: side, or height and width
+    int64_t channels;       // 1 or 3
+    unsigned data_format;   // 1: channels last
+} pen_job_webdataset;
+
 typedef struct pen_job_dataset {
     pen_job_format format; // says which of those below is meant
     pen_job_idx idx;
@@ -85,6 +110,8 @@ typedef struct pen_job_dataset {
     pen_job_images images;
     pen_job_text text;
     pen_job_tokens tokens;
+    pen_job_sql sql;
+    pen_job_webdataset webdataset;
     pen_job_npy arrays; // names in place of files
     int64_t limit;      // most examples used; 0: all
     pen_job_label_type label_type;
@@ -97,6 +124,13 @@ typedef struct pen_job_normalize {
     pen_option_list std;
 } pen_job_normalize;
 
+// Who reads what is trained on.
+typedef enum pen_job_read_on {
+    PEN_JOB_READ_ON_AUTO, // workers, where this process starts all of them
+    PEN_JOB_READ_ON_WORKERS,
+    PEN_JOB_READ_ON_COORDINATOR,
+} pen_job_read_on;
+
 typedef struct pen_job_data {
     pen_job_dataset train;
     pen_job_dataset eval;
@@ -104,6 +138,7 @@ typedef struct pen_job_data {
     bool has_eval;
     pen_job_normalize normalize;
     bool flatten;
+    pen_job_read_on read_on;
     double holdout; // fraction of `train` kept for evaluation when there is no `eval`
 } pen_job_data;
 

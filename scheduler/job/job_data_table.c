@@ -3,6 +3,7 @@
 #include "scheduler/job/job_table.h"
 
 #define JOB_CHANNEL_COUNT_LIMIT 65536 // means and deviations
+#define JOB_COLUMN_COUNT_LIMIT 2048   // of a query
 
 static const pen_option_field job_idx_fields[] = {
     PEN_OPTION(PATH, pen_job_idx, images, "IDX file of the inputs, may be .gz",
@@ -12,10 +13,18 @@ static const pen_option_field job_idx_fields[] = {
 };
 static const pen_option_table job_idx_table = {PEN_OPTION_FIELDS(pen_job_idx, job_idx_fields)};
 
-static const pen_option_field job_array_item = {
+static const pen_option_field job_file_item = {
     .kind = PEN_OPTION_PATH,
-    .offset = offsetof(pen_job_array, file),
-    .help = "NPY file",
+    .help = "a file, or a pattern of several: part-*.npy",
+};
+static const pen_option_field job_array_item = {
+    .kind = PEN_OPTION_LIST,
+    .offset = offsetof(pen_job_array, files),
+    .help = "NPY file; of several, each has some of the examples",
+    .item = &job_file_item,
+    .is_list_optional = true,
+    .count_minimum = 1,
+    .count_maximum = PEN_DATA_FILES_LIMIT,
 };
 static const pen_option_field job_npy_fields[] = {
     PEN_OPTION(MAP, pen_job_npy, inputs, "the NPY file of each input of the model",
@@ -29,10 +38,15 @@ static const pen_option_field job_npy_fields[] = {
 };
 static const pen_option_table job_npy_table = {PEN_OPTION_FIELDS(pen_job_npy, job_npy_fields)};
 
+static const pen_option_field job_text_item = {.kind = PEN_OPTION_TEXT};
 static const pen_option_field job_name_item = {
-    .kind = PEN_OPTION_TEXT,
-    .offset = offsetof(pen_job_array, file),
-    .help = "name of an array",
+    .kind = PEN_OPTION_LIST,
+    .offset = offsetof(pen_job_array, files),
+    .help = "name of an array; of several, each has some of the examples",
+    .item = &job_text_item,
+    .is_list_optional = true,
+    .count_minimum = 1,
+    .count_maximum = PEN_DATA_FILES_LIMIT,
 };
 static const pen_option_field job_arrays_fields[] = {
     PEN_OPTION(MAP, pen_job_npy, inputs, "the array of each input of the model",
@@ -84,32 +98,148 @@ static const pen_option_field job_side_item = {
     .maximum = PEN_OPTION_TO(PEN_IMAGE_SIDE_LIMIT),
 };
 static const char *const job_image_formats[] = {"channels_first", "channels_last", NULL};
+// How pictures are made examples, as formats of such have it.
+#define JOB_PICTURE_FIELDS(type)                                                                   \
+    PEN_OPTION(LIST, type, size, "side in pixels, or [height, width]", .item = &job_side_item,     \
+               .is_list_optional = true, .count_minimum = 1, .count_maximum = 2,                   \
+               .default_text = "224"),                                                             \
+        PEN_OPTION(INTEGER, type, channels, "1 for gray, 3 for colour", PEN_OPTION_RANGE(1, 3),    \
+                   .default_text = "3"),                                                           \
+        PEN_OPTION(CHOICE, type, data_format,                                                      \
+                   "whether the model takes channels before or behind height and width",           \
+                   .choices = job_image_formats, .default_text = "channels_first")
 static const pen_option_field job_images_fields[] = {
     PEN_OPTION(PATH, pen_job_images, folder,
                "folder with a folder of JPEG and PNG files for each class", .is_required = true),
-    PEN_OPTION(LIST, pen_job_images, size, "side in pixels, or [height, width]",
-               .item = &job_side_item, .is_list_optional = true, .count_minimum = 1,
-               .count_maximum = 2, .default_text = "224"),
-    PEN_OPTION(INTEGER, pen_job_images, channels, "1 for gray, 3 for colour",
-               PEN_OPTION_RANGE(1, 3), .default_text = "3"),
-    PEN_OPTION(CHOICE, pen_job_images, data_format,
-               "whether the model takes channels before or behind height and width",
-               .choices = job_image_formats, .default_text = "channels_first"),
+    JOB_PICTURE_FIELDS(pen_job_images),
     PEN_OPTION(TEXT, pen_job_images, input,
                "the model's input that takes them, when it has several"),
 };
 
+static pen_status job_check_channels(const int64_t *channels, const pen_option_source *source) {
+    if (*channels != 2) return PEN_OK;
+    return pen_option_blame(
+        source, channels,
+        pen_error(PEN_INVALID_INPUT, "channels: found 2, expected 1 (gray) or 3 (colour)"));
+}
+
 static pen_status job_check_images(const void *object, const pen_option_source *source) {
     const pen_job_images *images = object;
-    if (images->channels != 2) return PEN_OK;
-    return pen_option_blame(
-        source, &images->channels,
-        pen_error(PEN_INVALID_INPUT, "channels: found 2, expected 1 (gray) or 3 (colour)"));
+    return job_check_channels(&images->channels, source);
 }
 
 static const pen_option_table job_images_table = {
     PEN_OPTION_FIELDS(pen_job_images, job_images_fields),
     .check = job_check_images,
+};
+
+static const pen_option_field job_column_name_item = {.kind = PEN_OPTION_TEXT,
+                                                      .help = "name of a column"};
+static const pen_option_field job_column_item = {
+    .kind = PEN_OPTION_LIST,
+    .offset = offsetof(pen_job_array, files),
+    .help = "a column of numbers, of arrays, or of bytes; or several of numbers, which become one "
+            "array",
+    .item = &job_column_name_item,
+    .is_list_optional = true,
+    .count_minimum = 1,
+    .count_maximum = JOB_COLUMN_COUNT_LIMIT,
+};
+static const char *const job_byte_elements[] = {"auto",   "bool",    "uint8",   "int8",
+                                                "uint16", "int16",   "uint32",  "int32",
+                                                "int64",  "float32", "float64", NULL};
+static const pen_option_field job_length_item = {
+    .kind = PEN_OPTION_INTEGER,
+    .minimum = PEN_OPTION_FROM(1),
+};
+static const pen_option_field job_sql_fields[] = {
+    PEN_OPTION(TEXT, pen_job_sql, connection,
+               "postgresql://user@host:port/name, with the password in PGPASSWORD or ~/.pgpass; or "
+               "sqlite:FILE",
+               .is_required = true),
+    PEN_OPTION(TEXT, pen_job_sql, query, "a SELECT that gives a row an example",
+               .is_required = true),
+    PEN_OPTION_AS("inputs", MAP, pen_job_sql, columns.inputs,
+                  "the column of each input of the model", .is_required = true,
+                  .item = &job_column_item, .entry_bytes = sizeof(pen_job_array),
+                  .count_minimum = 1, .count_maximum = PEN_DATASET_INPUT_COUNT_LIMIT),
+    PEN_OPTION_AS("labels", MAP, pen_job_sql, columns.label_files,
+                  "the column of the labels; of several, each by the name that a loss gives it",
+                  .item = &job_column_item, .entry_bytes = sizeof(pen_job_array),
+                  .count_minimum = 1, .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
+                  .path_offset = offsetof(pen_job_sql, columns.labels)),
+    PEN_OPTION(TEXT, pen_job_sql, partition,
+               "a column with another whole number in each row: rows come in its order, whoever "
+               "reads them"),
+    PEN_OPTION(
+        PATH, pen_job_sql, cache,
+        "folder that keeps what was read; else penstock-cache, beside the checkpoints or the "
+        "job"),
+    PEN_OPTION(BOOL, pen_job_sql, refresh, "read the query anew in each command, though it is kept",
+               .default_text = "false"),
+    PEN_OPTION(CHOICE, pen_job_sql, element,
+               "the numbers that bytes are, little-endian; auto: bytes are JPEG or PNG files",
+               .choices = job_byte_elements, .default_text = "auto"),
+    PEN_OPTION(LIST, pen_job_sql, shape, "of an example whose numbers are in bytes",
+               .item = &job_length_item, .is_list_optional = true, .count_minimum = 1,
+               .count_maximum = PEN_RANK_LIMIT - 1),
+    JOB_PICTURE_FIELDS(pen_job_sql),
+};
+
+static const pen_option_field job_shard_item = {
+    .kind = PEN_OPTION_PATH,
+    .help = "a tar file, also compressed by gzip, or a pattern of several: train-*.tar",
+};
+static const pen_option_field job_part_name_item = {.kind = PEN_OPTION_TEXT,
+                                                    .help = "name behind the first point"};
+static const pen_option_field job_part_item = {
+    .kind = PEN_OPTION_LIST,
+    .offset = offsetof(pen_job_array, files),
+    .help = "what the members are called behind the first point: jpg; of several, whichever is "
+            "there",
+    .item = &job_part_name_item,
+    .is_list_optional = true,
+    .count_minimum = 1,
+    .count_maximum = 16,
+};
+static const pen_option_field job_webdataset_fields[] = {
+    PEN_OPTION(LIST, pen_job_webdataset, shards, "the tar files, in order", .is_required = true,
+               .item = &job_shard_item, .is_list_optional = true, .count_minimum = 1,
+               .count_maximum = PEN_DATA_FILES_LIMIT),
+    PEN_OPTION_AS("inputs", MAP, pen_job_webdataset, parts.inputs,
+                  "the part of an example that each input of the model takes", .is_required = true,
+                  .item = &job_part_item, .entry_bytes = sizeof(pen_job_array), .count_minimum = 1,
+                  .count_maximum = PEN_DATASET_INPUT_COUNT_LIMIT),
+    PEN_OPTION_AS("labels", TEXT, pen_job_webdataset, parts.labels,
+                  "the part that is the number of a class as text: cls"),
+    PEN_OPTION(PATH, pen_job_webdataset, cache,
+               "folder of the index; else penstock-cache, beside the checkpoints or the job"),
+    JOB_PICTURE_FIELDS(pen_job_webdataset),
+};
+
+static pen_status job_check_webdataset(const void *object, const pen_option_source *source) {
+    const pen_job_webdataset *webdataset = object;
+    return job_check_channels(&webdataset->channels, source);
+}
+
+static const pen_option_table job_webdataset_table = {
+    PEN_OPTION_FIELDS(pen_job_webdataset, job_webdataset_fields),
+    .check = job_check_webdataset,
+};
+
+static pen_status job_check_sql(const void *object, const pen_option_source *source) {
+    const pen_job_sql *sql = object;
+    PEN_TRY(job_check_channels(&sql->channels, source));
+    if (sql->shape.count == 0 || sql->element != 0) return PEN_OK;
+    return pen_option_blame(source, &sql->shape,
+                            pen_error(PEN_INVALID_INPUT,
+                                      "shape: found without element, expected both: it is that of "
+                                      "numbers in bytes"));
+}
+
+static const pen_option_table job_sql_table = {
+    PEN_OPTION_FIELDS(pen_job_sql, job_sql_fields),
+    .check = job_check_sql,
 };
 
 // How examples lie in a row of tokens, as formats of such have it.
@@ -162,6 +292,12 @@ static const pen_option_field job_dataset_variants[] = {
     [PEN_JOB_TOKENS] = PEN_OPTION(MAPPING, pen_job_dataset, tokens,
                                   "sequences of a file of tokens, to predict the next",
                                   .table = &job_tokens_table),
+    [PEN_JOB_SQL] =
+        PEN_OPTION(MAPPING, pen_job_dataset, sql,
+                   "rows that a query gives, of PostgreSQL or SQLite", .table = &job_sql_table),
+    [PEN_JOB_WEBDATASET] =
+        PEN_OPTION(MAPPING, pen_job_dataset, webdataset, "tar files, as WebDataset has them",
+                   .table = &job_webdataset_table),
     [PEN_JOB_ARRAYS] = PEN_OPTION(MAPPING, pen_job_dataset, arrays,
                                   "arrays in the memory of the program that opens the job",
                                   .table = &job_arrays_table),
@@ -205,6 +341,12 @@ static const pen_option_field job_normalize_fields[] = {
 static const pen_option_table job_normalize_table = {
     PEN_OPTION_FIELDS(pen_job_normalize, job_normalize_fields)};
 
+static const char *const job_read_on[] = {
+    [PEN_JOB_READ_ON_AUTO] = "auto",
+    [PEN_JOB_READ_ON_WORKERS] = "workers",
+    [PEN_JOB_READ_ON_COORDINATOR] = "coordinator",
+    NULL,
+};
 static const pen_option_field job_data_fields[] = {
     PEN_OPTION(MAPPING, pen_job_data, train, "what is trained on",
                .present_offset = offsetof(pen_job_data, has_train), .table = &job_dataset_table,
@@ -216,6 +358,8 @@ static const pen_option_field job_data_fields[] = {
                .table = &job_normalize_table),
     PEN_OPTION(BOOL, pen_job_data, flatten, "give each example one dimension",
                .default_text = "false"),
+    PEN_OPTION(CHOICE, pen_job_data, read_on, "who reads the examples of a training's microbatches",
+               .choices = job_read_on, .default_text = "auto"),
     PEN_OPTION(NUMBER, pen_job_data, holdout,
                "fraction of train kept for evaluation, when there is no eval",
                .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1), .default_text = "0"),

@@ -82,8 +82,8 @@ static pen_status losses_get_weights(const pen_job_loss *loss, pen_arena *arena,
 
 // Where labels have names, those that a loss does not name are called as its output.
 static const char *losses_label_name(const pen_job *job, const pen_job_loss *loss) {
-    const bool have_names =
-        job->data.train.npy.label_files.count > 0 || job->data.eval.npy.label_files.count > 0;
+    const bool have_names = pen_job_dataset_labels(&job->data.train)->count > 0 ||
+                            pen_job_dataset_labels(&job->data.eval)->count > 0;
     return loss->labels == NULL && have_names ? loss->output : loss->labels;
 }
 

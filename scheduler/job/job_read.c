@@ -18,9 +18,16 @@ static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *jo
                                                 other->key->text));
 }
 
+// Layers that are not those of a file are imported as they were read.
+static const pen_yaml_node *job_find_layers(const pen_job *job) {
+    const pen_yaml_node *model = pen_yaml_find(job->root, "model");
+    const bool is_here = model != NULL && model->kind == PEN_YAML_MAPPING;
+    const bool is_read = job->is_text || job->setting_count > 0;
+    return is_here && is_read && job->model.layers.layers.count > 0 ? job->root : NULL;
+}
+
 pen_import_options pen_job_import_options(const pen_job *job) {
     const bool has_layers = job->model.layers.layers.count > 0;
-    const bool is_in_text = has_layers && strcmp(job->model.file, job->file) == 0;
     return (pen_import_options){
         .unfreeze = job->model.unfreeze,
         .use_device_strings = job->model.use_device_strings,
@@ -33,7 +40,7 @@ pen_import_options pen_job_import_options(const pen_job *job) {
         .output_count = has_layers ? 0 : job->model.layers.outputs.count,
         .input_shapes = job->model.input_shapes.items,
         .input_shape_count = job->model.input_shapes.count,
-        .text = is_in_text ? job->text : NULL,
+        .layers = job_find_layers(job),
         .evaluate = pen_reference_evaluate,
     };
 }
@@ -44,7 +51,7 @@ static pen_status job_complete_model(pen_job *job) {
     const bool has_file = job->model.file != NULL;
     const pen_yaml_node *node = pen_option_find_node(job->source, &job->model.layers);
     if (has_layers != has_file) {
-        if (has_layers) job->model.file = node->file;
+        if (has_layers) job->model.file = node->line > 0 ? node->file : job->file; // 0: --set
         return PEN_OK;
     }
     return pen_yaml_blame(
@@ -68,7 +75,14 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     pen_job *job;
     const pen_option_settings settings = {.file = origin->path, .may_open_files = may_open_files};
     PEN_TRY(PEN_NEW(arena, 1, &job));
-    job->text = origin->text;
+    for (uint32_t i = 0; i < origin->setting_count; i++) {
+        PEN_TRY(
+            pen_option_assign(&pen_job_table, root, origin->settings[i], &settings, arena, &root));
+    }
+    job->root = root;
+    job->settings = origin->settings;
+    job->setting_count = origin->setting_count;
+    job->is_text = origin->text != NULL;
     job->arrays = origin->arrays;
     job->array_count = origin->array_count;
     PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
@@ -77,7 +91,10 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job_complete_losses(&job->train);
     PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
+    if (job->tls.ca == NULL) job->tls = origin->tls;
     job->cluster.uses_tls = job->tls.ca != NULL;
+    job->cluster.tasks = origin->tasks;
+    job->cluster.task_count = origin->task_count;
     job->cluster.uses_grpc_alone = job->pipeline.transport == PEN_JOB_TRANSPORT_GRPC;
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
     job->placement.constraints.source = job->source;
@@ -129,17 +146,27 @@ static const struct {
     [PEN_JOB_TEXT] = {offsetof(pen_job_dataset, text.file), offsetof(pen_job_dataset, text.file)},
     [PEN_JOB_TOKENS] = {offsetof(pen_job_dataset, tokens.file),
                         offsetof(pen_job_dataset, tokens.file)},
+    [PEN_JOB_SQL] = {offsetof(pen_job_dataset, sql.columns.inputs),
+                     offsetof(pen_job_dataset, sql.columns.labels)},
+    [PEN_JOB_WEBDATASET] = {offsetof(pen_job_dataset, webdataset.parts.inputs),
+                            offsetof(pen_job_dataset, webdataset.parts.labels)},
     [PEN_JOB_ARRAYS] = {offsetof(pen_job_dataset, arrays.inputs),
                         offsetof(pen_job_dataset, arrays.labels)},
 };
+
+const pen_option_list *pen_job_dataset_labels(const pen_job_dataset *dataset) {
+    if (dataset->format == PEN_JOB_SQL) return &dataset->sql.columns.label_files;
+    return dataset->format == PEN_JOB_ARRAYS ? &dataset->arrays.label_files
+                                             : &dataset->npy.label_files;
+}
 
 // Labels that are not written are the whole dataset's matter.
 static const void *job_dataset_place(const pen_job_dataset *dataset, pen_job_data_part what) {
     const char *base = (const char *)dataset;
     const void *labels = base + job_places[dataset->format].labels;
     if (what == PEN_JOB_DATA_INPUTS) return base + job_places[dataset->format].inputs;
-    if (what == PEN_JOB_DATA_LABELS && dataset->npy.label_files.count > 0) {
-        return &dataset->npy.label_files;
+    if (what == PEN_JOB_DATA_LABELS && pen_job_dataset_labels(dataset)->count > 0) {
+        return pen_job_dataset_labels(dataset);
     }
     const bool is_written = *(const char *const *)labels != NULL;
     return what == PEN_JOB_DATA_LABELS && is_written ? labels : job_dataset_whole(dataset);
@@ -167,15 +194,20 @@ static void job_set_csv(const pen_job_csv *csv, pen_dataset_options *options) {
     }
 }
 
+static void job_set_pictures(const pen_option_list *size, int64_t channels, unsigned data_format,
+                             pen_dataset_options *options) {
+    const int64_t *sides = size->items;
+    options->image_height = sides[0];
+    options->image_width = sides[size->count - 1];
+    options->image_channels = channels;
+    options->channels_last = data_format == 1;
+}
+
 static void job_set_images(const pen_job_images *images, pen_dataset_options *options) {
-    const int64_t *sides = images->size.items;
     options->format = "images";
     options->path = images->folder;
     options->input_name = images->input;
-    options->image_height = sides[0];
-    options->image_width = sides[images->size.count - 1];
-    options->image_channels = images->channels;
-    options->channels_last = images->data_format == 1;
+    job_set_pictures(&images->size, images->channels, images->data_format, options);
 }
 
 static void job_set_text(const pen_job_text *text, pen_dataset_options *options) {
@@ -195,15 +227,23 @@ static void job_set_tokens(const pen_job_tokens *tokens, pen_dataset_options *op
     options->stride = (uint64_t)tokens->stride;
 }
 
+// Files of one input follow one another under its name.
 static pen_status job_set_arrays(const pen_option_list *list, pen_arena *arena,
-                                 const pen_dataset_input **out_files) {
+                                 const pen_dataset_input **out_files, uint32_t *out_count) {
     const pen_job_array *arrays = list->items;
     pen_dataset_input *files;
-    PEN_TRY(PEN_NEW(arena, list->count, &files));
-    for (uint32_t i = 0; i < list->count; i++) {
-        files[i] = (pen_dataset_input){.name = arrays[i].name, .path = arrays[i].file};
-    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        count += arrays[i].files.count;
+    PEN_TRY(PEN_NEW(arena, count, &files));
     *out_files = files;
+    *out_count = count;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const char *const *paths = arrays[i].files.items;
+        for (uint32_t f = 0; f < arrays[i].files.count; f++) {
+            *files++ = (pen_dataset_input){.name = arrays[i].name, .path = paths[f]};
+        }
+    }
     return PEN_OK;
 }
 
@@ -211,15 +251,59 @@ static pen_status job_set_npy(const char *format, const pen_job_npy *npy, pen_ar
                               pen_dataset_options *options) {
     options->format = format;
     options->labels = npy->labels;
-    options->input_count = npy->inputs.count;
-    options->label_file_count = npy->label_files.count;
-    PEN_TRY(job_set_arrays(&npy->inputs, arena, &options->inputs));
-    return job_set_arrays(&npy->label_files, arena, &options->label_files);
+    PEN_TRY(job_set_arrays(&npy->inputs, arena, &options->inputs, &options->input_count));
+    return job_set_arrays(&npy->label_files, arena, &options->label_files,
+                          &options->label_file_count);
+}
+
+// Where what was read is kept: beside the checkpoints, where those who go on with a training look.
+static pen_status job_set_cache(const pen_job *job, const char *cache, pen_arena *arena,
+                                pen_dataset_options *options) {
+    const char *beside = job->checkpoint.dir != NULL ? job->checkpoint.dir : job->file;
+    options->cache = cache;
+    if (cache != NULL) return PEN_OK;
+    return pen_path_beside(arena, beside, "penstock-cache", &options->cache);
+}
+
+// The file of a database is beside the job, as all paths are.
+static pen_status job_set_sql(const pen_job *job, const pen_job_sql *sql, pen_arena *arena,
+                              pen_dataset_options *options) {
+    static const char file[] = "sqlite:";
+    PEN_TRY(job_set_npy("sql", &sql->columns, arena, options));
+    options->connection = sql->connection;
+    if (strncmp(sql->connection, file, sizeof file - 1) == 0) {
+        const char *path;
+        PEN_TRY(pen_path_beside(arena, job->file, sql->connection + sizeof file - 1, &path));
+        PEN_TRY(pen_arena_format(arena, &options->connection, "%s%s", file, path));
+    }
+    options->query = sql->query;
+    options->partition = sql->partition;
+    options->refresh = sql->refresh;
+    options->byte_element = sql->element;
+    options->byte_shape = sql->shape.items;
+    options->byte_rank = sql->shape.count;
+    job_set_pictures(&sql->size, sql->channels, sql->data_format, options);
+    return job_set_cache(job, sql->cache, arena, options);
+}
+
+static pen_status job_set_webdataset(const pen_job *job, const pen_job_webdataset *webdataset,
+                                     pen_arena *arena, pen_dataset_options *options) {
+    const char *const *paths = webdataset->shards.items;
+    pen_dataset_input *shards;
+    PEN_TRY(job_set_npy("webdataset", &webdataset->parts, arena, options));
+    PEN_TRY(PEN_NEW(arena, webdataset->shards.count, &shards));
+    for (uint32_t i = 0; i < webdataset->shards.count; i++) {
+        shards[i] = (pen_dataset_input){.name = "shards", .path = paths[i]};
+    }
+    options->shards = shards;
+    options->shard_count = webdataset->shards.count;
+    job_set_pictures(&webdataset->size, webdataset->channels, webdataset->data_format, options);
+    return job_set_cache(job, webdataset->cache, arena, options);
 }
 
 // From the job's words for a format to the options of that format.
-static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena,
-                                pen_dataset_options *options) {
+static pen_status job_set_files(const pen_job *job, const pen_job_dataset *dataset,
+                                pen_arena *arena, pen_dataset_options *options) {
     switch (dataset->format) {
     case PEN_JOB_IDX:
         options->format = "idx";
@@ -231,6 +315,10 @@ static pen_status job_set_files(const pen_job_dataset *dataset, pen_arena *arena
         return job_set_npy("npy", &dataset->npy, arena, options);
     case PEN_JOB_ARRAYS:
         return job_set_npy("arrays", &dataset->arrays, arena, options);
+    case PEN_JOB_SQL:
+        return job_set_sql(job, &dataset->sql, arena, options);
+    case PEN_JOB_WEBDATASET:
+        return job_set_webdataset(job, &dataset->webdataset, arena, options);
     case PEN_JOB_CSV:
         job_set_csv(&dataset->csv, options);
         return PEN_OK;
@@ -297,7 +385,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     options.example_limit = (uint64_t)dataset->limit;
     options.arrays = job->arrays;
     options.array_count = job->array_count;
-    PEN_TRY(job_set_files(dataset, arena, &options));
+    PEN_TRY(job_set_files(job, dataset, arena, &options));
     PEN_TRY(pen_job_get_targets(job, arena, &options.targets, &options.target_count));
     *out_options = options;
     return PEN_OK;

@@ -22,6 +22,10 @@ static const pen_option_field job_checkpoint_fields[] = {
                .default_text = "true"),
     PEN_OPTION(INTEGER, pen_job_checkpoint, keep, "checkpoints that stay",
                PEN_OPTION_RANGE(2, 1000000), .default_text = "2"),
+    PEN_OPTION_AS("retry", SECONDS, pen_job_checkpoint, retry_seconds,
+                  "how long, at the end, writing is tried again where no disk takes what was "
+                  "trained; then the training ends with code 9",
+                  PEN_OPTION_RANGE(0, 1e9), .default_text = "10 min"),
 };
 const pen_option_table pen_job_checkpoint_table = {
     PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields)};

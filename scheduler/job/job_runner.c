@@ -41,6 +41,9 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
         return pen_job_blame_loss(blame->job, index, status);
     case PEN_COMPILE_PART_FREEZE:
         return pen_job_blame(blame->job, &train->freeze, status);
+    case PEN_COMPILE_PART_SHARD:
+        return pen_job_blame(blame->job, &((const pen_job_shard *)train->shard.items)[index].nodes,
+                             status);
     }
     return status;
 }
@@ -95,6 +98,19 @@ pen_status pen_job_weights(const pen_job *job, pen_arena *arena,
     return PEN_OK;
 }
 
+static pen_status runner_list_shards(const pen_job_train *train, pen_arena *arena,
+                                     pen_compile_request *request) {
+    const pen_job_shard *items = train->shard.items;
+    pen_compile_shard *shards;
+    PEN_TRY(PEN_NEW(arena, train->shard.count, &shards));
+    for (uint32_t i = 0; i < train->shard.count; i++) {
+        shards[i] = (pen_compile_shard){items[i].nodes, (uint32_t)items[i].ways};
+    }
+    request->shards = shards;
+    request->shard_count = train->shard.count;
+    return PEN_OK;
+}
+
 // What training, planning and evaluating a job have in common; callers set the mode, the size of
 // microbatches and the device.
 pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
@@ -113,10 +129,13 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .freeze = job->train.freeze,
         .microbatches = (uint32_t)job->train.microbatches,
         .most_examples = (uint64_t)(job->train.batch / job->train.microbatches),
+        .lanes = (uint32_t)job->train.lanes,
+        .asynchrony = pen_job_get_asynchrony(job),
         .blame = runner_blame_part,
         .blame_context = blame};
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
+    PEN_TRY(runner_list_shards(&job->train, arena, &request));
     PEN_TRY(pen_job_get_losses(job, arena, &request.losses, &request.loss_count));
     *out_request = request;
     return PEN_OK;
@@ -144,7 +163,8 @@ static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
     pen_runner_options options = {.device_kind = pen_cluster_device_kind_name(device->kind),
                                   .device = {.name = device->name,
                                              .thread_count = (uint32_t)device->threads,
-                                             .memory_bytes = memory_bytes}};
+                                             .memory_bytes = memory_bytes,
+                                             .level = job->numerics.level}};
     PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
     return PEN_OK;

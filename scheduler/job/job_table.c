@@ -5,6 +5,9 @@
 #include <float.h>
 
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
+#define JOB_LANES_LIMIT 65536
+#define JOB_WAYS_LIMIT 1024
+#define JOB_SHARDS_LIMIT 4096 // entries
 // less would be 0, or nearly, in float32, and the division no longer finite
 #define JOB_EPSILON                                                                                \
     PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                        \
@@ -125,6 +128,17 @@ static const pen_option_table job_learning_rate_table = {
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
 
+static const pen_option_field job_shard_fields[] = {
+    PEN_OPTION(PATTERN, pen_job_shard, nodes, "a node's name, or a pattern of names",
+               .is_required = true),
+    PEN_OPTION(INTEGER, pen_job_shard, ways, "slices of each parameter", .is_required = true,
+               PEN_OPTION_RANGE(2, JOB_WAYS_LIMIT)),
+};
+static const pen_option_table job_shard_table = {
+    PEN_OPTION_FIELDS(pen_job_shard, job_shard_fields)};
+static const pen_option_field job_shard_item = {.kind = PEN_OPTION_MAPPING,
+                                                .table = &job_shard_table};
+
 static const pen_option_field job_train_fields[] = {
     PEN_OPTION_AS("loss", CHOICE, pen_job_train, loss.kind,
                   "what is made small; output: the model computes it; or else losses",
@@ -151,6 +165,11 @@ static const pen_option_field job_train_fields[] = {
                PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT)),
     PEN_OPTION(INTEGER, pen_job_train, microbatches, "equal parts of a batch, one after the other",
                PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT), .default_text = "1"),
+    PEN_OPTION(INTEGER, pen_job_train, lanes,
+               "parts of the microbatches whose gradients are summed by themselves",
+               PEN_OPTION_RANGE(1, JOB_LANES_LIMIT), .default_text = "1"),
+    PEN_OPTION(ONE_OF, pen_job_train, consistency, "whether lanes wait for each other",
+               .table = &pen_job_consistency_table, .default_text = "sync"),
     PEN_OPTION(INTEGER, pen_job_train, epochs,
                "times through the data; 1 when steps is not given either",
                PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT)),
@@ -158,6 +177,8 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION(INTEGER, pen_job_train, seed, "of everything random", .minimum = PEN_OPTION_FROM(0),
                .default_text = "0"),
     PEN_OPTION(PATTERN, pen_job_train, freeze, "parameters whose names match stay as they are"),
+    PEN_OPTION(LIST, pen_job_train, shard, "nodes too large for a device, computed in slices",
+               .item = &job_shard_item, .count_maximum = JOB_SHARDS_LIMIT),
     PEN_OPTION(BOOL, pen_job_train, shuffle, "a new order of the examples in each epoch",
                .default_text = "true"),
     PEN_OPTION(BOOL, pen_job_train, drop_last, "leave out a last batch that is not full",
@@ -185,6 +206,7 @@ static pen_status job_check_losses(const pen_job_train *train, const pen_option_
                                       "belongs to one, expected all of it in the list"));
 }
 
+// What one key alone cannot say: numbers that go together, and keys that do not.
 static pen_status job_check_train(const void *object, const pen_option_source *source) {
     const pen_job_train *train = object;
     PEN_TRY(job_check_losses(train, source));
@@ -195,7 +217,21 @@ static pen_status job_check_train(const void *object, const pen_option_source *s
                                           "the batch, %lld",
                                           (long long)train->microbatches, (long long)train->batch));
     }
-    return PEN_OK;
+    if (train->lanes > train->microbatches) {
+        return pen_option_blame(source, &train->lanes,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train.lanes: found %lld, expected at most as many as "
+                                          "train.microbatches, %lld",
+                                          (long long)train->lanes, (long long)train->microbatches));
+    }
+    // states that lanes keep by themselves have no slices
+    if (train->shard.count > 0 && train->consistency.kind == PEN_JOB_ASYNC) {
+        return pen_option_blame(source, &train->shard,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train.shard: found together with consistency: async, "
+                                          "expected one of the two"));
+    }
+    return pen_job_check_consistency(train, source);
 }
 
 static const pen_option_table job_train_table = {
@@ -237,6 +273,11 @@ static const pen_option_field job_pipeline_fields[] = {
                "stages that run forward once more before backward, to keep less; stage: all; auto: "
                "as few as make it fit",
                .choices = job_recompute_names, .default_text = "none"),
+    PEN_OPTION(CHOICE, pen_job_pipeline, exchange,
+               "of sums and new values between replicas: overlapped: while backward passes are "
+               "computed, where a device has several stages; after_backward: behind them. The "
+               "numbers are the same",
+               .choices = pen_exchange_names, .default_text = "overlapped"),
     PEN_OPTION(CHOICE, pen_job_pipeline, transport,
                "how tensors go between processes of one host; auto: through shared memory, where "
                "both have it; grpc: as between hosts. The numbers are the same",
@@ -250,6 +291,16 @@ static const pen_option_field job_pipeline_fields[] = {
 };
 static const pen_option_table job_pipeline_table = {
     PEN_OPTION_FIELDS(pen_job_pipeline, job_pipeline_fields)};
+
+static const pen_option_field job_numerics_fields[] = {
+    PEN_OPTION(CHOICE, pen_job_numerics, level,
+               "instructions of the kernels, of x86-64: v2 (SSE4.2), v3 (AVX2), v4 (AVX-512). Each "
+               "rounds otherwise. auto: the best of the machine that plans first; plans and "
+               "checkpoints keep it",
+               .choices = pen_kernel_level_names, .default_text = "auto"),
+};
+static const pen_option_table job_numerics_table = {
+    PEN_OPTION_FIELDS(pen_job_numerics, job_numerics_fields)};
 
 static const pen_option_field job_tls_name = {.kind = PEN_OPTION_TEXT,
                                               .help = "as in the certificate"};
@@ -285,6 +336,31 @@ static const pen_option_field job_outputs_fields[] = {
 static const pen_option_table job_outputs_table = {
     PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields)};
 
+static const pen_option_field job_serve_fields[] = {
+    PEN_OPTION(TEXT, pen_job_serve, name, "of the model, as requests call it; else its file's"),
+    PEN_OPTION(INTEGER, pen_job_serve, max_batch,
+               "rows that are computed at once; when not given, as many as train.batch",
+               PEN_OPTION_RANGE(1, 65536)),
+    PEN_OPTION(INTEGER, pen_job_serve, small_batch,
+               "rows of a second, smaller size of batches, for when no more wait",
+               PEN_OPTION_RANGE(1, 65535)),
+    PEN_OPTION_AS("max_wait", SECONDS, pen_job_serve, max_wait_seconds,
+                  "how long a request may wait for others to share its batch",
+                  PEN_OPTION_RANGE(0, 60), .default_text = "2 ms"),
+    PEN_OPTION(INTEGER, pen_job_serve, queue, "requests that wait; more are refused",
+               PEN_OPTION_RANGE(1, 1000000), .default_text = "256"),
+    PEN_OPTION_AS("timeout", SECONDS, pen_job_serve, timeout_seconds,
+                  "how long a request may wait before it is refused; gRPC's callers may say less",
+                  .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(86400),
+                  .default_text = "30 s"),
+    PEN_OPTION(BYTES, pen_job_serve, max_bytes, "of a request", PEN_OPTION_RANGE(1024, 2147483647),
+               .default_text = "64MiB"),
+    PEN_OPTION(PATH, pen_job_serve, token,
+               "file whose first line callers must send as a bearer token"),
+};
+static const pen_option_table job_serve_table = {
+    PEN_OPTION_FIELDS(pen_job_serve, job_serve_fields)};
+
 static const pen_option_field job_fields[] = {
     PEN_OPTION(INTEGER, pen_job, version, "of the job file's format", .is_required = true,
                PEN_OPTION_RANGE(1, 1)),
@@ -310,6 +386,8 @@ static const pen_option_field job_fields[] = {
                .table = &pen_placement_table, .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, pipeline, "how microbatches go through several devices",
                .table = &job_pipeline_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, numerics, "how numbers are rounded", .table = &job_numerics_table,
+               .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, tls, "certificates for links to workers on other machines",
                .table = &job_tls_table, .may_be_file = true),
     PEN_OPTION(PATH, pen_job, costs,
@@ -319,6 +397,8 @@ static const pen_option_field job_fields[] = {
                .table = &pen_job_checkpoint_table, .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, recovery, "what is done when a worker is lost",
                .table = &pen_job_recovery_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, serve, "how `penstock serve` answers requests",
+               .table = &job_serve_table, .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, outputs, "what is written", .table = &job_outputs_table,
                .may_be_file = true),
 };

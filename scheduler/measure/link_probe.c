@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "base/thread.h"
 
 #define PROBE_TENSOR_BYTES ((size_t)8 << 20)

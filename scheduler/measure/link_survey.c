@@ -8,7 +8,6 @@
 #define LINK_WORK_SECONDS 0.4
 #define LINK_MESSAGES_OF_TENSOR 3.0     // it, its acknowledgement, and credit
 #define LINK_MESSAGES_OF_ROUND_TRIP 6.0 // at either end
-#define LINK_RATE_MOST 1e15
 #define LINK_BUSY 0.8 // of an end's time: then it holds the line back, not the other way round
 
 // What was sent, or called, with the time that it took from what computes at both ends.
@@ -180,7 +179,7 @@ static pen_status link_run_order(link_survey *survey, pen_survey_kind kind, uint
 }
 
 static double link_bandwidth(const link_run *run) {
-    return fmin(run->count * (double)PEN_SURVEY_TENSOR_BYTES / run->seconds, LINK_RATE_MOST);
+    return fmin(run->count * (double)PEN_SURVEY_TENSOR_BYTES / run->seconds, PEN_LINK_FREE);
 }
 
 // Both ends send for as long, and are told to at the same time.
@@ -205,8 +204,8 @@ static pen_status link_run_both(link_survey *survey) {
 // What is lost to the bytes, as a rate: without what the messages take.
 static double link_rate(double lost, double count, double message) {
     const double left = lost - count * LINK_MESSAGES_OF_TENSOR * message;
-    if (left <= 0) return LINK_RATE_MOST;
-    return fmin(count * (double)PEN_SURVEY_TENSOR_BYTES / left, LINK_RATE_MOST);
+    if (left <= 0) return PEN_LINK_FREE;
+    return fmin(count * (double)PEN_SURVEY_TENSOR_BYTES / left, PEN_LINK_FREE);
 }
 
 // A round trip crosses both directions, which share its time. The first tensors wake threads and

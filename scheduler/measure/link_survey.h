@@ -15,6 +15,8 @@
 #include "base/arena.h"
 #include "scheduler/measure/survey_crew.h"
 
+#define PEN_LINK_FREE 1e15 // bytes a second, where moving them takes nothing from a device
+
 // One direction.
 typedef struct pen_link_figures {
     double bandwidth;       // bytes a second, while the other direction is used as much; alone,
@@ -22,7 +24,8 @@ typedef struct pen_link_figures {
     double bandwidth_alone; // while it is not
     double latency;         // seconds, while one of the ends computes
     double latency_idle;    // while neither does
-    double send;    // bytes for each second that the sending device loses; 1e15: it loses none
+    double send;    // bytes for each second that the sending device loses; PEN_LINK_FREE: it loses
+                    // none
     double receive; // the receiving one
     double message; // seconds of either
 } pen_link_figures;

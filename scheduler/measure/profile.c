@@ -8,7 +8,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/name_map.h"
-#include "base/order.h"
+#include "base/sets/order.h"
 #include "base/system/machine.h"
 #include "device/measure_fill.h"
 #include "graph/graph.h"
@@ -57,6 +57,7 @@ static pen_status profile_compile(pen_profiler *profiler, const pen_dataset_info
     PEN_TRY(pen_job_compile_request(profiler->job, PEN_DATASET_PART_TRAIN, info, profiler->arena,
                                     &request));
     profiler->runner.microbatch_count = (uint32_t)profiler->job->train.microbatches;
+    profiler->runner.lanes = (uint32_t)profiler->job->train.lanes;
     request.device = profiler->runner.device;
     PEN_TRY(pen_compile(&request, &profiler->runner.program));
     const pen_program *program = profiler->runner.program;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "device/measure_fill.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "scheduler/runner/feed.h"
@@ -78,12 +79,14 @@ static pen_status step_feed(pen_step_runner *runner) {
 
 pen_status pen_step_runner_run(pen_step_runner *runner, uint64_t step, double *out_seconds) {
     const double started = pen_clock_seconds();
+    const pen_lanes lanes = {runner->lanes, runner->microbatch_count};
     for (uint32_t m = 0; m < runner->microbatch_count; m++) {
-        const pen_run_context run = {
-            .seed = 1, .step = step, .microbatch = m, .first_microbatch = m == 0};
+        pen_run_context run = {.seed = 1, .step = step};
+        pen_run_context_place(&run, &lanes, m, runner->microbatch_count);
         PEN_TRY(pen_executor_run(runner->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     }
-    const pen_run_context run = {.seed = 1, .step = step};
+    pen_run_context run = {.seed = 1, .step = step};
+    pen_run_context_place_update(&run, &lanes, runner->microbatch_count);
     PEN_TRY(pen_executor_run(runner->executor, PEN_EXECUTOR_UPDATE, 0, &run));
     *out_seconds = pen_clock_seconds() - started;
     return PEN_OK;
@@ -123,8 +126,8 @@ static pen_status step_start_companion(pen_step_company *company, const pen_step
     step_companion *companion = &company->companions[company->count++];
     companion->company = company;
     companion->status = PEN_OK;
-    companion->runner =
-        (pen_step_runner){.program = like->program, .microbatch_count = like->microbatch_count};
+    companion->runner = (pen_step_runner){
+        .program = like->program, .microbatch_count = like->microbatch_count, .lanes = like->lanes};
     PEN_TRY(like->device->kind->open(options, &companion->runner.device));
     PEN_TRY(pen_step_runner_open(&companion->runner));
     return pen_thread_create("company", step_keep_company, companion, &companion->thread);

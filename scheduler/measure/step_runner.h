@@ -16,6 +16,7 @@ typedef struct pen_step_runner {
     pen_device *device;
     const pen_program *program;
     uint32_t microbatch_count;
+    uint32_t lanes;         // that they form; 0 is 1
     pen_executor *executor; // NULL until it is opened
 } pen_step_runner;
 

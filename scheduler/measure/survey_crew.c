@@ -58,7 +58,7 @@ static pen_status crew_seat(pen_survey_crew *crew) {
         PEN_TRY(pen_run_workers_check_address(&options->job->cluster, device));
     }
     crew->cluster = (pen_cluster){.device_count = options->seat_count, .devices = devices};
-    PEN_TRY(pen_run_workers_number(&crew->cluster, crew->arena, &crew->workers));
+    PEN_TRY(pen_run_workers_number(&crew->cluster, false, crew->arena, &crew->workers));
     PEN_TRY(crew_launch(crew));
     return pen_run_workers_name(&crew->workers, crew->arena);
 }

@@ -80,3 +80,23 @@ pen_status pen_kernel_sizes_of_node(const void *context, const pen_graph *graph,
     PEN_TRY(sizes_measure(sizes, graph, node, out_bytes));
     return sizes_add(sizes, key, *out_bytes);
 }
+
+pen_status pen_kernel_sizes_of_all(pen_kernel_sizes *sizes, const pen_graph *graph,
+                                   const pen_node_id *order, uint32_t order_count,
+                                   uint64_t **out_bytes, uint64_t **out_workspace) {
+    const uint32_t value_count = pen_graph_value_count(graph);
+    uint64_t *bytes, *workspace;
+    PEN_TRY(PEN_NEW(sizes->arena, value_count, &bytes));
+    PEN_TRY(PEN_NEW(sizes->arena, pen_graph_node_count(graph), &workspace));
+    for (uint32_t v = 0; v < value_count; v++) {
+        bytes[v] = pen_kernel_sizes_of_value(&sizes, graph, (pen_value_id){v});
+    }
+    for (uint32_t i = 0; i < order_count; i++) {
+        const pen_node_id node = order[i];
+        if (pen_graph_node(graph, node)->op->is_view) continue;
+        PEN_TRY(pen_kernel_sizes_of_node(&sizes, graph, node, &workspace[node.index]));
+    }
+    *out_bytes = bytes;
+    *out_workspace = workspace;
+    return PEN_OK;
+}

@@ -22,4 +22,10 @@ uint64_t pen_kernel_sizes_of_value(const void *context, const pen_graph *graph, 
 PEN_NODISCARD pen_status pen_kernel_sizes_of_node(const void *context, const pen_graph *graph,
                                                   pen_node_id node, uint64_t *out_bytes);
 
+// Both for a whole graph, in the arena of `sizes`: the second for the nodes of `order`, without
+// those that are views. A plan is exact because the device that runs it was asked.
+PEN_NODISCARD pen_status pen_kernel_sizes_of_all(pen_kernel_sizes *sizes, const pen_graph *graph,
+                                                 const pen_node_id *order, uint32_t order_count,
+                                                 uint64_t **out_bytes, uint64_t **out_workspace);
+
 #endif // PEN_SCHEDULER_PLAN_KERNEL_SIZES_H

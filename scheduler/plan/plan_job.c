@@ -3,17 +3,18 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "device/device.h"
-#include "graph/graph.h"
-#include "graph/op.h"
 #include "partition/costs/cost_table_file.h"
+#include "partition/replicas/plan_whole.h"
+#include "partition/replicas/replica_spec.h"
 #include "scheduler/compile/model_pins.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"
+#include "scheduler/plan/plan_demands.h"
 #include "scheduler/plan/plan_memory.h"
+#include "scheduler/plan/plan_model.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/plan/plan_seen.h"
 #include "scheduler/plan/process_memory.h"
@@ -25,16 +26,16 @@
 #define PLAN_SCHEDULES_LIMIT 8
 #define PLAN_SCHEDULE_GAIN 1e-3 // a schedule must be so much faster to be taken in place of another
 #define PLAN_SCHEDULE_WORK 4000000u // of the search for one, in tasks simulated
+#define PLAN_SCHEDULE_NEAR 1.15 // times the step of a plan, that searching a schedule may make up
 #define PLAN_AUTO "auto"
+#define PLAN_HALVING "zero_bubble"
+#define PLAN_FORWARD "gpipe" // where there are no backward passes, all schedules are alike
 
 struct pen_plan_job {
     const pen_job *job;
     const pen_plan_job_options *options; // while it is created
     pen_arena *arena;
-    pen_dataset *dataset;         // NULL: what is known of the data was given, or there is none
-    const pen_dataset_info *info; // NULL: the data is not on this machine
-    pen_device *device;
-    const pen_program *program;
+    pen_plan_model model;
     pen_placement_spec placement;
     pen_planned_graph planned;
     pen_kernel_sizes *sizes;
@@ -44,75 +45,19 @@ struct pen_plan_job {
     pen_schedule_step_time_context *contexts[PLAN_SCHEDULES_LIMIT];
     uint32_t schedule_count;
     uint32_t auto_index;
+    bool is_forward; // nothing is trained
 };
-
-// ---- the model
-
-static pen_status plan_open_data(pen_plan_job *p) {
-    p->info = p->options->info;
-    if (p->info != NULL) return PEN_OK;
-    const pen_status status =
-        pen_job_open_dataset(p->job, PEN_DATASET_PART_TRAIN, p->arena, &p->dataset);
-    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
-        pen_log(PEN_LOG_WARNING, "%s; planning with the model's own input shapes",
-                pen_status_message(status));
-        pen_status_ignore(status, "planning needs no data");
-        return PEN_OK;
-    }
-    PEN_TRY(status);
-    p->info = pen_dataset_get_info(p->dataset);
-    return PEN_OK;
-}
-
-// The device whose layouts and kernels are planned with: of the kind that all have.
-static pen_status plan_open_device(pen_plan_job *p, bool *out_is_uniform) {
-    const pen_cluster *cluster = p->request.cluster;
-    const pen_cluster_device *first = &cluster->devices[0];
-    const pen_device_kind *kind;
-    *out_is_uniform = true;
-    for (uint32_t d = 1; d < cluster->device_count; d++) {
-        if (strcmp(cluster->devices[d].kind, first->kind) != 0) *out_is_uniform = false;
-    }
-    PEN_TRY(pen_device_kind_find(first->kind, &kind));
-    const pen_device_options options = {
-        .name = first->name, .thread_count = first->threads, .only_sizes = true};
-    return kind->open(&options, &p->device);
-}
-
-static pen_status plan_compile(pen_plan_job *p) {
-    const pen_dataset_info none = {.format = "none"};
-    pen_compile_request request;
-    bool is_uniform;
-    PEN_TRY(plan_open_data(p));
-    PEN_TRY(plan_open_device(p, &is_uniform));
-    PEN_TRY(pen_job_compile_request(p->job, p->options->part, p->info == NULL ? &none : p->info,
-                                    p->arena, &request));
-    request.device = is_uniform ? p->device : NULL;
-    return pen_compile(&request, &p->program);
-}
 
 // ---- what the device says of the graph
 
-// Kernels say how large values are in their layouts and what workspace they need: a plan is exact
-// because the device that runs it was asked.
+// Of what only plans forward, batches are not divided.
 static pen_status plan_ask_device(pen_plan_job *p) {
-    const pen_program *program = p->program;
-    const pen_graph *graph = program->graph;
-    const uint32_t value_count = pen_graph_value_count(graph);
-    const uint32_t node_count = pen_graph_node_count(graph);
+    const pen_program *program = p->model.program;
     uint64_t *bytes, *workspace;
-    PEN_TRY(pen_kernel_sizes_new(p->device, p->arena, &p->sizes));
-    PEN_TRY(PEN_NEW(p->arena, value_count, &bytes));
-    PEN_TRY(PEN_NEW(p->arena, node_count, &workspace));
-    for (uint32_t v = 0; v < value_count; v++) {
-        bytes[v] = pen_kernel_sizes_of_value(&p->sizes, graph, (pen_value_id){v});
-    }
-    for (uint32_t i = 0; i < program->order_count; i++) {
-        const pen_node_id node = program->order[i];
-        if (pen_graph_node(graph, node)->op->is_view) continue;
-        PEN_TRY(pen_kernel_sizes_of_node(&p->sizes, graph, node, &workspace[node.index]));
-    }
-    p->planned = (pen_planned_graph){.graph = graph,
+    PEN_TRY(pen_kernel_sizes_new(p->model.device, p->arena, &p->sizes));
+    PEN_TRY(pen_kernel_sizes_of_all(p->sizes, program->graph, program->order, program->order_count,
+                                    &bytes, &workspace));
+    p->planned = (pen_planned_graph){.graph = program->graph,
                                      .order = program->order,
                                      .order_count = program->order_count,
                                      .update_first = program->update_first,
@@ -120,7 +65,8 @@ static pen_status plan_ask_device(pen_plan_job *p) {
                                      .kept_count = program->kept_count,
                                      .bytes_of_value = bytes,
                                      .workspace_of_node = workspace,
-                                     .microbatch_count = (uint32_t)p->job->train.microbatches,
+                                     .microbatch_count =
+                                         p->is_forward ? 1 : (uint32_t)p->job->train.microbatches,
                                      .is_local = p->request.cluster->device_count == 1 &&
                                                  p->request.cluster->devices[0].host == NULL};
     return PEN_OK;
@@ -133,7 +79,7 @@ static pen_status plan_ask_device(pen_plan_job *p) {
 static pen_status plan_find_schedules(pen_plan_job *p) {
     const pen_job_schedule schedule = p->job->pipeline.schedule;
     const pen_schedule_generator *generator;
-    p->schedule = p->options->schedule;
+    p->schedule = p->is_forward ? PLAN_FORWARD : p->options->schedule;
     if (p->schedule == NULL && schedule != PEN_JOB_SCHEDULE_AUTO) {
         p->schedule = pen_job_schedule_name(schedule);
     }
@@ -151,6 +97,15 @@ static pen_status plan_find_schedules(pen_plan_job *p) {
     return PEN_OK;
 }
 
+// Batches follow each other: what counts is how often one is done, not how long it takes.
+static void plan_set_forward(pen_placement_spec *placement) {
+    placement->replicas = 1;
+    placement->owners = (pen_option_list){0};
+    if (placement->objective == PEN_OBJECTIVE_STEP_TIME) {
+        placement->objective = PEN_OBJECTIVE_THROUGHPUT;
+    }
+}
+
 // The placement that the job asks for, with what the command line says in its place.
 static pen_status plan_set_placement(pen_plan_job *p) {
     const pen_plan_job_options *options = p->options;
@@ -161,6 +116,7 @@ static pen_status plan_set_placement(pen_plan_job *p) {
         p->placement.time_limit_seconds = options->time_limit_seconds;
     }
     if (options->seed >= 0) p->placement.seed = options->seed;
+    if (p->is_forward) plan_set_forward(&p->placement);
     return plan_find_schedules(p);
 }
 
@@ -174,9 +130,9 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
         if (cluster->devices[d].host != NULL) is_networked = true;
     }
     const bool evaluates = p->job->data.has_eval || p->job->data.holdout > 0;
-    const pen_process_memory_request request = {.programs = &p->program,
+    const pen_process_memory_request request = {.programs = &p->model.program,
                                                 .program_count = 1,
-                                                .info = p->info,
+                                                .info = p->model.info,
                                                 .batch = (uint64_t)p->job->train.batch,
                                                 .evaluation_count =
                                                     evaluates ? PLAN_EVALUATIONS : 0,
@@ -184,18 +140,6 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
                                                 .is_coordinator = !p->planned.is_local,
                                                 .is_networked = is_networked};
     return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
-}
-
-// More devices than there are cannot be used.
-static pen_status plan_check_stages(const pen_plan_job *p) {
-    const int64_t *minimum = &p->job->placement.constraints.stages.minimum;
-    const uint32_t device_count = p->request.cluster->device_count;
-    if (*minimum <= (int64_t)device_count) return PEN_OK;
-    return pen_job_blame(p->job, minimum,
-                         pen_error(PEN_INVALID_INPUT,
-                                   "placement.stages.minimum: found %lld, expected at most %u: a "
-                                   "device for each",
-                                   (long long)*minimum, device_count));
 }
 
 // Everything that does not depend on the placement: costs, cluster, program, sizes. Errors of it
@@ -220,13 +164,19 @@ static pen_status plan_start(pen_plan_job *p) {
         PEN_TRY(
             pen_cluster_see(p->request.cluster, p->options->run, p->arena, &p->request.cluster));
     }
-    PEN_TRY(plan_check_stages(p));
-    PEN_TRY(plan_compile(p));
-    PEN_TRY(pen_job_blame(
-        job, &job->model.use_device_strings,
-        pen_model_pins_add(p->program, p->request.cluster, p->arena, &p->placement.constraints)));
+    PEN_TRY(pen_plan_check_demands(job, p->request.cluster, p->arena));
+    const pen_plan_model_request model = {.job = job,
+                                          .cluster = p->request.cluster,
+                                          .info = p->options->info,
+                                          .part = p->options->part,
+                                          .mode = p->options->mode,
+                                          .batch = p->options->batch};
+    PEN_TRY(pen_plan_model_open(&model, p->arena, &p->model));
+    PEN_TRY(pen_job_blame(job, &job->model.use_device_strings,
+                          pen_model_pins_add(p->model.program, p->request.cluster, p->arena,
+                                             &p->placement.constraints)));
     PEN_TRY(plan_ask_device(p));
-    PEN_TRY(pen_cost_model_build(p->program->graph, p->request.cluster, table, p->arena,
+    PEN_TRY(pen_cost_model_build(p->model.program->graph, p->request.cluster, table, p->arena,
                                  &p->request.costs));
     uint32_t threads = machine.core_count_allowed;
     if (threads > PLAN_THREADS_LIMIT) threads = PLAN_THREADS_LIMIT;
@@ -234,11 +184,16 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.placement = &p->placement;
     p->request.thread_count = threads;
     p->request.step_time = pen_schedule_step_time;
-    p->request.recompute = p->job->pipeline.recompute;
+    p->request.recompute = p->is_forward ? PEN_RECOMPUTE_NONE : p->job->pipeline.recompute;
+    p->request.exchange = p->job->pipeline.exchange;
     p->request.job = job->file;
+    p->request.settings = job->settings;
+    p->request.setting_count = job->setting_count;
     p->request.model = job->model.file;
+    PEN_TRY(pen_kernel_level_settle(job->numerics.level, &p->request.level));
+    p->request.lanes = p->is_forward ? 1 : (uint32_t)job->train.lanes;
     p->request.cost_table = costs;
-    p->request.microbatch_size = p->program->microbatch_size;
+    p->request.microbatch_size = p->model.program->microbatch_size;
     return plan_estimate_process(p);
 }
 
@@ -248,6 +203,7 @@ pen_status pen_plan_job_create(const pen_job *job, const pen_plan_job_options *o
     if (p == NULL) return pen_error_out_of_memory();
     p->job = job;
     p->options = options;
+    p->is_forward = options->mode != PEN_COMPILE_TRAIN;
     pen_status status = pen_arena_create(&p->arena);
     if (status == PEN_OK) status = plan_start(p);
     p->options = NULL;
@@ -264,15 +220,13 @@ void pen_plan_job_destroy(pen_plan_job *plan_job) {
     for (uint32_t i = 0; i < plan_job->schedule_count; i++) {
         pen_schedule_step_time_destroy(plan_job->contexts[i]);
     }
-    pen_program_destroy(plan_job->program);
-    if (plan_job->device != NULL) plan_job->device->kind->close(plan_job->device);
-    pen_dataset_close(plan_job->dataset);
+    pen_plan_model_close(&plan_job->model);
     pen_arena_destroy(plan_job->arena);
     pen_memory_free(plan_job);
 }
 
 const pen_program *pen_plan_job_program(const pen_plan_job *plan_job) {
-    return plan_job->program;
+    return plan_job->model.program;
 }
 
 static void plan_use_schedule(pen_plan_job *p, uint32_t index) {
@@ -371,43 +325,22 @@ static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_pl
     return PEN_OK;
 }
 
-static pen_status plan_refuse_memory(const pen_plan *plan, uint32_t device,
-                                     const pen_device_memory *memory, pen_arena *arena) {
-    char needed[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
-    const char *kinds;
-    PEN_TRY(pen_device_memory_format(memory, arena, &kinds));
-    return pen_error(
-        PEN_DOES_NOT_FIT, "device '%s' needs %s of memory under the schedule %s and may use %s: %s",
-        plan->devices[device].name, pen_bytes_format(memory->total, needed), plan->schedule,
-        pen_bytes_format((uint64_t)plan->stages.bytes_limit[device], limit), kinds);
-}
-
-// What the devices take in place of what the memory model says they do.
+// What the devices take in place of what the memory model says they do. What is inflated or parsed,
+// each worker that reads holds. Where nobody says who reads, such files are the coordinator's
+// (docs/job.md).
 static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
-    pen_plan_device *devices;
-    pen_plan_device_memory *memory;
+    const bool is_held = p->model.info != NULL && p->job->data.read_on == PEN_JOB_READ_ON_WORKERS;
     if (p->planned.is_local) return PEN_OK;
     pen_plan_memory_request request = {.plan = plan,
                                        .cluster = p->request.cluster,
-                                       .program = p->program,
+                                       .program = p->model.program,
+                                       .data_bytes = is_held ? p->model.info->held_bytes : 0,
+                                       .is_saved = p->job->checkpoint.dir != NULL,
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
                                        .context = &p->sizes};
     PEN_TRY(pen_plan_schedule(plan, arena, &request.schedule));
-    PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
-    PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
-    PEN_TRY(pen_plan_memory_find(&request, memory));
-    for (uint32_t d = 0; d < plan->device_count; d++) {
-        if ((double)memory[d].memory.total > plan->stages.bytes_limit[d]) {
-            return plan_refuse_memory(plan, d, &memory[d].memory, arena);
-        }
-        const bool is_here = p->request.cluster->devices[d].host == NULL;
-        devices[d] = plan->devices[d];
-        devices[d].memory = memory[d].memory;
-        devices[d].process_bytes = memory[d].process_bytes + (is_here ? plan->process_bytes : 0);
-    }
-    plan->devices = devices;
-    return PEN_OK;
+    return pen_plan_memory_refine(&request, arena, plan);
 }
 
 // The schedule that is asked for; of `auto` the first.
@@ -452,32 +385,135 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
     return status;
 }
 
+// ---- of `auto` the schedule
+
+// Another plan of the same job beside the one that there is. Which schedule is found for stages
+// takes long to see: it is looked for where the named ones come near.
+static pen_status plan_take_faster(pen_plan_job *p, pen_plan *other, pen_arena *arena,
+                                   pen_plan **plan) {
+    const double limit = (*plan)->step_seconds * PLAN_SCHEDULE_NEAR;
+    pen_plan *named = other;
+    pen_status status = plan_compare_schedules(p, arena, &named);
+    if (status == PEN_OK && named->step_seconds > limit) return PEN_OK;
+    if (status == PEN_OK) status = plan_finish(p, other, arena, &named);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "there is a plan");
+        return PEN_OK;
+    }
+    PEN_TRY(status);
+    if (named->step_seconds >= (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN)) return PEN_OK;
+    named->strategy = (*plan)->strategy;
+    named->is_cut = named->is_cut || (*plan)->is_cut;
+    *plan = named;
+    return PEN_OK;
+}
+
 // What is placed best under the first schedule need not be so under the one that is found for it:
 // `auto` also looks what that makes of the quickest placement.
 static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
     const double enough = (*plan)->step_seconds * (1.0 - PLAN_SCHEDULE_GAIN);
+    const char *asked = p->placement.strategy;
     pen_plan *other;
     if ((*plan)->lower_bound >= enough) return PEN_OK;
-    const pen_status status = plan_place_by(p, "greedy", arena, &other);
+    p->placement.strategy = "greedy";
+    plan_use_first_schedule(p);
+    const pen_status status = pen_plan_build(&p->request, arena, &other);
+    p->placement.strategy = asked;
     if (status != PEN_OK) {
         pen_status_ignore(status, "there is a plan");
         return PEN_OK;
     }
-    if (other->step_seconds >= enough) return PEN_OK;
-    if (other->lower_bound < (*plan)->lower_bound) other->lower_bound = (*plan)->lower_bound;
-    other->strategy = (*plan)->strategy;
-    other->is_cut = (*plan)->is_cut;
-    *plan = other;
+    return plan_take_faster(p, other, arena, plan);
+}
+
+// Lines of devices as they are found where the job asks for them; NULL: none fits, or none keeps to
+// the pins. What is wrong with the job otherwise is told of the placements that follow.
+static pen_status plan_place_lines(pen_plan_job *p, pen_arena *arena, pen_plan **out_line) {
+    pen_plan *line;
+    *out_line = NULL;
+    p->placement.contiguous = true;
+    plan_use_first_schedule(p);
+    const pen_status status = pen_plan_build(&p->request, arena, &line);
+    p->placement.contiguous = false;
+    if (status == PEN_OK) { // with a bound that holds for others, too
+        PEN_TRY(pen_plan_rebuild(&p->request, line, arena, out_line));
+        (*out_line)->is_cut = line->is_cut;
+        return PEN_OK;
+    }
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_OUT_OF_MEMORY || code == PEN_INTERNAL) return status;
+    pen_status_ignore(status, "others may fit");
+    return PEN_OK;
+}
+
+// No schedule is asked for. Lines are placed under the first, which suits them and is quick to
+// judge. Others are placed under one that halves backward passes: the schedule that is found in the
+// end does, and what it gains differs between placements. The line is among what is compared, so no
+// plan is slower than that.
+static pen_status plan_place_free(pen_plan_job *p, pen_arena *arena, pen_plan **out_plan) {
+    pen_plan *line, *plan;
+    p->request.is_final = false;
+    PEN_TRY(plan_place_lines(p, arena, &line));
+    plan_use_schedule(p, plan_find_name(p, PLAN_HALVING));
+    p->request.line = line;
+    pen_status status = pen_plan_build(&p->request, arena, &plan);
+    p->request.line = NULL;
+    if (status == PEN_OK) status = plan_finish(p, plan, arena, out_plan);
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "the first schedule takes less memory");
+        return plan_place_by(p, p->placement.strategy, arena, out_plan);
+    }
+    PEN_TRY(status);
+    if (line == NULL) return PEN_OK;
+    (*out_plan)->is_cut = (*out_plan)->is_cut || line->is_cut;
+    return plan_take_faster(p, line, arena, out_plan);
+}
+
+static bool plan_is_free(const pen_plan_job *p) {
+    return strcmp(p->placement.strategy, "auto") == 0 && p->schedule == NULL &&
+           p->placement.objective == PEN_OBJECTIVE_STEP_TIME;
+}
+
+static pen_status plan_place_alone(pen_plan_job *p, pen_arena *arena, pen_plan **out_plan) {
+    if (!plan_is_free(p) || p->placement.contiguous || p->request.cluster->device_count == 1) {
+        return plan_place_by(p, p->placement.strategy, arena, out_plan);
+    }
+    return plan_place_free(p, arena, out_plan);
+}
+
+// Of as many replicas as are fastest: without any, more schedules are tried, and it may be faster;
+// so it is where replicas cannot run the model yet, or take more memory than was thought.
+static pen_status plan_place_most(pen_plan_job *p, pen_arena *arena, pen_plan **out_plan) {
+    pen_plan *alone;
+    const pen_status status = plan_place_by(p, p->placement.strategy, arena, out_plan);
+    const pen_status_code code = pen_status_get_code(status);
+    const bool is_there = status == PEN_OK;
+    if (is_there && !plan_is_free(p)) return PEN_OK;
+    if (!is_there && code != PEN_UNSUPPORTED && code != PEN_DOES_NOT_FIT) return status;
+    pen_status_ignore(status, "there may be a plan without replicas");
+    p->placement.replicas = 1;
+    const pen_status other = plan_place_alone(p, arena, &alone);
+    p->placement.replicas = 0;
+    if (is_there && pen_status_get_code(other) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(other, "there is a plan");
+        return PEN_OK;
+    }
+    PEN_TRY(other);
+    if (is_there && alone->step_seconds >= (*out_plan)->step_seconds) return PEN_OK;
+    *out_plan = alone;
     return PEN_OK;
 }
 
 pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
     pen_plan_job *p = plan_job;
-    const bool is_auto = strcmp(p->placement.strategy, "auto") == 0;
-    PEN_TRY(plan_place_by(p, p->placement.strategy, arena, out_plan));
-    const bool is_step_time = p->placement.objective == PEN_OBJECTIVE_STEP_TIME;
-    if (!is_auto || !is_step_time || p->schedule != NULL) return PEN_OK;
-    return plan_try_greedy(p, arena, out_plan);
+    if (pen_replicas_are_asked(&p->placement, p->request.lanes)) {
+        const bool may_be_one = p->placement.replicas == 0;
+        if (may_be_one && !pen_replicas_have_owners(&p->placement))
+            return plan_place_most(p, arena, out_plan);
+        return plan_place_by(p, p->placement.strategy, arena, out_plan);
+    }
+    PEN_TRY(plan_place_alone(p, arena, out_plan));
+    return plan_is_free(p) ? plan_try_greedy(p, arena, out_plan) : PEN_OK;
 }
 
 static bool plan_has_tasks(const pen_plan *plan) {

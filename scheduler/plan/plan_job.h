@@ -1,4 +1,4 @@
-// From a job to a plan: the model compiled for training as its devices would run it, costs of its
+// From a job to a plan: the model compiled as its devices would run it, costs of its
 // nodes from the job's cost table or by estimate, and the schedule that judges placements.
 //
 // A plan may be made where the data is not: then the model's own input shapes are used.
@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "partition/plan/plan_build.h"
+#include "partition/replicas/plan_whole.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job.h"
@@ -30,6 +30,10 @@ typedef struct pen_plan_job_options {
     // Of data that is open already, and which data that is; NULL: the training data is opened.
     const pen_dataset_info *info;
     pen_dataset_part part;
+    // What the model is compiled for: TRAIN, or forward passes alone, of `batch` examples at once,
+    // without replicas, and under the objective throughput where the job's is the time of a step.
+    pen_compile_mode mode;
+    uint64_t batch;
 } pen_plan_job_options;
 
 // Compiles and prices. Errors have the position in the job.

@@ -3,6 +3,7 @@
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/plan/process_memory.h"
+#include "scheduler/plan/saved_memory.h"
 
 typedef struct plan_measure {
     const pen_plan_memory_request *request;
@@ -14,10 +15,10 @@ typedef struct plan_measure {
 
 static pen_status measure_cut(plan_measure *m) {
     const pen_plan_memory_request *request = m->request;
-    const uint32_t *stage_of_node;
-    PEN_TRY(pen_stage_assign(request->program->graph, request->plan, m->arena, &stage_of_node));
-    return pen_program_cut(request->program, &request->plan->stages, request->schedule,
-                           stage_of_node, m->arena, &m->cut);
+    pen_program_parts parts;
+    PEN_TRY(pen_program_cut(request->program, request->plan, request->schedule, m->arena, &parts));
+    m->cut = parts.cut;
+    return PEN_OK;
 }
 
 static pen_status measure_copies(plan_measure *m) {
@@ -73,8 +74,29 @@ static pen_status measure_process(plan_measure *m, uint32_t device,
         .graphs = graphs,
         .graph_count = count,
         .buffer_bytes = buffer_bytes,
+        .data_bytes = m->request->data_bytes,
         .is_within = m->request->cluster->devices[device].host == NULL};
     return pen_worker_memory_estimate(&request, m->arena, &memory[device].process_bytes);
+}
+
+// Copies for checkpoints: for them no placement is refused.
+static pen_status measure_saved(plan_measure *m, pen_plan_device_memory *memory) {
+    const uint32_t device_count = m->request->plan->device_count;
+    pen_saved_memory_device *devices;
+    uint64_t *bytes;
+    PEN_TRY(PEN_NEW(m->arena, device_count, &devices));
+    PEN_TRY(PEN_NEW(m->arena, device_count, &bytes));
+    for (uint32_t d = 0; d < device_count; d++) {
+        devices[d] =
+            (pen_saved_memory_device){m->worker_of_device[d], (double)memory[d].memory.total,
+                                      m->request->plan->stages.bytes_limit[d]};
+    }
+    PEN_TRY(pen_saved_memory_find(m->cut, devices, bytes));
+    for (uint32_t d = 0; d < device_count; d++) {
+        memory[d].memory.saved = bytes[d];
+        memory[d].memory.total += bytes[d];
+    }
+    return PEN_OK;
 }
 
 static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
@@ -88,7 +110,7 @@ static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         PEN_TRY(measure_process(m, d, memory));
     }
-    return PEN_OK;
+    return m->request->is_saved ? measure_saved(m, memory) : PEN_OK;
 }
 
 pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
@@ -98,4 +120,36 @@ pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
     const pen_status status = measure_all(&m, out_memory);
     pen_arena_destroy(m.arena);
     return status;
+}
+
+static pen_status memory_refuse(const pen_plan *plan, uint32_t device,
+                                const pen_device_memory *memory, pen_arena *arena) {
+    char needed[PEN_QUANTITY_TEXT_BYTES], limit[PEN_QUANTITY_TEXT_BYTES];
+    const char *kinds;
+    PEN_TRY(pen_device_memory_format(memory, arena, &kinds));
+    return pen_error(
+        PEN_DOES_NOT_FIT, "device '%s' needs %s of memory under the schedule %s and may use %s: %s",
+        plan->devices[device].name, pen_bytes_format(memory->total, needed), plan->schedule,
+        pen_bytes_format((uint64_t)plan->stages.bytes_limit[device], limit), kinds);
+}
+
+// Devices are judged by what is found.
+pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_arena *arena,
+                                  pen_plan *plan) {
+    pen_plan_device *devices;
+    pen_plan_device_memory *memory;
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
+    PEN_TRY(pen_plan_memory_find(request, memory));
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if ((double)memory[d].memory.total > plan->stages.bytes_limit[d]) {
+            return memory_refuse(plan, d, &memory[d].memory, arena);
+        }
+        const bool is_here = request->cluster->devices[d].host == NULL;
+        devices[d] = plan->devices[d];
+        devices[d].memory = memory[d].memory;
+        devices[d].process_bytes = memory[d].process_bytes + (is_here ? plan->process_bytes : 0);
+    }
+    plan->devices = devices;
+    return PEN_OK;
 }

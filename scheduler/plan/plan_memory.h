@@ -18,6 +18,8 @@ typedef struct pen_plan_memory_request {
     const pen_cluster *cluster;
     const pen_schedule *schedule; // of the plan's stages
     const pen_program *program;   // training, of the plan's microbatches
+    uint64_t data_bytes;          // that each worker holds of what it reads by itself
+    bool is_saved;                // checkpoints are made
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
     const void *context; // of both
@@ -35,5 +37,10 @@ typedef struct pen_plan_device_memory {
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *request,
                                               pen_plan_device_memory *out_memory);
+
+// Puts that in place of what the plan, that of the request, says its devices take.
+//   DOES_NOT_FIT   names the device, with bytes by kind
+PEN_NODISCARD pen_status pen_plan_memory_refine(const pen_plan_memory_request *request,
+                                                pen_arena *arena, pen_plan *plan);
 
 #endif // PEN_SCHEDULER_PLAN_PLAN_MEMORY_H

@@ -31,6 +31,20 @@ static pen_status seen_match(const pen_cluster *cluster, const pen_trace *trace,
     return PEN_OK;
 }
 
+// A link's latency, with what the run says of how late values came over it: links[at] and those
+// behind it that are of the same two devices.
+static double seen_latency(const pen_trace_seen *seen, uint32_t at) {
+    double latency = 0, later = 0, count = 0;
+    for (uint32_t i = at; i < seen->link_count; i++) {
+        const pen_seen_link *link = &seen->links[i];
+        if (link->source != seen->links[at].source || link->target != seen->links[at].target) break;
+        latency = fmax(latency, link->latency_seconds);
+        later += (double)link->count * (link->seconds - link->planned_seconds);
+        count += (double)link->count;
+    }
+    return fmax(0.0, latency + later / count);
+}
+
 // Figures that the run did not see are copied as they are.
 pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_arena *arena,
                            const pen_cluster **out_cluster) {
@@ -57,8 +71,9 @@ pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_are
         const pen_seen_link *link = &seen.links[i];
         const uint32_t from = number[link->source], to = number[link->target];
         if (from == SEEN_NONE || to == SEEN_NONE) continue;
+        if (i > 0 && link[-1].source == link->source && link[-1].target == link->target) continue;
         pen_cluster_link *changed = &links[(size_t)from * count + to];
-        changed->latency = fmax(0.0, link->latency_seconds + link->seconds - link->planned_seconds);
+        changed->latency = seen_latency(&seen, i);
         changed->latency_source = PEN_FIGURE_MEASURED;
     }
     *made = (pen_cluster){.device_count = count, .devices = devices, .links = links};

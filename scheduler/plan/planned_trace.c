@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "scheduler/plan/plan_schedule.h"
 
@@ -178,50 +177,24 @@ pen_status pen_planned_trace(const pen_plan *plan, const pen_timeline *timeline,
 
 // ---- what a run is compared with
 
-// Means over microbatches, by edge: from the end of the task that made the values until they are
-// there. [2][edge_count], forward first.
-static pen_status planned_means(const pen_timeline *timeline, pen_arena *arena,
-                                double **out_means) {
-    const pen_stage_graph *graph = timeline->graph;
-    const pen_schedule *schedule = timeline->schedule;
-    const size_t cells = (size_t)graph->stage_count * graph->microbatch_count;
-    double *ends; // [2][stage_count][microbatch_count]
-    double *means;
-    PEN_TRY(PEN_NEW(arena, 2 * cells, &ends));
-    PEN_TRY(PEN_NEW(arena, 2 * (size_t)graph->edge_count, &means));
-    for (uint32_t t = 0; t < schedule->task_count; t++) {
-        const pen_task task = schedule->tasks[t];
-        const size_t cell = (size_t)task.stage * graph->microbatch_count + task.microbatch;
-        const double end = timeline->times.end_seconds[t];
-        if (task.kind == PEN_TASK_FORWARD) ends[cell] = end;
-        if (task.kind == PEN_TASK_BACKWARD || task.kind == PEN_TASK_BACKWARD_INPUT) {
-            ends[cells + cell] = end;
-        }
-    }
-    for (uint32_t i = 0; i < timeline->times.transfer_count; i++) {
-        const pen_transfer_time *transfer = &timeline->times.transfers[i];
-        if (transfer->is_step) continue;
-        const size_t side = transfer->is_backward ? 1 : 0;
-        const size_t source = pen_transfer_source(graph, transfer);
-        const double ready =
-            ends[side * cells + source * graph->microbatch_count + transfer->microbatch];
-        means[side * graph->edge_count + transfer->edge] +=
-            (transfer->end_seconds - ready) / graph->microbatch_count;
-    }
-    *out_means = means;
-    return PEN_OK;
-}
+// What leaves a stage with one task, for one device: of the forward pass, backward, or once a step.
+typedef enum planned_way {
+    PLANNED_FORWARD,
+    PLANNED_BACKWARD,
+    PLANNED_STEP,
+} planned_way;
 
-// What a plan says of something that goes from one to another: a value between devices, or an edge,
-// which has no name, between stages.
 typedef struct planned_entry {
-    const char *name;
-    uint32_t source;
-    uint32_t target;
-    uint32_t index; // in the plan
+    planned_way way;
+    uint32_t stage;
+    uint32_t phase; // of the update that it leaves with, once a step
+    uint32_t target_device;
+    double seconds; // a mean over microbatches: from the task's end until all of it is there
+    double latency;
+    uint32_t first_channel; // of those that carry it
 } planned_entry;
 
-// Sorted by all fields.
+// Sorted by all that says which it is; edges to several stages of a device are one entry.
 typedef struct planned_entries {
     planned_entry *list;
     uint32_t count;
@@ -229,102 +202,178 @@ typedef struct planned_entries {
 
 static int planned_compare(const void *left, const void *right) {
     const planned_entry *a = left, *b = right;
-    const int order = strcmp(a->name, b->name);
-    if (order != 0) return order;
-    if (a->source != b->source) return a->source < b->source ? -1 : 1;
-    if (a->target != b->target) return a->target < b->target ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    if (a->way != b->way) return a->way < b->way ? -1 : 1;
+    if (a->stage != b->stage) return a->stage < b->stage ? -1 : 1;
+    if (a->phase != b->phase) return a->phase < b->phase ? -1 : 1;
+    if (a->target_device == b->target_device) return 0;
+    return a->target_device < b->target_device ? -1 : 1;
 }
 
-// The first that is called so; none: PEN_TRACE_NO_CHANNEL.
-static uint32_t planned_find(const planned_entries *entries, const char *name, uint32_t source,
-                             uint32_t target) {
-    const planned_entry wanted = {name, source, target, 0};
+static void planned_add(planned_entries *entries, planned_entry entry) {
+    entry.first_channel = PEN_TRACE_NO_CHANNEL;
+    entries->list[entries->count++] = entry;
+}
+
+// An entry for each way that an edge is gone, without seconds.
+static pen_status planned_list(const pen_stage_graph *graph, pen_arena *arena,
+                               planned_entries *out_entries) {
+    const pen_stage *stages = graph->stages;
+    planned_entries entries = {0};
+    PEN_TRY(PEN_NEW(arena, 2 * (size_t)graph->edge_count + graph->step_edge_count, &entries.list));
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        const pen_stage_edge *edge = &graph->edges[e];
+        planned_add(&entries, (planned_entry){.way = PLANNED_FORWARD,
+                                              .stage = edge->source,
+                                              .target_device = stages[edge->target].device,
+                                              .latency = edge->forward_handling.latency_seconds});
+        planned_add(&entries, (planned_entry){.way = PLANNED_BACKWARD,
+                                              .stage = edge->target,
+                                              .target_device = stages[edge->source].device,
+                                              .latency = edge->backward_handling.latency_seconds});
+    }
+    for (uint32_t e = 0; e < graph->step_edge_count; e++) {
+        const pen_stage_step_edge *edge = &graph->step_edges[e];
+        planned_add(&entries, (planned_entry){.way = PLANNED_STEP,
+                                              .stage = edge->source,
+                                              .phase = edge->phase,
+                                              .target_device = stages[edge->target].device,
+                                              .latency = edge->handling.latency_seconds});
+    }
+    if (entries.count > 1) {
+        qsort(entries.list, entries.count, sizeof *entries.list, planned_compare);
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < entries.count; i++) {
+        planned_entry *entry = &entries.list[i];
+        if (count > 0 && planned_compare(&entries.list[count - 1], entry) == 0) {
+            entries.list[count - 1].latency = fmax(entries.list[count - 1].latency, entry->latency);
+        } else {
+            entries.list[count++] = *entry;
+        }
+    }
+    entries.count = count;
+    *out_entries = entries;
+    return PEN_OK;
+}
+
+static planned_entry *planned_find(const planned_entries *entries, const planned_entry *wanted) {
     uint32_t low = 0, high = entries->count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (planned_compare(&entries->list[middle], &wanted) < 0) {
+        if (planned_compare(&entries->list[middle], wanted) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low == entries->count) return PEN_TRACE_NO_CHANNEL;
-    const planned_entry *found = &entries->list[low];
-    const bool is_it =
-        found->source == source && found->target == target && strcmp(found->name, name) == 0;
-    return is_it ? found->index : PEN_TRACE_NO_CHANNEL;
+    if (low == entries->count || planned_compare(&entries->list[low], wanted) != 0) return NULL;
+    return &entries->list[low];
 }
 
-static void planned_sort(planned_entries *entries) {
-    if (entries->count < 2) return;
-    qsort(entries->list, entries->count, sizeof *entries->list, planned_compare);
+// When what is sent was made: ends of tasks by way, stage, and microbatch or phase.
+typedef struct planned_ends {
+    double *seconds; // [3][stage_count][width]
+    size_t width;
+    size_t stage_count;
+} planned_ends;
+
+static double *planned_end(const planned_ends *ends, planned_way way, uint32_t stage,
+                           uint32_t number) {
+    return &ends->seconds[((size_t)way * ends->stage_count + stage) * ends->width + number];
 }
 
-// What channels are looked up in.
-typedef struct planned_index {
-    const pen_plan *plan;
-    const double *means;
-    planned_entries transfers; // of each microbatch
-    planned_entries edges;
-} planned_index;
-
-// Channels are as many as transfers, so none looks through all of these.
-static pen_status planned_index_build(planned_index *index, pen_arena *arena) {
-    const pen_stage_graph *graph = &index->plan->stages;
-    PEN_TRY(PEN_NEW(arena, index->plan->transfer_count, &index->transfers.list));
-    PEN_TRY(PEN_NEW(arena, graph->edge_count, &index->edges.list));
-    for (uint32_t t = 0; t < index->plan->transfer_count; t++) {
-        const pen_plan_transfer *transfer = &index->plan->transfers[t];
-        if (transfer->is_per_step) continue;
-        index->transfers.list[index->transfers.count++] =
-            (planned_entry){transfer->value, graph->stages[transfer->source].device,
-                            graph->stages[transfer->target].device, t};
+// Of halved backward tasks, what goes on is made by the half for inputs.
+static pen_status planned_find_ends(const pen_timeline *timeline, pen_arena *arena,
+                                    planned_ends *out_ends) {
+    static const planned_way ways[] = {[PEN_TASK_FORWARD] = PLANNED_FORWARD,
+                                       [PEN_TASK_BACKWARD] = PLANNED_BACKWARD,
+                                       [PEN_TASK_BACKWARD_INPUT] = PLANNED_BACKWARD,
+                                       [PEN_TASK_BACKWARD_WEIGHT] = PLANNED_BACKWARD,
+                                       [PEN_TASK_UPDATE] = PLANNED_STEP};
+    const pen_stage_graph *graph = timeline->graph;
+    const pen_schedule *schedule = timeline->schedule;
+    const uint32_t phases = pen_stage_graph_phases(graph);
+    planned_ends ends = {.stage_count = graph->stage_count, .width = graph->microbatch_count};
+    if (phases > ends.width) ends.width = phases;
+    PEN_TRY(PEN_NEW(arena, 3 * ends.stage_count * ends.width, &ends.seconds));
+    for (uint32_t t = 0; t < schedule->task_count; t++) {
+        const pen_task task = schedule->tasks[t];
+        if (task.kind == PEN_TASK_BACKWARD_WEIGHT) continue; // nothing goes on from it
+        *planned_end(&ends, ways[task.kind], task.stage, task.microbatch) =
+            timeline->times.end_seconds[t];
     }
-    for (uint32_t e = 0; e < graph->edge_count; e++) {
-        index->edges.list[index->edges.count++] =
-            (planned_entry){"", graph->edges[e].source, graph->edges[e].target, e};
-    }
-    planned_sort(&index->transfers);
-    planned_sort(&index->edges);
+    *out_ends = ends;
     return PEN_OK;
 }
 
-// What the plan says of a channel: of the values that it names, from device to device.
-static void planned_set_channel(const planned_index *index, pen_trace_channel *channel) {
-    const pen_stage_graph *graph = &index->plan->stages;
+// Of several stages of a device, what the last of them waits for.
+static pen_status planned_time(const pen_timeline *timeline, pen_arena *arena,
+                               planned_entries *entries) {
+    const pen_stage_graph *graph = timeline->graph;
+    const uint32_t edge_count = graph->edge_count;
+    planned_ends ends;
+    double *means; // [2 * edge_count + step_edge_count]
+    PEN_TRY(planned_find_ends(timeline, arena, &ends));
+    PEN_TRY(PEN_NEW(arena, 2 * (size_t)edge_count + graph->step_edge_count, &means));
+    for (uint32_t i = 0; i < timeline->times.transfer_count; i++) {
+        const pen_transfer_time *transfer = &timeline->times.transfers[i];
+        const planned_way way = transfer->is_step       ? PLANNED_STEP
+                                : transfer->is_backward ? PLANNED_BACKWARD
+                                                        : PLANNED_FORWARD;
+        const uint32_t stage = pen_transfer_source(graph, transfer);
+        const uint32_t target = pen_transfer_target(graph, transfer);
+        double *mean = &means[(size_t)way * edge_count + transfer->edge];
+        const double seconds =
+            transfer->end_seconds - *planned_end(&ends, way, stage, transfer->microbatch);
+        *mean += transfer->is_step ? seconds
+                                   : seconds / pen_stage_microbatches(graph, &graph->stages[stage]);
+        planned_entry *entry = planned_find(
+            entries, &(planned_entry){.way = way,
+                                      .stage = stage,
+                                      .phase = transfer->is_step ? transfer->microbatch : 0,
+                                      .target_device = graph->stages[target].device});
+        PEN_ASSERT(entry != NULL);
+        entry->seconds = fmax(entry->seconds, *mean);
+    }
+    return PEN_OK;
+}
+
+// What the plan says of a channel: of all that leaves with its task for its device.
+static void planned_set_channel(const planned_entries *entries, const pen_task *task, uint32_t c,
+                                pen_trace_channel *channel) {
     channel->planned_seconds = -1;
-    if (channel->value == NULL) return;
-    const uint32_t t = planned_find(&index->transfers, channel->value, channel->source_device,
-                                    channel->target_device);
-    if (t == PEN_TRACE_NO_CHANNEL) return;
-    const pen_plan_transfer *transfer = &index->plan->transfers[t];
-    const bool is_up = transfer->source < transfer->target;
-    const uint32_t low = is_up ? transfer->source : transfer->target;
-    const uint32_t high = is_up ? transfer->target : transfer->source;
-    const uint32_t e = planned_find(&index->edges, "", low, high);
-    if (e == PEN_TRACE_NO_CHANNEL) return;
-    const pen_stage_edge *edge = &graph->edges[e];
-    channel->planned_seconds = index->means[(transfer->is_backward ? graph->edge_count : 0) + e];
-    channel->planned_latency = transfer->is_backward ? edge->backward_handling.latency_seconds
-                                                     : edge->forward_handling.latency_seconds;
+    channel->together = c;
+    if (channel->source_device == PEN_TRACE_HOST) return;
+    planned_entry wanted = {.way =
+                                task->kind == PEN_TASK_FORWARD ? PLANNED_FORWARD : PLANNED_BACKWARD,
+                            .stage = task->stage,
+                            .target_device = channel->target_device};
+    if (channel->is_per_step) {
+        wanted.way = PLANNED_STEP;
+        wanted.phase = task->kind == PEN_TASK_UPDATE ? task->microbatch : 0;
+    }
+    planned_entry *entry = planned_find(entries, &wanted);
+    if (entry == NULL) return;
+    if (entry->first_channel == PEN_TRACE_NO_CHANNEL) entry->first_channel = c;
+    channel->together = entry->first_channel;
+    channel->planned_seconds = entry->seconds;
+    channel->planned_latency = entry->latency;
 }
 
 // The plan's step is simulated once, and each channel looked up in what it says.
-pen_status pen_planned_expect(const pen_plan *plan, pen_arena *arena, pen_trace_channel *channels,
-                              pen_trace *io_trace) {
+pen_status pen_planned_expect(const pen_plan *plan, const pen_task *tasks, pen_arena *arena,
+                              pen_trace_channel *channels, pen_trace *io_trace) {
     const pen_schedule *schedule;
     const pen_timeline *timeline;
-    planned_index index = {.plan = plan};
-    double *means, *slowness;
+    planned_entries entries;
+    double *slowness;
     PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
     PEN_TRY(pen_schedule_simulate(&plan->stages, schedule, arena, &timeline));
-    PEN_TRY(planned_means(timeline, arena, &means));
+    PEN_TRY(planned_list(&plan->stages, arena, &entries));
+    PEN_TRY(planned_time(timeline, arena, &entries));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &slowness));
-    index.means = means;
-    PEN_TRY(planned_index_build(&index, arena));
     for (uint32_t c = 0; c < io_trace->channel_count; c++) {
-        planned_set_channel(&index, &channels[c]);
+        planned_set_channel(&entries, &tasks[c], c, &channels[c]);
     }
     for (uint32_t d = 0; d < plan->device_count; d++) {
         slowness[d] = plan->devices[d].slowness > 0 ? plan->devices[d].slowness : 1;

@@ -21,9 +21,11 @@ PEN_NODISCARD pen_status pen_planned_memory(const pen_stage_graph *stages, pen_a
                                             const double **out_fixed_bytes);
 
 // Fills in what a run is compared with: what the plan's simulation says of the channels
-// ([channel_count] of the trace), by the values they carry, and the slowness of its devices. What
-// is not of the plan has planned_seconds below 0. INVALID_INPUT: the plan's schedule; OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_planned_expect(const pen_plan *plan, pen_arena *arena,
-                                            pen_trace_channel *channels, pen_trace *io_trace);
+// ([channel_count] of the trace), which leave with `tasks` (likewise; of updates, `microbatch` is
+// the phase), and the slowness of its devices. What is not of the plan has planned_seconds below 0.
+// INVALID_INPUT: the plan's schedule; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_planned_expect(const pen_plan *plan, const pen_task *tasks,
+                                            pen_arena *arena, pen_trace_channel *channels,
+                                            pen_trace *io_trace);
 
 #endif // PEN_SCHEDULER_PLAN_PLANNED_TRACE_H

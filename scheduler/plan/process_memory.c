@@ -24,9 +24,9 @@
 #define PROCESS_PACKED_LIMIT (8 * MIB)
 #define PROCESS_CONVOLUTIONS_BYTES (3 * MIB)           // the library of convolutions, once used
 #define PROCESS_CONVOLUTION_BYTES ((uint64_t)96 << 10) // code made for each kind of convolution
-#define PROCESS_NODE_BYTES ((uint64_t)18 << 10)        // in graph, kernels and order
+#define PROCESS_NODE_BYTES ((uint64_t)9 << 10)         // in graph, kernels and order
 #define PROCESS_HELD_NODE_BYTES                                                                    \
-    ((uint64_t)12 << 10)           // of the former, in a program: what it holds
+    ((uint64_t)6 << 10)            // of the former, in a program: what it holds
                                    // beyond are first contents that were drawn
 #define PROCESS_EVALUATION_SHARE 2 // of a training's nodes, in an evaluation
 #define PROCESS_EXPORT_SHARE 2     // of the tensors: their file, and the model
@@ -37,7 +37,7 @@
 
 #define COORDINATOR_BYTES (41 * MIB / 2)
 #define COORDINATOR_NETWORK_BYTES (7 * MIB / 2)     // what moves tensors between processes, threads
-#define COORDINATOR_NODE_BYTES ((uint64_t)42 << 10) // in graph, plan, parts and descriptions
+#define COORDINATOR_NODE_BYTES ((uint64_t)33 << 10) // in graph, plan, parts and descriptions
 #define COORDINATOR_MODEL_SHARE 7 / 10              // of the mapped file, while weights are sent
 #define COORDINATOR_MODEL_LIMIT (48 * MIB)
 #define WORKER_BYTES (43 * MIB / 2)                  // with what moves tensors, and its threads
@@ -175,7 +175,7 @@ pen_status pen_worker_memory_estimate(const pen_worker_memory_request *request, 
     for (uint32_t g = 0; g < request->graph_count; g++) {
         PEN_TRY(process_add_graph(&needs, request->graphs[g]));
     }
-    *out_bytes = process_products(&needs) +
+    *out_bytes = process_products(&needs) + request->data_bytes +
                  pen_min_u64(request->buffer_bytes / WORKER_BUFFER_SHARE, WORKER_BUFFER_LIMIT);
     if (request->is_within) {
         *out_bytes += needs.node_count * WORKER_WITHIN_NODE_BYTES;

@@ -32,6 +32,7 @@ typedef struct pen_worker_memory_request {
     const pen_graph *const *graphs; // [graph_count], the parts of its devices, in all forms
     uint32_t graph_count;
     uint64_t buffer_bytes; // of its devices
+    uint64_t data_bytes;   // that it holds of what it reads by itself
     bool is_within;        // in the coordinator's process: only what comes on top of that
 } pen_worker_memory_request;
 

@@ -106,11 +106,14 @@ static pen_status admission_do_worker(admission *a, uint32_t worker,
                                                         .form = action->form,
                                                         .channel = action->channel,
                                                         .sequence = action->sequence});
-    case PEN_WORKER_ACTION_LOSS: {
+    case PEN_WORKER_ACTION_LOSS:
+    case PEN_WORKER_ACTION_GRADIENT: {
         const pen_task *task = &form->tasks[action->task].task;
+        const bool is_loss = action->kind == PEN_WORKER_ACTION_LOSS;
         return admission_tell_coordinator(
             a, worker,
-            (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_LOSS,
+            (pen_coordinator_event){.kind = is_loss ? PEN_COORDINATOR_EVENT_LOSS
+                                                    : PEN_COORDINATOR_EVENT_GRADIENT,
                                     .round = action->round,
                                     .microbatch = task->microbatch,
                                     .stage = task->stage});
@@ -120,6 +123,12 @@ static pen_status admission_do_worker(admission *a, uint32_t worker,
             a, worker,
             (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_ROUND_DONE,
                                     .round = action->round});
+    case PEN_WORKER_ACTION_READ:
+        return admission_tell_worker(a, worker,
+                                     (pen_worker_event){.kind = PEN_WORKER_EVENT_READ,
+                                                        .form = action->form,
+                                                        .channel = action->channel,
+                                                        .sequence = action->sequence});
     case PEN_WORKER_ACTION_STOPPED:
         return PEN_OK;
     }
@@ -303,7 +312,7 @@ static uint32_t admission_next(const admission *a, uint32_t device, const pen_wo
                  admission_device(a, channel->target_device, other));
         return channel->target_device;
     }
-    const bool is_fed = channel->source_worker == 0;
+    const bool is_fed = channel->source_device == PEN_CHANNEL_HOST;
     snprintf(out_text, size, " waits for %s of microbatch %" PRIu32 " from %s", value, microbatch,
              is_fed ? "the host, which waits for a place for it at"
                     : admission_device(a, channel->source_device, other));

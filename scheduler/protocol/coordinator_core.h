@@ -1,22 +1,21 @@
 // The contract of coordinator_*.c: the core of a generation, seen from outside.
 //
 // What the coordinator does, without doing it: events in, actions out. No I/O, threads, clock or
-// heap; time comes inside the events. The driver (runtime/coordinator/), plan admission and the
-// simulator drive the same code.
+// heap. The driver (runtime/coordinator/), plan admission and the simulator drive the same code.
 //
 //   RECRUIT ──all are here──► FENCE ──durable──► ASSIGN ──all are ready──► RUN ──stop──► DONE
 //    │   ▲                       │                 │                        │            ▲
 //    │   └──── a worker lost ────┘                 │                        │            │
 //    └── deadline, a lease over, a worker lost, a worker's fault, superseded ────────────┘
 //
-// FENCE is passed over where it is not needed. A worker that is lost in RECRUIT or FENCE may come
-// again; the fence that was written stays valid. Later the run is over: recovery is a new
-// generation, with a new core.
+// FENCE is passed over where it is not needed. A worker lost in RECRUIT or FENCE may come again;
+// the fence stays valid. Later the run is over: recovery is a new generation, with a new core.
 //
 // In RUN it announces the rounds that the driver begins, feeds the host's channels as credit comes,
 // gathers losses, and says `go` when those of a round and of all rounds before it are finite. A
 // round of another form is announced when all before it are done. A loss of a training form that is
-// not finite means that no update follows: `go` is not given any more.
+// not finite means that no update follows: `go` is not given any more. Where gradients are told of,
+// `go` waits for all of the step, and says in which order its lanes came; or in the order given.
 //
 // A save is a state within RUN, one at a time. It begins between rounds; rounds may go on when all
 // workers have copied their tensors. The manifest is published when all shards are durable, and the
@@ -36,6 +35,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "graph/arrivals.h"
+#include "graph/lanes.h"
 #include "scheduler/protocol/run_table.h"
 
 #define PEN_COORDINATOR_ROUND_LIMIT 8 // begun and not done
@@ -79,6 +80,7 @@ typedef struct pen_coordinator_options {
     uint64_t progress; // rounds under way, and nothing came of them for so long: the run is stuck
     uint64_t load;     // for workers to load, and to copy their tensors aside
     bool needs_fence;  // the generation is to be made durable before anybody is assigned to it
+    pen_lanes lanes;   // of which gradients are told; at most PEN_ARRIVALS_LANES
 } pen_coordinator_options;
 
 // Every event carries `now`. Those of a worker carry its number and incarnation; what another
@@ -92,6 +94,7 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_CREDIT,     // form, channel, sequence
     PEN_COORDINATOR_EVENT_SNAPPED,    // step
     PEN_COORDINATOR_EVENT_SHARD,      // step, code: 0 the shard is durable, else it will not be
+    PEN_COORDINATOR_EVENT_GRADIENT,   // round, microbatch, stage
     // of a worker: worker, incarnation
     PEN_COORDINATOR_EVENT_COMPUTES, // sequence: for how long its longest task runs, in the unit of
                                     // `now`. That is progress, for ten times the limit of it
@@ -101,7 +104,8 @@ typedef enum pen_coordinator_event_kind {
     // of the driver
     PEN_COORDINATOR_EVENT_LET_GO,    // form, channel, sequence: the memory is no longer read
     PEN_COORDINATOR_EVENT_FENCED,    // code of the append that FENCE asked for
-    PEN_COORDINATOR_EVENT_BEGIN,     // form, count, updates: the next round
+    PEN_COORDINATOR_EVENT_BEGIN,     // form, count, updates, microbatch (of the step, the first
+                                     // that it has), order (0: as lanes come): the next round
     PEN_COORDINATOR_EVENT_SAVE,      // step
     PEN_COORDINATOR_EVENT_PUBLISHED, // step, code of the append that PUBLISH asked for
     PEN_COORDINATOR_EVENT_TICK,
@@ -123,11 +127,9 @@ typedef struct pen_coordinator_event {
     uint64_t sequence;
     uint64_t now;
     uint64_t step; // of the training: steps done
-    uint32_t form;
-    uint32_t count;
-    uint32_t channel;
-    uint32_t microbatch;
-    uint32_t stage;
+    pen_arrivals_order order;
+    uint32_t form, count, channel;
+    uint32_t microbatch, stage;
     uint32_t code; // a pen_status_code, 0: it went well
     bool updates;
     pen_coordinator_loss loss;
@@ -139,7 +141,7 @@ typedef enum pen_coordinator_action_kind {
     PEN_COORDINATOR_ACTION_ASSIGN,      // worker, incarnation, generation
     PEN_COORDINATOR_ACTION_START,       // worker
     PEN_COORDINATOR_ACTION_ROUND,       // worker, round, form, count, updates
-    PEN_COORDINATOR_ACTION_GO,          // worker, round
+    PEN_COORDINATOR_ACTION_GO,          // worker, round, order
     PEN_COORDINATOR_ACTION_FEED,        // form, channel, round, microbatch, sequence: send it. Its
                                         // place at the host, microbatch mod copies, is free
     PEN_COORDINATOR_ACTION_RUNNING,     // all workers are started: rounds may begin
@@ -173,7 +175,7 @@ typedef enum pen_coordinator_reason {
     PEN_COORDINATOR_REASON_MISSING, // at the deadline
     PEN_COORDINATOR_REASON_LOST,
     PEN_COORDINATOR_REASON_FAILED,     // it said so
-    PEN_COORDINATOR_REASON_LOSS,       // it gave two different losses, or one of no microbatch
+    PEN_COORDINATOR_REASON_LOSS,       // it gave two different losses, or what is of no microbatch
     PEN_COORDINATOR_REASON_CREDIT,     // it gave a credit for what was not sent
     PEN_COORDINATOR_REASON_ROUND,      // it ended a round that it was not given
     PEN_COORDINATOR_REASON_SAVE,       // it speaks of a save that it was not told of
@@ -192,11 +194,9 @@ typedef struct pen_coordinator_action {
     uint64_t round;
     uint64_t sequence;
     uint64_t step;
-    uint32_t form;
-    uint32_t count;
-    uint32_t channel;
-    uint32_t microbatch;
-    uint32_t stage;
+    pen_arrivals_order order;
+    uint32_t form, count, channel;
+    uint32_t microbatch, stage;
     bool updates;
     pen_coordinator_refusal refusal;
     pen_coordinator_reason reason;

@@ -317,6 +317,9 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
     case PEN_COORDINATOR_EVENT_LOSS:
         pen_coordinator_take_loss(core, event);
         break;
+    case PEN_COORDINATOR_EVENT_GRADIENT:
+        pen_coordinator_take_gradient(core, event);
+        break;
     case PEN_COORDINATOR_EVENT_ROUND_DONE:
         pen_coordinator_end_round(core, event);
         break;

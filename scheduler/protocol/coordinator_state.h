@@ -7,7 +7,7 @@
 #define PEN_SCHEDULER_PROTOCOL_COORDINATOR_STATE_H
 
 #include "scheduler/protocol/coordinator_core.h"
-#include "scheduler/protocol/frame_window.h"
+#include "scheduler/protocol/frame_feed.h"
 
 typedef struct coordinator_worker {
     bool is_present;
@@ -25,30 +25,37 @@ typedef struct coordinator_round {
     uint32_t form;
     uint32_t count;
     bool updates;
-    bool has_gone;         // `go` was given
-    bool has_losses;       // LOSSES was said
-    uint32_t loss_count;   // of those expected
-    uint32_t worker_count; // that are done
-    uint64_t fed_count;    // frames sent and not let go
-    bool *has_loss;        // [reporter limit][microbatch limit]
+    uint32_t first_microbatch; // of the step
+    pen_arrivals_order given;  // 0: lanes come as they come,
+    pen_arrivals_tally tally;  // in this and the step's rounds before
+    bool has_gone;             // `go` was given
+    bool has_losses;           // LOSSES was said
+    uint32_t loss_count;       // of those expected
+    uint32_t worker_count;     // that are done
+    uint64_t fed_count;        // frames sent and not let go
+    bool *has_loss;            // [reporter limit][microbatch limit]
     pen_coordinator_loss *losses;
+    bool *has_gradient; // as has_loss
 } coordinator_round;
 
-// A channel that the host feeds: where it is in the rounds announced.
-typedef struct coordinator_feed {
-    uint32_t channel;
-    bool is_for_updates;
-    pen_frame_source source;
-    uint64_t round;
-    uint32_t microbatch;
-} coordinator_feed;
+// A stage that reports losses, or gradients, of its microbatches.
+typedef struct coordinator_reporter {
+    uint32_t stage;
+    uint32_t worker;
+    uint32_t first; // microbatch
+    uint32_t end;
+} coordinator_reporter;
+
+typedef struct coordinator_reporters {
+    uint32_t count;
+    coordinator_reporter *items; // [count]
+} coordinator_reporters;
 
 typedef struct coordinator_form {
     uint32_t feed_count;
-    coordinator_feed *feeds; // [feed_count]
-    uint32_t reporter_count;
-    uint32_t *stages;  // [reporter_count] that report losses
-    uint32_t *workers; // [reporter_count]
+    pen_frame_feed *feeds; // [feed_count]
+    coordinator_reporters losses;
+    coordinator_reporters gradients;
 } coordinator_form;
 
 struct pen_coordinator_core {
@@ -91,6 +98,7 @@ PEN_NODISCARD pen_status pen_coordinator_rounds_init(pen_coordinator_core *core,
 
 void pen_coordinator_begin(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator_event *event);
+void pen_coordinator_take_gradient(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_end_round(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_take_credit(pen_coordinator_core *core, const pen_coordinator_event *event);
 void pen_coordinator_let_go(pen_coordinator_core *core, const pen_coordinator_event *event);

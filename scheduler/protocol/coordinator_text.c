@@ -15,7 +15,7 @@ const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
     case PEN_COORDINATOR_REASON_FAILED:
         return "it cannot go on";
     case PEN_COORDINATOR_REASON_LOSS:
-        return "it gave a loss twice, differently, or of no microbatch";
+        return "it gave a loss twice, differently, or a loss or gradient of no microbatch";
     case PEN_COORDINATOR_REASON_CREDIT:
         return "it gave a credit for what was not sent";
     case PEN_COORDINATOR_REASON_ROUND:
@@ -63,7 +63,8 @@ void pen_coordinator_refusal_format(const pen_coordinator_core *core, uint32_t w
     case PEN_REFUSAL_ISA:
         snprintf(out_text, size,
                  "worker %" PRIu32 " computes with '%.*s', the coordinator with '%.*s': results "
-                 "would differ in their last bits",
+                 "would differ in their last bits; numerics.level of the job names a level that "
+                 "all have",
                  worker, limit, identity->isa, limit, self->isa);
         break;
     case PEN_REFUSAL_PLAN:

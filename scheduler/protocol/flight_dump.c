@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "scheduler/protocol/flight_wire.h"
 #include "scheduler/protocol/run_table_wire.h"
 
@@ -101,6 +102,11 @@ static pen_status dump_options(dump_cursor *cursor, pen_arena *arena,
         return pen_error(PEN_CORRUPT, "generation %llu with first round %llu",
                          (unsigned long long)options->generation,
                          (unsigned long long)options->first_round);
+    }
+    const pen_lanes *lanes = &options->lanes;
+    if (lanes->lanes > PEN_ARRIVALS_LANES || lanes->lanes > lanes->microbatches) {
+        return pen_error(PEN_CORRUPT, "%u lanes of %u microbatches", lanes->lanes,
+                         lanes->microbatches);
     }
     *out_options = options;
     return PEN_OK;
@@ -327,7 +333,7 @@ static pen_status dump_decode(dump_cursor *cursor, pen_arena *arena, pen_flight_
     if (all < FLIGHT_MAGIC_BYTES + 16) return pen_error(PEN_CORRUPT, "the dump is cut short");
     dump_cursor tail = {start + all - 8, 8, all - 8};
     PEN_TRY(dump_word(&tail, &checksum));
-    if (checksum != flight_checksum(FLIGHT_CHECKSUM_START, start, all - 8)) {
+    if (checksum != pen_hash_bytes(PEN_HASH_START, start, all - 8)) {
         return pen_error(PEN_CORRUPT, "its checksum is wrong: it is damaged, or cut short");
     }
     cursor->count -= 8;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/system/build.h"
 #include "scheduler/protocol/flight_outcome.h"
@@ -150,7 +151,7 @@ static void flight_unregister(pen_flight_recorder *recorder) {
         if (atomic_compare_exchange_strong(&flight.recorders[i], &expected, NULL)) break;
     }
     while (atomic_load(&flight.dumping) > 0) {
-        (void)usleep(1000);
+        pen_clock_pause(0.001);
     }
 }
 
@@ -293,7 +294,7 @@ static void flight_flush(flight_file *file) {
 
 static void flight_write(flight_file *file, const void *bytes, uint64_t count) {
     const uint8_t *at = bytes;
-    file->checksum = flight_checksum(file->checksum, bytes, count);
+    file->checksum = pen_hash_bytes(file->checksum, bytes, count);
     for (uint64_t i = 0; i < count; i++) {
         if (file->count == sizeof file->bytes) flight_flush(file);
         file->bytes[file->count++] = at[i];
@@ -411,7 +412,7 @@ static bool flight_dump_one(const pen_flight_recorder *recorder, const char *fol
     part = path;
     flight_path_add(&part, ".part");
     flight_path_add_number(&part, atomic_fetch_add(&flight.dumped, 1));
-    flight_file file = {.checksum = FLIGHT_CHECKSUM_START};
+    flight_file file = {.checksum = PEN_HASH_START};
     file.descriptor = open(part.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file.descriptor < 0) return false;
     flight_write_all(&file, recorder, reason);

@@ -46,12 +46,17 @@ static const char *flight_find_impossible(const flight_replay *replay,
                 table->forms[0].devices[worker->device].worker == replay->dump->worker;
             if (!is_here) return "a task is done on a device that is not here";
         }
-        if (worker->kind != PEN_WORKER_EVENT_LET_GO) return NULL;
-        if (worker->form < table->form_count &&
-            worker->channel < table->forms[worker->form].channel_count) {
-            return NULL;
+        const bool is_of_channel = worker->form < table->form_count &&
+                                   worker->channel < table->forms[worker->form].channel_count;
+        if (worker->kind == PEN_WORKER_EVENT_LET_GO && !is_of_channel) {
+            return "memory of a channel is free that there is not";
         }
-        return "memory of a channel is free that there is not";
+        if (worker->kind == PEN_WORKER_EVENT_READ &&
+            !(is_of_channel &&
+              pen_run_channel_is_read(&table->forms[worker->form].channels[worker->channel]))) {
+            return "a channel is read that is not read here";
+        }
+        return NULL;
     }
     const pen_coordinator_event *event_of = &event->event.coordinator;
     uint64_t round;

@@ -47,7 +47,8 @@ static void flight_print_frame(flight_text *out, const pen_flight_dump_file *dum
     if (name[0] != '\0') flight_print(out, "'%.80s' ", name);
     flight_print(out, "(form %" PRIu32 ", channel %" PRIu32 ")", form, channel);
     if (!run->channels[channel].is_per_step) {
-        flight_print(out, ", microbatch %" PRIu64, sequence % slots);
+        flight_print(out, ", microbatch %" PRIu32,
+                     pen_run_microbatch(run, &run->channels[channel], sequence));
     }
     flight_print(out, ", round %" PRIu64, sequence / slots);
 }
@@ -97,6 +98,7 @@ static void flight_print_worker_event(flight_text *out, const pen_flight_dump_fi
     case PEN_WORKER_EVENT_FRAME:
     case PEN_WORKER_EVENT_CREDIT:
     case PEN_WORKER_EVENT_LET_GO:
+    case PEN_WORKER_EVENT_READ:
         flight_print(out, event->kind == PEN_WORKER_EVENT_CREDIT ? " below " : " of ");
         flight_print_frame(out, dump, event->form, event->channel, event->sequence);
         return;
@@ -114,6 +116,10 @@ static void flight_print_details(flight_text *out, const pen_coordinator_event *
     case PEN_COORDINATOR_EVENT_LOSS:
         flight_print(out, " %.9g of stage %" PRIu32 ", microbatch %" PRIu32 ", round %" PRIu64,
                      loss, event->stage, event->microbatch, event->round);
+        break;
+    case PEN_COORDINATOR_EVENT_GRADIENT:
+        flight_print(out, " of stage %" PRIu32 ", microbatch %" PRIu32 ", round %" PRIu64,
+                     event->stage, event->microbatch, event->round);
         break;
     case PEN_COORDINATOR_EVENT_ROUND_DONE:
         flight_print(out, " %" PRIu64, event->round);
@@ -183,7 +189,16 @@ void pen_flight_event_format(const pen_flight_dump_file *dump, const pen_flight_
 
 // ---- actions
 
-// Numbers may come from a damaged dump, so tables are looked up only within their bounds.
+// The task of an action. Numbers may come from a damaged dump, so tables are looked up only within
+// their bounds.
+static void flight_print_listed(flight_text *out, const pen_run_table *table,
+                                const pen_worker_action *action) {
+    if (action->form >= table->form_count) return;
+    const pen_run_form *form = &table->forms[action->form];
+    if (action->task < form->task_count) flight_print_task(out, &form->tasks[action->task].task);
+}
+
+// An action as a line of `diagnose`, with the names that the user knows.
 void pen_flight_worker_action_format(const pen_flight_dump_file *dump,
                                      const pen_worker_action *action,
                                      char out_text[PEN_FLIGHT_LINE_BYTES]) {
@@ -200,12 +215,14 @@ void pen_flight_worker_action_format(const pen_flight_dump_file *dump,
     case PEN_WORKER_ACTION_RUN:
     case PEN_WORKER_ACTION_LOSS:
         flight_print(&out, action->kind == PEN_WORKER_ACTION_RUN ? "run " : "report the loss of ");
-        if (action->form < table->form_count &&
-            action->task < table->forms[action->form].task_count) {
-            flight_print_task(&out, &table->forms[action->form].tasks[action->task].task);
-        }
+        flight_print_listed(&out, table, action);
         flight_print(&out, ", round %" PRIu64 ", on device %" PRIu32, action->round,
                      action->device);
+        break;
+    case PEN_WORKER_ACTION_GRADIENT:
+        flight_print(&out, "tell of the gradient of ");
+        flight_print_listed(&out, table, action);
+        flight_print(&out, ", round %" PRIu64, action->round);
         break;
     case PEN_WORKER_ACTION_SEND:
     case PEN_WORKER_ACTION_GRANT:
@@ -217,6 +234,10 @@ void pen_flight_worker_action_format(const pen_flight_dump_file *dump,
         break;
     case PEN_WORKER_ACTION_STOPPED:
         flight_print(&out, "stop");
+        break;
+    case PEN_WORKER_ACTION_READ:
+        flight_print(&out, "read ");
+        flight_print_frame(&out, dump, action->form, action->channel, action->sequence);
         break;
     }
 }

@@ -4,8 +4,6 @@
 
 #include "base/record/record.h"
 
-#define FLIGHT_PRIME 0x100000001b3u
-
 // The payload of each kind of event: members behind each other, little endian, and zeros.
 #define WORKER(member) PEN_RECORD_ROW(NUMBER, 0, #member, pen_worker_event, member, NULL)
 #define WORKER_WORD(member)                                                                        \
@@ -46,6 +44,7 @@ static const pen_record_field coordinator_fields[] = {
     COORDINATOR("identity", identity),
     EVENT(code),
     EVENT(step),
+    EVENT(order),
 };
 static const pen_record coordinator_record = {.name = "coordinator",
                                               PEN_RECORD_FIELDS(coordinator_fields)};
@@ -105,16 +104,10 @@ static const pen_record_field options_fields[] = {
     OPTION(progress),
     OPTION(load),
     OPTION(needs_fence),
+    IDENTITY(NUMBER, pen_coordinator_options, lanes.lanes, 8),
+    IDENTITY(NUMBER, pen_coordinator_options, lanes.microbatches, 8),
 };
 const pen_record flight_options_record = {.name = "options", PEN_RECORD_FIELDS(options_fields)};
-
-uint64_t flight_checksum(uint64_t checksum, const void *bytes, uint64_t count) {
-    const uint8_t *at = bytes;
-    for (uint64_t i = 0; i < count; i++) {
-        checksum = (checksum ^ at[i]) * FLIGHT_PRIME;
-    }
-    return checksum;
-}
 
 uint64_t flight_mix(uint64_t digest, uint64_t word) {
     digest = (digest ^ word) * 0x9e3779b97f4a7c15u;
@@ -133,6 +126,7 @@ const char *flight_worker_event_name(uint64_t kind) {
         [PEN_WORKER_EVENT_STOP] = "stop",
         [PEN_WORKER_EVENT_LET_GO] = "memory free",
         [PEN_WORKER_EVENT_TASK_DONE] = "task done",
+        [PEN_WORKER_EVENT_READ] = "read",
     };
     return kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
@@ -143,6 +137,7 @@ const char *flight_coordinator_event_name(uint64_t kind) {
         [PEN_COORDINATOR_EVENT_HELLO] = "hello",
         [PEN_COORDINATOR_EVENT_READY] = "ready",
         [PEN_COORDINATOR_EVENT_LOSS] = "loss",
+        [PEN_COORDINATOR_EVENT_GRADIENT] = "gradient",
         [PEN_COORDINATOR_EVENT_ROUND_DONE] = "round done",
         [PEN_COORDINATOR_EVENT_CREDIT] = "credit",
         [PEN_COORDINATOR_EVENT_SNAPPED] = "tensors copied",

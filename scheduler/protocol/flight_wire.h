@@ -11,7 +11,7 @@
 
 #define FLIGHT_MAGIC "PENFLGHT"
 #define FLIGHT_MAGIC_BYTES 8
-#define FLIGHT_VERSION 2u
+#define FLIGHT_VERSION 3u
 #define FLIGHT_PAYLOAD_WORDS 16u
 #define FLIGHT_NO_IDENTITY UINT32_MAX
 #define FLIGHT_REASON_BYTES 256
@@ -41,11 +41,8 @@ PEN_NODISCARD pen_status flight_unpack_coordinator(const uint64_t words[FLIGHT_P
 extern const pen_record flight_identity_record;
 extern const pen_record flight_options_record;
 
-// FNV-1a over bytes: each step is a bijection, so that a single changed byte always shows. Begins
-// with FLIGHT_CHECKSUM_START.
-#define FLIGHT_CHECKSUM_START 0xcbf29ce484222325u
-uint64_t flight_checksum(uint64_t checksum, const void *bytes, uint64_t count);
-// The same over a word at a time, for outcomes.
+// The checksum of a dump is pen_hash_bytes: each step is a bijection, so that a single changed byte
+// always shows. This is a step of such a kind over a word, for outcomes; from PEN_HASH_START.
 uint64_t flight_mix(uint64_t digest, uint64_t word);
 
 // Names of kinds, which files have, so that other builds may number them otherwise. NULL: there is

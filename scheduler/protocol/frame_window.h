@@ -15,6 +15,7 @@
 // Entries of the arrays are a frame's sequence + 1, 0: none.
 typedef struct pen_frame_source {
     uint32_t slots;
+    uint32_t first; // microbatch
     uint32_t copies;
     uint32_t capacity;
     uint32_t outbox_first;
@@ -30,6 +31,7 @@ typedef struct pen_frame_source {
 
 typedef struct pen_frame_target {
     uint32_t slots;
+    uint32_t first; // microbatch
     uint32_t capacity;
     uint64_t *held;        // [capacity] here and not consumed
     uint64_t received_end; // all below are received, or were skipped

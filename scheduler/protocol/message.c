@@ -38,8 +38,14 @@ static const pen_record_field round_fields[] = {
     ROW(FIXED, 7, learning_rate, NULL, .is_real = true),
     ROW(NUMBER, 8, first_microbatch, "of the step, before this round"),
     ROW(FIXED, 9, value, "a microbatch's share of the step's examples", .is_real = true),
+    ROW(NUMBER, 10, epoch, "whose order workers read in that read by themselves"),
+    ROW(NUMBER, 11, first_example, "of the epoch's order, that the round begins with"),
+    ROW(NUMBER, 12, step_microbatches, "that the step has in all its rounds"),
 };
-static const pen_record_field go_fields[] = {ROW(NUMBER, 1, round, NULL)};
+static const pen_record_field go_fields[] = {
+    ROW(NUMBER, 1, round, NULL),
+    ROW(FIXED, 2, order, "of lanes that come as they come: four bits each, the first the lowest"),
+};
 static const pen_record_field loss_fields[] = {
     ROW(NUMBER, 1, round, NULL),
     ROW(NUMBER, 2, form, NULL),
@@ -131,6 +137,12 @@ static const pen_record_field surveyed_fields[] = {
                         .limit = PEN_LOSSES_LIMIT, .is_real = true),
 };
 
+static const pen_record_field gradient_fields[] = {
+    ROW(NUMBER, 1, round, NULL),
+    ROW(NUMBER, 2, microbatch, NULL),
+    ROW(NUMBER, 3, stage, NULL),
+};
+
 // One of the kinds; `...` are its fields.
 #define BODY(no, value, key, title, words, ...)                                                    \
     {                                                                                              \
@@ -180,6 +192,8 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
     BODY(35, SURVEY, "survey", "Survey", "coordinator: measure this", FIELDS(survey)),
     BODY(36, SURVEYED, "surveyed", "Surveyed", "worker: the figures, or why there are none",
          FIELDS(surveyed)),
+    BODY(37, GRADIENT, "gradient", "Gradient", "worker: of a microbatch, by a stage, is made",
+         FIELDS(gradient)),
 };
 
 const pen_record pen_message_record = {

@@ -9,6 +9,7 @@
 //   ROUND       C→W  run a round
 //   GO          C→W  its losses are finite: update
 //   LOSS        W→C  of a microbatch
+//   GRADIENT    W→C  of a microbatch, of a stage, is made
 //   ROUND_DONE  W→C
 //   CREDIT      reader → maker of a channel: all frames below are consumed
 //   PULL        receiver → holder: send me these bytes of a tensor or blob, as a frame
@@ -68,8 +69,9 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_COMMITTED,
     PEN_MESSAGE_SURVEY,
     PEN_MESSAGE_SURVEYED,
+    PEN_MESSAGE_GRADIENT,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_SURVEYED + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_GRADIENT + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -93,7 +95,8 @@ typedef struct pen_message {
     char build[PEN_MESSAGE_NAME_BYTES];   // HELLO
     char isa[PEN_MESSAGE_NAME_BYTES];     // HELLO: kernel level and libraries
     char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links
-    uint64_t round;                       // ROUND, GO, LOSS, ROUND_DONE
+    uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE
+    uint64_t order;                       // GO: of lanes (graph/arrivals.h), where that is free
     uint32_t form;                        // ROUND, LOSS, CREDIT
     uint32_t count;                       // ROUND: microbatches. SURVEY: threads
     bool updates;                         // ROUND
@@ -102,8 +105,11 @@ typedef struct pen_message {
                                           // done. SNAPSHOT, SNAPPED, SHARD, COMMITTED: steps done
     uint64_t learning_rate;               // ROUND: bits of a double
     uint64_t first_microbatch;            // ROUND: of the step
-    uint32_t microbatch;                  // LOSS
-    uint32_t stage;                       // LOSS
+    uint64_t epoch;                       // ROUND: from 0
+    uint64_t first_example;               // ROUND: of the epoch's order
+    uint64_t step_microbatches;           // ROUND: that the step has in all its rounds
+    uint32_t microbatch;                  // LOSS, GRADIENT
+    uint32_t stage;                       // LOSS, GRADIENT
     uint32_t device;                      // LOSS, FAIL, SURVEY (of the whole run)
     uint32_t node;                        // SURVEY: of the device's part
     uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share

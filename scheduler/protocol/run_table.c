@@ -1,15 +1,29 @@
 #include "scheduler/protocol/run_table.h"
 
+static bool run_has_ref(const pen_run_form *form, uint32_t first, uint32_t end, uint32_t channel) {
+    for (uint32_t r = first; r < end; r++) {
+        if (form->refs[r] == channel) return true;
+    }
+    return false;
+}
+
+static bool run_is_of_task(const pen_run_form *form, const pen_run_task *task, uint32_t channel) {
+    return run_has_ref(form, task->receive_first, task->receive_end, channel) ||
+           run_has_ref(form, task->send_first, task->send_end, channel);
+}
+
+bool pen_run_channel_is_idle(const pen_run_form *form, uint32_t channel) {
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        if (run_is_of_task(form, &form->tasks[i], channel)) return false;
+    }
+    return true;
+}
+
 bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel) {
     for (uint32_t i = 0; i < form->task_count; i++) {
         const pen_run_task *task = &form->tasks[i];
-        if (task->task.kind == PEN_TASK_UPDATE) continue;
-        for (uint32_t r = task->receive_first; r < task->receive_end; r++) {
-            if (form->refs[r] == channel) return false;
-        }
-        for (uint32_t r = task->send_first; r < task->send_end; r++) {
-            if (form->refs[r] == channel) return false;
-        }
+        const bool is_update = task->task.kind == PEN_TASK_UPDATE;
+        if (!is_update && run_is_of_task(form, task, channel)) return false;
     }
     return true;
 }

@@ -6,9 +6,12 @@
 // which only the last updates; an evaluation batch is a round without updates. Rounds of one form
 // may follow each other without a pause; before a round of another form all devices have finished.
 //
-// A frame is what a channel carries for one microbatch (per-step channels: for one round). Its
-// sequence number names the work: round * slots + microbatch, where slots is microbatch_count, or 1
-// for per-step channels.
+// A stage may have tasks for a range of the form's microbatches only: those of its replica. Rounds
+// of fewer microbatches may have none of them; updates run all the same.
+//
+// A frame is what a channel carries for one microbatch of its range (per-step channels: for one
+// round). Its sequence number names the work: round * slots + microbatch - first of the range,
+// where slots is the range's length, or 1 for per-step channels.
 //
 // Credit: the frame of microbatch m lies in place m mod `capacity` at the receiver and in place
 // m mod `copies` at the sender (both at most slots). It may be sent when what was in its place at
@@ -30,7 +33,8 @@
 #define PEN_RUN_ROUND_LIMIT ((uint64_t)1 << 40)
 #define PEN_RUN_SEQUENCE_LIMIT (PEN_RUN_ROUND_LIMIT * PEN_RUN_MICROBATCH_LIMIT)
 
-// Workers count from 1; the coordinator, which feeds inputs, is 0.
+// Workers count from 1; the coordinator, which feeds inputs, is 0. What the host feeds may also be
+// read where it is needed, from files: then its source is the target's worker.
 typedef struct pen_run_channel {
     uint32_t source_worker;
     uint32_t target_worker;
@@ -40,6 +44,8 @@ typedef struct pen_run_channel {
     uint32_t copies;   // places at the source, at least 1
     uint64_t bytes;    // of a frame
     bool is_per_step;
+    uint32_t first_microbatch; // that it carries frames of, unless it is per step
+    uint32_t microbatch_count; // 0: all from the first on
     bool is_shared; // source and target are devices of one worker, and the target reads the frame
                     // where the source made it: nothing is moved; capacity equals copies
 } pen_run_channel;
@@ -56,6 +62,8 @@ typedef struct pen_run_task {
     uint32_t release_end;
     bool makes_loss; // of its values some are for the coordinator (loss, hits): report when done
                      // (forward tasks; known by stage and microbatch)
+    bool makes_gradient; // of parameters, with all of the stage and microbatch: report when done,
+                         // by which the coordinator knows in which order lanes came
 } pen_run_task;
 
 typedef struct pen_run_device {
@@ -84,16 +92,45 @@ typedef struct pen_run_table {
     const pen_run_form *forms;
 } pen_run_table;
 
-// Whether a channel carries frames in rounds without updates.
+// Whether the target's worker itself reads what the channel carries, from files.
+static inline bool pen_run_channel_is_read(const pen_run_channel *channel) {
+    return channel->source_device == PEN_CHANNEL_HOST && channel->source_worker != 0;
+}
+
+// Whether any task makes or reads what a channel carries: of a form for the rest of a batch, those
+// of replicas that have none of it are idle.
+bool pen_run_channel_is_idle(const pen_run_form *form, uint32_t channel);
+
+// Whether a channel carries frames in rounds with updates alone.
 bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel);
 
 static inline uint32_t pen_run_slots(const pen_run_form *form, const pen_run_channel *channel) {
-    return channel->is_per_step ? 1 : form->microbatch_count;
+    if (channel->is_per_step) return 1;
+    return channel->microbatch_count > 0 ? channel->microbatch_count
+                                         : form->microbatch_count - channel->first_microbatch;
 }
 
 static inline uint64_t pen_run_sequence(const pen_run_form *form, const pen_run_channel *channel,
                                         uint64_t round, uint32_t microbatch) {
-    return channel->is_per_step ? round : round * form->microbatch_count + microbatch;
+    if (channel->is_per_step) return round;
+    return round * pen_run_slots(form, channel) + (microbatch - channel->first_microbatch);
+}
+
+// Of a frame; 0 of per-step channels.
+static inline uint32_t pen_run_microbatch(const pen_run_form *form, const pen_run_channel *channel,
+                                          uint64_t sequence) {
+    const uint32_t slots = pen_run_slots(form, channel);
+    return channel->is_per_step ? 0 : channel->first_microbatch + (uint32_t)(sequence % slots);
+}
+
+// Frames that a channel carries in a round of `count` microbatches.
+static inline uint32_t pen_run_frame_count(const pen_run_form *form, const pen_run_channel *channel,
+                                           uint32_t count) {
+    const uint32_t slots = pen_run_slots(form, channel);
+    if (channel->is_per_step) return 1;
+    if (count <= channel->first_microbatch) return 0;
+    const uint32_t left = count - channel->first_microbatch;
+    return left < slots ? left : slots;
 }
 
 #endif // PEN_SCHEDULER_PROTOCOL_RUN_TABLE_H

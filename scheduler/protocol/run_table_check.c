@@ -9,7 +9,7 @@ static pen_status check_channel(const pen_run_table *table, const pen_run_form *
     const pen_run_channel *channel = &form->channels[c];
     const bool is_host = channel->source_device == PEN_CHANNEL_HOST;
     const bool has_source =
-        is_host ? channel->source_worker == 0
+        is_host ? channel->source_worker == 0 || channel->source_worker == channel->target_worker
                 : channel->source_device < table->device_count &&
                       channel->source_worker == form->devices[channel->source_device].worker;
     const bool has_target = channel->target_device < table->device_count &&
@@ -23,7 +23,17 @@ static pen_status check_channel(const pen_run_table *table, const pen_run_form *
                             channel->copies >= 1 && channel->copies <= PEN_RUN_PLACES_LIMIT;
     const bool is_one_place =
         channel->source_worker == channel->target_worker && channel->capacity == channel->copies;
-    if (!has_places || (channel->is_shared && !is_one_place)) {
+    const bool has_range =
+        channel->first_microbatch < form->microbatch_count &&
+        channel->microbatch_count <= form->microbatch_count - channel->first_microbatch;
+    if (!has_range || (channel->is_per_step &&
+                       (channel->first_microbatch > 0 || channel->microbatch_count > 0))) {
+        return pen_error(PEN_CORRUPT, "channel %u carries %u microbatches from %u on, of %u", c,
+                         channel->microbatch_count, channel->first_microbatch,
+                         form->microbatch_count);
+    }
+    const bool needs_one_place = channel->is_shared || pen_run_channel_is_read(channel);
+    if (!has_places || (needs_one_place && !is_one_place) || (is_host && channel->is_shared)) {
         return pen_error(PEN_CORRUPT, "channel %u has %u and %u places for %llu bytes", c,
                          channel->copies, channel->capacity, (unsigned long long)channel->bytes);
     }

@@ -20,6 +20,8 @@ static const pen_record_field channel_fields[] = {
     CHANNEL(NUMBER, 7, bytes, "of a frame"),
     CHANNEL(NUMBER, 8, is_per_step, NULL),
     CHANNEL(NUMBER, 9, is_shared, "the target reads the frame where the source made it"),
+    CHANNEL(NUMBER, 10, first_microbatch, "that it carries frames of"),
+    CHANNEL(NUMBER, 11, microbatch_count, "0: all from the first on"),
 };
 static const pen_record_field task_fields[] = {
     TASK(NUMBER, 1, "kind", task.kind, "as List.Kind of part.proto",
@@ -34,6 +36,7 @@ static const pen_record_field task_fields[] = {
     TASK(NUMBER, 9, "release_first", release_first, NULL),
     TASK(NUMBER, 10, "release_end", release_end, NULL),
     TASK(NUMBER, 11, "makes_loss", makes_loss, NULL),
+    TASK(NUMBER, 12, "makes_gradient", makes_gradient, "whose coming is told"),
 };
 static const pen_record_field device_fields[] = {
     DEVICE(1, worker, NULL),

@@ -33,7 +33,7 @@ typedef struct pen_worker_core pen_worker_core;
 
 #define PEN_WORKER_ROUND_LIMIT 8
 
-// `generation` is that of the sender, in all but the last two.
+// `generation` is that of the sender, in all but the last three.
 typedef enum pen_worker_event_kind {
     PEN_WORKER_EVENT_ASSIGN,    // generation
     PEN_WORKER_EVENT_LOADED,    // generation: the driver has done what LOAD asked for
@@ -46,6 +46,7 @@ typedef enum pen_worker_event_kind {
     PEN_WORKER_EVENT_STOP,      // generation
     PEN_WORKER_EVENT_LET_GO,    // form, channel, sequence: the transport no longer reads the memory
     PEN_WORKER_EVENT_TASK_DONE, // device
+    PEN_WORKER_EVENT_READ,      // form, channel, sequence: what READ asked for is in its place
 } pen_worker_event_kind;
 
 typedef struct pen_worker_event {
@@ -69,8 +70,11 @@ typedef enum pen_worker_action_kind {
                                   // consumed
     PEN_WORKER_ACTION_LOSS,       // device, task, round, form: tell the coordinator the
                                   // microbatch's loss. Comes before the device's next RUN
+    PEN_WORKER_ACTION_GRADIENT,   // task, round, form: tell the coordinator that it is made
     PEN_WORKER_ACTION_ROUND_DONE, // round: every device here has finished it; tell the coordinator
     PEN_WORKER_ACTION_STOPPED,
+    PEN_WORKER_ACTION_READ, // form, channel, sequence, round: read it from files into its place,
+                            // which is free; then READ. In this order, of each channel
 } pen_worker_action_kind;
 
 typedef struct pen_worker_action {

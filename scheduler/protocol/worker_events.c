@@ -28,16 +28,23 @@ static void worker_transition(pen_worker_core *core, worker_state to) {
     core->state = to;
 }
 
-static pen_status worker_channels_new(const pen_run_form *form, uint32_t worker, pen_arena *arena,
-                                      worker_channel **out_channels) {
+// The ends of channels that are here. What is read here has the host's end here, too.
+static pen_status worker_channels_new(const pen_run_table *table, uint32_t number, uint32_t worker,
+                                      pen_arena *arena, worker_channel **out_channels) {
+    const pen_run_form *form = &table->forms[number];
     worker_channel *channels;
     PEN_TRY(PEN_NEW(arena, form->channel_count, &channels));
     for (uint32_t i = 0; i < form->channel_count; i++) {
         const pen_run_channel *channel = &form->channels[i];
-        channels[i].is_source = channel->source_worker == worker && !channel->is_shared;
+        channels[i].is_read = channel->target_worker == worker && pen_run_channel_is_read(channel);
+        channels[i].is_source =
+            channel->source_worker == worker && !channel->is_shared && !channels[i].is_read;
         channels[i].is_target = channel->target_worker == worker;
         if (channels[i].is_source) {
             PEN_TRY(pen_frame_source_init(&channels[i].source, form, channel, arena));
+        }
+        if (channels[i].is_read) {
+            PEN_TRY(pen_frame_feed_init(&channels[i].feed, table, number, i, arena));
         }
         if (channels[i].is_target) {
             PEN_TRY(pen_frame_target_init(&channels[i].target, form, channel, arena));
@@ -75,16 +82,45 @@ static pen_status worker_places_new(const pen_run_table *table, const pen_run_fo
     return PEN_OK;
 }
 
-// In one step each place of a channel gives at most one SEND or GRANT, each device at most one RUN,
-// and each round one LOSS for each microbatch that had a place, and one ROUND_DONE.
+// Of each task the microbatches of its stage: *out_ranges [task_count].
+static pen_status worker_ranges_new(const pen_run_form *form, pen_arena *arena,
+                                    worker_range **out_ranges) {
+    worker_range *ranges, *of_stage;
+    uint32_t stage_count = 0;
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        if (form->tasks[t].task.stage >= stage_count) stage_count = form->tasks[t].task.stage + 1;
+    }
+    PEN_TRY(PEN_NEW(arena, form->task_count, &ranges));
+    PEN_TRY(PEN_NEW(arena, stage_count, &of_stage));
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        const pen_task *task = &form->tasks[t].task;
+        worker_range *range = &of_stage[task->stage];
+        if (task->kind == PEN_TASK_UPDATE) continue;
+        if (range->end == 0 || task->microbatch < range->first) range->first = task->microbatch;
+        if (task->microbatch >= range->end) range->end = task->microbatch + 1;
+    }
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        ranges[t] = of_stage[form->tasks[t].task.stage];
+    }
+    *out_ranges = ranges;
+    return PEN_OK;
+}
+
+// In one step each place of a channel gives at most one SEND, READ or GRANT, each device at most
+// one RUN, and each round one LOSS for each microbatch that had a place, one GRADIENT for each task
+// that tells of one, and one ROUND_DONE.
 static uint32_t worker_action_limit(const pen_worker_core *core) {
     uint32_t most = 0;
     for (uint32_t f = 0; f < core->table->form_count; f++) {
         const pen_run_form *form = &core->table->forms[f];
         uint32_t places = PEN_WORKER_ROUND_LIMIT * form->microbatch_count;
+        for (uint32_t t = 0; t < form->task_count; t++) {
+            if (form->tasks[t].makes_gradient) places += PEN_WORKER_ROUND_LIMIT;
+        }
         for (uint32_t i = 0; i < form->channel_count; i++) {
             const worker_channel *channel = &core->channels[f][i];
             if (channel->is_source) places += channel->source.copies;
+            if (channel->is_read) places += channel->feed.source.copies;
             if (channel->is_target) places += channel->target.capacity;
         }
         if (places > most) most = places;
@@ -109,10 +145,12 @@ pen_status pen_worker_core_new(const pen_run_table *table, uint32_t worker, pen_
     }
     PEN_TRY(PEN_NEW(arena, table->form_count, &core->channels));
     PEN_TRY(PEN_NEW(arena, table->form_count, &core->places));
+    PEN_TRY(PEN_NEW(arena, table->form_count, &core->ranges));
     for (uint32_t f = 0; f < table->form_count; f++) {
         const pen_run_form *form = &table->forms[f];
-        PEN_TRY(worker_channels_new(form, worker, arena, &core->channels[f]));
+        PEN_TRY(worker_channels_new(table, f, worker, arena, &core->channels[f]));
         PEN_TRY(worker_places_new(table, form, arena, &core->places[f], &core->stage_limit));
+        PEN_TRY(worker_ranges_new(form, arena, &core->ranges[f]));
     }
     for (uint32_t i = 0; i < core->device_count; i++) {
         const size_t count = (size_t)core->stage_limit * PEN_TASK_KIND_COUNT;
@@ -135,6 +173,7 @@ static void worker_reset(pen_worker_core *core) {
         for (uint32_t i = 0; i < core->table->forms[f].channel_count; i++) {
             worker_channel *channel = &core->channels[f][i];
             if (channel->is_source) pen_frame_source_reset(&channel->source);
+            if (channel->is_read) pen_frame_feed_reset(&channel->feed);
             if (channel->is_target) pen_frame_target_reset(&channel->target);
         }
     }
@@ -241,6 +280,7 @@ pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
     if (event->form >= core->table->form_count) return PEN_WORKER_FAULT_CHANNEL;
     const pen_run_form *form = &core->table->forms[event->form];
     if (event->channel >= form->channel_count || form->channels[event->channel].is_shared ||
+        core->channels[event->form][event->channel].is_read ||
         !core->channels[event->form][event->channel].is_target) {
         return PEN_WORKER_FAULT_CHANNEL;
     }
@@ -260,7 +300,8 @@ pen_worker_fault pen_worker_core_check_frame(const pen_worker_core *core,
     const bool is_known =
         core->has_round && number >= core->first_round && number < core->end_round;
     const bool is_beyond =
-        is_known && target->slots > 1 && event->sequence % target->slots >= own->count;
+        is_known && !form->channels[event->channel].is_per_step &&
+        pen_run_microbatch(form, &form->channels[event->channel], event->sequence) >= own->count;
     if (check == PEN_FRAME_REFUSED || is_early || is_late || is_beyond) {
         return PEN_WORKER_FAULT_WINDOW;
     }
@@ -310,6 +351,27 @@ static void worker_let_go(pen_worker_core *core, const pen_worker_event *event) 
     round->out_count -= 1;
 }
 
+// Likewise. What is read after a stop is not needed any more.
+static void worker_end_read(pen_worker_core *core, const pen_worker_event *event) {
+    PEN_ASSERT(event->form < core->table->form_count);
+    PEN_ASSERT(event->channel < core->table->forms[event->form].channel_count);
+    worker_channel *channel = &core->channels[event->form][event->channel];
+    PEN_ASSERT(channel->is_read);
+    const bool was_asked = pen_frame_source_let_go(&channel->feed.source, event->sequence);
+    PEN_ASSERT(was_asked);
+    PEN_ASSERT(core->lent_count > 0);
+    core->lent_count -= 1;
+    worker_round *round = pen_worker_find_round(core, event->sequence / channel->target.slots);
+    PEN_ASSERT(round != NULL && round->out_count > 0);
+    round->out_count -= 1;
+    const pen_frame_check check = pen_frame_target_check(&channel->target, event->sequence);
+    PEN_ASSERT(check != PEN_FRAME_REFUSED);
+    if (check == PEN_FRAME_FITS) pen_frame_target_put(&channel->target, event->sequence);
+    if (PEN_PLANTED(read_over)) {
+        (void)pen_frame_source_credit(&channel->feed.source, event->sequence + 1);
+    }
+}
+
 static void worker_end_task(pen_worker_core *core, uint32_t number) {
     PEN_ASSERT(core->running_count > 0);
     worker_device *device = NULL;
@@ -336,8 +398,9 @@ static void worker_stop(pen_worker_core *core) {
 // What comes from outside must be of this generation, but for ASSIGN, which may begin a higher one.
 static pen_worker_fault worker_take(pen_worker_core *core, const pen_worker_event *event) {
     PEN_ASSERT(core->action_count == 0);
-    const bool is_ours =
-        event->kind == PEN_WORKER_EVENT_LET_GO || event->kind == PEN_WORKER_EVENT_TASK_DONE;
+    const bool is_ours = event->kind == PEN_WORKER_EVENT_LET_GO ||
+                         event->kind == PEN_WORKER_EVENT_TASK_DONE ||
+                         event->kind == PEN_WORKER_EVENT_READ;
     PEN_ASSERT(is_ours || event->kind < PEN_WORKER_EVENT_LET_GO);
     if (!is_ours && event->kind != PEN_WORKER_EVENT_ASSIGN &&
         worker_is_foreign(core, event->generation)) {
@@ -371,6 +434,9 @@ static pen_worker_fault worker_take(pen_worker_core *core, const pen_worker_even
         break;
     case PEN_WORKER_EVENT_TASK_DONE:
         worker_end_task(core, event->device);
+        break;
+    case PEN_WORKER_EVENT_READ:
+        worker_end_read(core, event);
         break;
     }
     return PEN_WORKER_FAULT_NONE;

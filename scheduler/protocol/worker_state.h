@@ -5,7 +5,7 @@
 #ifndef PEN_SCHEDULER_PROTOCOL_WORKER_STATE_H
 #define PEN_SCHEDULER_PROTOCOL_WORKER_STATE_H
 
-#include "scheduler/protocol/frame_window.h"
+#include "scheduler/protocol/frame_feed.h"
 #include "scheduler/protocol/worker_core.h"
 
 typedef enum worker_state {
@@ -23,7 +23,7 @@ typedef struct worker_round {
     uint32_t count;
     bool updates;
     bool may_update;    // `go` came
-    uint64_t out_count; // frames made and not let go
+    uint64_t out_count; // frames made and not let go, or being read
 } worker_round;
 
 typedef struct worker_device {
@@ -38,9 +38,17 @@ typedef struct worker_device {
 typedef struct worker_channel {
     bool is_source; // not of shared ones
     bool is_target;
+    bool is_read; // by this worker, from files: then it has a feed
     pen_frame_source source;
+    pen_frame_feed feed;
     pen_frame_target target;
 } worker_channel;
+
+// Microbatches of a stage.
+typedef struct worker_range {
+    uint32_t first;
+    uint32_t end;
+} worker_range;
 
 struct pen_worker_core {
     const pen_run_table *table;
@@ -53,12 +61,13 @@ struct pen_worker_core {
     worker_channel **channels;                   // [form_count][channel_count]
     uint32_t **places;                           // [form_count][task_count] of a task's stage among
                                                  // its device's, times PEN_TASK_KIND_COUNT
+    worker_range **ranges;                       // [form_count][task_count] of a task's stage
     uint64_t first_round;                        // the oldest not done
     uint64_t end_round;                          // the next to be announced
     bool has_round;                              // one was announced
     worker_round rounds[PEN_WORKER_ROUND_LIMIT]; // by number, in turn
     uint32_t running_count;                      // tasks
-    uint64_t lent_count;                         // frames sent and not let go
+    uint64_t lent_count;                         // frames sent and not let go, or being read
     uint32_t action_limit;
     pen_worker_action *actions; // during a step
     uint32_t action_count;
@@ -72,6 +81,9 @@ void pen_worker_act_on_frame(pen_worker_core *core, pen_worker_action_kind kind,
 
 // The round with this number; NULL: not announced, or done.
 worker_round *pen_worker_find_round(pen_worker_core *core, uint64_t number);
+
+// What was in the channel's places below `sequence` is consumed: tells the source.
+void pen_worker_grant(pen_worker_core *core, uint32_t form, uint32_t channel, uint64_t sequence);
 
 // Sends what is made and has a place at the target.
 void pen_worker_send_waiting(pen_worker_core *core, uint32_t form, uint32_t channel);

@@ -13,7 +13,8 @@ pen_worker_action *pen_worker_act(pen_worker_core *core, pen_worker_action_kind 
 
 void pen_worker_act_on_frame(pen_worker_core *core, pen_worker_action_kind kind, uint32_t form,
                              uint32_t channel, uint64_t sequence) {
-    PEN_ASSERT(kind == PEN_WORKER_ACTION_SEND || kind == PEN_WORKER_ACTION_GRANT);
+    PEN_ASSERT(kind == PEN_WORKER_ACTION_SEND || kind == PEN_WORKER_ACTION_GRANT ||
+               kind == PEN_WORKER_ACTION_READ);
     PEN_ASSERT(channel < core->table->forms[form].channel_count);
     pen_worker_action *action = pen_worker_act(core, kind);
     action->form = form;
@@ -60,16 +61,20 @@ static void worker_count_task(const pen_worker_core *core, const worker_device *
                               const worker_round *round, const pen_run_task *task) {
     const pen_run_form *form = &core->table->forms[round->form];
     uint32_t *turns = &device->turns[core->places[round->form][task - form->tasks]];
+    const worker_range *range = &core->ranges[round->form][task - form->tasks];
     const pen_task *work = &task->task;
+    const uint32_t turn = turns[work->kind] == 0 ? range->first : turns[work->kind];
     PEN_ASSERT(work->kind == PEN_TASK_UPDATE ? work->microbatch >= turns[work->kind]
-                                             : work->microbatch == turns[work->kind]);
+                                             : work->microbatch == turn);
     PEN_ASSERT(work->kind == PEN_TASK_UPDATE || work->microbatch < round->count);
     turns[work->kind] = work->microbatch + 1;
     if (work->kind != PEN_TASK_UPDATE) return;
-    // an update has the gradients of all microbatches
+    // an update has the gradients of all the stage's microbatches
+    const uint32_t end = range->end < round->count ? range->end : round->count;
+    const uint32_t last = end > range->first ? end : 0;
     const pen_task_kind kinds[] = {PEN_TASK_BACKWARD, PEN_TASK_BACKWARD_WEIGHT};
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        PEN_ASSERT(turns[kinds[i]] == 0 || turns[kinds[i]] == round->count);
+        PEN_ASSERT(turns[kinds[i]] == 0 || turns[kinds[i]] == last);
     }
 }
 
@@ -119,6 +124,17 @@ static bool worker_find_missing(const pen_worker_core *core, uint32_t form_numbe
     return false;
 }
 
+void pen_worker_grant(pen_worker_core *core, uint32_t form, uint32_t channel, uint64_t sequence) {
+    worker_channel *ends = &core->channels[form][channel];
+    PEN_ASSERT(ends->is_target);
+    if (!ends->is_read) {
+        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, form, channel, sequence);
+        return;
+    }
+    const bool was_read = pen_frame_source_credit(&ends->feed.source, sequence);
+    PEN_ASSERT(was_read);
+}
+
 void pen_worker_send_waiting(pen_worker_core *core, uint32_t form, uint32_t channel) {
     worker_channel *ends = &core->channels[form][channel];
     PEN_ASSERT(ends->is_source);
@@ -156,11 +172,17 @@ void pen_worker_complete(pen_worker_core *core, worker_device *device, worker_ro
         const uint64_t sequence = worker_sequence(form, channel, device->round, task);
         pen_frame_target_release(&channels[channel].target, sequence);
         if (form->channels[channel].is_shared) continue;
-        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, channel, sequence + 1);
+        pen_worker_grant(core, round->form, channel, sequence + 1);
     }
     if (task->makes_loss) {
         pen_worker_action *action = pen_worker_act(core, PEN_WORKER_ACTION_LOSS);
         action->device = device->number;
+        action->task = (uint32_t)(task - form->tasks);
+        action->round = device->round;
+        action->form = round->form;
+    }
+    if (task->makes_gradient) {
+        pen_worker_action *action = pen_worker_act(core, PEN_WORKER_ACTION_GRADIENT);
         action->task = (uint32_t)(task - form->tasks);
         action->round = device->round;
         action->form = round->form;
@@ -180,7 +202,7 @@ static void worker_leave_round(pen_worker_core *core, worker_device *device,
         pen_frame_target *target = &core->channels[round->form][i].target;
         const uint64_t end = (device->round + 1) * target->slots;
         if (!pen_frame_target_release_below(target, end) || channel->is_shared) continue;
-        pen_worker_act_on_frame(core, PEN_WORKER_ACTION_GRANT, round->form, i, target->consumed);
+        pen_worker_grant(core, round->form, i, target->consumed);
     }
     device->round += 1;
     pen_worker_rewind(core, device);
@@ -237,6 +259,36 @@ static bool worker_advance_device(pen_worker_core *core, worker_device *device) 
     return false;
 }
 
+// Asks for the next frame that this worker reads, if it has a place. False: it has none, or there
+// is none to be read.
+static bool worker_read_next(pen_worker_core *core, pen_frame_feed *feed) {
+    pen_frame_feed_begin(feed, core->first_round);
+    worker_round *round = pen_worker_find_round(core, feed->round);
+    if (round == NULL) return false;
+    const pen_fed_round asked = {round->form, round->count, round->updates};
+    uint32_t microbatch;
+    uint64_t sequence;
+    const pen_feed_step step =
+        pen_frame_feed_next(feed, core->table, &asked, &microbatch, &sequence);
+    if (step != PEN_FEED_SENDS) return step == PEN_FEED_SKIPPED;
+    round->out_count += 1;
+    core->lent_count += 1;
+    pen_worker_act_on_frame(core, PEN_WORKER_ACTION_READ, feed->form, feed->channel, sequence);
+    core->actions[core->action_count - 1].round = feed->round;
+    return true;
+}
+
+static void worker_read(pen_worker_core *core) {
+    if (core->first_round == core->end_round) return;
+    const uint32_t form = pen_worker_find_round(core, core->first_round)->form;
+    for (uint32_t i = 0; i < core->table->forms[form].channel_count; i++) {
+        worker_channel *channel = &core->channels[form][i];
+        if (!channel->is_read) continue;
+        while (worker_read_next(core, &channel->feed)) {
+        }
+    }
+}
+
 static bool worker_is_round_done(const pen_worker_core *core, const worker_round *round) {
     PEN_ASSERT(core->first_round < core->end_round);
     PEN_ASSERT(round == &core->rounds[core->first_round % PEN_WORKER_ROUND_LIMIT]);
@@ -266,6 +318,7 @@ void pen_worker_advance(pen_worker_core *core) {
         pen_worker_act(core, PEN_WORKER_ACTION_ROUND_DONE)->round = core->first_round;
         core->first_round += 1;
     }
+    worker_read(core);
 }
 
 // What a device is waiting for, found from the state as it is, so that nothing has to be kept for

@@ -163,8 +163,16 @@ static void report_stages_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_end_array(json);
 }
 
+// What was set on the command line comes first: without it the rest cannot be made again.
 static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_key_object(json, "plan");
+    if (plan->setting_count > 0) {
+        pen_json_key_array(json, "set");
+        for (uint32_t i = 0; i < plan->setting_count; i++) {
+            pen_json_text(json, plan->settings[i]);
+        }
+        pen_json_end_array(json);
+    }
     pen_json_key_text(json, "strategy", plan->strategy);
     pen_json_key_text(json, "objective", plan->objective);
     pen_json_key_number(json, "value", plan->value);

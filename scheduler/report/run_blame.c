@@ -18,9 +18,7 @@ static pen_status blame_simulate(const pen_plan *plan, const pen_stage_graph *st
     return PEN_OK;
 }
 
-static void blame_delay(const pen_trace_seen *seen, uint32_t source, uint32_t target,
-                        pen_stage_handling *io_handling) {
-    const pen_seen_link *link = pen_trace_seen_find(seen, source, target);
+static void blame_delay(const pen_seen_link *link, pen_stage_handling *io_handling) {
     if (link == NULL) return;
     const double later = link->seconds - link->planned_seconds;
     io_handling->latency_seconds = fmax(0, io_handling->latency_seconds + later);
@@ -30,15 +28,24 @@ static void blame_delay(const pen_trace_seen *seen, uint32_t source, uint32_t ta
 static pen_status blame_delay_edges(const pen_trace_seen *seen, pen_stage_graph *io_stages,
                                     pen_arena *arena) {
     pen_stage_edge *edges;
+    pen_stage_step_edge *step_edges;
     PEN_TRY(PEN_NEW(arena, io_stages->edge_count, &edges));
+    PEN_TRY(PEN_NEW(arena, io_stages->step_edge_count, &step_edges));
     for (uint32_t e = 0; e < io_stages->edge_count; e++) {
         edges[e] = io_stages->edges[e];
         const uint32_t source = io_stages->stages[edges[e].source].device;
         const uint32_t target = io_stages->stages[edges[e].target].device;
-        blame_delay(seen, source, target, &edges[e].forward_handling);
-        blame_delay(seen, target, source, &edges[e].backward_handling);
+        blame_delay(pen_trace_seen_find(seen, source, target, false), &edges[e].forward_handling);
+        blame_delay(pen_trace_seen_find(seen, target, source, false), &edges[e].backward_handling);
+    }
+    for (uint32_t e = 0; e < io_stages->step_edge_count; e++) {
+        step_edges[e] = io_stages->step_edges[e];
+        const uint32_t source = io_stages->stages[step_edges[e].source].device;
+        const uint32_t target = io_stages->stages[step_edges[e].target].device;
+        blame_delay(pen_trace_seen_find(seen, source, target, true), &step_edges[e].handling);
     }
     io_stages->edges = edges;
+    io_stages->step_edges = step_edges;
     return PEN_OK;
 }
 

@@ -52,7 +52,9 @@ static void figures_of_plan(const pen_plan *plan, const pen_timeline *timeline,
         const pen_plan_transfer *transfer = &plan->transfers[t];
         const uint32_t source = plan->stages.stages[transfer->source].device;
         if (source == plan->stages.stages[transfer->target].device) continue;
-        const double times = transfer->is_per_step ? 1 : plan->microbatch_count;
+        const pen_stage *stage = &plan->stages.stages[transfer->source];
+        const double times =
+            transfer->is_per_step ? 1 : pen_stage_microbatches(&plan->stages, stage);
         devices[source].sent_bytes_predicted += (double)transfer->bytes * times;
     }
 }

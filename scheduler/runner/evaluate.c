@@ -13,9 +13,7 @@ typedef pen_status (*evaluate_take)(void *context, const pen_runner_form *form,
 typedef struct evaluate_walk {
     pen_runner *runner;
     pen_dataset *dataset;
-    pen_compile_mode mode;
     uint64_t batch_size;
-    uint64_t example_limit; // 0: all
     evaluate_take take;
     void *context;
 } evaluate_walk;
@@ -23,7 +21,7 @@ typedef struct evaluate_walk {
 static pen_status evaluate_batch(const evaluate_walk *walk, const pen_batch *batch,
                                  uint64_t first) {
     const pen_runner_form *form;
-    PEN_TRY(pen_runner_get(walk->runner, walk->mode, batch->count, false, &form));
+    PEN_TRY(pen_runner_get(walk->runner, PEN_COMPILE_EVALUATE, batch->count, false, &form));
     PEN_TRY(pen_feed_microbatch(form, pen_dataset_get_info(walk->dataset), batch, 0));
     const pen_run_context run = {.first_microbatch = true};
     PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
@@ -37,14 +35,12 @@ static pen_status evaluate_batches(const evaluate_walk *walk, pen_batches *batch
         if (batch == NULL) return PEN_OK;
         PEN_TRY(evaluate_batch(walk, batch, first));
         first += batch->count;
-        if (walk->example_limit > 0 && first >= walk->example_limit) return PEN_OK;
     }
 }
 
 static pen_status evaluate_run(const evaluate_walk *walk) {
-    const pen_batches_options options = {.batch_size = walk->batch_size,
-                                         .epoch_count = 1,
-                                         .is_whole = walk->mode == PEN_COMPILE_EVALUATE};
+    const pen_batches_options options = {
+        .batch_size = walk->batch_size, .epoch_count = 1, .is_whole = true};
     pen_batches *batches;
     PEN_TRY(pen_batches_create(walk->dataset, &options, &batches));
     const pen_status status = evaluate_batches(walk, batches);
@@ -113,64 +109,10 @@ pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch
     const double started = pen_clock_seconds();
     const evaluate_walk walk = {.runner = runner,
                                 .dataset = dataset,
-                                .mode = PEN_COMPILE_EVALUATE,
                                 .batch_size = batch_size,
                                 .take = evaluate_count,
                                 .context = &state};
     PEN_TRY(pen_status_add_context(evaluate_run(&walk), "while evaluating"));
     *out_evaluation = pen_evaluation_finish(&state.evaluation, started);
     return PEN_OK;
-}
-
-typedef struct predict_state {
-    pen_prediction_fn take;
-    void *context;
-    uint64_t example_limit;
-} predict_state;
-
-static pen_status predict_read(const pen_runner_form *form, pen_arena *scratch,
-                               const void ***out_rows) {
-    const pen_program *program = form->program;
-    const void **rows;
-    PEN_TRY(PEN_NEW(scratch, program->output_count, &rows));
-    for (uint32_t i = 0; i < program->output_count; i++) {
-        const uint64_t bytes =
-            pen_tensor_type_bytes(pen_value_type(program->graph, program->outputs[i]));
-        char *copy;
-        PEN_TRY(PEN_NEW(scratch, bytes, &copy));
-        PEN_TRY(pen_executor_read(form->executor, program->outputs[i], 0, copy, bytes));
-        rows[i] = copy;
-    }
-    *out_rows = rows;
-    return PEN_OK;
-}
-
-static pen_status predict_take(void *context, const pen_runner_form *form, const pen_batch *batch,
-                               uint64_t first) {
-    (void)batch;
-    const predict_state *state = context;
-    pen_arena *scratch;
-    PEN_TRY(pen_arena_create(&scratch));
-    const void **rows = NULL;
-    pen_status status = predict_read(form, scratch, &rows);
-    uint64_t count = form->program->microbatch_size;
-    if (state->example_limit > 0 && first + count > state->example_limit) {
-        count = state->example_limit - first;
-    }
-    if (status == PEN_OK) status = state->take(state->context, form->program, first, count, rows);
-    pen_arena_destroy(scratch);
-    return status;
-}
-
-pen_status pen_predict(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
-                       uint64_t example_limit, pen_prediction_fn take, void *context) {
-    predict_state state = {take, context, example_limit};
-    const evaluate_walk walk = {.runner = runner,
-                                .dataset = dataset,
-                                .mode = PEN_COMPILE_PREDICT,
-                                .batch_size = batch_size,
-                                .example_limit = example_limit,
-                                .take = predict_take,
-                                .context = &state};
-    return pen_status_add_context(evaluate_run(&walk), "while predicting");
 }

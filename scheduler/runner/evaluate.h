@@ -1,4 +1,4 @@
-// Inference over a dataset: loss and accuracy, or the outputs themselves.
+// Inference over a dataset on one device: loss and accuracy.
 #ifndef PEN_SCHEDULER_RUNNER_EVALUATE_H
 #define PEN_SCHEDULER_RUNNER_EVALUATE_H
 
@@ -34,14 +34,5 @@ PEN_NODISCARD pen_status pen_evaluation_add(pen_evaluation *evaluation, const pe
                                             const pen_batch *batch, const pen_evaluation *of_batch);
 // Of all batches: the mean, and the time since `started` (pen_clock_seconds).
 pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started);
-
-// Called with the rows of every output of the model, in order: `count` examples from `first` on.
-// `rows[i]` has the bytes of output i for them.
-typedef pen_status (*pen_prediction_fn)(void *context, const pen_program *program, uint64_t first,
-                                        uint64_t count, const void *const *rows);
-
-// As pen_evaluate, without labels, handing the outputs to `take`. `example_limit` 0: all.
-PEN_NODISCARD pen_status pen_predict(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
-                                     uint64_t example_limit, pen_prediction_fn take, void *context);
 
 #endif // PEN_SCHEDULER_RUNNER_EVALUATE_H

@@ -3,15 +3,19 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "scheduler/runtime/run/run_data.h"
 
 pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
                              const pen_compile_input **out_inputs, uint32_t *out_count) {
     pen_compile_input *inputs;
+    pen_dataset_field *fields;
     PEN_TRY(PEN_NEW(arena, info->input_count, &inputs));
+    PEN_TRY(PEN_NEW(arena, info->input_count, &fields));
     for (uint32_t i = 0; i < info->input_count; i++) {
-        inputs[i] = (pen_compile_input){.name = info->inputs[i].name,
-                                        .rank = info->inputs[i].rank,
-                                        .dims = info->inputs[i].shape};
+        const char *name = info->inputs[i].name;
+        fields[i] = info->inputs[i];
+        inputs[i] = (pen_compile_input){.rank = fields[i].rank, .dims = fields[i].shape};
+        PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &inputs[i].name));
     }
     *out_inputs = inputs;
     *out_count = info->input_count;
@@ -97,6 +101,26 @@ pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *inf
     if (is_of_loss) return PEN_OK;
     PEN_TRY(feed_find_input(info, name, &index));
     *out_source = (pen_feed_source){&info->inputs[index], batch->inputs[index]};
+    return PEN_OK;
+}
+
+pen_status pen_feed_find_field(const pen_program *program, const pen_dataset_info *info,
+                               const char *name, uint32_t *out_field) {
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        const pen_program_loss *loss = &program->losses[i];
+        if (feed_is_value(program, loss->labels, name)) {
+            PEN_TRY(pen_dataset_find_labels(info, loss->label_name, &index));
+            *out_field = PEN_RUN_FIELD_LABELS + index;
+            return PEN_OK;
+        }
+        if (feed_is_value(program, loss->scale, name)) {
+            *out_field = PEN_RUN_FIELD_NONE;
+            return PEN_OK;
+        }
+    }
+    PEN_TRY(feed_find_input(info, name, &index));
+    *out_field = 1 + index;
     return PEN_OK;
 }
 

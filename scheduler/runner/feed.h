@@ -9,7 +9,8 @@
 #include "scheduler/data/batches.h"
 #include "scheduler/runner/runner.h"
 
-// The examples of `info` as the compiler wants to know them. Lives in `arena`.
+// The examples of `info` as the compiler wants to know them. Lives in `arena`, and may outlive
+// the dataset.
 PEN_NODISCARD pen_status pen_feed_describe(const pen_dataset_info *info, pen_arena *arena,
                                            const pen_compile_input **out_inputs,
                                            uint32_t *out_count);
@@ -32,6 +33,12 @@ typedef struct pen_feed_source {
 PEN_NODISCARD pen_status pen_feed_find(const pen_program *program, const pen_dataset_info *info,
                                        const pen_batch *batch, const char *name,
                                        pen_feed_source *out_source);
+
+// The same for a worker that reads by itself: which field of an example it is (run_data.h).
+// PEN_RUN_FIELD_NONE: none, but what is made of a batch. As pen_feed_find
+PEN_NODISCARD pen_status pen_feed_find_field(const pen_program *program,
+                                             const pen_dataset_info *info, const char *name,
+                                             uint32_t *out_field);
 
 // Writes examples first … first + microbatch_size - 1 of a batch into the form's inputs and, when
 // the program has some, what its losses take.

@@ -1,7 +1,10 @@
 #include "scheduler/runner/runner.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "graph/graph.h"
+#include "scheduler/store/joined_store.h"
 
 #define RUNNER_FORMS_LIMIT 16
 
@@ -10,6 +13,7 @@ typedef struct runner_entry {
     pen_compile_mode mode;
     uint64_t microbatch_size;
     bool accumulate;
+    const char *output; // NULL: the first, or all
 } runner_entry;
 
 struct pen_runner {
@@ -18,7 +22,8 @@ struct pen_runner {
     pen_device *device;
     runner_entry entries[RUNNER_FORMS_LIMIT];
     uint32_t entry_count;
-    pen_tensor_store tensors;    // of the first form
+    pen_tensor_store tensors; // of the first form
+    const pen_tensor_store *joined;
     pen_value_id *tensor_values; // [tensors.count], in its graph
 };
 
@@ -76,7 +81,8 @@ static void runner_add_tensors(pen_runner *runner, bool is_model, pen_stored_ten
         tensors[index] = (pen_stored_tensor){.name = value->name,
                                              .type = value->type,
                                              .bytes = pen_tensor_type_bytes(&value->type),
-                                             .is_model = is_model};
+                                             .is_model = is_model,
+                                             .slice = value->slice};
     }
 }
 
@@ -89,7 +95,7 @@ static pen_status runner_list_tensors(pen_runner *runner) {
         .tensors = tensors, .context = runner, .read = runner_read, .write = runner_write};
     runner_add_tensors(runner, true, tensors);
     runner_add_tensors(runner, false, tensors);
-    return PEN_OK;
+    return pen_joined_store_create(&runner->tensors, runner->arena, &runner->joined);
 }
 
 static void runner_forget_file(const void *program) {
@@ -102,6 +108,7 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     request.mode = entry->mode;
     request.microbatch_size = entry->microbatch_size;
     request.accumulate = entry->accumulate;
+    request.output = entry->output;
     request.is_whole = true;
     request.device = runner->device;
     PEN_TRY(pen_compile(&request, &entry->form.program));
@@ -123,17 +130,20 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     return status;
 }
 
+static bool runner_is_same(const runner_entry *a, const runner_entry *b) {
+    const bool has_outputs = a->output != NULL && b->output != NULL;
+    return a->mode == b->mode && a->microbatch_size == b->microbatch_size &&
+           a->accumulate == b->accumulate &&
+           (has_outputs ? strcmp(a->output, b->output) == 0 : a->output == b->output);
+}
+
 // Forms are compiled when they are first needed and kept: sizes of batches are few, the whole one
 // and the last.
-pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t microbatch_size,
-                          bool accumulate, const pen_runner_form **out_form) {
+static pen_status runner_get(pen_runner *runner, const runner_entry *wanted,
+                             const pen_runner_form **out_form) {
     for (uint32_t i = 0; i < runner->entry_count; i++) {
-        const runner_entry *entry = &runner->entries[i];
-        if (entry->mode != mode || entry->microbatch_size != microbatch_size ||
-            entry->accumulate != accumulate) {
-            continue;
-        }
-        *out_form = &entry->form;
+        if (!runner_is_same(&runner->entries[i], wanted)) continue;
+        *out_form = &runner->entries[i].form;
         return PEN_OK;
     }
     if (runner->entry_count == RUNNER_FORMS_LIMIT) {
@@ -141,12 +151,24 @@ pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t mi
                          RUNNER_FORMS_LIMIT);
     }
     runner_entry *entry = &runner->entries[runner->entry_count];
-    *entry =
-        (runner_entry){.mode = mode, .microbatch_size = microbatch_size, .accumulate = accumulate};
+    *entry = *wanted;
     PEN_TRY(runner_build(runner, entry));
     runner->entry_count += 1;
     *out_form = &entry->form;
     return runner->tensor_values == NULL ? runner_list_tensors(runner) : PEN_OK;
+}
+
+pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mode, uint64_t microbatch_size,
+                          bool accumulate, const pen_runner_form **out_form) {
+    const runner_entry wanted = {
+        .mode = mode, .microbatch_size = microbatch_size, .accumulate = accumulate};
+    return runner_get(runner, &wanted, out_form);
+}
+
+pen_status pen_runner_get_row(pen_runner *runner, pen_compile_mode mode, const char *output,
+                              const pen_runner_form **out_form) {
+    const runner_entry wanted = {.mode = mode, .microbatch_size = 1, .output = output};
+    return runner_get(runner, &wanted, out_form);
 }
 
 uint32_t pen_runner_form_count(const pen_runner *runner) {
@@ -159,6 +181,10 @@ const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t ind
 }
 
 const pen_tensor_store *pen_runner_tensors(const pen_runner *runner) {
+    return runner->joined;
+}
+
+const pen_tensor_store *pen_runner_slices(const pen_runner *runner) {
     return &runner->tensors;
 }
 

@@ -37,6 +37,10 @@ PEN_NODISCARD pen_status pen_runner_get(pen_runner *runner, pen_compile_mode mod
                                         uint64_t microbatch_size, bool accumulate,
                                         const pen_runner_form **out_form);
 
+// The form for one example, of which the output of this name is asked for; NULL: the first.
+PEN_NODISCARD pen_status pen_runner_get_row(pen_runner *runner, pen_compile_mode mode,
+                                            const char *output, const pen_runner_form **out_form);
+
 // All forms so far, in the order in which they were asked for.
 uint32_t pen_runner_form_count(const pen_runner *runner);
 const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t index);
@@ -44,6 +48,8 @@ const pen_runner_form *pen_runner_form_at(const pen_runner *runner, uint32_t ind
 // Parameters, running statistics and, where the first form trains, the optimizer's states. Valid
 // once there is a first form, as long as the runner.
 const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
+// The same as they lie on the device: those that the job shards in slices.
+const pen_tensor_store *pen_runner_slices(const pen_runner *runner);
 
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);

@@ -21,41 +21,77 @@ static double sampling_uniform(uint64_t seed, uint64_t position) {
     return (double)(high << 26 | low) * 0x1p-53;
 }
 
-// The highest score comes first.
-static uint32_t sampling_draw(const pen_token_sampling *sampling, const pen_token_score *sorted,
-                              uint64_t count, uint64_t position) {
+// Whether one of the neighbours in order might change places with token `i`, or, of the `kept`, be
+// kept in its place.
+static bool sampling_is_tied(const pen_token_score *sorted, uint64_t count, uint64_t i,
+                             double error) {
+    const double score = (double)sorted[i].score;
+    return (i > 0 && (double)sorted[i - 1].score - score < 2 * error) ||
+           (i + 1 < count && score - (double)sorted[i + 1].score < 2 * error);
+}
+
+// The highest score comes first. Of `count` scores the first `kept` may be drawn. An error of every
+// score by e changes what stands before a token, as a share of the whole, by less than
+// exp(2 e / T) - 1.
+static pen_token_choice sampling_draw(const pen_token_sampling *sampling,
+                                      const pen_token_score *sorted, uint64_t count, uint64_t kept,
+                                      uint64_t position, double error) {
     const double highest = (double)sorted[0].score;
     double total = 0;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < kept; i++)
         total += exp(((double)sorted[i].score - highest) / sampling->temperature);
     const double wanted = sampling_uniform(sampling->seed, position) * total;
+    const double margin = expm1(2 * error / sampling->temperature) * total;
     double sum = 0;
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < kept; i++) {
+        const double before = sum;
         sum += exp(((double)sorted[i].score - highest) / sampling->temperature);
-        if (wanted < sum) return sorted[i].token;
+        if (wanted >= sum) continue;
+        const bool is_edge =
+            (i > 0 && wanted - before < margin) || (i + 1 < kept && sum - wanted < margin);
+        return (pen_token_choice){sorted[i].token,
+                                  is_edge || sampling_is_tied(sorted, count, i, error)};
     }
-    return sorted[0].token; // rounding at the end
+    return (pen_token_choice){sorted[0].token, error > 0}; // rounding at the end
+}
+
+// The highest score, of equal ones that of the lowest token, without sorting all.
+static pen_token_choice sampling_highest(const pen_token_score *scores, uint32_t count,
+                                         double error) {
+    uint32_t best = 0;
+    float second = -INFINITY;
+    for (uint32_t i = 1; i < count; i++) {
+        const bool is_higher = scores[i].score > scores[best].score;
+        second = fmaxf(second, is_higher ? scores[best].score : scores[i].score);
+        if (is_higher) best = i;
+    }
+    return (pen_token_choice){best, (double)scores[best].score - (double)second < 2 * error};
 }
 
 // Scores are sorted, equal ones by token, so that the same seed gives the same text on every
 // machine with equal scores.
 pen_status pen_token_sample(const pen_token_sampling *sampling, const float *scores, uint32_t count,
-                            uint64_t position, pen_token_score *scratch, uint32_t *out_token) {
+                            uint64_t position, pen_token_score *scratch,
+                            pen_token_choice *out_choice) {
     PEN_ASSERT(count > 0);
     PEN_ASSERT(sampling->temperature >= 0);
+    double largest = -1;
     for (uint32_t i = 0; i < count; i++) {
         if (isnan(scores[i]) || scores[i] == INFINITY) {
             return pen_error(PEN_NOT_FINITE, "the model's score of token %u is %g", i,
                              (double)scores[i]);
         }
+        if (scores[i] != -INFINITY) largest = fmax(largest, fabs((double)scores[i]));
         scratch[i] = (pen_token_score){scores[i], i};
     }
-    qsort(scratch, count, sizeof *scratch, sampling_compare);
-    if (scratch[0].score == -INFINITY) {
-        return pen_error(PEN_NOT_FINITE, "the model's scores are all -inf");
+    if (largest < 0) return pen_error(PEN_NOT_FINITE, "the model's scores are all -inf");
+    const double error = sampling->error * largest;
+    if (sampling->temperature == 0) {
+        *out_choice = sampling_highest(scratch, count, error);
+        return PEN_OK;
     }
+    qsort(scratch, count, sizeof *scratch, sampling_compare);
     const uint64_t kept = sampling->top_k == 0 || sampling->top_k > count ? count : sampling->top_k;
-    *out_token = sampling->temperature == 0 ? scratch[0].token
-                                            : sampling_draw(sampling, scratch, kept, position);
+    *out_choice = sampling_draw(sampling, scratch, count, kept, position, error);
     return PEN_OK;
 }

@@ -11,6 +11,7 @@
 #ifndef PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H
 #define PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -19,7 +20,13 @@ typedef struct pen_token_sampling {
     double temperature; // at least 0
     uint64_t top_k;     // 0: all
     uint64_t seed;
+    double error; // that each score may have, as a share of the largest absolute one; for is_close
 } pen_token_sampling;
+
+typedef struct pen_token_choice {
+    uint32_t token;
+    bool is_close; // scores that differ from these by the given share might have given another
+} pen_token_choice;
 
 typedef struct pen_token_score {
     float score;
@@ -30,6 +37,6 @@ typedef struct pen_token_score {
 //   NOT_FINITE  a score is infinite or not a number; minus infinity is fine, but not for all
 PEN_NODISCARD pen_status pen_token_sample(const pen_token_sampling *sampling, const float *scores,
                                           uint32_t count, uint64_t position,
-                                          pen_token_score *scratch, uint32_t *out_token);
+                                          pen_token_score *scratch, pen_token_choice *out_choice);
 
 #endif // PEN_SCHEDULER_RUNNER_TOKEN_SAMPLING_H

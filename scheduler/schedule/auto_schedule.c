@@ -165,8 +165,8 @@ static void auto_set_halves(const auto_search *search, auto_halves halves, bool 
 static void auto_set_windows(const auto_search *search, auto_hold hold,
                              pen_stage_windows *windows) {
     const pen_stage_graph *graph = search->index->graph;
-    const uint32_t most = graph->microbatch_count;
     for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const uint32_t most = pen_stage_microbatches(graph, &graph->stages[s]);
         if (!graph->stages[s].has_backward) continue;
         uint32_t window = windows->window[s];
         uint32_t held = window + (windows->is_halved[s] ? search->depth[s] : 0);
@@ -347,7 +347,8 @@ static void auto_bound_forward(const pen_stage_index *index, auto_bounds *bounds
         bounds->forward[s] = start + stage->forward_seconds;
         bounds->first[stage->device] = fmin(bounds->first[stage->device], fmin(arrival, start));
         bounds->busy[stage->device] +=
-            stage->update_seconds + graph->microbatch_count * pen_stage_microbatch_seconds(stage);
+            stage->update_seconds +
+            pen_stage_microbatches(graph, stage) * pen_stage_microbatch_seconds(stage);
     }
 }
 
@@ -359,7 +360,13 @@ static void auto_bound_handling(const pen_stage_index *index, const double *most
         pen_stage_edge_add_handling(graph, &graph->edges[e], handled);
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
-        const double seconds = graph->microbatch_count * handled[d] - most_sent[d];
+        uint32_t count = graph->microbatch_count; // that a stage of the device runs, at least
+        for (uint32_t i = index->first_stage[d]; i < index->first_stage[d + 1]; i++) {
+            const pen_stage *stage = &graph->stages[index->device_stages[i]];
+            const uint32_t own = pen_stage_microbatches(graph, stage);
+            if (own < count) count = own;
+        }
+        const double seconds = count * handled[d] - most_sent[d];
         bounds->busy[d] += fmax(seconds, 0);
     }
 }

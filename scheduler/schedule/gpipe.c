@@ -19,7 +19,7 @@ static pen_status gpipe_generate(const pen_stage_graph *graph, pen_arena *arena,
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &window));
     PEN_TRY(PEN_NEW(arena, graph->device_count, &bytes_peak));
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        window[s] = graph->microbatch_count;
+        window[s] = pen_stage_microbatches(graph, &graph->stages[s]);
     }
     const pen_list_scheduling options = {.window = window, .forwards_first = true};
     PEN_TRY(pen_list_schedule(index, &options, arena, &schedule));

@@ -96,8 +96,8 @@ static pen_status interleaved_generate(const pen_stage_graph *graph, pen_arena *
         if (count > 0) device_window[d] = (count - 1) * options.group + 2 * distance[last] + 1;
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
-        windows.window[s] = graph->microbatch_count;
-        windows.hold[s] = graph->microbatch_count;
+        windows.window[s] = pen_stage_microbatches(graph, &graph->stages[s]);
+        windows.hold[s] = windows.window[s];
     }
     options.keys = keys;
     options.device_window = device_window;

@@ -6,9 +6,13 @@
 
 #include <math.h>
 
+#include "scheduler/schedule/exchange_order.h"
+
+// Microbatches of a stage count from 0 here, from the first that it runs.
 typedef struct list_stage {
     uint32_t next[PEN_LIST_KIND_COUNT]; // microbatch
-    uint32_t backward_count;            // microbatches, or 0 without a backward pass
+    uint32_t microbatch_count;
+    uint32_t backward_count; // microbatches, or 0 without a backward pass
     uint32_t window;
     uint32_t hold;
     uint32_t halved;
@@ -85,7 +89,7 @@ static void list_heap_move(list_state *state, uint32_t device) {
 static bool list_is_urgent(const list_state *state, uint32_t s) {
     const list_stage *stage = &state->stages[s];
     const uint32_t m = stage->next[PEN_LIST_FORWARD];
-    return m < state->microbatch_count && m - stage->next[PEN_LIST_WEIGHT] >= stage->hold &&
+    return m < stage->microbatch_count && m - stage->next[PEN_LIST_WEIGHT] >= stage->hold &&
            m - stage->next[PEN_LIST_INPUT] < stage->window &&
            state->forward.pending[(size_t)s * state->microbatch_count + m] == 0;
 }
@@ -149,7 +153,7 @@ static void list_choose(list_state *state, uint32_t d) {
         if (stage->is_halved && stage->next[PEN_LIST_WEIGHT] < back) {
             list_offer(state, device, s, PEN_LIST_WEIGHT, 0);
         }
-        if (forward < state->microbatch_count && list_may_go_forward(device, stage) &&
+        if (forward < stage->microbatch_count && list_may_go_forward(device, stage) &&
             state->forward.pending[row + forward] == 0) {
             list_offer(state, device, s, PEN_LIST_FORWARD,
                        state->forward.ready_seconds[row + forward]);
@@ -231,7 +235,8 @@ static void list_run(list_state *state, uint32_t d) {
     const bool is_whole = kind == PEN_LIST_INPUT && !stage->is_halved;
     device->free_seconds = end;
     state->schedule->tasks[device->task_next++] =
-        (pen_task){is_whole ? PEN_TASK_BACKWARD : halves[kind], s, m};
+        (pen_task){is_whole ? PEN_TASK_BACKWARD : halves[kind], s,
+                   state->index->graph->stages[s].first_microbatch + m};
     if (kind == PEN_LIST_FORWARD) {
         device->forwards_left -= 1;
         if (stage->backward_count > 0) device->held += 1;
@@ -269,8 +274,10 @@ static void list_stages_init(list_state *state) {
         const bool is_halved =
             index->has_backward[s] && options->is_halved != NULL && options->is_halved[s];
         const double input = pen_stage_backward_input_seconds(stage);
+        const uint32_t count = pen_stage_microbatches(graph, stage);
         state->stages[s] = (list_stage){
-            .backward_count = index->has_backward[s] ? graph->microbatch_count : 0,
+            .microbatch_count = count,
+            .backward_count = index->has_backward[s] ? count : 0,
             .window = options->window[s],
             .hold = options->hold != NULL && is_halved ? options->hold[s] : options->window[s],
             .halved = options->halved != NULL ? options->halved[s] : UINT32_MAX,
@@ -279,10 +286,10 @@ static void list_stages_init(list_state *state) {
                         is_halved ? input : input + stage->backward_weight_seconds,
                         stage->backward_weight_seconds},
         };
-        state->devices[stage->device].forwards_left += graph->microbatch_count;
+        state->devices[stage->device].forwards_left += count;
         const uint32_t input_count = index->first_input[s + 1] - index->first_input[s];
         const size_t row = (size_t)s * graph->microbatch_count;
-        for (uint32_t m = 0; m < graph->microbatch_count; m++) {
+        for (uint32_t m = 0; m < count; m++) {
             state->forward.pending[row + m] = input_count;
             state->backward.pending[row + m] = index->gradient_count[s];
         }
@@ -333,7 +340,8 @@ pen_status pen_schedule_new(const pen_stage_index *index, const bool *is_halved,
         uint32_t passes = 1;
         if (index->has_backward[s]) passes = is_halved != NULL && is_halved[s] ? 3 : 2;
         schedule->first_task[graph->stages[s].device + 1] +=
-            passes * graph->microbatch_count + (index->has_update[s] ? index->phase_count : 0);
+            passes * pen_stage_microbatches(graph, &graph->stages[s]) +
+            (index->has_update[s] ? index->phase_count : 0);
     }
     for (uint32_t d = 0; d < graph->device_count; d++) {
         schedule->first_task[d + 1] += schedule->first_task[d];
@@ -375,13 +383,13 @@ pen_status pen_list_schedule(const pen_stage_index *index, const pen_list_schedu
     }
     for (uint32_t s = 0; s < index->graph->stage_count; s++) {
         const list_stage *stage = &state.stages[s];
-        PEN_ASSERT(stage->next[PEN_LIST_FORWARD] == state.microbatch_count &&
+        PEN_ASSERT(stage->next[PEN_LIST_FORWARD] == stage->microbatch_count &&
                    stage->next[PEN_LIST_INPUT] == stage->backward_count &&
                    (!stage->is_halved || stage->next[PEN_LIST_WEIGHT] == stage->backward_count));
     }
     list_add_updates(&state);
     *out_schedule = state.schedule;
-    return PEN_OK;
+    return pen_exchange_order(index, options->is_halved, arena, state.schedule);
 }
 
 void pen_stage_index_find_halves(const pen_stage_index *index, bool *out_is_halved) {

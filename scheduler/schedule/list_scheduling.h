@@ -54,7 +54,8 @@ PEN_NODISCARD pen_status pen_list_keys_new(const pen_stage_graph *graph,
                                            const double rank[PEN_LIST_KIND_COUNT], pen_arena *arena,
                                            const pen_list_key **out_keys);
 
-// Updates come last on their device. OUT_OF_MEMORY
+// Updates come last on their device, or as the graph's exchange says (exchange_order.h).
+// OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_list_schedule(const pen_stage_index *index,
                                            const pen_list_scheduling *options, pen_arena *arena,
                                            const pen_schedule **out_schedule);

@@ -5,19 +5,19 @@
 // A task is a stage's work of one kind for one microbatch, or for one phase of the updates. Each
 // stage has a forward task for every microbatch; if it has a backward pass, for every microbatch a
 // backward task, or for every microbatch its two halves (not if it is recomputed); and if it has
-// updates, an update task of every phase. The updates of a device come after all else, in the
-// order of phases.
+// updates, an update task of every phase. A stage's updates come after all else of that
+// stage, in the order of phases.
 //
 // Who waits for what:
 //   forward          for the forward tasks of the stages that feed it
 //   backward,        for its own forward task, and for the backward or backward_input tasks of the
 //   backward_input   stages that send it gradients
 //   backward_weight  for its own backward_input
-//   update           of phase 0 for all the backward and backward_weight tasks of its stage;
-//   without
-//                    a backward pass, for all the forward tasks; of a higher phase for its stage's
-//                    update of the phase below, and those of the stages that send it values once a
-//                    step
+//   update           for all forward tasks of all stages, whose losses must be finite; of phase 0
+//   for
+//                    all the backward and backward_weight tasks of its stage; of a higher phase for
+//                    its stage's update of the phase below, and those of the stages that send it
+//                    values once a step
 //
 // Stages, devices and microbatches count from 0, in messages too.
 //

@@ -48,6 +48,14 @@ static pen_status check_task(check_state *check, uint32_t device, pen_task task)
                          pen_task_format(task, name), graph->stage_count, count,
                          is_update ? "phases of updates" : "microbatches");
     }
+    const pen_stage *stage = &graph->stages[task.stage];
+    if (!is_update && task.microbatch - stage->first_microbatch >= // below the first: very large
+                          pen_stage_microbatches(graph, stage)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the task '%s' is none of its stage's, which has microbatches %u to %u",
+                         pen_task_format(task, name), stage->first_microbatch,
+                         stage->first_microbatch + pen_stage_microbatches(graph, stage) - 1);
+    }
     const bool is_wanted =
         task.kind == PEN_TASK_FORWARD ||
         (is_update ? index->has_update[task.stage] : index->has_backward[task.stage]);
@@ -79,7 +87,7 @@ static bool check_has(uint8_t seen, pen_task_kind kind) {
 }
 
 // That no task of a stage is missing, and none is there both whole and in halves; `first` is what
-// is there for microbatch 0.
+// is there for the stage's first microbatch.
 static pen_status check_cell(const pen_stage_index *index, uint8_t seen, uint8_t first,
                              pen_task cell) {
     const uint32_t s = cell.stage;
@@ -131,19 +139,20 @@ static pen_status check_order(check_state *check, pen_task task) {
                      pen_task_format(task, name));
 }
 
-// That the updates of a device come last, in the order of phases.
-static pen_status check_updates(const pen_schedule *schedule, uint32_t device) {
+// That the updates of a stage come after its other tasks, in the order of phases.
+static pen_status check_updates(const pen_schedule *schedule, uint32_t device, pen_task *last) {
     char name[PEN_TASK_TEXT_BYTES];
     char before[PEN_TASK_TEXT_BYTES];
-    for (uint32_t t = schedule->first_task[device] + 1; t < schedule->first_task[device + 1]; t++) {
-        const pen_task last = schedule->tasks[t - 1];
+    for (uint32_t t = schedule->first_task[device]; t < schedule->first_task[device + 1]; t++) {
         const pen_task task = schedule->tasks[t];
-        if (last.kind != PEN_TASK_UPDATE) continue;
-        if (task.kind == PEN_TASK_UPDATE && task.microbatch >= last.microbatch) continue;
+        const pen_task earlier = last[task.stage];
+        last[task.stage] = task;
+        if (earlier.kind != PEN_TASK_UPDATE) continue;
+        if (task.kind == PEN_TASK_UPDATE && task.microbatch >= earlier.microbatch) continue;
         return pen_error(PEN_INVALID_INPUT,
-                         "device %u: the task '%s' comes after '%s': updates come last, in the "
-                         "order of phases",
-                         device, pen_task_format(task, name), pen_task_format(last, before));
+                         "device %u: the task '%s' comes after '%s': updates of a stage come last, "
+                         "in the order of phases",
+                         device, pen_task_format(task, name), pen_task_format(earlier, before));
     }
     return PEN_OK;
 }
@@ -167,9 +176,12 @@ static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         const uint8_t *seen = &check.kinds_seen[(size_t)s * graph->microbatch_count];
-        for (uint32_t m = 0; m < graph->microbatch_count; m++) {
+        const uint32_t first = graph->stages[s].first_microbatch;
+        const uint32_t count = pen_stage_microbatches(graph, &graph->stages[s]);
+        for (uint32_t m = first; m < first + count; m++) {
             // cppcheck-suppress objectIndex; an array of the arena
-            PEN_TRY(check_cell(index, seen[m], seen[0], (pen_task){.stage = s, .microbatch = m}));
+            PEN_TRY(
+                check_cell(index, seen[m], seen[first], (pen_task){.stage = s, .microbatch = m}));
         }
         for (uint32_t p = 0; p < index->phase_count && index->has_update[s]; p++) {
             if (check.updates_seen[(size_t)s * index->phase_count + p]) continue;
@@ -182,8 +194,10 @@ static pen_status check_tasks(const pen_stage_index *index, const pen_schedule *
         if (schedule->tasks[t].kind == PEN_TASK_UPDATE) continue;
         PEN_TRY(check_order(&check, schedule->tasks[t]));
     }
+    pen_task *last; // of each stage; of those without a task yet a forward task
+    PEN_TRY(PEN_NEW(arena, graph->stage_count, &last));
     for (uint32_t d = 0; d < schedule->device_count; d++) {
-        PEN_TRY(check_updates(schedule, d));
+        PEN_TRY(check_updates(schedule, d, last));
     }
     return PEN_OK;
 }

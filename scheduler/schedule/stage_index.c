@@ -16,6 +16,18 @@ static pen_status index_check_stage(const pen_stage_graph *graph, uint32_t s) {
         return pen_error(PEN_INVALID_INPUT, "stage %u is on device %u, there are %u devices", s,
                          stage->device, graph->device_count);
     }
+    const uint32_t first = stage->first_microbatch;
+    if (first >= graph->microbatch_count ||
+        stage->microbatch_count > graph->microbatch_count - first ||
+        (stage->microbatch_count == 0 && first > 0)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "stage %u runs %u microbatches from %u on, a step has %u", s,
+                         stage->microbatch_count, first, graph->microbatch_count);
+    }
+    if (stage->is_owner && (first > 0 || stage->microbatch_count > 0 || stage->has_backward)) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "stage %u has updates alone, but a backward pass or microbatches too", s);
+    }
     const struct {
         const char *name;
         double amount;
@@ -50,6 +62,14 @@ static pen_status index_check_edge(const pen_stage_graph *graph, uint32_t e) {
         return pen_error(PEN_INVALID_INPUT,
                          "edge %u goes from stage %u to %u, expected a lower to a higher of %u", e,
                          edge->source, edge->target, graph->stage_count);
+    }
+    const pen_stage *source = &graph->stages[edge->source], *target = &graph->stages[edge->target];
+    if (source->first_microbatch != target->first_microbatch ||
+        source->microbatch_count != target->microbatch_count || source->is_owner ||
+        target->is_owner) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "edge %u goes from stage %u to %u, which run other microbatches", e,
+                         edge->source, edge->target);
     }
     const double amounts[] = {edge->forward_bytes, edge->backward_bytes, edge->forward_seconds,
                               edge->backward_seconds};

@@ -17,9 +17,18 @@ static void windows_add_route(const pen_stage_graph *graph, const pen_route *rou
     if (route->in_line != PEN_LINK_NONE) line_busy[route->in_line] += route->in_seconds;
 }
 
-// What the busiest device or line takes for a microbatch.
-static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
-                                 double *out_seconds) {
+// `busy` as above.
+static void windows_see_lines(const pen_stage_graph *graph, const pen_route *route,
+                              const double *busy, double *period) {
+    const double *line_busy = busy + graph->device_count;
+    if (route->out_line != PEN_LINK_NONE) *period = fmax(*period, line_busy[route->out_line]);
+    if (route->in_line != PEN_LINK_NONE) *period = fmax(*period, line_busy[route->in_line]);
+}
+
+// What the busiest device or line of a stage's replica takes for a microbatch: of those that run
+// the same range, out_period [microbatch_count] by its first.
+static pen_status windows_periods(const pen_stage_index *index, pen_arena *arena,
+                                  double *out_period) {
     const pen_stage_graph *graph = index->graph;
     double *busy; // devices, then lines
     PEN_TRY(PEN_NEW(arena, (size_t)graph->device_count + index->line_count, &busy));
@@ -34,9 +43,14 @@ static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
         if (!edge->has_gradient) continue;
         windows_add_route(graph, &index->backward_route[e], target, source, busy);
     }
-    *out_seconds = 0;
-    for (uint32_t i = 0; i < graph->device_count + index->line_count; i++) {
-        *out_seconds = fmax(*out_seconds, busy[i]);
+    for (uint32_t s = 0; s < graph->stage_count; s++) {
+        double *period = &out_period[graph->stages[s].first_microbatch];
+        *period = fmax(*period, busy[graph->stages[s].device]);
+    }
+    for (uint32_t e = 0; e < graph->edge_count; e++) {
+        double *period = &out_period[graph->stages[graph->edges[e].source].first_microbatch];
+        windows_see_lines(graph, &index->forward_route[e], busy, period);
+        windows_see_lines(graph, &index->backward_route[e], busy, period);
     }
     return PEN_OK;
 }
@@ -46,9 +60,9 @@ static pen_status windows_period(const pen_stage_index *index, pen_arena *arena,
 static pen_status windows_fill(const pen_stage_index *index, pen_arena *arena,
                                uint32_t *out_window) {
     const pen_stage_graph *graph = index->graph;
-    double period;
-    double *round_seconds;
-    PEN_TRY(windows_period(index, arena, &period));
+    double *periods, *round_seconds;
+    PEN_TRY(PEN_NEW(arena, graph->microbatch_count, &periods));
+    PEN_TRY(windows_periods(index, arena, periods));
     PEN_TRY(PEN_NEW(arena, graph->stage_count, &round_seconds));
     for (uint32_t s = graph->stage_count; s-- > 0;) {
         uint32_t depth = 0;
@@ -66,13 +80,15 @@ static pen_status windows_fill(const pen_stage_index *index, pen_arena *arena,
         round_seconds[s] = pen_stage_microbatch_seconds(&graph->stages[s]) + behind;
     }
     for (uint32_t s = 0; s < graph->stage_count; s++) {
+        const double period = periods[graph->stages[s].first_microbatch];
+        const uint32_t most = pen_stage_microbatches(graph, &graph->stages[s]);
         const double rounds = period > 0 ? ceil(WINDOW_RATE * round_seconds[s] / period) : 0;
-        if (rounds >= graph->microbatch_count) {
-            out_window[s] = graph->microbatch_count;
+        if (rounds >= most) {
+            out_window[s] = most;
         } else if (rounds > out_window[s]) {
             out_window[s] = (uint32_t)rounds;
         }
-        if (out_window[s] > graph->microbatch_count) out_window[s] = graph->microbatch_count;
+        if (out_window[s] > most) out_window[s] = most;
         if (!index->has_backward[s]) out_window[s] = 1;
     }
     return PEN_OK;

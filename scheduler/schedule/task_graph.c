@@ -108,6 +108,7 @@ static void builder_add(task_graph_builder *b, pen_task task) {
     b->device = graph->index->graph->stages[task.stage].device;
     switch (task.kind) {
     case PEN_TASK_FORWARD:
+        graph->forward_count += 1;
         builder_forward(b, task.stage, task.microbatch);
         break;
     case PEN_TASK_BACKWARD:
@@ -149,7 +150,9 @@ pen_status pen_task_graph_new(const pen_stage_index *index, const bool *is_halve
                                           PEN_TASK_BACKWARD_WEIGHT};
     for (uint32_t kind = 0; kind < 3; kind++) {
         for (uint32_t s = 0; s < stages->stage_count; s++) {
-            for (uint32_t m = 0; m < stages->microbatch_count; m++) {
+            const uint32_t first = stages->stages[s].first_microbatch;
+            const uint32_t count = pen_stage_microbatches(stages, &stages->stages[s]);
+            for (uint32_t m = first; m < first + count; m++) {
                 builder_add(&b, (pen_task){kinds[kind], s, m});
             }
         }
@@ -238,9 +241,11 @@ static void graph_walk_begin(graph_walk *walk, uint32_t device) {
     if (run->running[device] != PEN_TASK_NONE) return;
     if (run->next[device] == walk->first_task[device + 1]) return;
     const uint32_t number = walk->order[run->next[device]];
-    if (run->waits[number] > 0) return;
+    const bool is_update = walk->graph->tasks[number].kind == PEN_TASK_UPDATE;
+    if (run->waits[number] > 0 || (is_update && run->forwards_left > 0)) return;
     run->next[device] += 1;
     run->start[number] = fmax(run->ready[number], run->free[device]);
+    if (is_update) run->start[number] = fmax(run->start[number], run->losses_seconds);
     run->end[number] = run->start[number] + walk->graph->seconds[number];
     run->free[device] = run->end[number];
     run->running[device] = number;
@@ -278,6 +283,9 @@ static void graph_walk_end(graph_walk *walk, uint32_t number) {
     const uint32_t device = graph_walk_device(walk, number);
     const double end = run->end[number];
     run->running[device] = PEN_TASK_NONE;
+    if (graph->tasks[number].kind == PEN_TASK_FORWARD && --run->forwards_left == 0) {
+        run->losses_seconds = end;
+    }
     for (uint32_t i = graph->first_send[number]; i < graph->first_send[number + 1]; i++) {
         const pen_task_send *send = &graph->sends[i];
         double start;
@@ -291,6 +299,10 @@ static void graph_walk_end(graph_walk *walk, uint32_t number) {
         graph_walk_push(run, there, number, i);
     }
     graph_walk_begin(walk, device);
+    if (graph->tasks[number].kind != PEN_TASK_FORWARD || run->forwards_left > 0) return;
+    for (uint32_t d = 0; d < graph->index->graph->device_count; d++) {
+        graph_walk_begin(walk, d); // updates may
+    }
 }
 
 // Values arrive: the device has received them as they came, or does so behind what it runs.
@@ -318,6 +330,8 @@ void pen_task_graph_run(const pen_task_graph *graph, const uint32_t *first_task,
     run->transfer_count = 0;
     run->event_count = 0;
     run->event_number = 0;
+    run->forwards_left = graph->forward_count;
+    run->losses_seconds = 0;
     run->step_seconds = 0;
     for (uint32_t d = 0; d < device_count; d++) {
         graph_walk_begin(&walk, d);

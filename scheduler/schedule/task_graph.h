@@ -8,6 +8,9 @@
 //   - A device that is free computes what receiving takes while the bytes come in; what arrives
 //     while a task runs waits for its end. Only when that is computed is a value there.
 //   - A line carries one thing at a time, in the order in which they became ready.
+//   - Updates begin when all forward tasks of all devices are done: until all losses are known to
+//   be
+//     finite (docs/decisions/updates-wait-for-go.md).
 // Orders are arrays of task numbers: nothing is allocated and nothing checked. Tasks are numbered
 // by kind, stage and microbatch; numbers of tasks that there are not stay unused.
 //
@@ -47,6 +50,7 @@ typedef struct pen_task_graph {
     uint32_t *first_send;  // [number_count + 1]
     pen_task_send *sends;  // in the order in which they go
     uint32_t remote_count; // sends that have a route
+    uint32_t forward_count;
 } pen_task_graph;
 
 // What a simulation comes to.
@@ -67,6 +71,8 @@ typedef struct pen_task_run {
     struct pen_task_event *events; // a heap, the next first
     uint32_t event_count;
     uint64_t event_number;
+    uint32_t forwards_left; // forward tasks that are not done
+    double losses_seconds;  // when the last was
 } pen_task_run;
 
 // OUT_OF_MEMORY

@@ -10,6 +10,7 @@ typedef struct walk_state {
 } walk_state;
 
 static bool walk_update_waits_for(const pen_stage_index *index, pen_task task, pen_task other) {
+    if (other.kind == PEN_TASK_FORWARD) return true; // for all losses
     if (task.microbatch == 0) return other.stage == task.stage && other.kind != PEN_TASK_UPDATE;
     if (other.kind != PEN_TASK_UPDATE || other.microbatch + 1 != task.microbatch) return false;
     if (other.stage == task.stage) return true;

@@ -34,7 +34,8 @@ static pen_status zero_bubble_generate(const pen_stage_graph *graph, pen_arena *
     pen_stage_index_find_halves(index, windows.is_halved);
     for (uint32_t s = 0; s < graph->stage_count; s++) {
         windows.hold[s] += windows.is_halved[s] ? depth[s] : 0;
-        if (windows.hold[s] > graph->microbatch_count) windows.hold[s] = graph->microbatch_count;
+        const uint32_t most = pen_stage_microbatches(graph, &graph->stages[s]);
+        if (windows.hold[s] > most) windows.hold[s] = most;
         windows.halved[s] = windows.hold[s];
     }
     return pen_stage_windows_schedule(index, &options, &windows, arena, out_schedule);

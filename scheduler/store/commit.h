@@ -29,10 +29,13 @@ typedef struct pen_commit_manifest {
     uint64_t examples; // in the training data
     uint64_t batch;
     uint64_t microbatches;
+    uint64_t lanes;                          // 0: one, and not in the record
+    char consistency[PEN_COMMIT_TEXT_BYTES]; // of the lanes; "": sync, and not in the record
     bool shuffle;
     bool drop_last;
     char model_hash[PEN_COMMIT_TEXT_BYTES];
     char build[PEN_COMMIT_TEXT_BYTES];
+    char level[PEN_COMMIT_TEXT_BYTES]; // of the kernels; "": not known, and not in the record
     uint32_t shard_count;
     const pen_shard_summary *shards; // [shard_count]
 } pen_commit_manifest;

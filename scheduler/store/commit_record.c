@@ -37,7 +37,14 @@ static const pen_record_field manifest_fields[] = {
     MANIFEST(NUMBER, microbatches), MANIFEST(NUMBER, shuffle),  MANIFEST(NUMBER, drop_last),
     MANIFEST(TEXT, model_hash),     MANIFEST(TEXT, build),
 };
+static const pen_record_field lanes_fields[] = {MANIFEST(NUMBER, lanes)};
+static const pen_record_field consistency_fields[] = {MANIFEST(TEXT, consistency)};
+static const pen_record_field level_fields[] = {MANIFEST(TEXT, level)};
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
+static const pen_record record_lanes = {.name = "lanes", PEN_RECORD_FIELDS(lanes_fields)};
+static const pen_record record_consistency = {.name = "consistency",
+                                              PEN_RECORD_FIELDS(consistency_fields)};
+static const pen_record record_level = {.name = "level", PEN_RECORD_FIELDS(level_fields)};
 static const pen_record record_bodies[] = {
     [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
     [PEN_COMMIT_MANIFEST] = {.name = "manifest", PEN_RECORD_FIELDS(manifest_fields)},
@@ -126,6 +133,11 @@ pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *
     PEN_TRY(record_write_fields(&text, record, &record_bodies[record->kind]));
     if (record->kind == PEN_COMMIT_FENCE) return record_finish(&text, out_bytes, out_count);
     const pen_commit_manifest *manifest = &record->manifest;
+    if (manifest->lanes != 0) PEN_TRY(record_write_fields(&text, record, &record_lanes));
+    if (manifest->consistency[0] != 0) {
+        PEN_TRY(record_write_fields(&text, record, &record_consistency));
+    }
+    if (manifest->level[0] != 0) PEN_TRY(record_write_fields(&text, record, &record_level));
     if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
                          manifest->shard_count, PEN_COMMIT_SHARD_LIMIT);
@@ -323,6 +335,17 @@ static pen_status record_check(const char *bytes, uint64_t count, record_cursor 
     return PEN_OK;
 }
 
+// Fields that a record has or has not.
+static pen_status record_read_if_there(record_cursor *cursor, const pen_record *table,
+                                       pen_commit_record *record) {
+    const record_cursor before = *cursor;
+    const pen_status is_there = record_next(cursor, table->fields[0].name);
+    *cursor = before;
+    if (is_there == PEN_OK) return record_read_fields(cursor, table, record);
+    pen_status_ignore(is_there, "records of older versions have none");
+    return PEN_OK;
+}
+
 // The checksum over the whole comes first, then each line in its order: nothing may be missing, or
 // too much.
 pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena *arena,
@@ -348,6 +371,9 @@ pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena
     }
     PEN_TRY(record_read_fields(&cursor, &record_bodies[kind], &record));
     if (record.kind == PEN_COMMIT_MANIFEST) {
+        PEN_TRY(record_read_if_there(&cursor, &record_lanes, &record));
+        PEN_TRY(record_read_if_there(&cursor, &record_consistency, &record));
+        PEN_TRY(record_read_if_there(&cursor, &record_level, &record));
         PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
     }
     if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a record has");

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/system/failpoint.h"
+#include "base/system/file.h"
 
 #define DISK_FILE_MODE 0666
 #define DISK_FOLDER_MODE 0777
@@ -23,7 +24,7 @@ struct pen_disk_file {
 
 static pen_status disk_error(const char *what, const char *path) {
     const int reason = errno;
-    return pen_error(reason == ENOENT ? PEN_NOT_FOUND : PEN_IO, "cannot %s '%s': %s", what, path,
+    return pen_error(pen_file_error_code(reason), "cannot %s '%s': %s", what, path,
                      strerror(reason));
 }
 
@@ -84,7 +85,7 @@ static pen_status disk_append(pen_disk_file *file, const void *bytes, uint64_t c
 
 static pen_status disk_sync(pen_disk_file *file) {
     if (file->failed) {
-        return pen_error(PEN_IO, "cannot sync '%s': writing it failed before", file->path);
+        return pen_error(PEN_NO_STORAGE, "cannot sync '%s': writing it failed before", file->path);
     }
     if (!disk_fails("disk.synced") && fsync(file->handle) == 0) return PEN_OK;
     file->failed = true;
@@ -120,7 +121,7 @@ static pen_status disk_remove(pen_disk *disk, const char *path) {
 
 static pen_status disk_sync_path(pen_disk *disk, const char *path) {
     (void)disk;
-    const int handle = disk_open(path, O_RDONLY);
+    const int handle = disk_open(path, O_RDONLY | O_NONBLOCK);
     if (handle < 0) return disk_error("open", path);
     const pen_status status = fsync(handle) == 0 ? PEN_OK : disk_error("sync", path);
     close(handle);
@@ -156,9 +157,18 @@ static pen_status disk_read_all(int handle, const char *path, uint64_t offset, c
 static pen_status disk_read(pen_disk *disk, const char *path, uint64_t offset, void *out,
                             uint64_t count) {
     (void)disk;
-    const int handle = disk_open(path, O_RDONLY);
+    // a pipe that nobody writes to, under a record's name, is no wait without end
+    const int handle = disk_open(path, O_RDONLY | O_NONBLOCK);
     if (handle < 0) return disk_error("read", path);
-    const pen_status status = disk_read_all(handle, path, offset, out, count);
+    struct stat about;
+    pen_status status = PEN_OK;
+    if (fstat(handle, &about) != 0) {
+        status = disk_error("read", path);
+    } else if (!S_ISREG(about.st_mode)) {
+        status = pen_error(PEN_IO, "cannot read '%s': it is not a regular file", path);
+    } else {
+        status = disk_read_all(handle, path, offset, out, count);
+    }
     close(handle);
     return status;
 }

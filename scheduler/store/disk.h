@@ -21,7 +21,8 @@ typedef struct pen_disk {
     const struct pen_disk_kind *kind;
 } pen_disk;
 
-// Errors name the path and the system's reason: IO; NOT_FOUND where there is no such file.
+// Errors name the path and the system's reason, with the codes of base/system/file.h: NOT_FOUND,
+// NO_STORAGE, IO.
 typedef struct pen_disk_kind {
     const char *name;
     // A new, empty file, one of that name is replaced.
@@ -40,7 +41,7 @@ typedef struct pen_disk_kind {
     // Opens and syncs a file or folder that is there already.
     PEN_NODISCARD pen_status (*sync_path)(pen_disk *disk, const char *path);
     PEN_NODISCARD pen_status (*size)(pen_disk *disk, const char *path, uint64_t *out_bytes);
-    // Exactly `count` bytes. CORRUPT: the file ends before.
+    // Exactly `count` bytes of a regular file. CORRUPT: the file ends before.
     PEN_NODISCARD pen_status (*read)(pen_disk *disk, const char *path, uint64_t offset, void *out,
                                      uint64_t count);
     // Names in a folder, sorted, in `arena`; at most `limit` (more: CORRUPT).

@@ -75,6 +75,18 @@ static pen_status shard_check_name(const pen_shard_tensor *tensor) {
     return PEN_OK;
 }
 
+pen_status pen_shard_tensor_name(const pen_stored_tensor *tensor, pen_arena *arena,
+                                 const char **out_name) {
+    const pen_tensor_slice *slice = tensor->slice;
+    char shape[PEN_SHAPE_TEXT_BYTES];
+    *out_name = tensor->name;
+    if (slice == NULL) return PEN_OK;
+    const size_t size = pen_element_bytes(tensor->type.element);
+    return pen_arena_format(arena, out_name, "%s@%" PRIu64 "+%" PRIu64 "/%" PRIu64 "%s",
+                            slice->whole, slice->start * size, slice->run * size,
+                            slice->stride * size, pen_shape_format(&slice->shape, shape));
+}
+
 // What the header says of a tensor, or of a range of one.
 static pen_status shard_describe(const pen_shard_tensor *tensor, pen_arena *arena,
                                  pen_safetensors_item *out_item) {

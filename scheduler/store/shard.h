@@ -2,7 +2,8 @@
 // tensors' own names. Any number of shards make up the set; who wrote them does not matter.
 //
 // A range of a tensor is a tensor of one dimension, called "NAME@FIRST+BYTES[32,512]": from byte
-// FIRST on, of a tensor NAME of that shape.
+// FIRST on, of a tensor NAME of that shape. A slice of one has any shape, and is called
+// "NAME@FIRST+RUN/STRIDE[32,512]": of each STRIDE bytes of the tensor, RUN from byte FIRST on.
 //
 // Written beside (NAME.partial), synced, renamed, and its folder synced: then it is durable.
 // Checksums (CRC32C) of its chunks go into the manifest, not into the file.
@@ -17,6 +18,7 @@
 #include "graph/tensor_type.h"
 #include "scheduler/store/commit.h"
 #include "scheduler/store/disk.h"
+#include "scheduler/store/tensor_store.h"
 
 #define PEN_SHARD_CHUNK_BYTES PEN_CHECKSUM_CHUNK_BYTES
 
@@ -26,6 +28,11 @@ typedef struct pen_shard_tensor {
     uint64_t first;       // byte of it that the shard's part begins with, a multiple of 8
     uint64_t bytes;       // of the part, likewise unless it ends the tensor
 } pen_shard_tensor;
+
+// Under which name it is written: its own, or that of the tensor that it is a slice of, and where
+// it lies there. PEN_NAME_BYTES_LIMIT is not looked at.
+PEN_NODISCARD pen_status pen_shard_tensor_name(const pen_stored_tensor *tensor, pen_arena *arena,
+                                               const char **out_name);
 
 // Gives `bytes` of tensor `index` of the list from byte `first` of its part on: at most
 // PEN_SHARD_CHUNK_BYTES, and `first` is a multiple of them.

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "graph/tensor_slice.h"
 #include "graph/tensor_type.h"
 
 #define PEN_TENSOR_PIECE_BYTES ((uint64_t)8 << 20) // the most that is read or written at once
@@ -19,6 +20,7 @@ typedef struct pen_stored_tensor {
     pen_tensor_type type;
     uint64_t bytes; // of the type, in the plain layout
     bool is_model;  // a parameter or running statistic of the model; else the optimizer's
+    const pen_tensor_slice *slice; // of which tensor it is one; NULL: a tensor by itself
 } pen_stored_tensor;
 
 typedef struct pen_tensor_store {

@@ -88,8 +88,10 @@ typedef struct pen_trace_channel {
     bool is_backward;
     bool is_per_step;
     uint64_t bytes;
-    // As planned, a mean: from the end of the task that makes the value until it is there; below 0:
-    // not told. The link's latency is part of it.
+    uint32_t together; // the first of the channels that leave with the same task for the same
+                       // device: itself, if there is no other
+    // As planned, a mean: from the end of the task that makes these values until all are there;
+    // below 0: not told. The link's latency is part of it.
     double planned_seconds;
     double planned_latency;
 } pen_trace_channel;

@@ -369,6 +369,7 @@ void pen_trace_write_channels(pen_json_writer *json, const pen_trace *trace) {
         if (trace->planned_slowness != NULL && channel->planned_seconds >= 0) {
             pen_json_key_number(json, "planned_seconds", channel->planned_seconds);
             pen_json_key_number(json, "planned_latency", channel->planned_latency);
+            if (channel->together != c) pen_json_key_unsigned(json, "with", channel->together);
         }
         pen_json_end_object(json);
     }

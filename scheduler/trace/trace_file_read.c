@@ -153,9 +153,11 @@ static pen_status reader_channels(trace_reader *reader, const json_t *tables) {
         const reader_place place = {"channel", c, json_array_get(list, c)};
         channels[c].source_device = PEN_TRACE_HOST;
         channels[c].target_device = PEN_TRACE_HOST;
+        channels[c].together = c;
         PEN_TRY(reader_text(reader, &place, "value", &channels[c].value));
         PEN_TRY(reader_small(reader, &place, "from", true, &channels[c].source_device));
         PEN_TRY(reader_small(reader, &place, "to", true, &channels[c].target_device));
+        PEN_TRY(reader_small(reader, &place, "with", true, &channels[c].together));
         PEN_TRY(reader_integer(reader, &place, "bytes", INT64_MAX, &channels[c].bytes));
         PEN_TRY(reader_number_else(reader, &place, "planned_seconds", -1,
                                    &channels[c].planned_seconds));

@@ -11,12 +11,13 @@
 
 #include "scheduler/trace/trace.h"
 
-// From a device to another.
+// From a device to another, of each microbatch or once a step.
 typedef struct pen_seen_link {
     uint32_t source;
     uint32_t target;
-    uint64_t count;         // transfers seen
-    double seconds;         // mean, from the end of the task that made them until they were there
+    bool is_per_step;
+    uint64_t count;         // transfers seen; what goes together is one
+    double seconds;         // mean, from the end of the task that made them until all were there
     double planned_seconds; // the same as planned
     double latency_seconds; // what the plan reckoned with as the link's latency
 } pen_seen_link;
@@ -26,7 +27,7 @@ typedef struct pen_trace_seen {
     const double *slowness; // [device_count] how many times as long as the costs say its computing
                             // takes, with what the plan reckoned with already; 0: not known
     uint32_t link_count;
-    const pen_seen_link *links; // by source, then target
+    const pen_seen_link *links; // by source, then target, then of each microbatch first
 } pen_trace_seen;
 
 // INVALID_INPUT: the trace does not say what was planned; CORRUPT: it contradicts itself;
@@ -36,6 +37,6 @@ PEN_NODISCARD pen_status pen_trace_see(const pen_trace *trace, pen_arena *arena,
 
 // What was seen of a link; NULL: nothing.
 const pen_seen_link *pen_trace_seen_find(const pen_trace_seen *seen, uint32_t source,
-                                         uint32_t target);
+                                         uint32_t target, bool is_per_step);
 
 #endif // PEN_SCHEDULER_TRACE_TRACE_SEEN_H

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/order.h"
+#include "base/sets/order.h"
 
 typedef struct summary_maker {
     const pen_trace *trace;

@@ -9,11 +9,13 @@
 #include "base/memory.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/data/batches.h"
+#include "scheduler/job/job_level.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/job/learning_rate.h"
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_keeper.h"
 #include "scheduler/train/train_losses.h"
+#include "scheduler/train/train_order.h"
 
 #define LOST_LEVEL "error: " // which it is not, if the training goes on
 
@@ -42,12 +44,14 @@ struct pen_trainer {
     double loss;               // of the last step
     pen_train_losses losses;   // of the steps so far
     pen_train_keeper *keeper;  // NULL: nothing is kept
+    pen_train_order order;     // of lanes
     const char *parameters;    // that it started from; NULL: the model's
     const char *resume;
     train_ahead ahead;
     bool runs_ahead;
     uint64_t recovery_count;
-    bool is_due; // a checkpoint, after the step that is under way
+    const pen_train_watch *watch; // NULL: nobody
+    bool is_due;                  // a checkpoint, after the step that is under way
 };
 
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
@@ -82,15 +86,18 @@ uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info
     return pen_min_u64((uint64_t)job->train.batch, info->example_count);
 }
 
+// Evaluations are planned with it, so that their forms fit beside those of the training.
 static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
     pen_engine_options engine = {
         .job = trainer->job,
         .info = trainer->info,
+        .dataset = trainer->dataset,
         .rest = train_rest(trainer),
         .trace = options->trace,
         .no_memory_check = options->no_memory_check,
         .insecure = options->insecure,
         .worker_program = options->worker_program,
+        .tasks = options->tasks,
         .plan = options->plan,
         .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
         .as_reference = options->as_reference,
@@ -112,6 +119,27 @@ static pen_status train_open_keeper(pen_trainer *trainer, const pen_trainer_opti
                                              .continues = options->continues,
                                              .overwrites = options->overwrites};
     return pen_train_keeper_create(&keeper, &trainer->keeper);
+}
+
+static pen_status train_open_order(pen_trainer *trainer, const pen_trainer_options *options) {
+    const pen_train_order_options order = {.job = trainer->job,
+                                           .example_count = trainer->info->example_count,
+                                           .step_count = trainer->step_count,
+                                           .replay = options->replay,
+                                           .book = options->orders,
+                                           .is_kept = options->checkpoints != NULL};
+    return pen_train_order_begin(&order, trainer->arena, &trainer->order);
+}
+
+// What is gone on from decides: its numbers were made so.
+static pen_status train_settle_level(pen_trainer *trainer, const pen_trainer_options *options) {
+    const char *folder = options->continues ? options->checkpoints : options->resume;
+    pen_job_level_before before = {.plan = options->plan == NULL ? PEN_KERNEL_LEVEL_AUTO
+                                                                 : options->plan->level};
+    if (folder != NULL) {
+        PEN_TRY(pen_train_keeper_read_level(folder, trainer->arena, &before.checkpoint));
+    }
+    return pen_job_level_settle(trainer->job, &before);
 }
 
 static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoint) {
@@ -151,6 +179,7 @@ static pen_status train_load(pen_trainer *trainer) {
 }
 
 static pen_status train_read_ahead(pen_trainer *trainer) {
+    const pen_engine_kind *kind = trainer->engine->kind;
     const pen_job_train *train = &trainer->job->train;
     const uint32_t ahead = trainer->runs_ahead && trainer->engine->kind->begin != NULL;
     const pen_batches_options options = {.batch_size = (uint64_t)train->batch,
@@ -159,22 +188,31 @@ static pen_status train_read_ahead(pen_trainer *trainer) {
                                          // of one step or two, and one being read
                                          .buffer_count = ahead + 2,
                                          .held_count = ahead + 1,
+                                         .labels_only = kind->reads_elsewhere != NULL &&
+                                                        kind->reads_elsewhere(trainer->engine),
                                          .seed = (uint64_t)train->seed,
                                          .start = trainer->next};
     return pen_batches_create(trainer->dataset, &options, &trainer->batches);
 }
 
+// What can be wrong with files comes before devices are started; where it stands, behind it.
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(train_open_data(trainer, options));
+    PEN_TRY(train_open_order(trainer, options));
     PEN_TRY(train_open_keeper(trainer, options));
+    PEN_TRY(train_settle_level(trainer, options));
     PEN_TRY(train_create_engine(trainer, options));
     PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
                                trainer->dataset));
     trainer->parameters = options->parameters;
     trainer->resume = options->resume;
     trainer->runs_ahead = options->runs_ahead;
+    trainer->watch = options->watch;
     PEN_TRY(train_load(trainer));
+    const bool is_kept = trainer->keeper != NULL && pen_train_keeper_step(trainer->keeper) > 0;
+    PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? options->checkpoints : options->resume,
+                                  trainer->steps_done, options->checkpoints, trainer->keeper));
     trainer->steps_reported = trainer->steps_done;
     return train_read_ahead(trainer);
 }
@@ -200,6 +238,7 @@ void pen_trainer_destroy(pen_trainer *trainer) {
     if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
     pen_engine_destroy(trainer->engine); // which may have batches lent, and uses the keeper's log
     pen_train_keeper_destroy(trainer->keeper);
+    pen_train_order_end(&trainer->order);
     pen_train_losses_deinit(&trainer->losses);
     pen_batches_destroy(trainer->batches);
     pen_status_ignore(trainer->ahead.error, "nobody asked for the step");
@@ -214,6 +253,7 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine
                                     const pen_step_report *report) {
     const pen_batch *batch = step->batch;
     const pen_engine_kind *kind = trainer->engine->kind;
+    PEN_TRY(pen_batches_complete(trainer->batches, batch));
     const char *what = isfinite(report->loss) ? "finite, but a gradient is not"
                        : isnan(report->loss)  ? "not a number"
                                               : "infinite";
@@ -240,6 +280,7 @@ static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen
                                            uint64_t steps_before) {
     return (pen_engine_step){.batch = batch,
                              .step = steps_before + 1,
+                             .order = pen_train_order_find(&trainer->order, steps_before + 1),
                              .learning_rate = pen_learning_rate_at(
                                  &trainer->learning_rate, steps_before, trainer->rate_steps)};
 }
@@ -282,7 +323,9 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     memcpy(report->terms, result.terms, sizeof report->terms);
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
-    if (isfinite(result.loss) && !result.is_gradient_bad) return PEN_OK;
+    if (isfinite(result.loss) && !result.is_gradient_bad) {
+        return pen_train_order_note(&trainer->order, step->step, step->batch->count, result.order);
+    }
     return train_refuse_loss(trainer, step, report);
 }
 
@@ -294,10 +337,22 @@ static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
                             .losses_hash = pen_train_losses_hash(&trainer->losses)};
 }
 
+// The order of a checkpoint's steps is durable before it is. Where it cannot be, there is none.
+static bool train_may_take(pen_trainer *trainer) {
+    const pen_status status = pen_train_order_sync(&trainer->order);
+    if (status == PEN_OK) return true;
+    pen_log(PEN_LOG_WARNING, "the checkpoint of step %llu is given up: %s; the training goes on",
+            (unsigned long long)trainer->steps_done, pen_status_message(status));
+    pen_status_ignore(status, "said, and tried again with the next checkpoint");
+    return false;
+}
+
 // A checkpoint, if there is to be one after the step; and what the one before still needs.
 static pen_status train_keep(pen_trainer *trainer) {
     if (trainer->keeper == NULL) return PEN_OK;
-    if (!trainer->is_due) return pen_train_keeper_go_on(trainer->keeper, trainer->engine, false);
+    if (!trainer->is_due || !train_may_take(trainer)) {
+        return pen_train_keeper_go_on(trainer->keeper, trainer->engine, false);
+    }
     const pen_checkpoint checkpoint = train_checkpoint(trainer);
     return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
 }
@@ -350,10 +405,14 @@ static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
 }
 
 // The whole of it: who was lost, and who waited for whom.
-static void train_say_lost(pen_status take_status) {
+static void train_say_lost(const pen_trainer *trainer, pen_status take_status) {
     char text[4096];
     if (take_status == PEN_OK) return;
     pen_status_format(take_status, text, sizeof text);
+    if (trainer->watch != NULL) {
+        trainer->watch->lost(trainer->watch->context, trainer->steps_done,
+                             pen_status_message(take_status));
+    }
     for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) {
         const size_t level =
             strncmp(line, LOST_LEVEL, strlen(LOST_LEVEL)) == 0 ? strlen(LOST_LEVEL) : 0;
@@ -365,7 +424,7 @@ static void train_say_lost(pen_status take_status) {
 // Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked
 // after, as often as the engine finds right.
 static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_status take_status) {
-    train_say_lost(take_status);
+    train_say_lost(trainer, take_status);
     pen_status_ignore(trainer->ahead.error, "the step is begun again");
     trainer->ahead = (train_ahead){0};
     if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
@@ -380,10 +439,13 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         const pen_status status = train_load(trainer);
         if (status == PEN_OK) break;
         if (!train_can_recover(trainer, status)) return status;
-        train_say_lost(status);
+        train_say_lost(trainer, status);
         is_planned = false;
     }
     trainer->recovery_count += 1;
+    if (trainer->watch != NULL) {
+        trainer->watch->recovered(trainer->watch->context, trainer->steps_done);
+    }
     pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
     return train_read_ahead(trainer);
 }
@@ -448,6 +510,7 @@ void pen_trainer_pause(pen_trainer *trainer) {
 
 pen_status pen_trainer_keep(pen_trainer *trainer) {
     if (trainer->keeper == NULL || trainer->steps_done == 0) return PEN_OK;
+    PEN_TRY(pen_train_order_sync(&trainer->order));
     for (;;) {
         const pen_checkpoint last = train_checkpoint(trainer);
         const pen_status status =

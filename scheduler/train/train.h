@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/checkpoint/order_book.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/job/job.h"
 
@@ -30,6 +31,13 @@ typedef struct pen_step_report {
     bool ends_epoch;
 } pen_step_report;
 
+// Hears of processes that are lost, between steps, on the thread that asked for one.
+typedef struct pen_train_watch {
+    void *context;
+    void (*lost)(void *context, uint64_t step, const char *text); // the last step done; the error
+    void (*recovered)(void *context, uint64_t step);              // after which it goes on
+} pen_train_watch;
+
 typedef struct pen_trainer_options {
     uint64_t step_limit;     // stop after so many steps of the training; 0: as the job says
     const char *parameters;  // safetensors file to start from; NULL: the model's own
@@ -38,6 +46,8 @@ typedef struct pen_trainer_options {
     pen_interval every;      // unless the job says a mean time between failures
     bool continues;          // from what is in that folder, if there is something
     bool overwrites;         // what is in that folder is forgotten
+    const char *replay;      // record of the order of lanes, or a folder with one; NULL: none
+    pen_order_book *orders;  // that others share, in place of one of its own; NULL: nobody does
     const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
     bool trace;                        // as pen_engine_options has them
     bool no_memory_check;              //
@@ -45,7 +55,9 @@ typedef struct pen_trainer_options {
     bool as_reference;                 //
     const char *worker_program;        //
     const volatile int *cancel;        //
+    const pen_train_watch *watch;      // outlives the trainer; NULL: nobody asks
     const pen_plan *plan;              // that several devices run; NULL: one is made
+    const pen_engine_tasks *tasks;     // as the engine has them
     bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
                      // the tensors unless pen_trainer_is_ahead says no
 } pen_trainer_options;
@@ -93,7 +105,8 @@ PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status ta
 uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
 
 // Keeps where the training stands, and waits until it is kept: after the last step, or before an
-// end that comes early. Does nothing where nothing is kept, or no step was done since.
+// end that comes early. Does nothing where nothing is kept, or no step was done since. NO_STORAGE:
+// it cannot be written now; the training stands as it did.
 PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
 // The step of the newest checkpoint that is kept; 0: none.
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer);

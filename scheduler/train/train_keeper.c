@@ -130,6 +130,10 @@ pen_status pen_train_keeper_create(const pen_train_keeper_options *options,
     return PEN_OK;
 }
 
+uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper) {
+    return keeper->generation;
+}
+
 uint64_t pen_train_keeper_step(const pen_train_keeper *keeper) {
     return keeper->step;
 }
@@ -152,10 +156,18 @@ static void keeper_publish(void *context) {
     atomic_store(&keeper->is_published, true);
 }
 
-// A checkpoint that was not kept: said, but another coordinator's taking over ends this one.
+// A checkpoint that was not kept: said, but another coordinator's taking over ends this one. The
+// place was there when the training began, so that a later try at the last one may go well.
 static pen_status keeper_give_up(pen_train_keeper *keeper, pen_status take_status) {
     keeper->is_under_way = false;
-    if (keeper->is_last || pen_status_get_code(take_status) == PEN_CANCELLED) return take_status;
+    if (pen_status_get_code(take_status) == PEN_CANCELLED) return take_status;
+    if (keeper->is_last) {
+        const pen_status last =
+            pen_error(PEN_NO_STORAGE, "the checkpoint of step %" PRIu64 " cannot be written: %s",
+                      keeper->taken.step, pen_status_message(take_status));
+        pen_status_ignore(take_status, "its message is in the other");
+        return last;
+    }
     pen_log(PEN_LOG_WARNING,
             "the checkpoint of step %" PRIu64 " is given up: %s; the training "
             "goes on",
@@ -192,8 +204,7 @@ static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *
 // then the record by a thread of ours, then the engine hears of it. Without `waits` this looks once
 // and returns.
 pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, bool waits) {
-    const struct timespec pause = {.tv_nsec = (long)(KEEPER_POLL_SECONDS * 1e9)};
-    for (; keeper->is_under_way; nanosleep(&pause, NULL)) {
+    for (; keeper->is_under_way; pen_clock_pause(KEEPER_POLL_SECONDS)) {
         if (keeper->thread != NULL) {
             if (waits || atomic_load(&keeper->is_published)) {
                 return keeper_end_publishing(keeper, engine);
@@ -210,7 +221,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
             break;
         case PEN_ENGINE_SAVE_NONE:
         case PEN_ENGINE_SAVE_FAILED:
-            return keeper_give_up(keeper, pen_error(PEN_IO, "%s", keeper->saved.failure));
+            return keeper_give_up(keeper, pen_error(PEN_NO_STORAGE, "%s", keeper->saved.failure));
         }
         if (!waits) return PEN_OK;
     }
@@ -266,7 +277,8 @@ pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
     keeper->cost_seconds = pen_clock_seconds() - started;
     keeper->is_under_way = status == PEN_OK;
     // a folder that is removed at the wrong moment is not found
-    return code == PEN_IO || code == PEN_NOT_FOUND ? keeper_give_up(keeper, status) : status;
+    const bool is_of_disk = code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
+    return is_of_disk ? keeper_give_up(keeper, status) : status;
 }
 
 pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
@@ -288,6 +300,16 @@ pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
     PEN_TRY(pen_checkpoint_store_load_newest(keeper->store, engine->kind->tensors(engine),
                                              out_checkpoint));
     keeper->step = out_checkpoint->step;
+    return PEN_OK;
+}
+
+pen_status pen_train_keeper_read_level(const char *folder, pen_arena *arena,
+                                       const char **out_level) {
+    pen_checkpoint_store *store;
+    *out_level = "";
+    PEN_TRY(pen_checkpoint_store_open(NULL, folder, NULL, arena, &store));
+    const pen_commit_record *newest = pen_checkpoint_store_record(store, 0);
+    if (newest != NULL) *out_level = newest->manifest.level;
     return PEN_OK;
 }
 

@@ -53,13 +53,20 @@ PEN_NODISCARD pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_eng
 PEN_NODISCARD pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine,
                                                 bool waits);
 // The last one, unless the newest is of that step. It must get into the log: any failure is told,
-// where others cost a warning.
+// where others cost a warning. NO_STORAGE: it cannot be written now.
 PEN_NODISCARD pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
                                                     const pen_checkpoint *checkpoint);
 // What was under way is given up: the engine has lost somebody.
 void pen_train_keeper_abandon(pen_train_keeper *keeper);
+// The generation that this process has fenced; 0: none yet.
+uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper);
 // The step of the newest checkpoint in the log; 0: none.
 uint64_t pen_train_keeper_step(const pen_train_keeper *keeper);
+
+// The kernel level of the newest checkpoint of a folder; "": there is none, or it does not say.
+// Lives in `arena`. As pen_checkpoint_store_open
+PEN_NODISCARD pen_status pen_train_keeper_read_level(const char *folder, pen_arena *arena,
+                                                     const char **out_level);
 
 // Sets tensors to the newest checkpoint of a folder that nothing is kept in. As
 // pen_checkpoint_store_load_newest

@@ -15,6 +15,7 @@ typedef struct verify_state {
     pen_arena *arena;
     pen_verify_step *steps; // [step_count]
     uint32_t step_count;
+    pen_order_book *orders; // of lanes on the job's devices, as one device is to have them
 } verify_state;
 
 static pen_status verify_start(const verify_state *state, bool as_reference,
@@ -22,6 +23,8 @@ static pen_status verify_start(const verify_state *state, bool as_reference,
     const pen_trainer_options options = {.step_limit = state->options->step_count,
                                          .no_memory_check = state->options->no_memory_check,
                                          .insecure = state->options->insecure,
+                                         .orders = state->orders,
+                                         .plan = as_reference ? NULL : state->options->plan,
                                          .as_reference = as_reference};
     return pen_trainer_create(state->job, &options, out_trainer);
 }
@@ -191,8 +194,10 @@ pen_status pen_verify(const pen_job *job, const pen_verify_options *options, pen
     pen_verification *verification;
     PEN_TRY(PEN_NEW(arena, 1, &verification));
     PEN_TRY(PEN_NEW(arena, state.step_count, &state.steps));
+    PEN_TRY(pen_order_book_create(NULL, "", &state.orders));
     pen_status status = verify_leave_tensors(&state);
     if (status == PEN_OK) status = verify_against_reference(&state, verification);
+    pen_order_book_destroy(state.orders);
     unlink(options->tensors);
     if (status != PEN_OK) return status;
     verification->steps = state.steps;

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "partition/plan/plan.h"
 #include "scheduler/job/job.h"
 #include "scheduler/store/tensor_store.h"
 
@@ -20,7 +21,8 @@ typedef struct pen_verify_options {
     double tolerance;     // of relative errors; 0: every bit must be equal
     bool no_memory_check; // as pen_engine_options has it
     bool insecure;
-    const char *tensors; // path of the file, which is removed
+    const pen_plan *plan; // that the job's devices run; NULL: one is made
+    const char *tensors;  // path of the file, which is removed
 } pen_verify_options;
 
 typedef struct pen_verify_step {

@@ -46,6 +46,8 @@ pen_status pen_frame_intake_begin(pen_frame_intake *intake, const pen_transport_
     intake->frame = *frame;
     intake->memory = memory;
     intake->position = 0;
+    intake->sum = 0;
+    intake->is_compared = true;
     return PEN_OK;
 }
 

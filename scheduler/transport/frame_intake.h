@@ -15,6 +15,9 @@ typedef struct pen_frame_intake {
     uint64_t position;
     uint32_t *checksums; // [checksum_limit]
     uint32_t checksum_limit;
+    // for who sums up while it copies
+    uint32_t sum;     // of what was written of the chunk
+    bool is_compared; // all chunks so far, which are as the sender says
 } pen_frame_intake;
 
 // Judges a piece of `count` bytes, all but the last of a frame having `piece_bytes`. *out_frame is

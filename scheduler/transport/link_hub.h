@@ -128,6 +128,9 @@ PEN_NODISCARD pen_status pen_hub_connect(pen_transport *self, uint32_t peer, con
                                          double deadline_seconds);
 PEN_NODISCARD pen_status pen_hub_send_message(pen_transport *self, uint32_t peer, const void *bytes,
                                               uint64_t count);
+PEN_NODISCARD pen_status pen_hub_sum_frame(pen_transport *self, uint32_t peer,
+                                           const pen_frame *frame, pen_memory_place payload,
+                                           uint32_t *checksums, uint64_t token);
 PEN_NODISCARD pen_status pen_hub_send_frame(pen_transport *self, uint32_t peer,
                                             const pen_frame *frame, pen_memory_place payload,
                                             const uint32_t *checksums, uint64_t token);

@@ -230,7 +230,7 @@ static void hub_deliver_frame(pen_hub_item *item) {
     }
     if (is_taken) {
         if (frame->bytes > 0) memcpy(memory, item->payload, frame->bytes);
-        end->events.end(end->events.context, link->peers[side], frame, item->checksums);
+        end->events.end(end->events.context, link->peers[side], frame, item->checksums, false);
     }
     pen_mutex_lock(&end->hub->lock);
     if (is_taken) {

@@ -11,7 +11,7 @@
 // is another process, is not there any more (its address refuses connections), or could not be
 // reached for that long.
 //
-// A transport never blocks its caller and never computes: what it calls back runs on its own thread
+// A transport never blocks its caller: what it calls back runs on its own thread
 // and must return soon. Memory of a frame is lent from send_frame until `let_go`: until the peer
 // has said that it has the frame, or the link is down. At the receiver it is written into the
 // memory that `begin` names, each byte once. Both are a domain and an offset (memory_place.h).
@@ -34,7 +34,9 @@
 #include "graph/tensor_type.h"
 
 // a frame moves in pieces of this size, each with a checksum (CRC32C) of its own
+#ifndef PEN_TRANSPORT_CHUNK_BYTES // simulations have small ones
 #define PEN_TRANSPORT_CHUNK_BYTES PEN_CHECKSUM_CHUNK_BYTES
+#endif
 #define PEN_TRANSPORT_MESSAGE_LIMIT ((uint64_t)1 << 20)
 #define PEN_TRANSPORT_PEER_LIMIT 4096u // peers have numbers below it
 #define PEN_TRANSPORT_ANY_PEER UINT32_MAX
@@ -66,6 +68,7 @@ typedef struct pen_introduction {
     uint32_t peer;   // its number; PEN_TRANSPORT_ANY_PEER: it waits to be told
     uint64_t generation;
     uint64_t incarnation;
+    uint32_t level;          // of the kernels that it wants (base/system/kernel_level.h); 0: any
     const char *certificate; // names in its certificate, which was verified, separated by spaces;
                              // NULL without TLS
     bool shares_memory;      // of who speaks: frames to and from peers of its host may go through
@@ -91,9 +94,14 @@ typedef struct pen_transport_events {
     // takes the link down; so does a place that the transport cannot reach.
     pen_status (*begin)(void *context, uint32_t peer, const pen_frame *frame,
                         pen_memory_place *out_place);
-    // The payload is whole. checksums [chunks] as the sender made them, not yet compared: whoever
-    // computes compares (base/checksum.h).
-    void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums);
+    // The payload is whole. checksums [chunks] as the sender made them. `is_compared`: the
+    // transport has summed up what it wrote, and found them right; else whoever computes compares
+    // (base/checksum.h).
+    void (*end)(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums,
+                bool is_compared);
+    // The checksums of a frame that sum_frame has sent are made, and the peer has not seen it yet.
+    // Also by the thread that sends, within sum_frame. NULL: nobody wants to know.
+    void (*summed)(void *context, uint32_t peer, uint64_t token);
     // The peer has a frame that was sent, or the link is down; its memory is no longer read.
     // `token` is that of send_frame.
     void (*let_go)(void *context, uint32_t peer, uint64_t token);
@@ -122,7 +130,8 @@ typedef struct pen_transport_options {
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its
     // connection. Of two ends, both must want it.
     double resume_seconds;
-    double ring_spin_seconds; // how long shared memory is looked at before its thread sleeps
+    double ring_spin_seconds; // how long shared memory is looked at, at least, before its thread
+                              // sleeps
     struct pen_simulated_network *network; // of a transport of tests, in virtual time; else NULL
 } pen_transport_options;
 
@@ -169,6 +178,11 @@ typedef struct pen_transport_kind {
     PEN_NODISCARD pen_status (*send_frame)(pen_transport *transport, uint32_t peer,
                                            const pen_frame *frame, pen_memory_place payload,
                                            const uint32_t *checksums, uint64_t token);
+    // As send_frame, but the transport makes the checksums: while it copies the payload, or before
+    // it returns where it does not copy. `summed` says that they are there.
+    PEN_NODISCARD pen_status (*sum_frame)(pen_transport *transport, uint32_t peer,
+                                          const pen_frame *frame, pen_memory_place payload,
+                                          uint32_t *checksums, uint64_t token);
     // Takes the link to a peer down.
     void (*disconnect)(pen_transport *transport, uint32_t peer);
     pen_transport_counters (*counters)(const pen_transport *transport);

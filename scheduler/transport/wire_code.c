@@ -7,11 +7,12 @@ static const struct {
     pen_status_code ours;
     uint32_t number;
 } wire_codes[] = {
-    {PEN_CODE_OK, 0},        {PEN_CANCELLED, 1},     {PEN_INVALID_INPUT, 3}, {PEN_DEADLINE, 4},
-    {PEN_NOT_FOUND, 5},      {PEN_OUT_OF_MEMORY, 8}, {PEN_DOES_NOT_FIT, 9},  {PEN_IO, 10},
-    {PEN_NOT_FINITE, 11},    {PEN_UNSUPPORTED, 12},  {PEN_INTERNAL, 13},     {PEN_UNAVAILABLE, 14},
-    {PEN_CORRUPT, 15},       {PEN_INVALID_INPUT, 7}, // permission denied
-    {PEN_INVALID_INPUT, 16},                         // unauthenticated
+    {PEN_CODE_OK, 0},        {PEN_CANCELLED, 1},    {PEN_NO_STORAGE, 6},
+    {PEN_INVALID_INPUT, 3},  {PEN_DEADLINE, 4},     {PEN_NOT_FOUND, 5},
+    {PEN_OUT_OF_MEMORY, 8},  {PEN_DOES_NOT_FIT, 9}, {PEN_IO, 10},
+    {PEN_NOT_FINITE, 11},    {PEN_UNSUPPORTED, 12}, {PEN_INTERNAL, 13},
+    {PEN_UNAVAILABLE, 14},   {PEN_CORRUPT, 15},     {PEN_INVALID_INPUT, 7}, // permission denied
+    {PEN_INVALID_INPUT, 16},                                                // unauthenticated
 };
 
 uint32_t pen_wire_code(pen_status_code code) {

@@ -39,6 +39,8 @@ static const pen_record_field introduction_fields[] = {
                  "where frames may go through shared memory: on this host,"),
     INTRODUCTION(FIXED, 13, "ring_socket", ring.socket, "at the socket of this name,"),
     INTRODUCTION(FIXED, 14, "ring_token", ring.token, "with this word; all 0: they may not"),
+    INTRODUCTION(NUMBER, 15, "level", level,
+                 "of the kernels that the caller wants: 1 base, 2 v2, 3 v3, 4 v4; 0: any"),
     INTRODUCTION(SPAN, 6, "job", job, "both sides must name the same one",
                  .limit = PEN_WIRE_TEXT_LIMIT, .is_text = true),
 };
@@ -149,6 +151,7 @@ size_t pen_wire_write_introduction(const pen_introduction *self, uint32_t callee
                                                          .callee = callee,
                                                          .generation = self->generation,
                                                          .incarnation = self->incarnation,
+                                                         .level = self->level,
                                                          .job.count = job_bytes,
                                                          .stream = *stream,
                                                          .ring = *ring}};

@@ -62,6 +62,7 @@ typedef struct pen_wire_introduction {
     uint32_t callee; // whom it wants to reach
     uint64_t generation;
     uint64_t incarnation;
+    uint32_t level; // of kernels
     pen_wire_span job;
     pen_wire_stream stream;
     pen_wire_ring ring;

@@ -170,7 +170,35 @@ static void gaps_are_poisoned(void **state) {
 #endif
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
+// Arenas beneath another go before it, in any order, or with it; their bytes count as its own.
+static void arenas_beneath_go_with_it(void **state) {
+    (void)state;
+    for (uint32_t gone = 0; gone < 8; gone++) {
+        pen_arena *arena = check_arena(), *beneath[3], *deeper;
+        uint32_t left = 3;
+        for (uint32_t i = 0; i < 3; i++) {
+            CHECK_OK(pen_arena_create_beneath(arena, &beneath[i]));
+            assert_non_null(pen_arena_allocate(beneath[i], 1000, 1, 8));
+        }
+        CHECK_OK(pen_arena_create_beneath(beneath[1], &deeper));
+        assert_non_null(pen_arena_allocate(deeper, 7, 1, 8));
+        assert_int_equal(pen_arena_bytes(arena), 3007);
+        for (uint32_t i = 0; i < 3; i++) {
+            if ((gone >> i & 1) == 0) continue;
+            pen_arena_destroy(beneath[i]);
+            left -= 1;
+        }
+        assert_int_equal(pen_arena_bytes(arena), left * 1000 + ((gone & 2) == 0 ? 7 : 0));
+        if (gone % 3 == 0) {
+            pen_arena_reset(arena);
+            assert_int_equal(pen_arena_bytes(arena), 0);
+        }
+        pen_arena_destroy(arena); // the leak sanitizer tells if something is left
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(arenas_beneath_go_with_it),
+              cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
               cmocka_unit_test(sizes_that_overflow_are_refused),
               cmocka_unit_test(new_never_gives_null),
               cmocka_unit_test(texts_are_copied_and_formatted),

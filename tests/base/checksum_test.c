@@ -40,8 +40,8 @@ static void equals_the_bitwise_one(void **state) {
     (void)state;
     const uint64_t most = 3 * 65536 * 2 + 3000;
     uint8_t *bytes = random_bytes(most);
-    const pen_checksum_fn ways[] = {pen_checksum, pen_checksum_by_table(),
-                                    pen_checksum_by_instruction()};
+    const pen_checksum_fn ways[] = {pen_checksum_continue, pen_checksum_by_table(),
+                                    pen_checksum_by_instruction(), pen_checksum_by_product()};
     const pen_random_key key = {8, pen_random_stream("lengths", 0, 0)};
     for (uint64_t trial = 0; trial < 860; trial++) {
         uint64_t count = trial; // each short one, then random ones up to some lanes
@@ -50,8 +50,12 @@ static void equals_the_bitwise_one(void **state) {
         const uint32_t expected = bitwise(bytes + offset, count);
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
             if (ways[way] == NULL) continue;
-            CHECK(ways[way](bytes + offset, count) == expected, "way %zu, %d bytes at %d", way,
+            CHECK(ways[way](0, bytes + offset, count) == expected, "way %zu, %d bytes at %d", way,
                   (int)count, (int)offset);
+            const uint64_t first = pen_random_below(key, trial + 5000, count + 1);
+            const uint32_t before = ways[way](0, bytes + offset, first);
+            CHECK(ways[way](before, bytes + offset + first, count - first) == expected,
+                  "way %zu, %d bytes and then %d", way, (int)first, (int)(count - first));
         }
     }
     free(bytes);

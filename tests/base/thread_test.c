@@ -64,5 +64,16 @@ static void the_clock_does_not_go_back(void **state) {
     }
 }
 
+static void a_pause_lasts(void **state) {
+    (void)state;
+    const double seconds[] = {0, 0.003, 1.02};
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        const double began = pen_clock_seconds();
+        pen_clock_pause(seconds[i]);
+        const double passed = pen_clock_seconds() - began;
+        CHECK(passed >= seconds[i], "%.6f s instead of %.6f s", passed, seconds[i]);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(threads_take_turns), cmocka_unit_test(no_memory_no_thread),
-              cmocka_unit_test(the_clock_does_not_go_back))
+              cmocka_unit_test(the_clock_does_not_go_back), cmocka_unit_test(a_pause_lasts))

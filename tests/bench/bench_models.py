@@ -97,6 +97,11 @@ def gpt4():
     return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=50257)
 
 
+def gpt4_bytes():
+    """The same of bytes: an answer is 128 KiB, where gpt4's is 25 MB."""
+    return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=256)
+
+
 class EncoderLayer(nn.Module):
     """One of BERT's, with its dropouts: of the probabilities, and of both halves."""
 
@@ -176,10 +181,11 @@ MODELS = {
     "vit_tiny": (vit_tiny, (3, 224, 224), 1000, 8),
     "convnext_tiny": (convnext_tiny, (3, 224, 224), 1000, 8),
     "gpt4": (gpt4, (128,), 50257, 4),
+    "gpt4_bytes": (gpt4_bytes, (128,), 256, 8),
     "bert4": (bert4, (128,), 10, 8),
 }
 # How many tokens there are, of models that read these. Of gpt4 the labels are the next tokens.
-TOKENS = {"gpt4": 50257, "bert4": 30522}
+TOKENS = {"gpt4": 50257, "gpt4_bytes": 256, "bert4": 30522}
 
 
 def build(name):

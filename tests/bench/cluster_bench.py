@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 """Plans beside what they come to, on a cluster in one machine.
 
-  cluster_bench.py --penstock build/gcc/penstock [--out build/bench] [--place cluster] [--hosts 4]
-                   [--cores 0.45] [--rate 1000] [--models a,b] [--strategies a,b] [--seeds 2] [--repeat 1]
+  cluster_bench.py --penstock build/gcc/penstock [--out build/bench] [--place cluster] [--hosts 4,8]
+                   [--cores 1.4] [--rate 1000] [--models a,b] [--strategies a,b] [--seeds 10] [--repeat 1]
+
+As it is, it trains five models on 4 and on 8 equal hosts, as three strategies place them and as ten
+random placements do, and says what the strategies save. With other places, strategies and models it
+compares predictions with what they come to.
 
 A place is `threads` (two devices of one process), `processes` (two processes of this machine),
 `cluster`, or `unequal`. Hosts of the last two are network namespaces with an address each, joined
 by a bridge that leads nowhere else. Each has a line of its own (tc's token bucket, out of it) and a
-share of a core (a cgroup's quota, with the shortest turns that the kernel allows, so that a host is
+share of --cores (a cgroup's quota, with the shortest turns that the kernel allows, so that a host is
 slow rather than now and then asleep). Of unequal hosts, shares go down from host to host to half,
 and rates to a tenth.
 
@@ -30,10 +34,11 @@ import time
 import numpy
 
 WARM_UP = 2
+TRAINING_SECONDS = 15 # of a plan, about; at least two steps count
 NETWORK = "10.78.0"
 PORT = 7070
 CGROUPS = "/sys/fs/cgroup"
-STRATEGIES = ["auto", "again", "contiguous", "local_search", "greedy", "metis", "dynamic_programming"]
+STRATEGIES = "auto, again, contiguous, local_search, greedy, metis, dynamic_programming"
 
 
 def run(*words, check=True, **more):
@@ -118,10 +123,11 @@ class Cluster:
         run("ip", "netns", "exec", self.hub, "ip", "link", "set", "br0", "up")
         try:
             self._add(100, 0, None)
-            for number in range(1, options.hosts + 1):
-                share = (number - 1) / max(options.hosts - 1, 1) if options.place == "unequal" else 0
-                megabits = options.rate * 10 ** -share
-                self._add(number, options.cores * (1 - 0.5 * share), f"{megabits:.0f}mbit")
+            last = max(options.host_count - 1, 1) if options.place == "unequal" else float("inf")
+            falls = [number / last for number in range(options.host_count)]
+            most = options.cores / sum(1 - 0.5 * fall for fall in falls)
+            for number, fall in enumerate(falls, start=1):
+                self._add(number, most * (1 - 0.5 * fall), f"{options.rate * 10 ** -fall:.0f}mbit")
             for host in self.hosts[1:]:
                 host.start(options.penstock, "worker", "--listen", f"{host.address}:{PORT}", "--insecure")
         except BaseException:
@@ -241,7 +247,7 @@ def measure_costs(options, model, place, is_first):
 
 
 def measured(trace_path):
-    """Median seconds of a step, from end to end, and the bubble, of the steps after the first ones."""
+    """Seconds of a step, from end to end, and the bubble: medians over the steps after the first ones."""
     with open(trace_path, encoding="utf-8") as file:
         events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X" and e.get("cat") == "compute"]
     steps = {}
@@ -256,28 +262,29 @@ def measured(trace_path):
         whole = ends[step] - max(begins[step], ends.get(step - 1, 0))
         busy = sum(e["dur"] for e in steps[step])
         seconds.append(whole * 1e-6)
-        bubbles.append(1 - busy / (len(devices) * (ends[step] - begins[step])))
-    return statistics.median(seconds), statistics.mean(bubbles)
+        bubbles.append(1 - busy / (len(devices) * whole))
+    return statistics.median(seconds), statistics.median(bubbles)
 
 
 def make_plan(options, model, place, strategy, seed):
     is_line = strategy == "contiguous"
     job = write_job(options, model, place, contiguous=is_line)
-    name = f"{options.out}/cluster.{strategy}{seed if strategy == 'random' else ''}"
+    name = f"{options.out}/cluster.{options.place}.{model}.{strategy}{seed if strategy == 'random' else ''}"
     words = [options.penstock, "plan", job, "-o", f"{name}.plan.yaml", "--json", "--seed", str(seed), "--strategy",
              "auto" if is_line or strategy == "again" else strategy]
     if strategy == "again":
-        words += ["--from-run", f"{options.out}/cluster.auto.trace.json"]
+        words += ["--from-run", f"{options.out}/cluster.{options.place}.{model}.auto.trace.json"]
     predicted = json.loads(run(*words).stdout)
-    return {"place": options.place, "hosts": options.hosts, "model": model, "strategy": strategy, "seed": seed,
+    return {"place": options.place, "hosts": options.host_count, "model": model, "strategy": strategy, "seed": seed,
             "predicted": predicted["step_seconds"], "predicted_bubble": predicted["bubble"],
-            "stages": len(predicted["stages"]), "name": name, "reals": [], "bubbles": []}
+            "stages": len(predicted["stages"]), "name": name, "reals": [], "bubbles": [],
+            "steps": WARM_UP + max(2, min(MODELS[model][4], int(TRAINING_SECONDS / predicted["step_seconds"])))}
 
 
 def train(options, place, row):
     trace = f"{row['name']}.trace.json"
     done = run(*place.command(options.penstock, "train", f"{row['name']}.plan.yaml", "--json", "--no-eval", "--insecure",
-                              "--overwrite", "--trace", trace))
+                              "--overwrite", "--steps", str(row["steps"]), "--trace", trace))
     seconds, bubble = measured(trace)
     row["reals"].append(seconds)
     row["bubbles"].append(bubble)
@@ -302,7 +309,7 @@ def measure_strategies(options, model, place):
 def show(model, rows):
     random = [row["real"] for row in rows if row["strategy"] == "random"]
     best = min(row["real"] for row in rows)
-    print(f"\n{model}: seconds a step, load {os.getloadavg()[0]:.1f}")
+    print(f"\n{model}, {rows[0]['hosts']} hosts: seconds a step, load {os.getloadavg()[0]:.1f}")
     print(f"{'strategy':<22}{'stages':>7}{'predicted':>11}{'real':>9}{'off':>8}{'bubble':>8}{'real':>7}{'/ best':>8}"
           f"{'compute':>9}{'transfer':>9}{'waiting':>9}{'saved':>7}")
     for row in rows:
@@ -317,15 +324,56 @@ def show(model, rows):
 
 def measure_place(options):
     place = Cluster(options) if options.place in ("cluster", "unequal") else Machine(options)
+    models = options.models.split(",")
+    measured_rows = []
     try:
-        for model in options.models.split(","):
-            measure_costs(options, model, place, model == options.models.split(",", maxsplit=1)[0])
+        for model in models:
+            measure_costs(options, model, place, model == models[0])
             rows = measure_strategies(options, model, place)
             show(model, rows)
+            measured_rows += rows
             with open(f"{options.out}/cluster.rows.json", "a", encoding="ascii") as file:
                 file.write("".join(json.dumps(row) + "\n" for row in rows))
     finally:
         place.close()
+    return measured_rows
+
+
+def show_auto(rows):
+    """How true auto's plan came, and how far it is from the best of the others, as a table of Markdown."""
+    print("\n| place | model | predicted | real | off | bubble, planned | real | best | auto / best | others off by |")
+    print("|---" * 10 + "|")
+    for place, hosts, model in dict.fromkeys((row["place"], row["hosts"], row["model"]) for row in rows):
+        here = [row for row in rows if (row["place"], row["hosts"], row["model"]) == (place, hosts, model)]
+        auto = next((row for row in here if row["strategy"] == "auto"), None)
+        if auto is None:
+            continue
+        best = min(here, key=lambda row: row["real"])
+        off = [row["predicted"] / row["real"] - 1 for row in here]
+        others = [far for row, far in zip(here, off) if row is not auto]
+        print(f"| {place}, {hosts} | {model} | {auto['predicted']:.3f} s | {auto['real']:.3f} s "
+              f"| {auto['predicted'] / auto['real'] - 1:+.0%} | {auto['predicted_bubble']:.2f} | {auto['bubble']:.2f} "
+              f"| {best['strategy']} | {auto['real'] / best['real']:.2f} "
+              f"| {min(others, default=0):+.0%} to {max(others, default=0):+.0%} |")
+
+
+def show_saved(rows):
+    """What strategies save against the mean of random placements, as a table of Markdown."""
+    strategies = [name for name in dict.fromkeys(row["strategy"] for row in rows) if name != "random"]
+    print("\n| model | hosts | random, s a step |", " | ".join(f"{name} | saves" for name in strategies), "|")
+    print("|---" * (3 + 2 * len(strategies)) + "|")
+    saved = {name: [] for name in strategies}
+    for model, hosts in dict.fromkeys((row["model"], row["hosts"]) for row in rows):
+        here = [row for row in rows if (row["model"], row["hosts"]) == (model, hosts)]
+        random = [row["real"] for row in here if row["strategy"] == "random"]
+        cells = []
+        for name in strategies:
+            real = next(row["real"] for row in here if row["strategy"] == name)
+            saved[name].append(1 - real / statistics.mean(random))
+            cells.append(f"{real:.3f} | {saved[name][-1]:.0%}")
+        print(f"| {model} | {hosts} | {statistics.mean(random):.3f} ({min(random):.3f} to {max(random):.3f}) |",
+              " | ".join(cells), "|")
+    print("| mean | | |", " | ".join(f"| {statistics.mean(saved[name]):.0%}" for name in strategies), "|")
 
 
 def main():
@@ -333,12 +381,12 @@ def main():
     parser.add_argument("--penstock", required=True)
     parser.add_argument("--out", default="build/bench")
     parser.add_argument("--place", default="cluster", help="of threads, processes, cluster, unequal; several: a,b")
-    parser.add_argument("--hosts", type=int, default=4)
-    parser.add_argument("--cores", type=float, default=0.45)
+    parser.add_argument("--hosts", default="4,8", help="numbers of them, of cluster and unequal")
+    parser.add_argument("--cores", type=float, default=1.4, help="that all hosts share")
     parser.add_argument("--rate", type=int, default=1000, help="Mbit/s of a host's line")
-    parser.add_argument("--models", default="residual_mlp", help=", ".join(MODELS))
-    parser.add_argument("--strategies", default=",".join(STRATEGIES))
-    parser.add_argument("--seeds", type=int, default=2, help="of random placements")
+    parser.add_argument("--models", default="residual_mlp,resnet18,bert4,lstm512,mlp2048", help=", ".join(MODELS))
+    parser.add_argument("--strategies", default="auto,greedy,metis", help=STRATEGIES)
+    parser.add_argument("--seeds", type=int, default=10, help="of random placements")
     parser.add_argument("--repeat", type=int, default=1, help="trainings of a plan")
     options = parser.parse_args()
     places = options.place.split(",")
@@ -347,7 +395,13 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     options.penstock, options.out = os.path.abspath(options.penstock), os.path.abspath(options.out)
     for options.place in places:
-        measure_place(options)
+        is_local = options.place in ("threads", "processes")
+        rows = []
+        for options.host_count in [2] if is_local else [int(count) for count in options.hosts.split(",")]:
+            rows += measure_place(options)
+        show_auto(rows)
+        if options.seeds > 0:
+            show_saved(rows)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,24 @@
-// Bytes from one process to another over loopback: one measurement, printed as JSON.
-//   transport_bench throughput WAY BYTES TOTAL [CERTIFICATES]   frames of BYTES until TOTAL
-//   transport_bench round-trip WAY COUNT [CERTIFICATES]         64-byte messages, there and back
-// WAY is tcp or a transport, with '+thread' behind it: messages are sent by another thread than
-// that which hears of them; '+ring': frames go through shared memory, and round trips are made by
-// frames; '+spin': tcp or the ring's thread does not sleep. Both sides' buffers rotate through
-// 128 MiB. A transport's frames have checksums, made and compared by the thread that would compute.
-// CERTIFICATES is a folder with ca.pem, cert.pem and key.pem: then over TLS.
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
+// Bytes from one process to another: one measurement, printed as JSON.
+//   transport_bench throughput WAY BYTES TOTAL [MORE...]   frames of BYTES until TOTAL
+//   transport_bench round-trip WAY COUNT [MORE...]         64-byte messages, there and back
+// WAY is tcp, bare (the least that sends over gRPC) or a transport, with '+thread' behind it:
+// messages are sent by another thread than that which hears of them; '+ring': frames go through
+// shared memory, and round trips are made by frames; '+spin': tcp or the ring's thread does not
+// sleep; '+sums': tcp and bare make and compare checksums, too, on the one thread that they have.
+// Both sides' buffers rotate through 128 MiB. A transport's frames have checksums, which it
+// makes and compares while it copies, or else the threads that would compute.
+// --tls FOLDER: over TLS, with its ca.pem, cert.pem and key.pem. --hosts FROM TO ADDRESS: not over
+// loopback, but from one network namespace to another, which has that address at its eth0; either
+// has half of the cores.
+#include "tests/bench/transport_bench.h"
+
 #include <inttypes.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,30 +28,12 @@
 #include "base/thread.h"
 #include "scheduler/transport/transport.h"
 
-#define POOL_BYTES ((uint64_t)128 << 20)
-#define WINDOW_BYTES ((uint64_t)32 << 20)
-#define ROUND_LIMIT 100000
+// Frames under way, in bytes: about what the sockets of raw TCP hold. With 32 MiB, what has a
+// checksum is out of the caches before it is sent.
+#define WINDOW_BYTES ((uint64_t)8 << 20)
 #define CREDIT_LIMIT 4096
 
-typedef struct result { // shared by the two processes
-    _Atomic int port;
-    double seconds;
-    double cpu_seconds[2];
-    uint64_t bytes_copied[2];
-    uint64_t wrong_count;
-    double rounds[ROUND_LIMIT];
-    uint64_t round_count;
-} result;
-
-typedef struct job {
-    const char *way;
-    bool is_round_trip, uses_thread, uses_ring, spins;
-    uint64_t bytes, count;
-    const char *certificates;
-    result *shared;
-} job;
-
-static void fail(const char *what) {
+void bench_fail(const char *what) {
     fprintf(stderr, "transport_bench: %s\n", what);
     _exit(1);
 }
@@ -59,113 +42,48 @@ static void check(pen_status status) {
     if (status == PEN_OK) return;
     char text[1024];
     pen_status_format(status, text, sizeof text);
-    fail(text);
+    bench_fail(text);
 }
 
-static double cpu_seconds(void) {
+double bench_cpu_seconds(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-static uint8_t *make_pool(void) {
+void bench_pause(const bench_job *j) {
+    if (j->pauses) usleep(1000);
+}
+
+uint8_t *bench_make_pool(void) {
     uint8_t *pool =
-        mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pool == MAP_FAILED) fail("no memory");
-    for (uint64_t i = 0; i < POOL_BYTES; i += 8) {
+        mmap(NULL, BENCH_POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pool == MAP_FAILED) bench_fail("no memory");
+    for (uint64_t i = 0; i < BENCH_POOL_BYTES; i += 8) {
         const uint64_t value = i * 0x9e3779b97f4a7c15u;
         memcpy(pool + i, &value, sizeof value);
     }
     return pool;
 }
 
-static uint64_t pool_offset(const job *j, uint64_t i) {
-    return i % (POOL_BYTES / j->bytes) * j->bytes;
+uint64_t bench_pool_offset(const bench_job *j, uint64_t i) {
+    return i % (BENCH_POOL_BYTES / j->bytes) * j->bytes;
 }
 
-// ---- raw TCP
-
-static int tcp_socket(void) {
-    const int one = 1, descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    if (descriptor < 0) fail("no socket");
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    return descriptor;
+void bench_sum(const bench_job *j, const uint8_t *at, uint64_t i) {
+    j->shared->sums[i % BENCH_SUM_LIMIT] = pen_checksum_whole(at, j->bytes);
 }
 
-static int tcp_listen(const job *j) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof address;
-    const int listener = tcp_socket(), one = 1;
-    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 1) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &length) != 0) {
-        fail("cannot listen");
-    }
-    j->shared->port = ntohs(address.sin_port);
-    const int descriptor = accept(listener, NULL, NULL);
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    return descriptor;
-}
-
-static int tcp_connect(const job *j) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    while (j->shared->port == 0)
-        usleep(1000);
-    address.sin_port = htons((uint16_t)j->shared->port);
-    const int descriptor = tcp_socket();
-    if (connect(descriptor, (struct sockaddr *)&address, sizeof address) != 0)
-        fail("cannot connect");
-    return descriptor;
-}
-
-static void tcp_move(int descriptor, uint8_t *bytes, uint64_t count, bool is_out) {
-    while (count != 0) {
-        const ssize_t moved =
-            is_out ? write(descriptor, bytes, count) : read(descriptor, bytes, count);
-        if (moved < 0 && errno == EAGAIN) continue; // spins
-        if (moved <= 0) fail("the connection broke");
-        bytes += moved;
-        count -= (uint64_t)moved;
-    }
-}
-
-static void tcp_receiver(const job *j) {
-    uint8_t *pool = make_pool();
-    const int descriptor = tcp_listen(j);
-    if (j->spins) fcntl(descriptor, F_SETFL, O_NONBLOCK);
-    const double cpu = cpu_seconds();
-    for (uint64_t i = 0; i < j->count; i++) {
-        uint8_t *at = pool + pool_offset(j, i);
-        tcp_move(descriptor, at, j->bytes, false);
-        if (j->is_round_trip) tcp_move(descriptor, at, j->bytes, true);
-    }
-    if (!j->is_round_trip) tcp_move(descriptor, pool, 1, true);
-    j->shared->cpu_seconds[1] = cpu_seconds() - cpu;
-}
-
-static void tcp_sender(const job *j) {
-    uint8_t *pool = make_pool();
-    const int descriptor = tcp_connect(j);
-    if (j->spins) fcntl(descriptor, F_SETFL, O_NONBLOCK);
-    usleep(200000); // until the other has touched its pool
-    const double cpu = cpu_seconds(), start = pen_clock_seconds();
-    for (uint64_t i = 0; i < j->count; i++) {
-        const double round = pen_clock_seconds();
-        uint8_t *at = pool + pool_offset(j, i);
-        tcp_move(descriptor, at, j->bytes, true);
-        if (!j->is_round_trip) continue;
-        tcp_move(descriptor, at, j->bytes, false);
-        j->shared->rounds[i] = pen_clock_seconds() - round;
-    }
-    if (!j->is_round_trip) tcp_move(descriptor, pool, 1, false);
-    j->shared->seconds = pen_clock_seconds() - start;
-    j->shared->cpu_seconds[0] = cpu_seconds() - cpu;
+void bench_compare(const bench_job *j, const uint8_t *at, uint64_t i) {
+    const uint64_t sum = pen_checksum_whole(at, j->bytes);
+    j->shared->wrong_count += j->shared->sums[i % BENCH_SUM_LIMIT] != sum;
 }
 
 // ---- a transport
 
 typedef struct end {
-    const job *job;
+    const bench_job *job;
     const pen_transport_kind *kind;
     pen_transport *transport;
     uint32_t peer; // the other's number
@@ -179,6 +97,7 @@ typedef struct end {
     uint64_t lent;
     double round_start;
     uint32_t *checksums; // of frames that arrived: [CREDIT_LIMIT][chunks]
+    bool is_compared[CREDIT_LIMIT];
 } end;
 
 static pen_status end_accept(void *context, const pen_introduction *who, const char *address) {
@@ -231,7 +150,7 @@ static void end_next_round(end *e) {
 
 // A message or frame of a round trip.
 static void end_arrive(end *e) {
-    const job *j = e->job;
+    const bench_job *j = e->job;
     if (j->is_round_trip && !e->is_sender) end_send_round(e);
     if (j->is_round_trip && e->is_sender) {
         j->shared->rounds[e->arrived] = pen_clock_seconds() - e->round_start;
@@ -252,7 +171,7 @@ static void end_message(void *context, uint32_t peer, const void *bytes, uint64_
         end_arrive(e);
         return;
     }
-    if (count != sizeof e->arrived) fail("a credit that is none");
+    if (count != sizeof e->arrived) bench_fail("a credit that is none");
     pen_mutex_lock(&e->lock);
     memcpy(&e->arrived, bytes, sizeof e->arrived); // frames that the other end has handled
     pen_condition_broadcast(&e->changed);
@@ -263,12 +182,12 @@ static pen_status end_begin(void *context, uint32_t peer, const pen_frame *frame
                             pen_memory_place *out_place) {
     end *e = context;
     (void)peer;
-    *out_place = pen_memory_place_at(e->pool + pool_offset(e->job, frame->sequence));
+    *out_place = pen_memory_place_at(e->pool + bench_pool_offset(e->job, frame->sequence));
     return PEN_OK;
 }
 
-static void end_end(void *context, uint32_t peer, const pen_frame *frame,
-                    const uint32_t *checksums) {
+static void end_end(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums,
+                    bool is_compared) {
     end *e = context;
     const uint32_t chunks = pen_frame_chunk_count(frame->bytes);
     (void)peer;
@@ -278,6 +197,7 @@ static void end_end(void *context, uint32_t peer, const pen_frame *frame,
     }
     memcpy(e->checksums + frame->sequence % CREDIT_LIMIT * chunks, checksums,
            chunks * sizeof *checksums);
+    e->is_compared[frame->sequence % CREDIT_LIMIT] = is_compared;
     pen_mutex_lock(&e->lock);
     e->arrived += 1;
     pen_condition_broadcast(&e->changed);
@@ -294,17 +214,18 @@ static void end_let_go(void *context, uint32_t peer, uint64_t token) {
     pen_mutex_unlock(&e->lock);
 }
 
-static void end_open(end *e, const job *j, bool is_sender) {
+static void end_open(end *e, const bench_job *j, bool is_sender) {
     static char ca[512], cert[512], key[512];
     *e = (end){.job = j, .is_sender = is_sender, .peer = is_sender ? 1 : 0};
     pen_process_heap_prepare();
     pen_mutex_init(&e->lock);
     pen_condition_init(&e->changed);
-    e->pool = make_pool();
+    e->pool = bench_make_pool();
     const uint32_t chunks = pen_frame_chunk_count(j->bytes);
     e->checksums = calloc((size_t)CREDIT_LIMIT * chunks, sizeof *e->checksums);
     pen_transport_options options = {
         .self = {.job = "bench", .peer = is_sender ? 0 : 1, .shares_memory = j->uses_ring},
+        .is_insecure = j->certificates == NULL,
         .ring_spin_seconds = j->spins ? 1 : 0};
     if (j->certificates != NULL) {
         snprintf(ca, sizeof ca, "%s/ca.pem", j->certificates);
@@ -332,7 +253,7 @@ static void end_wait(end *e, const bool *flag) {
 }
 
 static void end_close(end *e, int side, double cpu) {
-    e->job->shared->cpu_seconds[side] = cpu_seconds() - cpu;
+    e->job->shared->cpu_seconds[side] = bench_cpu_seconds() - cpu;
     e->job->shared->bytes_copied[side] = e->kind->counters(e->transport).bytes_copied;
     if (side == 1) end_wait(e, &e->is_down);
     e->kind->stop(e->transport);
@@ -340,26 +261,28 @@ static void end_close(end *e, int side, double cpu) {
 }
 
 // Frames that may be under way.
-static uint64_t frame_window(const job *j) {
+static uint64_t frame_window(const bench_job *j) {
     const uint64_t window = WINDOW_BYTES / j->bytes;
-    if (window < 2) return 2 * j->bytes <= POOL_BYTES ? 2 : 1;
+    if (window < 2) return 2 * j->bytes <= BENCH_POOL_BYTES ? 2 : 1;
     return window > CREDIT_LIMIT / 2 ? CREDIT_LIMIT / 2 : window;
 }
 
 // Credits go back when an eighth of the window has been handled.
-static bool is_credit_due(const job *j, uint64_t i) {
+static bool is_credit_due(const bench_job *j, uint64_t i) {
     const uint64_t every = frame_window(j) / 8;
     return every == 0 || (i + 1) % every == 0 || i + 1 == j->count;
 }
 
-static void transport_receiver(const job *j) {
+static void transport_receiver(const bench_job *j) {
     static end e;
+    char address[64];
     uint16_t port;
     end_open(&e, j, false);
-    check(e.kind->listen(e.transport, "127.0.0.1:0", &port));
+    snprintf(address, sizeof address, "%s:0", j->address);
+    check(e.kind->listen(e.transport, address, &port));
     j->shared->port = port;
     end_wait(&e, &e.is_up);
-    const double cpu = cpu_seconds();
+    const double cpu = bench_cpu_seconds();
     const uint32_t chunks = pen_frame_chunk_count(j->bytes);
     for (uint64_t i = 0; i < j->count; i++) {
         pen_mutex_lock(&e.lock);
@@ -367,9 +290,10 @@ static void transport_receiver(const job *j) {
             pen_condition_wait(&e.changed, &e.lock);
         pen_mutex_unlock(&e.lock);
         if (j->is_round_trip) continue;
-        const uint32_t wrong = pen_checksum_find_difference(
-            e.pool + pool_offset(j, i), j->bytes, e.checksums + i % CREDIT_LIMIT * chunks);
-        j->shared->wrong_count += wrong != chunks;
+        j->shared->wrong_count +=
+            !e.is_compared[i % CREDIT_LIMIT] &&
+            pen_checksum_find_difference(e.pool + bench_pool_offset(j, i), j->bytes,
+                                         e.checksums + i % CREDIT_LIMIT * chunks) != chunks;
         if (!is_credit_due(j, i)) continue;
         const uint64_t handled = i + 1;
         check(e.kind->send_message(e.transport, 0, &handled, sizeof handled));
@@ -378,7 +302,7 @@ static void transport_receiver(const job *j) {
 }
 
 static void send_frames(end *e) {
-    const job *j = e->job;
+    const bench_job *j = e->job;
     const uint32_t chunks = pen_frame_chunk_count(j->bytes);
     const uint64_t window = frame_window(j);
     for (uint64_t i = 0; i < j->count; i++) {
@@ -388,12 +312,11 @@ static void send_frames(end *e) {
         }
         e->lent += 1;
         pen_mutex_unlock(&e->lock);
-        uint8_t *at = e->pool + pool_offset(j, i);
+        uint8_t *at = e->pool + bench_pool_offset(j, i);
         uint32_t *checksums = e->checksums + i % CREDIT_LIMIT * chunks;
-        pen_checksum_chunks(at, j->bytes, checksums);
         const pen_frame frame = {.sequence = i, .bytes = j->bytes};
-        check(e->kind->send_frame(e->transport, e->peer, &frame, pen_memory_place_at(at), checksums,
-                                  i));
+        check(e->kind->sum_frame(e->transport, e->peer, &frame, pen_memory_place_at(at), checksums,
+                                 i));
     }
     pen_mutex_lock(&e->lock);
     while (e->arrived < j->count)
@@ -402,7 +325,7 @@ static void send_frames(end *e) {
 }
 
 static void send_rounds(end *e) {
-    const job *j = e->job;
+    const bench_job *j = e->job;
     end_next_round(e);
     for (uint64_t i = 1; i <= j->count; i++) {
         pen_mutex_lock(&e->lock);
@@ -410,21 +333,22 @@ static void send_rounds(end *e) {
             pen_condition_wait(&e->changed, &e->lock);
         pen_mutex_unlock(&e->lock);
         if (!j->uses_thread) break;
+        bench_pause(j);
         if (i < j->count) end_next_round(e);
     }
 }
 
-static void transport_sender(const job *j) {
+static void transport_sender(const bench_job *j) {
     static end e;
     char address[64];
     end_open(&e, j, true);
     while (j->shared->port == 0)
         usleep(1000);
-    snprintf(address, sizeof address, "127.0.0.1:%d", (int)j->shared->port);
+    snprintf(address, sizeof address, "%s:%d", j->address, (int)j->shared->port);
     check(e.kind->connect(e.transport, 1, address, 20));
     end_wait(&e, &e.is_up);
     usleep(200000);
-    const double cpu = cpu_seconds(), start = pen_clock_seconds();
+    const double cpu = bench_cpu_seconds(), start = pen_clock_seconds();
     if (j->is_round_trip) {
         send_rounds(&e);
     } else {
@@ -442,9 +366,9 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void print(const job *j) {
-    result *r = j->shared;
-    if (r->wrong_count != 0) fail("wrong checksums");
+static void print(const bench_job *j) {
+    bench_result *r = j->shared;
+    if (r->wrong_count != 0) bench_fail("wrong checksums");
     if (j->is_round_trip) {
         qsort(r->rounds, j->count, sizeof *r->rounds, compare);
         printf("{\"median_us\": %.2f, \"p99_us\": %.2f, \"cpu_us_sender\": %.3f, "
@@ -456,20 +380,43 @@ static void print(const job *j) {
     }
     const double total = (double)j->bytes * (double)j->count;
     printf("{\"gb_per_s\": %.4f, \"cpu_s_per_gb\": %.4f, \"cpu_us_sender\": %.3f, "
-           "\"cpu_us_receiver\": %.3f, \"copies_sender\": %.3f, \"copies_receiver\": %.3f}\n",
-           total * 1e-9 / r->seconds, (r->cpu_seconds[0] + r->cpu_seconds[1]) / (total * 1e-9),
+           "\"cpu_us_receiver\": %.3f, \"copies_sender\": %.3f, \"copies_receiver\": %.3f, "
+           "\"line\": \"%s\"}\n",
+           total * 1e-9 / r->seconds,
+           (r->cpu_seconds[0] + r->cpu_seconds[1] + r->kernel_seconds) / (total * 1e-9),
            r->cpu_seconds[0] * 1e6 / (double)j->count, r->cpu_seconds[1] * 1e6 / (double)j->count,
-           (double)r->bytes_copied[0] / total, (double)r->bytes_copied[1] / total);
+           (double)r->bytes_copied[0] / total, (double)r->bytes_copied[1] / total, r->line);
 }
 
-static int run(const job *j) {
-    const bool is_tcp = strcmp(j->way, "tcp") == 0;
+typedef struct way {
+    const char *name;
+    void (*sender)(const bench_job *j);
+    void (*receiver)(const bench_job *j);
+} way;
+static const way ways[] = {
+    {"tcp", bench_tcp_sender, bench_tcp_receiver},
+    {"bare", bench_grpc_sender, bench_grpc_receiver},
+    {NULL, transport_sender, transport_receiver}, // the transport of that name
+};
+
+static void run_side(const bench_job *j, int side) {
+    const way *found = ways;
+    while (found->name != NULL && strcmp(found->name, j->way) != 0)
+        found++;
+    if (j->hosts[side] != NULL) bench_line_enter(j->hosts[side], side);
+    if (j->hosts[side] != NULL && side == 0) {
+        bench_line_describe(j->address, j->shared->line, sizeof j->shared->line);
+    }
+    (side == 0 ? found->sender : found->receiver)(j);
+}
+
+static int run(const bench_job *j) {
     int children[2], is_bad = 0;
+    const double kernel = bench_line_kernel_seconds();
     for (int side = 0; side < 2; side++) {
         children[side] = fork(); // before either of them touches gRPC
         if (children[side] != 0) continue;
-        if (side == 1) (is_tcp ? tcp_receiver : transport_receiver)(j);
-        if (side == 0) (is_tcp ? tcp_sender : transport_sender)(j);
+        run_side(j, side);
         _exit(0);
     }
     for (int i = 0; i < 2; i++) {
@@ -480,34 +427,48 @@ static int run(const job *j) {
         kill(child == children[0] ? children[1] : children[0], SIGKILL);
     }
     if (is_bad) return 1;
+    j->shared->kernel_seconds = bench_line_kernel_seconds() - kernel;
     print(j);
     return 0;
 }
 
+static void read_way(bench_job *j, const char *text, char *out_way, size_t size) {
+    snprintf(out_way, size, "%s", text);
+    j->way = out_way;
+    j->uses_thread = strstr(text, "+thread") != NULL;
+    j->uses_ring = strstr(text, "+ring") != NULL;
+    j->spins = strstr(text, "+spin") != NULL;
+    j->pauses = strstr(text, "+pause") != NULL;
+    j->uses_thread = j->uses_thread || j->pauses; // what calls back must not wait
+    j->has_sums = strstr(text, "+sums") != NULL;
+    out_way[strcspn(out_way, "+")] = '\0';
+}
+
 int main(int count, char **arguments) {
-    char way[32];
-    job j = {.way = way};
-    if (count < 4) fail("throughput WAY BYTES TOTAL | round-trip WAY COUNT [CERTIFICATES]");
-    snprintf(way, sizeof way, "%s", arguments[2]);
-    j.uses_thread = strstr(way, "+thread") != NULL;
-    j.uses_ring = strstr(way, "+ring") != NULL;
-    j.spins = strstr(way, "+spin") != NULL;
-    way[strcspn(way, "+")] = '\0';
-    j.is_round_trip = strcmp(arguments[1], "round-trip") == 0;
-    if (j.is_round_trip) {
-        j.bytes = 64;
-        j.count = strtoull(arguments[3], NULL, 10);
-        if (j.count == 0 || j.count > ROUND_LIMIT) fail("too many rounds");
-        if (count > 4) j.certificates = arguments[4];
-    } else {
-        if (count < 5) fail("throughput WAY BYTES TOTAL");
-        j.bytes = strtoull(arguments[3], NULL, 10);
-        if (j.bytes == 0 || j.bytes > POOL_BYTES) fail("BYTES is at most 128 MiB");
-        j.count = strtoull(arguments[4], NULL, 10) / j.bytes;
-        if (count > 5) j.certificates = arguments[5];
+    char name[32];
+    bench_job j = {.address = "127.0.0.1"};
+    const bool is_round_trip = count > 3 && strcmp(arguments[1], "round-trip") == 0;
+    const int words = is_round_trip ? 4 : 5;
+    if (count < words) bench_fail("throughput WAY BYTES TOTAL | round-trip WAY COUNT");
+    j.is_round_trip = is_round_trip;
+    read_way(&j, arguments[2], name, sizeof name);
+    j.bytes = is_round_trip ? 64 : strtoull(arguments[3], NULL, 10);
+    if (j.bytes == 0 || j.bytes > BENCH_POOL_BYTES) bench_fail("BYTES is at most 128 MiB");
+    j.count = strtoull(arguments[words - 1], NULL, 10) / (is_round_trip ? 1 : j.bytes);
+    if (j.count == 0 || (is_round_trip && j.count > BENCH_ROUND_LIMIT)) bench_fail("wrong COUNT");
+    for (int i = words; i < count; i++) {
+        if (strcmp(arguments[i], "--tls") == 0 && i + 1 < count) {
+            j.certificates = arguments[++i];
+        } else if (strcmp(arguments[i], "--hosts") == 0 && i + 3 < count) {
+            j.hosts[0] = arguments[++i];
+            j.hosts[1] = arguments[++i];
+            j.address = arguments[++i];
+        } else {
+            bench_fail("after these: --tls FOLDER, --hosts FROM TO ADDRESS");
+        }
     }
     j.shared =
         mmap(NULL, sizeof *j.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (j.shared == MAP_FAILED) fail("no memory");
+    if (j.shared == MAP_FAILED) bench_fail("no memory");
     return run(&j);
 }

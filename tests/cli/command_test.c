@@ -50,11 +50,14 @@ static void wrong_command_lines_are_explained(void **state) {
         {"schema --jsno", "error: unknown option --jsno, possible: --json, --keys, "},
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
-        {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan\n"},
-        {"schema -- --json", "error: found \"--json\", possible: job, cluster, costs, plan\n"},
-        {"schema -", "error: found \"-\", possible: job, cluster, costs, plan\n"},
-        {"worker --listen 127.0.0.1:0 -", "error: found \"-\", expected options alone\n"},
-        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan\n"},
+        {"schema job.yaml",
+         "error: found \"job.yaml\", possible: job, cluster, costs, plan, sweep\n"},
+        {"schema -- --json",
+         "error: found \"--json\", possible: job, cluster, costs, plan, sweep\n"},
+        {"schema -", "error: found \"-\", possible: job, cluster, costs, plan, sweep\n"},
+        {"worker --listen 127.0.0.1:0 -",
+         "error: found the job \"-\", expected none without --launched"},
+        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan, sweep\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();
@@ -102,6 +105,9 @@ static void the_schema_is_the_reviewed_one(void **state) {
     result = run(arena, "schema plan");
     assert_int_equal(result.exit_code, 0);
     CHECK_GOLDEN("schema_plan.json", result.output);
+    result = run(arena, "schema sweep");
+    assert_int_equal(result.exit_code, 0);
+    CHECK_GOLDEN("schema_sweep.json", result.output);
     result = run(arena, "schema --json");
     static const char start[] = "{\"schema\": \"penstock/schema/1\", \"job\": {\"$schema\"";
     CHECK(strncmp(result.output, start, strlen(start)) == 0, "%.100s", result.output);

@@ -131,8 +131,17 @@ static void levels_are_checked(void **state) {
     const pen_device_kind *cpu;
     pen_device *device;
     CHECK_OK(pen_device_kind_find("cpu", &cpu));
-    const pen_device_options options = {.name = "tested", .kernel_level = "v9"};
-    CHECK_ERROR(cpu->open(&options, &device), PEN_INVALID_INPUT, "v2, v3, v4");
+    const pen_kernel_level best = pen_kernel_level_best();
+    if (best < PEN_KERNEL_LEVEL_V4) { // more than the machine has
+        const pen_device_options options = {.name = "tested", .level = best + 1};
+        CHECK_ERROR(cpu->open(&options, &device), PEN_UNSUPPORTED, "cannot run here");
+    }
+    CHECK_OK(cpu->open(&(pen_device_options){.name = "tested"}, &device));
+    cpu->close(device);
+    if (best > PEN_KERNEL_LEVEL_V2) { // a process runs at one
+        const pen_device_options options = {.name = "tested", .level = PEN_KERNEL_LEVEL_V2};
+        CHECK_ERROR(cpu->open(&options, &device), PEN_UNSUPPORTED, "this process runs at");
+    }
     const pen_device_options many = {.name = "tested", .thread_count = 100000};
     CHECK_ERROR(cpu->open(&many, &device), PEN_INVALID_INPUT, "100000 threads");
 }

@@ -6,8 +6,14 @@ Writes FOLDER/NAME.onnx, NAME_x.npy and NAME_y.npy for each NAME:
   mlp        seven layers
   branching  convolutions in two branches, twice, with batch normalization and dropout
   tied       integer tokens; the table of embeddings is the last layer's weight too
+  embedding  integer tokens; a table of which a step picks few rows
+  gpt        integer tokens, a layer of causal attention, dropout, and a tied table; gpt:N with
+             windows of N tokens, and a mask that is filled in and no parameter
   resnet18   18 layers of residual blocks for pictures of 64 x 64; resnet18:16 with 16 channels at
              first instead of 64
+  heads      integer tokens; two layers of attention with 4 heads, a tied table; heads:N with N
+  fused      integer tokens; two layers of attention with queries, keys and values in one product
+  fat        three layers, of which one is larger than all others
   wide       eight layers whose weights take more memory than all else, 4 MiB each; wide:N of N rows
              and columns
 """
@@ -102,6 +108,17 @@ class Model:
         b = self.constant(name + ".bias", [outputs], 0.01)
         x = self.node("Gemm", [x, w, b], transB=1)
         return self.node("Relu", [x]) if relu else x
+
+    def dense_rows(self, x, inputs, outputs):
+        name = self.fresh("fc")
+        y = self.node("MatMul", [x, self.weight(name + ".weight", [inputs, outputs],
+                                                (3 / inputs) ** 0.5)])
+        return self.node("Add", [y, self.constant(name + ".bias", [outputs], 0.01)])
+
+    def split(self, x, count, axis=2):
+        self.node("Split", [x], [f"_{i}" for i in range(1, count)], axis=axis)
+        name = f"split{self.count['split']}_y"
+        return [name] + [f"{name[:-2]}_{i}" for i in range(1, count)]
 
     def conv(self, x, inputs, outputs, kernel, stride=1):
         name = self.fresh("conv")
@@ -201,11 +218,64 @@ def tied(model, folder, _):
     turned = model.node("Transpose", [table], perm=[1, 0])
     y = model.node("MatMul", [x, turned])
     model.write(folder, INT64, [length], y, [length, words])
+    write_tokens(folder, model.name, words, length)
+
+
+def write_tokens(folder, name, words, length):
     dice = random.Random("tokens")
     tokens = array.array("q", (dice.randrange(words) for _ in range(60 * length)))
     labels = array.array("q", ((7 * t + 3) % words for t in tokens))
-    write_npy(f"{folder}/{model.name}_x.npy", "<i8", [60, length], tokens)
-    write_npy(f"{folder}/{model.name}_y.npy", "<i8", [60, length], labels)
+    write_npy(f"{folder}/{name}_x.npy", "<i8", [60, length], tokens)
+    write_npy(f"{folder}/{name}_y.npy", "<i8", [60, length], labels)
+
+
+def embedding(model, folder, size):
+    words, width, length = size or 2000, 24, 6
+    x = model.node("Gather", [model.weight("table", [words, width], 0.3), "x"], axis=0)
+    for _ in range(2):
+        w = model.weight(model.fresh("fc") + ".weight", [width, width], 0.3)
+        x = model.node("Tanh", [model.node("MatMul", [x, w])])
+    y = model.node("MatMul", [x, model.weight("out.weight", [width, words], 0.3)])
+    model.write(folder, INT64, [length], y, [length, words])
+    write_tokens(folder, model.name, words, length)
+
+
+def gpt(model, folder, size):
+    words, width, length = 50, 32, size or 6
+    table = model.weight("table", [words, width], 0.3)
+
+    def project(x, inputs, outputs):
+        return model.node("MatMul", [x, model.weight(model.fresh("fc") + ".weight",
+                                                     [inputs, outputs], inputs ** -0.5)])
+
+    def norm(x):
+        name = model.fresh("ln")
+        return model.node("LayerNormalization", [x, model.constant(name + ".weight", [width], 1.0),
+                                                 model.constant(name + ".bias", [width], 0.0)])
+
+    mask = b"".join(struct.pack("<f", 0.0 if j <= i else -1e9)
+                    for i in range(length) for j in range(length))
+    seen = bytes(j <= i for i in range(length) for j in range(length))
+    model.tensor("mask", BOOL if size else FLOAT, [length, length], seen if size else mask)
+    if size:
+        model.constant("hidden", [], -1e9)
+    model.constant("scale", [], width ** -0.5)
+    x = model.node("Gather", [table, "x"], axis=0)
+    x = model.node("Add", [x, model.weight("positions", [length, width], 0.1)])
+    for _ in range(2):
+        h = norm(x)
+        keys = model.node("Transpose", [project(h, width, width)], perm=[0, 2, 1])
+        scores = model.node("Mul", [model.node("MatMul", [project(h, width, width), keys]), "scale"])
+        scores = (model.node("Where", ["mask", scores, "hidden"]) if size else
+                  model.node("Add", [scores, "mask"]))
+        seen = model.node("Softmax", [scores], axis=-1)
+        y = model.node("MatMul", [seen, project(h, width, width)])
+        x = model.node("Add", [x, model.dropout(project(y, width, width), 0.2)])
+        y = model.node("Relu", [project(norm(x), width, 4 * width)])
+        x = model.node("Add", [x, model.dropout(project(y, 4 * width, width), 0.2)])
+    y = model.node("MatMul", [norm(x), model.node("Transpose", [table], perm=[1, 0])])
+    model.write(folder, INT64, [length], y, [length, words])
+    write_tokens(folder, model.name, words, length)
 
 
 def resnet18(model, folder, size):
@@ -234,6 +304,74 @@ def wide(model, folder, size):
         x = model.dense(x, width, width)
     model.write(folder, FLOAT, [32], model.dense(x, width, 10, relu=False), [10])
     write_data(folder, model.name, 64, [32], 10)
+
+
+def heads(model, folder, size):
+    """Attention of 4 heads behind one product for queries, keys and values, and a perceptron."""
+    words, width, length, heads = 50, 32, 6, size or 4
+    table = model.weight("table", [words, width], 0.3)
+
+    def project(x, inputs, outputs):
+        return model.dense_rows(x, inputs, outputs)
+
+    def by_heads(x):
+        x = model.node("Reshape", [x, "by_heads"])
+        return model.node("Transpose", [x], perm=[0, 2, 1, 3])
+
+    model.tensor("by_heads", INT64, [4], struct.pack("<4q", 0, length, heads, width // heads))
+    model.tensor("by_rows", INT64, [3], struct.pack("<3q", 0, length, width))
+    model.constant("scale", [], (width // heads) ** -0.5)
+    x = model.node("Gather", [table, "x"], axis=0)
+    for _ in range(2):
+        parts = model.split(project(x, width, 3 * width), 3)
+        q, k, v = (by_heads(part) for part in parts)
+        scores = model.node("MatMul", [q, model.node("Transpose", [k], perm=[0, 1, 3, 2])])
+        seen = model.node("Softmax", [model.node("Mul", [scores, "scale"])], axis=-1)
+        y = model.node("Transpose", [model.node("MatMul", [seen, v])], perm=[0, 2, 1, 3])
+        x = model.node("Add", [x, project(model.node("Reshape", [y, "by_rows"]), width, width)])
+        y = model.node("Tanh", [project(x, width, 4 * width)])
+        x = model.node("Add", [x, project(y, 4 * width, width)])
+    y = model.node("MatMul", [x, model.node("Transpose", [table], perm=[1, 0])])
+    model.write(folder, INT64, [length], y, [length, words])
+    write_tokens(folder, model.name, words, length)
+
+
+def fused(model, folder, size):
+    """Attention behind one product for queries, keys and values, in the two other ways to lay them
+    out: (3, heads, width of a head), picked apart as of a stack, and (heads, 3, width of a head)."""
+    words, width, length, heads = 50, 32, 6, size or 4
+    part = width // heads
+    x = model.node("Gather", [model.weight("table", [words, width], 0.3), "x"], axis=0)
+    model.tensor("stacked", INT64, [5], struct.pack("<5q", 0, length, 3, heads, part))
+    model.tensor("by_heads", INT64, [4], struct.pack("<4q", 0, length, heads, 3 * part))
+    model.tensor("by_rows", INT64, [3], struct.pack("<3q", 0, length, width))
+    model.constant("scale", [], part ** -0.5)
+    for i in range(3):
+        model.tensor(f"number{i}", INT64, [], struct.pack("<q", i))
+
+    def attend(x, q, k, v):
+        scores = model.node("MatMul", [q, model.node("Transpose", [k], perm=[0, 1, 3, 2])])
+        seen = model.node("Softmax", [model.node("Mul", [scores, "scale"])], axis=-1)
+        y = model.node("Transpose", [model.node("MatMul", [seen, v])], perm=[0, 2, 1, 3])
+        y = model.dense_rows(model.node("Reshape", [y, "by_rows"]), width, width)
+        return model.node("Add", [x, y])
+
+    y = model.node("Reshape", [model.dense_rows(x, width, 3 * width), "stacked"])
+    y = model.node("Transpose", [y], perm=[2, 0, 3, 1, 4])
+    x = attend(x, *(model.node("Gather", [y, f"number{i}"], axis=0) for i in range(3)))
+    y = model.node("Reshape", [model.dense_rows(x, width, 3 * width), "by_heads"])
+    y = model.node("Transpose", [y], perm=[0, 2, 1, 3])
+    x = attend(x, *model.split(y, 3, axis=3))
+    model.write(folder, INT64, [length], model.dense_rows(x, width, words), [length, words])
+    write_tokens(folder, model.name, words, length)
+
+
+def fat(model, folder, size):
+    """One layer that is larger than all others."""
+    width = size or 4096
+    x = model.dense(model.dense("x", 64, 64), 64, width)
+    model.write(folder, FLOAT, [64], model.dense(x, width, 10, relu=False), [10])
+    write_data(folder, model.name, 90, [64], 10)
 
 
 def main():

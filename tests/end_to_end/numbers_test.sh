@@ -57,6 +57,9 @@ for optimizer in 'sgd: {lr: 0.001}' 'adam: {lr: 0.001}' clip; do
     fails 8 "step 2, microbatch 2 on device 'a': first in .*root" "$PENSTOCK" train job.yaml -q
     grep -q 'finite, but a gradient is not' fails.err || die "$optimizer: $(cat fails.err)"
 done
+job root row0 '3, lanes: 3' # it comes in the last lane; and is seen before the first update
+fails 8 "step 2, microbatch 2 on device 'a': first in .*root" "$PENSTOCK" train job.yaml -q
+grep -q 'finite, but a gradient is not' fails.err || die "lanes: $(cat fails.err)"
 job root row0 1
 fails 8 'gradient' "$PENSTOCK" train job.yaml -q
 

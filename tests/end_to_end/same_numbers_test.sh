@@ -1,5 +1,5 @@
-# The numbers of one device: losses of all steps and the hash of all parameters and statistics are
-# the same for any number of devices, placement, schedule and transport (threads of one process; or
+# The numbers of one device of one thread: losses of all steps and the hash of all parameters and
+# statistics are the same for any number of devices of 1 to 3 threads, placement, schedule and transport (threads of one process; or
 # processes, through shared memory where it is auto, or over gRPC). A part of the matrix runs
 # here, all of it when PEN_LONG is set (make check-long); SAME_FIGURES=FILE keeps what was found,
 # SAME_ONLY=PATTERN runs those whose "CASE TRANSPORT" matches.
@@ -41,7 +41,7 @@ pipeline: {schedule: $5, transport: ${3/process/auto}}
 devices:
 END
         for ((d = 1; d <= $4; d++)); do
-            echo "  - {name: d$d, threads: 1$host}"
+            echo "  - {name: d$d, threads: $(($4 == 1 ? 1 : d % 3 + 1))$host}"
         done
     } >"$1"
 }

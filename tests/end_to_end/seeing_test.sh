@@ -45,6 +45,30 @@ check '[v["name"] for v in d["predicted"]["devices"]] == d["devices"]' out
 check '0 <= d["measured"]["bubble"] < 1 and d["measured"]["step_seconds"] > 0' out
 check 'all(v["busy_seconds"] > 0 and v["bytes"] > 0 for v in d["measured"]["devices"])' out
 
+# workers with nothing to do are done with a round at once: what the others take is waited for
+cat >idle.yaml <<'EOF'
+version: 1
+model:
+  seed: 1
+  inputs: {x: {shape: [512]}}
+  layers: [dense: {units: 2048, activation: relu}, dense: {units: 2048, activation: relu}, dense: {units: 10}]
+data: {train: {format: npy, inputs: {x: idle_x.npy}, labels: idle_y.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 64, microbatches: 2, epochs: 100}
+devices:
+  - {name: first, host: localhost, threads: 1}
+  - {name: second, host: localhost, threads: 1}
+  - {name: third, host: localhost, threads: 1}
+placement: {pin: [{nodes: "^.", to: second}]}
+EOF
+/usr/bin/python3 -c '
+import numpy
+numpy.save("idle_x.npy", numpy.ones((128, 512), dtype=numpy.float32))
+numpy.save("idle_y.npy", numpy.arange(128) % 10)'
+penstock train --json idle.yaml --steps 6 >out 2>said || die "train --json: $(cat said)"
+check '0 < d["measured"]["step_seconds"] < d["measured"]["seconds"]' out
+check '[v["busy_seconds"] > 0 for v in d["measured"]["devices"]] == [False, True, False]' out
+check 'd["measured"]["devices"][1]["busy_seconds"] < d["measured"]["seconds"]' out
+
 # the page: what train leaves, and what show makes of the trace
 penstock plan -q job.yaml -o made.plan >/dev/null 2>said || die "plan: $(cat said)"
 penstock show -q made.plan --trace run.trace.json -o shown.html >/dev/null 2>said || die "show: $(cat said)"

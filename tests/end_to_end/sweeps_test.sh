@@ -86,25 +86,25 @@ again='--continue --checkpoint kept --save out.safetensors'
 # shellcheck disable=SC2086 # words
 {
     sweep memory.asked '0 5' $again
-    sweep disk.written '0 3 4' $again
-    sweep disk.synced '0 3 4' $again
-    sweep disk.published '0 3 4' $again
-    sweep disk.renamed '0 3 4' $again
-    sweep disk.created '0 3 4' $again
-    sweep file.written '0 3 4' $again
-    sweep file.synced '0 3 4' $again
-    sweep file.created '0 2 3 4' $again
-    sweep file.opened '0 2 3 4' $again
+    sweep disk.written '0 3 4 9' $again
+    sweep disk.synced '0 3 4 9' $again
+    sweep disk.published '0 3 4 9' $again
+    sweep disk.renamed '0 3 4 9' $again
+    sweep disk.created '0 3 4 9' $again
+    sweep file.written '0 3 4 9' $again
+    sweep file.synced '0 3 4 9' $again
+    sweep file.created '0 2 3 4 9' $again
+    sweep file.opened '0 2 3 4 9' $again
 }
 
 # ---- a disk that is full from the start, or a limit on the size of files
 code=0
-(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --overwrite --save out.safetensors >run.json 2>run.err) || code=$?
-judge 'a limit on the size of files' '3 4'
+(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --overwrite --set checkpoint.dir=kept --set checkpoint.retry=1s --save out.safetensors >run.json 2>run.err) || code=$?
+judge 'a limit on the size of files' '3 4 9'
 rm -rf kept
 code=0
-(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --checkpoint kept >run.json 2>run.err) || code=$?
-judge 'checkpoints beyond the limit on the size of files' '0 3 4'
+(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --set checkpoint.dir=kept --set checkpoint.retry=1s >run.json 2>run.err) || code=$?
+judge 'checkpoints beyond the limit on the size of files' '0 3 4 9'
 code=0
 "$PENSTOCK" train --json job.yaml >/dev/full 2>run.err || code=$?
 [ "$code" -eq 1 ] || die "a full standard output: exit code $code: $(cat run.err)"

@@ -58,10 +58,6 @@ for model in mlp batchnorm_cnn; do
     rm -r one threads processes
 done
 
-# predictions take one device, and say so where there are others
-grep -q "predictions run on one device of this process, cpu with 1 thread as 'a' has" threads.predict || die "$(cat threads.predict)"
-! grep -q 'one device' one.predict || die "$(cat one.predict)"
-
 # ---- exporting needs no data and no device, wherever those are; evaluating needs them
 job far mlp '{name: a, threads: 1, memory: 1GiB, host: "127.0.0.1:1"}' 'pipeline: {rendezvous_timeout: 1 s}'
 sed -i 's/reference\/mlp\/inputs/gone/' far.yaml
@@ -70,6 +66,7 @@ penstock export -q far.yaml -o far.onnx 2>messages || die "export: $(cat message
 grep -q "using the model's own" messages || die "$(cat messages)"
 job far mlp '{name: a, threads: 1, memory: 1GiB, host: "127.0.0.1:1"}' 'pipeline: {rendezvous_timeout: 1 s}'
 fails 6 'not there after 1 s: worker 1 \(127.0.0.1:1\)' "$PENSTOCK" eval -q far.yaml
+fails 6 'not there after 1 s: worker 2 \(127.0.0.1:1\)' "$PENSTOCK" predict -q far.yaml -o far.npy
 sed -i 's/127.0.0.1:1"/192.0.2.1:1"/' far.yaml
 fails 3 'there is no TLS: give tls: .*, or say --insecure' "$PENSTOCK" eval -q far.yaml
 

@@ -1,6 +1,6 @@
 """Kills, freezes and cuts each role of a training at each of its named places.
 
-  kill_matrix.py [--repeats N] [--only PATTERN] [--short] [--folder DIR] [--part I/N]
+  kill_matrix.py [--repeats N] [--only PATTERN] [--short] [--lanes K] [--folder DIR] [--part I/N]
 
 A case is ROLE PLACE DEED. Prints a line for each run (what held, and the seconds from the fault to
 the next loss), and at the end the median and the longest for each role. Exit code 1 when anything
@@ -81,8 +81,8 @@ def cases():
 
 
 class Matrix:
-    def __init__(self, folder):
-        self.folder, self.scenes = folder, {}
+    def __init__(self, folder, lanes):
+        self.folder, self.lanes, self.scenes = folder, lanes, {}
         self.times, self.failed, self.count = {}, [], 0
 
     def scene(self, model, role, deed):
@@ -92,7 +92,7 @@ class Matrix:
             self.scenes[key] = Scene(
                 f"{self.folder}/{model}-{kind}", model, spares=int(kind == "spare"),
                 steps=1500 if kind == "replan" else 150,
-                every="250 steps" if kind == "replan" else "25 steps",
+                every="250 steps" if kind == "replan" else "25 steps", lanes=self.lanes,
                 placement="strategy: dynamic_programming" if kind == "replan" else None,
                 recovery=f"on_loss: {kind}, grace: {'20 s' if kind == 'wait' else '300 ms'}, "
                          f"lease: {LEASE} s, progress: 6 s, attempts: 20")
@@ -177,12 +177,13 @@ def main():
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="", help="a pattern of ROLE PLACE DEED")
     parser.add_argument("--short", action="store_true", help="some cases of all")
+    parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--folder", help="kept; a temporary one goes when nothing was wrong")
     parser.add_argument("--part", default="1/1", help="I/N: each N-th case, from the I-th")
     options = parser.parse_args()
     folder = options.folder or tempfile.mkdtemp(prefix="penstock-faults-")
     os.makedirs(folder, exist_ok=True)
-    matrix = Matrix(folder)
+    matrix = Matrix(folder, options.lanes)
     part, parts = (int(n) for n in options.part.split("/"))
     chosen = [case for case in cases() if re.search(options.only, " ".join(case))]
     if options.short:

@@ -20,12 +20,13 @@ MODELS = {
     "branching": "optimizer: {adamw: {lr: 0.01}}, clip_norm: 1, batch: 16, microbatches: 4",
     "wide": "optimizer: {sgd: {lr: 0.01}}, batch: 16, microbatches: 4",
 }
-# nodes of each of three stages, first to last; what the pattern does not name follows its inputs
+# nodes of each of three devices, first to last; the last has the loss. What no pattern names may be
+# anywhere
 PINS = {
-    "mlp": ["^(gemm|relu)[12]$", "^(gemm|relu)[345]$", "^(gemm|relu)[67]$"],
+    "mlp": ["^(gemm|relu)[12]$", "^(gemm|relu)[345]$", "^((gemm|relu)[67]$|loss/)"],
     "branching": ["^(conv[123]|batchnormalization[12]|relu[12]|dropout1|concat1)$",
                   "^(conv[456]|batchnormalization[34]|add1|relu[34]|dropout2|concat2)$",
-                  "^(conv7|batchnormalization5|add2|relu5|maxpool1|globalaveragepool1|flatten1|gemm1)$"],
+                  "^((conv7|batchnormalization5|add2|relu5|maxpool1|globalaveragepool1|flatten1|gemm1)$|loss/)"],
     "wide": None,
 }
 
@@ -51,12 +52,12 @@ class Scene:
 
     def __init__(self, folder, model="mlp", steps=150, every="25 steps", workers=3, spares=0,
                  recovery="on_loss: wait, grace: 20 s, lease: 2 s, progress: 6 s", checkpoint="",
-                 placement=None, threads=1):
+                 placement=None, threads=1, lanes=1):
         self.folder, self.steps, self.every = folder, steps, every
         self.worker_count, self.spare_count = workers, spares
         self.recovery, self.checkpoint, self.placement = recovery, checkpoint, placement
         self.model, _, self.size = model.partition(":")
-        self.threads = threads
+        self.threads, self.lanes = threads, lanes
         self.count = 0
         self.undisturbed = None
         os.makedirs(folder, exist_ok=True)
@@ -69,8 +70,8 @@ class Scene:
         lines = ["version: 1", f"model: {{file: {self.folder}/{self.model}.onnx}}",
                  f"data: {{train: {{format: npy, inputs: {{x: {self.folder}/{self.model}_x.npy}}, "
                  f"labels: {self.folder}/{self.model}_y.npy}}}}",
-                 f"train: {{loss: softmax_cross_entropy, {MODELS[self.model]}, steps: {self.steps}, "
-                 "seed: 3}"]
+                 f"train: {{loss: softmax_cross_entropy, {MODELS[self.model]}, "
+                 f"lanes: {self.lanes}, steps: {self.steps}, seed: 3}}"]
         placement = self.placement
         if placement is None and PINS[self.model] and len(devices) == 3:
             pins = ", ".join(f'{{nodes: "{p}", to: d{i + 1}}}' for i, p in enumerate(PINS[self.model]))

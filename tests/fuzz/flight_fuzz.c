@@ -2,6 +2,7 @@
 // them, give a dump whose events can be told in words, or an error with a message.
 #include <string.h>
 
+#include "base/hash.h"
 #include "scheduler/protocol/flight_dump.h"
 #include "scheduler/protocol/flight_wire.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,7 +23,7 @@ static void read_dump(const uint8_t *data, size_t size, pen_arena *arena) {
     if (!fuzz_works(PEN_NEW(arena, size, &bytes))) return;
     memcpy(bytes, data, size);
     if (size > 8 && bytes[size - 1] != 0xff) {
-        const uint64_t checksum = flight_checksum(FLIGHT_CHECKSUM_START, bytes, size - 8);
+        const uint64_t checksum = pen_hash_bytes(PEN_HASH_START, bytes, size - 8);
         for (uint32_t i = 0; i < 8; i++) {
             bytes[size - 8 + i] = (uint8_t)(checksum >> 8 * i);
         }

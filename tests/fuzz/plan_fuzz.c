@@ -2,8 +2,10 @@
 // it reads back the same, or an error with a message.
 #include <string.h>
 
+#include "partition/plan/plan_check.h"
 #include "partition/plan/plan_dump.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_writer.h"
 #include "tests/fuzz/fuzz.h"
 
 static void write_again(const pen_plan *plan, bool is_edited, pen_arena *arena) {

@@ -1,8 +1,11 @@
-// Fuzzes the readers of jobs and clusters, and with them the YAML reader, the option tables,
-// quantities, patterns and ranges of names: any bytes give a job, or a cluster, or an error with a
-// message, and nothing else. Opens no file.
+// Fuzzes the readers of jobs, clusters and sweeps, and with them the YAML reader, the option
+// tables, quantities, patterns and ranges of names: any bytes give a job, or a cluster, or an error
+// with a message, and nothing else. Opens no file.
+#include <string.h>
+
 #include "partition/costs/cluster.h"
 #include "scheduler/job/job.h"
+#include "scheduler/job/sweep.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUZZ_DEVICE_LIMIT 64
@@ -44,6 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (fuzz_reads(pen_job_parse("fuzz/job.yaml", text, size, arena, &job))) use_job(job, arena);
     if (fuzz_reads(pen_cluster_spec_parse("fuzz/cluster.yaml", text, size, arena, &spec))) {
         build_cluster(spec, arena);
+    }
+    pen_sweep *sweep;
+    if (fuzz_reads(pen_sweep_parse("fuzz/sweep.yaml", text, size, arena, &sweep))) {
+        for (uint32_t i = 0; i < sweep->run_count; i++)
+            fuzz_must(strlen(sweep->runs[i].name) < 256 &&
+                      strchr(sweep->runs[i].name, '/') == NULL);
     }
     pen_arena_destroy(arena);
     return 0;

@@ -13,8 +13,8 @@ BEGIN {
     # stage_graph.h and task.h are plain data
     may["scheduler/schedule"] = "base scheduler/schedule partition/problem/stage_graph.h graph/task.h"
     may["scheduler/transport"] = "base scheduler/transport graph/element.h graph/tensor_type.h"
-    may["scheduler/protocol"] = "base scheduler/protocol graph/task.h"
-    may["scheduler/store"] = "base scheduler/store graph/element.h graph/tensor_type.h"
+    may["scheduler/protocol"] = "base scheduler/protocol graph/task.h graph/lanes.h graph/arrivals.h"
+    may["scheduler/store"] = "base scheduler/store graph/element.h graph/tensor_slice.h graph/tensor_type.h"
     may["scheduler/data"] = "base graph scheduler/data scheduler/store"
     may["scheduler/trace"] = "base graph scheduler/trace scheduler/store"
     may["cli"] = "base graph partition device scheduler cli"
@@ -23,27 +23,32 @@ BEGIN {
 
     # The floors of a folder, from the ground up: a file may include its own floor and those before it in the list,
     # never one after. A folder with a list names all its floors here; files beside the floors are not checked.
-    floors["base"] = "system format record option"
+    floors["base"] = "sets system format record option"
     floors["scheduler"] = "schedule store data trace transport protocol runtime compile runner job plan checkpoint " \
-        "engine train measure report"
+        "engine launched inference serve train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["scheduler/runtime"] = "run executor worker coordinator"
     floors["scheduler/transport"] = "ring grpc"
-    floors["partition"] = "spec costs problem objective bound search strategies lower plan"
+    floors["partition"] = "spec costs problem objective bound search strategies lower plan replicas"
 
     # header: where it may be included (tests may include all)
     home["yaml.h"] = "^base/format/yaml_reader\\.c$"
     home["cblas.h"] = "^device/cpu/blas\\.c$"
     home["dnnl.h"] = "^device/cpu/onednn/onednn[a-z_]*\\.[ch]$"
-    home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
+    home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|scheduler/data/cache/array_cache|scheduler/report/run_log|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
     home["png.h"] = "^scheduler/data/image_decode\\.c$"
     home["turbojpeg.h"] = "^scheduler/data/image_decode\\.c$"
     home["zlib.h"] = "^(scheduler/data/gzip_reader|graph/import/stored_zip)\\.c$"
     home["omp.h"] = "^device/cpu/"
     home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"
+    home["libpq-fe.h"] = "^scheduler/data/sql/postgres_source\\.c$"
+    home["sqlite3.h"] = "^scheduler/data/sql/sqlite_source\\.c$"
+    home["archive.h"] = "^scheduler/data/tar/tar_archive\\.c$"
+    home["archive_entry.h"] = "^scheduler/data/tar/tar_archive\\.c$"
     home["zip.h"] = "^graph/import/zip_file\\.c$"
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
-    home["grpc/"] = "^scheduler/transport/grpc/grpc_[a-z_]*\\.[ch]$" # all that begin so
+    home["grpc/"] = "^scheduler/(transport/grpc/grpc_[a-z_]*|serve/grpc_front)\\.[ch]$" # all that begin so
+    home["microhttpd.h"] = "^scheduler/serve/http_front\\.c$"
     home["setjmp.h"] = "^tests/"
     home["cmocka.h"] = "^tests/"
 }

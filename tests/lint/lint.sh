@@ -100,6 +100,8 @@ banned_calls() {
                 print FILENAME ":" FNR ": goes to the heap past base/memory.h:" substr(line, RSTART, RLENGTH)
             }
         }'
+    all_of products grep -n -E '\b(nanosleep|usleep|sleep) ?\(' /dev/null | grep -v '^base/clock.c:' |
+        sed 's|$| : pauses past base/clock.h|'
 }
 
 # What does not belong in a public tree: paths of one machine, hosts of package archives, work left.

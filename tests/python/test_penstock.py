@@ -92,7 +92,7 @@ class Layout(Scratch):
             lines.append(f'printf("{element} %d\\n", (int)PEN_ARRAY_{element.upper()});')
             expected.append(f"{element} {number}")
         codes = ["CODE_OK", "INVALID_INPUT", "NOT_FOUND", "UNSUPPORTED", "DOES_NOT_FIT", "OUT_OF_MEMORY", "IO",
-                 "CORRUPT", "UNAVAILABLE", "DEADLINE", "CANCELLED", "NOT_FINITE", "INTERNAL"]
+                 "CORRUPT", "UNAVAILABLE", "DEADLINE", "CANCELLED", "NOT_FINITE", "INTERNAL", "NO_STORAGE"]
         for number, code in enumerate(codes):
             lines.append(f'printf("{code} %d\\n", (int)PEN_{code});')
             expected.append(f"{code} {number}")
@@ -240,6 +240,18 @@ class Training(Scratch):
                 training.predict({"z": X})
             with self.assertRaises(penstock.InvalidInputError):
                 training.predict(X[:, :5])
+
+    def test_first_rows_may_go(self):
+        with penstock.train(make_job()) as trained:
+            rows = trained.predict({"x": X})
+            trained.save("first.safetensors")
+        job = {key: value for key, value in make_job().items() if key != "data"}
+        for _ in range(20):
+            with penstock.Training({**job, "data": {"eval": {"inputs": {"x": X[:1]}}}}, parameters="first.safetensors",
+                                   inference=True) as training:
+                for count in (1, 2, 4, 8): # the model is compiled for each
+                    found = training.predict({"x": X[:count].copy()})
+                    np.testing.assert_allclose(found, rows[:count], rtol=1e-5, atol=1e-6)
 
     def test_parameters_go_round(self):
         with penstock.train(make_job()) as trained, penstock.Training(make_job()) as fresh:

@@ -4,6 +4,7 @@
 #define PEN_TESTS_SIMULATOR_CHECKS_H
 
 #include "scheduler/store/commit_log.h"
+#include "tests/simulator/orders.h"
 #include "tests/simulator/world.h"
 
 #define CHECK_SHARDS 1024u
@@ -47,6 +48,7 @@ struct checks {
     check_manifest manifests[CHECK_MANIFESTS];
     uint32_t rotten_count;
     uint64_t rotten_records[CHECK_ROTTEN]; // numbers
+    orders_told told[ORDERS_TOLD];
     bool has_ended_not_finite;
     bool is_done; // the last checkpoint is committed
 };

@@ -73,7 +73,7 @@ bool coordinator_load(coordinator_process *c, coordinator_run *run) {
         if (status == PEN_OK) break;
         WORLD_NOTE(w, p, "checkpoint is damaged", record->manifest.step, code, 0);
         pen_status_ignore(status, "an older one will do");
-        if (code == PEN_IO || !p->is_alive) return false;
+        if (code == PEN_NO_STORAGE || !p->is_alive) return false;
         w->result->fallbacks += 1;
     }
     if (record == NULL) memcpy(run->parameters, s->parameters[0], sizeof run->parameters);
@@ -264,7 +264,8 @@ static void coordinator_new_core(coordinator_process *c, coordinator_run *run) {
         .lease = w->times.lease,
         .progress = w->times.progress,
         .load = w->times.load,
-        .needs_fence = !w->fences_first};
+        .needs_fence = !w->fences_first,
+        .lanes = w->shape->lanes};
     uint32_t limit;
     if (pen_coordinator_core_new(run->table->table, &options, w->arena, &run->core, &limit) !=
         PEN_OK) {

@@ -10,6 +10,7 @@
 #include "scheduler/store/commit_log.h"
 #include "tests/simulator/computing.h"
 #include "tests/simulator/links.h"
+#include "tests/simulator/orders.h"
 
 #define COORDINATOR_QUEUE 128u
 #define COORDINATOR_ROUNDS 16u
@@ -51,6 +52,7 @@ typedef struct coordinator_run {
     uint32_t saved_step;     // of which SAVE was asked
     bool is_final;           // the last checkpoint is there
     coordinator_round_of rounds[COORDINATOR_ROUNDS];
+    orders_step orders[SHAPE_STEPS + 1];
     pen_shard_summary summaries[SHAPE_WORKERS + 1];
     bool has_summary[SHAPE_WORKERS + 1];
     bool is_stepping;
@@ -67,8 +69,10 @@ typedef struct coordinator_process {
     bool spare_is_used[WORLD_HOSTS];   // [host]
     bool is_ticking;
     uint64_t store_failures;
-    uint64_t flips_before; // of the disk, when it started
-    uint64_t plan_number;  // of run tables chosen
+    uint64_t flips_before;             // of the disk, when it started
+    uint64_t plan_number;              // of run tables chosen
+    bool knows_order[SHAPE_STEPS + 1]; // of lanes, of steps that were done
+    pen_arrivals_order orders[SHAPE_STEPS + 1];
 } coordinator_process;
 
 void coordinator_start(process *p);

@@ -215,7 +215,9 @@ static void coordinator_do(coordinator_process *c, const pen_coordinator_action 
         message.kind = PEN_MESSAGE_START;
         break;
     case PEN_COORDINATOR_ACTION_GO:
+        orders_say(c, action);
         message.kind = PEN_MESSAGE_GO;
+        message.order = action->order;
         break;
     case PEN_COORDINATOR_ACTION_SNAPSHOT:
         message.kind = PEN_MESSAGE_SNAPSHOT;
@@ -331,6 +333,10 @@ void coordinator_message(process *p, uint32_t peer, const pen_message *message) 
         break;
     case PEN_MESSAGE_LOSS:
         event.kind = PEN_COORDINATOR_EVENT_LOSS;
+        break;
+    case PEN_MESSAGE_GRADIENT:
+        if (is_its_own) orders_hear(c, message);
+        event.kind = PEN_COORDINATOR_EVENT_GRADIENT;
         break;
     case PEN_MESSAGE_ROUND_DONE:
         event.kind = PEN_COORDINATOR_EVENT_ROUND_DONE;

@@ -67,7 +67,9 @@ static bool training_begin(coordinator_process *c) {
     coordinator_feed_event(c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_BEGIN,
                                                       .form = round.is_evaluation ? 1 : 0,
                                                       .count = round.count,
-                                                      .updates = !round.is_evaluation && is_last});
+                                                      .updates = !round.is_evaluation && is_last,
+                                                      .microbatch = round.first_microbatch,
+                                                      .order = c->orders[round.step]});
     return true;
 }
 

@@ -171,6 +171,14 @@ static void shape_draw(shape *s) {
     }
 }
 
+// Drawn apart, so that nothing else depends on it.
+static void shape_draw_lanes(shape *s) {
+    chance c = {.state = shape_hash(s->seed, 2000)};
+    const uint32_t microbatches = 2 * s->microbatch_count;
+    s->tells_gradients = chance_one_in(&c, 3);
+    s->lanes = (pen_lanes){(uint32_t)chance_between(&c, 1, microbatches), microbatches};
+}
+
 shape *shape_get(uint32_t number) {
     PEN_ASSERT(number < SHAPE_COUNT);
     if (shapes[number] != NULL) return shapes[number];
@@ -180,6 +188,7 @@ shape *shape_get(uint32_t number) {
     s->number = number;
     s->seed = chance_mix(number + 1);
     shape_draw(s);
+    shape_draw_lanes(s);
     shape_train(s);
     shapes[number] = s;
     return s;

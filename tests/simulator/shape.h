@@ -14,6 +14,7 @@
 #define PEN_TESTS_SIMULATOR_SHAPE_H
 
 #include "base/arena.h"
+#include "graph/lanes.h"
 #include "scheduler/protocol/run_table.h"
 
 #define SHAPE_COUNT 256u
@@ -83,6 +84,8 @@ typedef struct shape {
     uint32_t not_finite_step;            // whose loss is not a number; 0: none
     uint64_t parameters[SHAPE_STEPS + 1][SHAPE_STAGES];
     shape_values values[SHAPE_STEPS + 1][SHAPE_STAGES];
+    bool tells_gradients; // lanes come as they come
+    pen_lanes lanes;      // of a step
     uint32_t worker_limit;
     const shape_table *tables[SHAPE_WORKERS + 1][SHAPE_VARIANTS]; // NULL: not made yet
 } shape;
@@ -106,6 +109,12 @@ uint64_t shape_step_input(const shape *s, uint32_t stage, uint32_t step);
 // Bits of the loss that the last stage's word stands for.
 uint64_t shape_loss(const shape *s, uint32_t step, uint32_t microbatch, uint64_t word,
                     bool is_evaluation);
+// Whether a stage tells of its gradient of a microbatch of a round: of those of the first half even
+// stages do, of others odd ones, as if they were of two replicas, so that lanes come in any order.
+static inline bool shape_tells(const shape *s, uint32_t stage, uint32_t microbatch) {
+    const uint32_t half = 2 * microbatch < s->microbatch_count ? 0 : 1;
+    return s->tells_gradients && (s->stage_count == 1 || stage % 2 == half);
+}
 // What a channel carries in the undisturbed training.
 uint64_t shape_expect(const shape *s, shape_content content, uint32_t number, uint32_t step,
                       uint32_t microbatch, bool is_evaluation);

@@ -147,8 +147,9 @@ static table_channel *table_add(table_maker *m, uint32_t source, uint32_t target
     run->bytes = 8 * chance_between(&m->dice, 1, SHAPE_WORDS);
     run->capacity = m->is_roomy ? most : (uint32_t)chance_between(&m->dice, 1, most);
     run->copies = m->is_roomy ? most : (uint32_t)chance_between(&m->dice, 1, most);
-    run->is_shared = run->source_worker == run->target_worker;
-    if (run->is_shared) run->copies = run->capacity;
+    if (is_fed && chance_one_in(&m->dice, 3)) run->source_worker = run->target_worker;
+    run->is_shared = run->source_worker == run->target_worker && !is_fed;
+    if (run->source_worker == run->target_worker) run->copies = run->capacity;
     channel->is_kept = chance_one_in(&m->dice, 10);
     return channel;
 }
@@ -307,6 +308,9 @@ static void table_write_form(table_maker *m, bool trains, pen_run_form *form) {
             task->list = task->task.stage;
             task->makes_loss = task->task.kind == PEN_TASK_FORWARD &&
                                task->task.stage + 1 == m->shape->stage_count;
+            task->makes_gradient = (task->task.kind == PEN_TASK_BACKWARD ||
+                                    task->task.kind == PEN_TASK_BACKWARD_WEIGHT) &&
+                                   shape_tells(m->shape, task->task.stage, task->task.microbatch);
             table_write_task(m, numbers, task, refs, &form->ref_count);
         }
         devices[d].task_end = form->task_count;

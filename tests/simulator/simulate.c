@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/planted.h"
 #include "tests/simulator/simulation.h"
+#include "tests/support/arrivals_judge.h"
 
 #ifdef PEN_PLANTED_MISTAKES
 const char *pen_planted_mistake = "";
@@ -101,8 +102,17 @@ static void simulate_aborted(int number) {
     _exit(EXIT_WRONG);
 }
 
+// Which gradients make which version, where lanes are asynchronous: no world is needed for it.
+static bool simulate_arrivals(uint64_t seed, arrivals_tally *tally) {
+    const char *wrong = arrivals_judge(seed, tally);
+    if (wrong == NULL) return true;
+    fprintf(stderr, "seed %" PRIu64 ", profile arrivals: I11: %s\n", seed, wrong);
+    return false;
+}
+
 static int simulate_run(const simulate_options *options) {
     simulate_sums sums = {0};
+    arrivals_tally arrivals = {0};
     const double start = simulate_clock();
     for (uint64_t seed = options->first; seed < options->end; seed++) {
         const simulation_options one = {.seed = seed,
@@ -112,7 +122,7 @@ static int simulate_run(const simulate_options *options) {
         simulate_done = seed - options->first;
         simulation_run(&one, stderr, &result);
         simulate_add(&sums, &result);
-        if (!result.is_wrong) continue;
+        if (!result.is_wrong && simulate_arrivals(seed, &arrivals)) continue;
         fprintf(stderr, "found after %" PRIu64 " seeds\n", seed - options->first + 1);
         return EXIT_WRONG;
     }

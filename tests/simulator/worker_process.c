@@ -204,6 +204,7 @@ void worker_message(process *p, uint32_t peer, const pen_message *message) {
         event.kind = PEN_WORKER_EVENT_START;
         break;
     case PEN_MESSAGE_GO:
+        if (worker->member.generation == message->generation) orders_tell(p, message);
         event.kind = PEN_WORKER_EVENT_GO;
         break;
     case PEN_MESSAGE_CREDIT:

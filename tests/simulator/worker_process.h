@@ -15,6 +15,7 @@ typedef struct worker_run {
     pen_worker_action *actions; // [action_limit]
     uint32_t action_limit;
     uint32_t running_count;
+    uint64_t read_at; // when all that it reads will be there
     uint32_t missing_tensors;
     bool is_loaded;
     bool is_closed;

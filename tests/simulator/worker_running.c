@@ -10,6 +10,13 @@
 
 // ---- tasks
 
+// The run was closed, and waited for what computes or reads.
+static void running_leave(worker_process *worker, worker_run *run) {
+    if (run->running_count > 0 || worker->run != run) return;
+    worker->run = NULL;
+    worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_LEFT});
+}
+
 typedef struct running_task {
     computing_task task;
     worker_process *worker;
@@ -23,9 +30,7 @@ static void running_end(process *p, void *context, uint64_t value) {
     (void)value;
     run->running_count -= 1;
     if (run->is_closed) {
-        if (run->running_count > 0 || worker->run != run) return;
-        worker->run = NULL;
-        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_LEFT});
+        running_leave(worker, run);
         return;
     }
     computing_end(run->memory, &running->task);
@@ -53,6 +58,58 @@ static void running_begin(worker_process *worker, const pen_worker_action *actio
     const uint64_t most = chance_one_in(&w->chaos, 16) ? 1000 : 150;
     const uint64_t takes = chance_between(&w->chaos, 10, most) * WORLD_MICROSECOND;
     world_call_in(w, takes * p->slowness, p, running_end, running, 0);
+}
+
+// A frame that this worker reads by itself.
+typedef struct running_reading {
+    worker_process *worker;
+    worker_run *run;
+    pen_worker_event event;
+    uint64_t round;
+} running_reading;
+
+static void running_end_reading(process *p, void *context, uint64_t value) {
+    const running_reading *reading = context;
+    (void)p;
+    const pen_worker_event *event = &reading->event;
+    const computing *memory = reading->run->memory;
+    (void)value;
+    reading->run->running_count -= 1;
+    if (reading->run->is_closed) {
+        running_leave(reading->worker, reading->run);
+        return;
+    }
+    const pen_run_form *form = &memory->table->table->forms[event->form];
+    const pen_run_channel *channel = &form->channels[event->channel];
+    const computing_round *round = computing_find_round(memory, reading->round);
+    const uint32_t microbatch = (uint32_t)(event->sequence % pen_run_slots(form, channel));
+    computing_place *place = computing_target(memory, event->form, event->channel, event->sequence);
+    computing_fill(place,
+                   shape_expect(memory->shape,
+                                (shape_content)memory->table->contents[event->form][event->channel],
+                                memory->table->numbers[event->form][event->channel], round->step,
+                                round->first_microbatch + microbatch, event->form == 1),
+                   (uint32_t)(channel->bytes / 8), event->sequence);
+    worker_feed(reading->worker, *event);
+}
+
+static void running_read(worker_process *worker, const pen_worker_action *action) {
+    process *p = worker->process;
+    running_reading *reading = WORLD_NEW(p->world, running_reading);
+    *reading = (running_reading){worker,
+                                 worker->run,
+                                 {.kind = PEN_WORKER_EVENT_READ,
+                                  .form = action->form,
+                                  .channel = action->channel,
+                                  .sequence = action->sequence},
+                                 action->round};
+    worker->run->running_count += 1;
+    const uint64_t now = p->world->now;
+    const uint64_t takes = chance_between(&p->world->chaos, 1, 200) * WORLD_MICROSECOND;
+    worker_run *run = worker->run;
+    if (run->read_at < now) run->read_at = now; // one after the other
+    run->read_at += takes * p->slowness;
+    world_call_in(p->world, run->read_at - now, p, running_end_reading, reading, 0);
 }
 
 // ---- what the core wants
@@ -105,6 +162,16 @@ static void running_tell_loss(worker_process *worker, const pen_worker_action *a
     worker_tell(worker, 0, &message);
 }
 
+static void running_tell_gradient(worker_process *worker, const pen_worker_action *action) {
+    const pen_run_form *form = &worker->run->memory->table->table->forms[action->form];
+    const pen_task *task = &form->tasks[action->task].task;
+    pen_message message = {.kind = PEN_MESSAGE_GRADIENT,
+                           .round = action->round,
+                           .microbatch = task->microbatch,
+                           .stage = task->stage};
+    worker_tell(worker, 0, &message);
+}
+
 static void running_do(worker_process *worker, const pen_worker_action *action) {
     process *p = worker->process;
     pen_message message = {.kind = PEN_MESSAGE_READY};
@@ -128,10 +195,16 @@ static void running_do(worker_process *worker, const pen_worker_action *action) 
     case PEN_WORKER_ACTION_LOSS:
         running_tell_loss(worker, action);
         break;
+    case PEN_WORKER_ACTION_GRADIENT:
+        running_tell_gradient(worker, action);
+        break;
     case PEN_WORKER_ACTION_ROUND_DONE:
         message.kind = PEN_MESSAGE_ROUND_DONE;
         message.round = action->round;
         worker_tell(worker, 0, &message);
+        break;
+    case PEN_WORKER_ACTION_READ:
+        running_read(worker, action);
         break;
     case PEN_WORKER_ACTION_STOPPED:
         break;

@@ -1,6 +1,8 @@
 #include "tests/support/device_check.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/checksum.h"
 #include "base/integer.h"
@@ -186,11 +188,19 @@ static bool device_can_accumulate(const device_trial *trial) {
     return true;
 }
 
-static void device_run_all(device_trial *trial, const char *kernel_level) {
+pen_kernel_level op_check_level(void) {
+    const char *name = getenv("PEN_TEST_LEVEL");
+    for (int level = 0; name != NULL && level < PEN_KERNEL_LEVEL_COUNT; level++) {
+        if (strcmp(pen_kernel_level_names[level], name) == 0) return (pen_kernel_level)level;
+    }
+    return PEN_KERNEL_LEVEL_AUTO;
+}
+
+static void device_run_all(device_trial *trial) {
     const uint32_t teams[] = {1, 2, 3 + (uint32_t)(trial->seed % (DEVICE_TEAM_MOST - 2))};
     for (uint32_t i = 0; i < sizeof teams / sizeof *teams; i++) {
         const pen_device_options options = {
-            .name = "tested", .thread_count = teams[i], .kernel_level = kernel_level};
+            .name = "tested", .thread_count = teams[i], .level = op_check_level()};
         trial->thread_count = teams[i];
         CHECK_OK(trial->kind->open(&options, &trial->device));
         trial->in_place = trial->accumulate = false;
@@ -210,8 +220,8 @@ static void device_run_all(device_trial *trial, const char *kernel_level) {
     }
 }
 
-void op_check_device_kind(const op_case *c, uint64_t seed, double tolerance,
-                          const pen_device_kind *kind, const char *kernel_level) {
+static void device_check_kind(const op_case *c, uint64_t seed, double tolerance,
+                              const pen_device_kind *kind) {
     op_built built;
     run_graph run;
     CHECK_OK(op_build(c, &built));
@@ -230,7 +240,7 @@ void op_check_device_kind(const op_case *c, uint64_t seed, double tolerance,
         .seed = seed,
         .tolerance = tolerance,
     };
-    device_run_all(&trial, kernel_level);
+    device_run_all(&trial);
     op_built_free(&built);
 }
 
@@ -238,6 +248,6 @@ void op_check_device(const op_case *c, uint64_t seed, double tolerance) {
     for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
         const pen_device_kind *kind = pen_device_kind_at(i);
         if (strcmp(kind->name, "reference") == 0) continue;
-        op_check_device_kind(c, seed, tolerance, kind, NULL);
+        device_check_kind(c, seed, tolerance, kind);
     }
 }

@@ -13,8 +13,7 @@
 // accumulates, over old contents.
 void op_check_device(const op_case *c, uint64_t seed, double tolerance);
 
-// The same on one device kind, at a kernel level (NULL: the best).
-void op_check_device_kind(const op_case *c, uint64_t seed, double tolerance,
-                          const pen_device_kind *kind, const char *kernel_level);
+// The kernel level of these runs: $PEN_TEST_LEVEL, or the best of this machine.
+pen_kernel_level op_check_level(void);
 
 #endif // PEN_TESTS_SUPPORT_DEVICE_CHECK_H

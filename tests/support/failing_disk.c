@@ -16,7 +16,7 @@ static const pen_disk_kind *failing_kind(void) {
 }
 
 static pen_status failing_error(void) {
-    return pen_error(PEN_IO, "the disk fails, as the test wants it");
+    return pen_error(PEN_NO_STORAGE, "the disk fails, as the test wants it");
 }
 
 // What becomes of a call: whether it is done at all, and what it says.

@@ -61,7 +61,7 @@ static bool disk_happens(faulty_disk *disk, uint32_t rate) {
 }
 
 static pen_status disk_refuse(const char *what, const char *path) {
-    return pen_error(PEN_IO, "cannot %s '%s': injected", what, path);
+    return pen_error(PEN_NO_STORAGE, "cannot %s '%s': injected", what, path);
 }
 
 // Every call begins here. False: the process is dead, or dies now.

@@ -7,7 +7,7 @@
 #   server_only.pem              as cert.pem, but only to be called
 #   coordinator.pem              as cert.pem, also for coordinator.example
 #   other_ca.pem other_cert.pem other_key.pem    another authority's
-#   make_certificates.sh FOLDER
+#   make_certificates.sh FOLDER [HOSTS]    HOSTS are for the certificates, too: IP:10.0.0.1,DNS:a.example
 set -eu
 mkdir -p "$1"
 cd "$1"
@@ -48,7 +48,7 @@ key() {
 
 yesterday=$(date -u -d yesterday +%Y%m%d%H%M%SZ)
 tomorrow=$(date -u -d tomorrow +%Y%m%d%H%M%SZ)
-here=DNS:localhost,IP:127.0.0.1
+here=DNS:localhost,IP:127.0.0.1${2:+,$2}
 authority ca
 authority other_ca
 key key.pem

@@ -10,10 +10,10 @@ const char *const planned_models[] = {"mlp",           "lenet",    "branching_cn
 
 #define PLANNED_TRAIN                                                                              \
     "train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 12, "             \
-    "microbatches: %u, steps: 1}\n"
+    "microbatches: %u, lanes: %u, steps: 1}\n"
 
-const pen_job *planned_reference(pen_arena *arena, const char *model, uint32_t microbatches,
-                                 const char *rest) {
+const pen_job *planned_lanes(pen_arena *arena, const char *model, uint32_t microbatches,
+                             uint32_t lanes, const char *rest) {
     return training_job(
         arena,
         "version: 1\n"
@@ -21,7 +21,12 @@ const pen_job *planned_reference(pen_arena *arena, const char *model, uint32_t m
         "data: {train: {format: npy, inputs: {input: "
         "tests/reference/%s/inputs.npy}, labels: tests/reference/%s/labels.npy}}\n" PLANNED_TRAIN
         "%s",
-        model, model, model, microbatches, rest);
+        model, model, model, microbatches, lanes, rest);
+}
+
+const pen_job *planned_reference(pen_arena *arena, const char *model, uint32_t microbatches,
+                                 const char *rest) {
+    return planned_lanes(arena, model, microbatches, 1, rest);
 }
 
 const pen_job *planned_tiny(pen_arena *arena, uint32_t microbatches, const char *rest) {
@@ -33,7 +38,7 @@ const pen_job *planned_tiny(pen_arena *arena, uint32_t microbatches, const char 
         "model: {file: %s}\n"
         "data: {train: {format: npy, inputs: {x: %s_x.npy}, labels: %s_y.npy}}\n" PLANNED_TRAIN
         "%s",
-        model, data, data, microbatches, rest);
+        model, data, data, microbatches, 1, rest);
 }
 
 pen_plan_job *planned_start(const pen_job *job) {

@@ -22,6 +22,9 @@ extern const char *const planned_models[]; // names in tests/reference, ended by
 // error, as all here does.
 const pen_job *planned_reference(pen_arena *arena, const char *model, uint32_t microbatches,
                                  const char *rest);
+// The same with lanes.
+const pen_job *planned_lanes(pen_arena *arena, const char *model, uint32_t microbatches,
+                             uint32_t lanes, const char *rest);
 // A job on the tiny model (tests/support/tiny_model.h), which uses a weight twice.
 const pen_job *planned_tiny(pen_arena *arena, uint32_t microbatches, const char *rest);
 

@@ -53,6 +53,16 @@ static bool run_makes_loss(const pen_run_form *form) {
     return false;
 }
 
+// Gradients that a round tells of.
+static uint32_t run_count_gradients(const pen_run_form *form, uint32_t microbatches) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < form->task_count; i++) {
+        const pen_run_task *task = &form->tasks[i];
+        count += task->makes_gradient && task->task.microbatch < microbatches;
+    }
+    return count;
+}
+
 static void run_task(protocol_runner *r, const pen_worker_action *action) {
     run_device *device = &r->devices[action->device];
     const pen_run_form *form = &r->table->forms[action->form];
@@ -73,11 +83,50 @@ static void run_task(protocol_runner *r, const pen_worker_action *action) {
         RUN_WRONG(r, "device %u updates before all losses of round %" PRIu64, action->device,
                   action->round);
     }
+    const uint32_t gradients = run_count_gradients(form, r->options->rounds[action->round].count);
+    if (task->task.kind == PEN_TASK_UPDATE && r->gradient_counts[action->round] < gradients) {
+        RUN_WRONG(r, "device %u updates before all gradients of round %" PRIu64, action->device,
+                  action->round);
+    }
     r->result->task_count += 1;
     run_check_inputs(r, device, "at its start");
     const uint64_t most = dice_between(&r->d, 0, 3) == 0 ? 3000000 : 1000;
     CHECK_OK(pen_simulated_network_call_in(
         r->network, (uint64_t)dice_between(&r->d, 0, (int64_t)most), run_task_over, device));
+}
+
+// What a worker reads by itself, and when it is there.
+typedef struct run_reading {
+    run_peer *peer;
+    pen_worker_event event;
+} run_reading;
+
+static void run_read_over(void *context) {
+    const run_reading *reading = context;
+    const pen_worker_event *event = &reading->event;
+    protocol_runner *r = reading->peer->runner;
+    const pen_run_form *form = &r->table->forms[event->form];
+    const uint32_t place =
+        run_place(form, event->channel, event->sequence, form->channels[event->channel].capacity);
+    r->channels[event->form][event->channel].target[place] =
+        run_word(event->form, event->channel, event->sequence);
+    run_worker_event(reading->peer, *event);
+}
+
+static void run_read(run_peer *peer, const pen_worker_action *action) {
+    protocol_runner *r = peer->runner;
+    run_reading *reading;
+    CHECK_OK(PEN_NEW(r->arena, 1, &reading));
+    *reading = (run_reading){peer,
+                             {.kind = PEN_WORKER_EVENT_READ,
+                              .form = action->form,
+                              .channel = action->channel,
+                              .sequence = action->sequence}};
+    const uint64_t now = pen_simulated_network_now(r->network);
+    if (peer->read_at < now) peer->read_at = now; // one after the other
+    peer->read_at += (uint64_t)dice_between(&r->d, 1, 100000);
+    CHECK_OK(
+        pen_simulated_network_call_in(r->network, peer->read_at - now, run_read_over, reading));
 }
 
 // ---- what the cores want done
@@ -127,8 +176,21 @@ static void run_do_worker(run_peer *peer, const pen_worker_action *action) {
                                .value = 0x3ff0000000000000});
         break;
     }
+    case PEN_WORKER_ACTION_GRADIENT: {
+        const pen_task *task = &form->tasks[action->task].task;
+        r->gradient_counts[action->round] += 1;
+        run_send(peer, 0,
+                 (pen_message){.kind = PEN_MESSAGE_GRADIENT,
+                               .round = action->round,
+                               .microbatch = task->microbatch,
+                               .stage = task->stage});
+        break;
+    }
     case PEN_WORKER_ACTION_ROUND_DONE:
         run_send(peer, 0, (pen_message){.kind = PEN_MESSAGE_ROUND_DONE, .round = action->round});
+        break;
+    case PEN_WORKER_ACTION_READ:
+        run_read(peer, action);
         break;
     case PEN_WORKER_ACTION_STOPPED:
         peer->has_stopped = true;
@@ -280,6 +342,7 @@ static void run_new(protocol_runner *r) {
     CHECK_OK(PEN_NEW(r->arena, (size_t)table->worker_count + 1, &r->peers));
     CHECK_OK(PEN_NEW(r->arena, table->device_count, &r->devices));
     CHECK_OK(PEN_NEW(r->arena, r->options->round_count, &r->loss_counts));
+    CHECK_OK(PEN_NEW(r->arena, r->options->round_count, &r->gradient_counts));
     run_new_channels(r);
     for (uint32_t i = 0; i <= table->worker_count; i++) {
         run_new_peer(r, i);

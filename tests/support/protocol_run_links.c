@@ -80,6 +80,8 @@ static void run_take_coordinator_message(protocol_runner *r, uint32_t from, cons
         event.kind = PEN_COORDINATOR_EVENT_READY;
     } else if (m->kind == PEN_MESSAGE_LOSS) {
         event.kind = PEN_COORDINATOR_EVENT_LOSS;
+    } else if (m->kind == PEN_MESSAGE_GRADIENT) {
+        event.kind = PEN_COORDINATOR_EVENT_GRADIENT;
     } else if (m->kind == PEN_MESSAGE_ROUND_DONE) {
         event.kind = PEN_COORDINATOR_EVENT_ROUND_DONE;
     } else if (m->kind == PEN_MESSAGE_CREDIT) {
@@ -150,10 +152,11 @@ static pen_status run_begin(void *context, uint32_t peer, const pen_frame *frame
     return PEN_OK;
 }
 
-static void run_end(void *context, uint32_t peer, const pen_frame *frame,
-                    const uint32_t *checksums) {
+static void run_end(void *context, uint32_t peer, const pen_frame *frame, const uint32_t *checksums,
+                    bool is_compared) {
     run_peer *self = context;
     (void)checksums;
+    (void)is_compared;
     run_digest(self->runner, frame->channel, frame->sequence, peer);
     run_worker_event(self, run_frame_event(frame));
 }

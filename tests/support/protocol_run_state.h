@@ -36,6 +36,7 @@ struct run_peer {
     pen_worker_core *core; // of a worker
     pen_worker_action *actions;
     bool has_stopped;
+    uint64_t read_at; // when all that it reads will be there
 };
 
 // Places are words that hold which frame is in them.
@@ -56,10 +57,11 @@ typedef struct protocol_runner {
     run_peer *peers; // [worker_count + 1]
     pen_coordinator_core *coordinator;
     pen_coordinator_action *actions;
-    run_device *devices;     // [device_count]
-    run_channel **channels;  // [form_count][channel_count]
-    uint32_t *loss_counts;   // [round_count] sent
-    uint32_t *update_counts; // [round_count] updates begun
+    run_device *devices;       // [device_count]
+    run_channel **channels;    // [form_count][channel_count]
+    uint32_t *loss_counts;     // [round_count] sent
+    uint32_t *gradient_counts; // [round_count] told of
+    uint32_t *update_counts;   // [round_count] updates begun
     uint32_t begun_count;
     uint32_t done_count;
     bool is_over;

@@ -46,16 +46,36 @@ static maker_channel *maker_add(maker *m, uint32_t source, uint32_t target) {
         .run = {.target_device = device, .target_worker = m->worker_of_device[device], .bytes = 8}};
     channel->run.source_device = is_fed ? PEN_CHANNEL_HOST : m->graph->stages[source].device;
     channel->run.source_worker = is_fed ? 0 : m->worker_of_device[channel->run.source_device];
+    channel->run.first_microbatch = m->graph->stages[target].first_microbatch;
+    channel->run.microbatch_count = m->graph->stages[target].microbatch_count;
     channel->is_kept = m->places == 0 && dice_between(&m->d, 0, 9) == 0;
     const int64_t few = dice_between(&m->d, 0, 2) == 0 ? most : 2;
     channel->run.capacity = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
     channel->run.copies = m->places > 0 ? m->places : (uint32_t)dice_between(&m->d, 1, few);
     if (m->is_roomy) channel->run.capacity = channel->run.copies = most;
-    if (channel->run.source_worker == channel->run.target_worker) {
+    if (is_fed && dice_between(&m->d, 0, 2) == 0) { // read where it is needed
+        channel->run.source_worker = channel->run.target_worker;
+        channel->run.copies = channel->run.capacity;
+    } else if (channel->run.source_worker == channel->run.target_worker) {
         channel->run.is_shared = true;
         channel->run.copies = channel->run.capacity;
     }
     return channel;
+}
+
+static void maker_set_per_step(maker_channel *channel) {
+    channel->run.is_per_step = true;
+    channel->run.first_microbatch = channel->run.microbatch_count = 0;
+}
+
+// Stages of a replica are behind each other.
+static bool maker_is_first(const pen_stage_graph *graph, uint32_t stage) {
+    const pen_stage *stages = graph->stages;
+    return stage == 0 || stages[stage].first_microbatch != stages[stage - 1].first_microbatch;
+}
+
+static bool maker_is_last(const pen_stage_graph *graph, uint32_t stage) {
+    return stage + 1 == graph->stage_count || maker_is_first(graph, stage + 1);
 }
 
 static pen_task_kind maker_gradient_kind(const maker *m, uint32_t stage) {
@@ -97,14 +117,15 @@ static void maker_add_edges(maker *m) {
         channel->made_by = channel->first_read = channel->last_read = PEN_TASK_UPDATE;
         channel->made_phase = edge->phase;
         channel->read_phase = edge->phase + 1;
-        channel->run.is_per_step = true;
+        maker_set_per_step(channel);
     }
 }
 
 // Inputs, labels, and what updates are fed.
 static void maker_add_feeds(maker *m) {
     for (uint32_t s = 0; s < m->graph->stage_count; s++) {
-        if (s == 0 || s + 1 == m->graph->stage_count || dice_between(&m->d, 0, 3) == 0) {
+        if (maker_is_first(m->graph, s) || maker_is_last(m->graph, s) ||
+            dice_between(&m->d, 0, 3) == 0) {
             maker_channel *channel = maker_add(m, PEN_CHANNEL_HOST, s);
             channel->first_read = PEN_TASK_FORWARD;
             channel->last_read = maker_last_read(m, s);
@@ -112,7 +133,7 @@ static void maker_add_feeds(maker *m) {
         if (m->graph->stages[s].has_update && dice_between(&m->d, 0, 3) == 0) {
             maker_channel *channel = maker_add(m, PEN_CHANNEL_HOST, s);
             channel->first_read = channel->last_read = PEN_TASK_UPDATE;
-            channel->run.is_per_step = true;
+            maker_set_per_step(channel);
         }
     }
 }
@@ -143,7 +164,7 @@ static void maker_write_task(const maker *m, const uint32_t *numbers, pen_run_ta
     }
     task->receive_end = task->send_first = *ref_count;
     for (uint32_t c = 0; c < m->channel_count; c++) {
-        if (numbers[c] != UINT32_MAX && m->channels[c].run.source_worker != 0 &&
+        if (numbers[c] != UINT32_MAX && m->channels[c].source_stage != PEN_CHANNEL_HOST &&
             maker_makes(&m->channels[c], &task->task)) {
             refs[(*ref_count)++] = numbers[c];
         }
@@ -160,8 +181,24 @@ static void maker_write_task(const maker *m, const uint32_t *numbers, pen_run_ta
 }
 
 static bool maker_is_of_form(const maker_channel *channel, bool trains) {
-    return trains || (channel->first_read == PEN_TASK_FORWARD &&
-                      (channel->run.source_worker == 0 || channel->made_by == PEN_TASK_FORWARD));
+    return trains ||
+           (channel->first_read == PEN_TASK_FORWARD &&
+            (channel->source_stage == PEN_CHANNEL_HOST || channel->made_by == PEN_TASK_FORWARD));
+}
+
+// Where updates are the last tasks of each device, gradients may be told of: else a device would
+// wait for the word to update before it has made all of them.
+static bool maker_may_tell(const maker *m) {
+    const pen_schedule *schedule = m->schedule;
+    for (uint32_t d = 0; d < m->graph->device_count; d++) {
+        for (uint32_t t = schedule->first_task[d]; t + 1 < schedule->first_task[d + 1]; t++) {
+            if (schedule->tasks[t].kind == PEN_TASK_UPDATE &&
+                schedule->tasks[t + 1].kind != PEN_TASK_UPDATE) {
+                return false;
+            }
+        }
+    }
+    return m->places == 0 && schedule->task_count % 3 == 0;
 }
 
 static void maker_write_form(maker *m, bool trains, pen_run_form *form) {
@@ -183,6 +220,7 @@ static void maker_write_form(maker *m, bool trains, pen_run_form *form) {
                            .refs = refs,
                            .devices = devices};
     maker_channel *all = m->channels;
+    const bool may_tell = maker_may_tell(m);
     for (uint32_t c = 0; c < m->channel_count; c++) {
         numbers[c] = maker_is_of_form(&all[c], trains) ? form->channel_count++ : UINT32_MAX;
         if (numbers[c] == UINT32_MAX) continue;
@@ -196,10 +234,12 @@ static void maker_write_form(maker *m, bool trains, pen_run_form *form) {
             if (!trains && schedule->tasks[t].kind != PEN_TASK_FORWARD) continue;
             pen_run_task *task = &tasks[form->task_count++];
             task->task = schedule->tasks[t];
-            task->makes_loss = task->task.kind == PEN_TASK_FORWARD &&
-                               task->task.stage + 1 == m->graph->stage_count;
+            task->makes_loss =
+                task->task.kind == PEN_TASK_FORWARD && maker_is_last(m->graph, task->task.stage);
             task->list = !task->makes_loss && dice_between(&m->d, 0, 7) == 0 ? PEN_RUN_LIST_NONE
                                                                              : task->task.stage;
+            task->makes_gradient = may_tell && (task->task.kind == PEN_TASK_BACKWARD ||
+                                                task->task.kind == PEN_TASK_BACKWARD_WEIGHT);
             maker_write_task(m, numbers, task, refs, &form->ref_count);
             for (uint32_t i = task->send_first; i < task->send_end; i++) {
                 // nothing is seen of its frames
@@ -231,6 +271,75 @@ static pen_run_table *maker_write(maker *m, uint32_t worker_count) {
     return table;
 }
 
+// Several of a graph, each on devices of its own and with some of the microbatches; updates
+// exchange values between them, too.
+static const pen_stage_graph *maker_replicate(maker *m, const pen_stage_graph *base) {
+    const uint32_t replicas = (uint32_t)dice_between(&m->d, 2, 3);
+    const uint32_t edge_limit = replicas * base->edge_count;
+    const uint32_t step_limit = replicas * (base->step_edge_count + 2);
+    if (base->microbatch_count < replicas || base->stage_count * replicas > 12 ||
+        3 * (edge_limit + base->stage_count * replicas) + step_limit > MAKER_CHANNELS) {
+        return base;
+    }
+    pen_stage_graph *graph;
+    pen_stage *stages;
+    pen_stage_edge *edges;
+    pen_stage_step_edge *step_edges;
+    double *bytes_limit;
+    CHECK_OK(PEN_NEW(m->arena, 1, &graph));
+    CHECK_OK(PEN_NEW(m->arena, replicas * base->stage_count, &stages));
+    CHECK_OK(PEN_NEW(m->arena, edge_limit, &edges));
+    CHECK_OK(PEN_NEW(m->arena, step_limit, &step_edges));
+    CHECK_OK(PEN_NEW(m->arena, replicas * base->device_count, &bytes_limit));
+    *graph = *base;
+    graph->seats = NULL;
+    graph->stage_count = graph->edge_count = graph->step_edge_count = graph->device_count = 0;
+    uint32_t begun = 0; // microbatches
+    for (uint32_t r = 0; r < replicas; r++) {
+        const uint32_t left = base->microbatch_count - begun, behind = replicas - r - 1;
+        const uint32_t own = behind == 0 ? left : (uint32_t)dice_between(&m->d, 1, left - behind);
+        const uint32_t at = graph->stage_count;
+        for (uint32_t s = 0; s < base->stage_count; s++) {
+            pen_stage *stage = &stages[graph->stage_count++];
+            *stage = base->stages[s];
+            stage->device += graph->device_count;
+            stage->first_microbatch = begun;
+            stage->microbatch_count = own;
+        }
+        for (uint32_t e = 0; e < base->edge_count; e++) {
+            pen_stage_edge *edge = &edges[graph->edge_count++];
+            *edge = base->edges[e];
+            edge->source += at;
+            edge->target += at;
+        }
+        for (uint32_t e = 0; e < base->step_edge_count; e++) {
+            pen_stage_step_edge *edge = &step_edges[graph->step_edge_count++];
+            *edge = base->step_edges[e];
+            edge->source += at;
+            edge->target += at;
+        }
+        for (uint32_t d = 0; d < base->device_count; d++) {
+            bytes_limit[graph->device_count + d] = base->bytes_limit[d];
+        }
+        graph->device_count += base->device_count;
+        begun += own;
+    }
+    for (uint32_t r = 0; r < replicas && base->update_phase_count > 1; r++) {
+        const uint32_t stage = (uint32_t)dice_between(&m->d, 0, base->stage_count - 1);
+        const uint32_t source = r * base->stage_count + stage;
+        const uint32_t target = (r + 1) % replicas * base->stage_count + stage;
+        if (!stages[stage].has_update) continue;
+        step_edges[graph->step_edge_count++] =
+            (pen_stage_step_edge){.source = source, .target = target, .bytes = 8};
+    }
+    graph->stages = stages;
+    graph->edges = edges;
+    graph->step_edges = step_edges;
+    graph->bytes_limit = bytes_limit;
+    if (dice_between(&m->d, 0, 1) == 1) graph->exchange = PEN_EXCHANGE_OVERLAPPED;
+    return graph;
+}
+
 pen_run_table *random_run_table(pen_arena *arena, uint64_t seed, bool is_roomy) {
     maker m = {.arena = arena,
                .d = {.seed = seed ^ 0x7ab1e},
@@ -240,6 +349,7 @@ pen_run_table *random_run_table(pen_arena *arena, uint64_t seed, bool is_roomy) 
     while (pen_schedule_generators[generator_count] != NULL) {
         generator_count++;
     }
+    if (dice_between(&m.d, 0, 2) == 0) m.graph = maker_replicate(&m, m.graph);
     const int64_t choice = dice_between(&m.d, 0, generator_count - 1);
     CHECK_OK(pen_schedule_generators[choice]->generate(m.graph, arena, &m.schedule));
     const uint32_t worker_count = (uint32_t)dice_between(&m.d, 1, m.graph->device_count);

@@ -229,6 +229,7 @@ const pen_transport_kind pen_transport_simulated = {
     .connect = pen_hub_connect,
     .send_message = pen_hub_send_message,
     .send_frame = pen_hub_send_frame,
+    .sum_frame = pen_hub_sum_frame,
     .disconnect = pen_hub_disconnect,
     .counters = pen_hub_counters,
     .close = pen_hub_close,

@@ -81,17 +81,30 @@ static pen_status station_begin(void *context, uint32_t peer, const pen_frame *f
 }
 
 static void station_end(void *context, uint32_t peer, const pen_frame *frame,
-                        const uint32_t *checksums) {
+                        const uint32_t *checksums, bool is_compared) {
     station *s = context;
     const uint32_t wrong = pen_checksum_find_difference(s->memory, frame->bytes, checksums);
     pen_mutex_lock(&s->lock);
     s->frame_count += 1;
     s->frame_bytes += frame->bytes;
     if (frame->sequence != s->next_sequence[peer]) s->wrong_count += 1;
-    if (wrong != pen_frame_chunk_count(frame->bytes)) s->wrong_count += 1;
+    if (wrong != pen_frame_chunk_count(frame->bytes)) {
+        s->wrong_count += 1;
+        if (is_compared) s->lie_count += 1;
+    }
+    s->compared_count += is_compared;
     s->next_sequence[peer] += 1;
     s->last_frame = *frame;
     pen_condition_broadcast(&s->changed);
+    pen_mutex_unlock(&s->lock);
+}
+
+static void station_summed(void *context, uint32_t peer, uint64_t token) {
+    station *s = context;
+    (void)peer;
+    (void)token;
+    pen_mutex_lock(&s->lock);
+    s->summed_count += 1;
     pen_mutex_unlock(&s->lock);
 }
 
@@ -117,6 +130,7 @@ pen_status station_open(station *s, const char *kind, const pen_transport_option
         .message = station_message,
         .begin = station_begin,
         .end = station_end,
+        .summed = station_summed,
         .let_go = station_let_go,
     };
     pen_mutex_init(&s->lock);

@@ -31,8 +31,10 @@ typedef struct station {
     uint64_t frames_at_message; // frames that had come before the last message
     char last_message[STATION_TEXT_LIMIT];
     uint64_t frame_count, frame_bytes, wrong_count; // wrong: order, checksum
-    uint64_t next_sequence[STATION_PEER_LIMIT];     // of frames that arrive
-    uint64_t let_go_count, token_sum;
+    // frames that the transport has compared itself, and of these that are not as it says
+    uint64_t compared_count, lie_count;
+    uint64_t next_sequence[STATION_PEER_LIMIT]; // of frames that arrive
+    uint64_t summed_count, let_go_count, token_sum;
     bool refuses_frames;             // begin refuses
     const pen_memory_domain *domain; // that frames go to; NULL: the host
     uint8_t *memory;                 // where frames go

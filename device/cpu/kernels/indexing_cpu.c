@@ -162,7 +162,8 @@ static pen_status indexing_backward_run(const pen_cpu_call *call) {
 typedef struct stack_state {
     const pen_node *node;
     pen_element_type element;
-    int64_t each; // elements from one microbatch to the next
+    int64_t first; // microbatch
+    int64_t each;  // elements from one microbatch to the next
     int64_t count, all;
 } stack_state;
 
@@ -182,6 +183,7 @@ static pen_status stack_prepare(const pen_cpu_request *request, void **out_state
     *state = (stack_state){
         .node = node,
         .element = type->element,
+        .first = pen_node_int(node, "first"),
         .each = pen_node_int(node, "each") * pen_shape_count(&type->shape, 1, type->shape.rank),
         .count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape),
         .all = pen_shape_element_count(&type->shape),
@@ -206,8 +208,8 @@ STACK_ADD(stack_add_int64, uint64_t)
 static pen_status stack_run(const pen_cpu_call *call) {
     const stack_state *state = call->state;
     const size_t bytes = pen_element_bytes(state->element);
-    const int64_t at = (int64_t)call->run->microbatch * state->each;
-    if (at > state->all - state->count) {
+    const int64_t at = ((int64_t)call->run->microbatch - state->first) * state->each;
+    if (at < 0 || at > state->all - state->count) {
         return pen_error(PEN_INTERNAL, "'%s' has no room for microbatch %llu", state->node->name,
                          (unsigned long long)call->run->microbatch);
     }

@@ -103,7 +103,7 @@ static bool matmul_rows_supports(const pen_cpu_request *request) {
 
 static bool matmul_rows_prefers(const pen_cpu_request *request) {
     pen_matmul_geometry g;
-    return request->level == PEN_CPU_LEVEL_V4 && matmul_single(request, &g) && g.m >= 16 &&
+    return request->level == PEN_KERNEL_LEVEL_V4 && matmul_single(request, &g) && g.m >= 16 &&
            g.m <= 64 && g.k >= 64;
 }
 

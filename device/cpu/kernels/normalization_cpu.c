@@ -6,6 +6,9 @@
 #include <math.h>
 
 #include "device/cpu/kernels/loops/norm_segments.h"
+#include "device/running_statistic.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 // Statistics of one segment, a lane each.
 typedef struct norm_moments {
@@ -101,10 +104,12 @@ static void norm_settle_group(const norm_state *state, const norm_operands *o, i
             variance = total.squares[0] / count;
             const double kept = state->unbiased ? total.squares[0] / (count - 1) : variance;
             const double momentum = state->momentum;
+            if (o->batch[0] != NULL) o->batch[0][c] = mean;
+            if (o->batch[1] != NULL) o->batch[1][c] = kept;
             norm_set_output(o->outputs[0], c,
-                            (double)o->mean[c] * momentum + mean * (1 - momentum));
+                            pen_running_statistic((double)o->mean[c], momentum, mean));
             norm_set_output(o->outputs[1], c,
-                            (double)o->variance[c] * momentum + kept * (1 - momentum));
+                            pen_running_statistic((double)o->variance[c], momentum, kept));
         }
         const double inverse = 1 / sqrt(variance + state->epsilon);
         norm_set_output(o->outputs[2], c, mean);
@@ -214,6 +219,9 @@ static pen_status norm_forward_run(const pen_cpu_call *call) {
     for (uint32_t i = 0; i < 4; i++) {
         o.outputs[i] = norm_output(call, i + 1, prepared->output_count);
     }
+    for (uint32_t i = 0; i < 2; i++) {
+        o.batch[i] = (double *)(void *)norm_output(call, i + 5, prepared->output_count);
+    }
     if (state->by_segments) {
         norm_forward_segments(state, &o, call->workspace,
                               norm_workspace_lanes(state, call, sizeof(norm_moments)));
@@ -228,7 +236,56 @@ static pen_status norm_forward_prepare(const pen_cpu_request *request, void **ou
     return norm_prepare(request, sizeof(norm_moments), out_state, out_workspace_bytes);
 }
 
+// ---- running statistics from those of microbatches (graph/ops/training/tree_op.c: fold_rows)
+
+typedef struct norm_fold {
+    double momentum;
+    int64_t count; // elements
+    int64_t rows;  // at most
+} norm_fold;
+
+static bool norm_fold_supports(const pen_cpu_request *request) {
+    const pen_node *node = request->node;
+    const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
+    const pen_value *rows = pen_graph_value(request->graph, node->inputs[1]);
+    return x->type.element == PEN_FLOAT32 && x->layout == PEN_LAYOUT_PLAIN &&
+           rows->layout == PEN_LAYOUT_PLAIN;
+}
+
+static pen_status norm_fold_prepare(const pen_cpu_request *request, void **out_state,
+                                    uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    norm_fold *fold;
+    PEN_TRY(PEN_NEW(request->arena, 1, &fold));
+    *fold = (norm_fold){
+        .momentum = pen_node_float(node, "momentum"),
+        .count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape),
+        .rows = pen_value_type(request->graph, node->inputs[1])->shape.dims[0]};
+    *out_state = fold;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+static pen_status norm_fold_run(const pen_cpu_call *call) {
+    const norm_fold *fold = call->state;
+    const float *x = call->inputs[0];
+    const double *rows = call->inputs[1];
+    float *y = call->outputs[0];
+    const int64_t step = call->run->microbatch_count;
+    const int64_t count = step < fold->rows ? step : fold->rows;
+    for (int64_t k = 0; k < fold->count; k++) {
+        float running = x[k];
+        for (int64_t m = 0; m < count; m++) {
+            running = (float)pen_running_statistic((double)running, fold->momentum,
+                                                   rows[m * fold->count + k]);
+        }
+        y[k] = running;
+    }
+    return PEN_OK;
+}
+
 static const pen_cpu_kernel normalization_kernels[] = {
+    {PEN_CPU_ENTRY("fold_rows", "rows", norm_fold_supports, norm_fold_prepare, norm_fold_run)},
     {PEN_CPU_ENTRY("batch_normalization", "segments", norm_supports, norm_forward_prepare,
                    norm_forward_run)},
     {PEN_CPU_ENTRY("batch_normalization_relu", "segments", norm_supports, norm_forward_prepare,

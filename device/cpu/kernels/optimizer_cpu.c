@@ -182,8 +182,21 @@ static pen_status optimizer_run_rows(const pen_cpu_call *call, const optimizer_s
     return PEN_OK;
 }
 
+// There is nothing to apply: what is made is what was there.
+static pen_status optimizer_keep(const pen_cpu_call *call) {
+    const optimizer_state *state = call->state;
+    const pen_op_update *at = &state->node->op->update;
+    for (uint32_t i = 0; i < state->node->output_count; i++) {
+        const void *old = call->inputs[i == 0 ? 0 : at->state + i - 1];
+        if (call->outputs[i] == NULL || old == NULL || old == call->outputs[i]) continue;
+        memmove(call->outputs[i], old, (size_t)state->count * sizeof(float));
+    }
+    return PEN_OK;
+}
+
 static pen_status optimizer_run(const pen_cpu_call *call, const optimizer_step *step) {
     const optimizer_state *state = call->state;
+    if (step->scale < 0) return optimizer_keep(call);
     if (state->has_rows) return optimizer_run_rows(call, step);
     const float *g = call->inputs[1];
     const int64_t pieces = (state->count + OPTIMIZER_PIECE - 1) / OPTIMIZER_PIECE;

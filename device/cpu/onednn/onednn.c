@@ -5,15 +5,19 @@
 
 static pthread_once_t onednn_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t onednn_lock = PTHREAD_MUTEX_INITIALIZER;
-static pen_cpu_level onednn_level; // guarded by onednn_lock
+static pen_kernel_level onednn_level; // guarded by onednn_lock
 static dnnl_status_t onednn_start_status;
 static dnnl_engine_t onednn_engine;
 static dnnl_stream_t onednn_stream;
 static char onednn_text[64];
 
 static void onednn_start_once(void) {
-    static const dnnl_cpu_isa_t isas[PEN_CPU_LEVEL_COUNT] = {
-        dnnl_cpu_isa_all, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
+    static const dnnl_cpu_isa_t isas[PEN_KERNEL_LEVEL_COUNT] = {
+        [PEN_KERNEL_LEVEL_BASE] = dnnl_cpu_isa_all,
+        [PEN_KERNEL_LEVEL_V2] = dnnl_cpu_isa_sse41,
+        [PEN_KERNEL_LEVEL_V3] = dnnl_cpu_isa_avx2,
+        [PEN_KERNEL_LEVEL_V4] = dnnl_cpu_isa_avx512_core,
+    };
     const dnnl_version_t *version = dnnl_version();
     snprintf(onednn_text, sizeof onednn_text, "oneDNN %d.%d.%d", version->major, version->minor,
              version->patch);
@@ -30,7 +34,7 @@ __attribute__((destructor)) static void onednn_stop(void) {
     if (onednn_engine != NULL) dnnl_engine_destroy(onednn_engine);
 }
 
-pen_status pen_onednn_start(pen_cpu_level level) {
+pen_status pen_onednn_start(pen_kernel_level level) {
     pthread_mutex_lock(&onednn_lock);
     onednn_level = level;
     pthread_once(&onednn_once, onednn_start_once);

@@ -11,10 +11,10 @@
 #include <dnnl.h>
 
 #include "base/status.h"
-#include "device/cpu/cpu_level.h"
+#include "base/system/kernel_level.h"
 
 // Limits the instruction set to the level's, and makes the engine, unless that was done.
-PEN_NODISCARD pen_status pen_onednn_start(pen_cpu_level level);
+PEN_NODISCARD pen_status pen_onednn_start(pen_kernel_level level);
 
 // "oneDNN 2.6.3"
 const char *pen_onednn_describe(void);

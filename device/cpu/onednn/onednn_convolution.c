@@ -332,7 +332,7 @@ static bool conv_supports_gemm(const pen_cpu_request *request) {
 }
 
 static bool conv_supports_winograd(const pen_cpu_request *request) {
-    return request->level == PEN_CPU_LEVEL_V4 &&
+    return request->level == PEN_KERNEL_LEVEL_V4 &&
            conv_can(request, dnnl_convolution_winograd, false);
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/cpu/one_thread.h"
 
+#define PARTS_SUM_BLOCK 1024 // elements, which stay in the first cache
 // Below this many elements adding results is not worth a team.
 #define PARTS_TEAM_ELEMENTS 16384
 
@@ -52,17 +53,31 @@ static pen_status parts_run_one(const pen_onednn_parts *parts, const pen_cpu_cal
     return pen_onednn_operation_run(&own_call);
 }
 
+// `count` sums from `first` on.
+static void parts_sum_block(const pen_onednn_parts *parts, const pen_cpu_call *call, int64_t first,
+                            int64_t count) {
+    float *const sums = (float *)call->outputs[0] + first;
+    float block[PARTS_SUM_BLOCK];
+    memcpy(block, (const float *)(const void *)parts_own(parts, call, 0) + first,
+           (size_t)count * sizeof *block);
+    for (uint32_t p = 1; p < parts->count; p++) {
+        const float *own = (const float *)(const void *)parts_own(parts, call, p) + first;
+        for (int64_t i = 0; i < count; i++) {
+            block[i] += own[i];
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = call->accumulate ? sums[i] + block[i] : block[i];
+    }
+}
+
 // The results of all parts, added in their order.
 static void parts_sum(const pen_onednn_parts *parts, const pen_cpu_call *call) {
-    float *const sums = call->outputs[0];
     const int64_t count = parts->sum_count;
-#pragma omp parallel for simd schedule(static) if (count > PARTS_TEAM_ELEMENTS)
-    for (int64_t i = 0; i < count; i++) {
-        float sum = ((const float *)(const void *)parts_own(parts, call, 0))[i];
-        for (uint32_t p = 1; p < parts->count; p++) {
-            sum += ((const float *)(const void *)parts_own(parts, call, p))[i];
-        }
-        sums[i] = call->accumulate ? sums[i] + sum : sum;
+#pragma omp parallel for schedule(static) if (count > PARTS_TEAM_ELEMENTS)
+    for (int64_t first = 0; first < count; first += PARTS_SUM_BLOCK) {
+        const int64_t left = count - first;
+        parts_sum_block(parts, call, first, left < PARTS_SUM_BLOCK ? left : PARTS_SUM_BLOCK);
     }
 }
 

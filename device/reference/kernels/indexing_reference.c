@@ -48,8 +48,9 @@ static pen_status stack_rows_run(const pen_reference_call *call) {
     const pen_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     const int64_t each = pen_node_int(call->node, "each");
     const int64_t row = pen_shape_count(&y->type.shape, 1, y->type.shape.rank);
-    const int64_t first = (int64_t)call->microbatch * each * row, count = pen_tensor_count(x);
-    if (first > pen_tensor_count(y) - count) {
+    const int64_t turn = (int64_t)call->microbatch - pen_node_int(call->node, "first");
+    const int64_t first = turn * each * row, count = pen_tensor_count(x);
+    if (turn < 0 || first > pen_tensor_count(y) - count) {
         return pen_error(PEN_INTERNAL, "'%s' has no room for microbatch %llu", call->node->name,
                          (unsigned long long)call->microbatch);
     }

@@ -3,6 +3,7 @@
 
 #include "base/integer.h"
 #include "device/reference/reference_kernel.h"
+#include "device/running_statistic.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -63,8 +64,10 @@ static void batch_normalization_save(const pen_reference_call *call,
     const int64_t c = channel->c;
     const double old_mean = pen_tensor_get(&call->inputs[3], c);
     const double old_variance = pen_tensor_get(&call->inputs[4], c);
-    normalization_set_output(call, 1, c, old_mean * momentum + mean * (1 - momentum));
-    normalization_set_output(call, 2, c, old_variance * momentum + kept * (1 - momentum));
+    normalization_set_output(call, 1, c, pen_running_statistic(old_mean, momentum, mean));
+    normalization_set_output(call, 2, c, pen_running_statistic(old_variance, momentum, kept));
+    normalization_set_output(call, 5, c, mean);
+    normalization_set_output(call, 6, c, kept);
     normalization_set_output(call, 3, c, mean);
     normalization_set_output(call, 4, c, 1 / sqrt(variance + epsilon));
 }

@@ -1,6 +1,7 @@
 // The formulas are at the top of graph/ops/training/optimizer_op.c.
 
 #include <math.h>
+#include <string.h>
 
 #include "device/reference/reference_kernel.h"
 #include "graph/graph.h"
@@ -50,6 +51,19 @@ static double optimizer_gradient(const pen_reference_call *call, const double *g
     return gathered != NULL ? gathered[k] : pen_tensor_get(&call->inputs[1], k);
 }
 
+// Where the scale says that there is nothing to apply, what is made is what was there.
+static bool optimizer_keeps(const pen_reference_call *call) {
+    const pen_op_update *at = &call->node->op->update;
+    if (!(optimizer_scalar(call, at->scale, 1) < 0)) return false;
+    for (uint32_t i = 0; i < call->node->output_count; i++) {
+        const pen_tensor *old = pen_reference_input(call, i == 0 ? 0 : at->state + i - 1);
+        const pen_tensor *made = pen_reference_output(call, i);
+        if (old == NULL || made == NULL) continue;
+        memmove(made->data, old->data, (size_t)pen_tensor_type_bytes(&made->type));
+    }
+    return true;
+}
+
 // In PyTorch's order: scale, decay, velocity, step.
 static pen_status sgd_update_run(const pen_reference_call *call) {
     const double momentum = pen_node_float(call->node, "momentum");
@@ -59,6 +73,7 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     const double scale = optimizer_scalar(call, 4, 1);
     const pen_tensor *velocity = &call->inputs[2];
     double *gathered;
+    if (optimizer_keeps(call)) return PEN_OK;
     PEN_TRY(optimizer_gather(call, &gathered));
     const bool gives_velocity = pen_reference_output(call, 1) != NULL;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
@@ -88,6 +103,7 @@ static pen_status adam_update_run(const pen_reference_call *call) {
     const double step_size = rate / (1 - pow(beta1, step));
     const double correction = sqrt(1 - pow(beta2, step));
     double *gathered;
+    if (optimizer_keeps(call)) return PEN_OK;
     PEN_TRY(optimizer_gather(call, &gathered));
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         double p = pen_tensor_get(&call->inputs[0], k);
@@ -116,6 +132,7 @@ static pen_status rmsprop_update_run(const pen_reference_call *call) {
     const double rate = optimizer_scalar(call, 5, 0);
     const double scale = optimizer_scalar(call, 6, 1);
     double *gathered;
+    if (optimizer_keeps(call)) return PEN_OK;
     PEN_TRY(optimizer_gather(call, &gathered));
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         const double p = pen_tensor_get(&call->inputs[0], k);

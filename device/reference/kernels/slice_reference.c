@@ -1,6 +1,9 @@
+#include <string.h>
+
 #include "base/integer.h"
 #include "device/reference/reference_kernel.h"
 #include "device/reference/reference_position.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/movement/slice_range.h"
 
@@ -111,11 +114,34 @@ static pen_status pad_backward_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Where the output lies on the input, as that of a state does, nothing else moves.
+static pen_status put_position_run(const pen_reference_call *call) {
+    const pen_tensor *x = &call->inputs[0], *part = &call->inputs[1], *y = &call->outputs[0];
+    const pen_shape *shape = &x->type.shape;
+    const int64_t given = pen_node_int(call->node, "axis");
+    const uint32_t axis = (uint32_t)(given < 0 ? given + shape->rank : given);
+    const int64_t place = pen_tensor_get_int(&call->inputs[2], 0), dim = shape->dims[axis];
+    if (place < 0 || place >= dim) {
+        return pen_error(PEN_INVALID_INPUT, "put_position '%s': position %lld is outside of %lld",
+                         call->node->name, (long long)place, (long long)dim);
+    }
+    const int64_t outer = pen_shape_count(shape, 0, axis);
+    const size_t row =
+        (size_t)pen_shape_count(shape, axis + 1, shape->rank) * pen_element_bytes(x->type.element);
+    if (y->data != x->data) memcpy(y->data, x->data, (size_t)outer * (size_t)dim * row);
+    for (int64_t i = 0; i < outer; i++) {
+        memcpy((char *)y->data + (size_t)(i * dim + place) * row,
+               (const char *)part->data + (size_t)i * row, row);
+    }
+    return PEN_OK;
+}
+
 static const pen_reference_kernel slice_kernels[] = {
     {"slice", slice_run, NULL},
     {"slice_backward", slice_backward_run, NULL},
     {"pad", pad_run, NULL},
     {"pad_backward", pad_backward_run, NULL},
+    {"put_position", put_position_run, NULL},
 };
 
 PEN_REFERENCE_FAMILY(slice);

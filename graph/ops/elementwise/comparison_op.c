@@ -75,7 +75,8 @@ static const pen_attribute_schema when_attributes[] = {
 #define COMPARISON(op, does, infer_rule, in_place)                                                 \
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
-        .in_place_inputs = in_place, .infer = infer_rule, .output_flops = 1                        \
+        .in_place_inputs = in_place, .infer = infer_rule, .output_flops = 1,                       \
+        .axis_rule = pen_axis_elementwise                                                          \
     }
 
 static const pen_op comparison_ops[] = {
@@ -88,13 +89,15 @@ static const pen_op comparison_ops[] = {
     COMPARISON(or, "whether a or b", logic_infer, 3),
     COMPARISON(xor, "whether a differs from b", logic_infer, 3),
     {"not", "whether not x", PEN_TAKES(1, 1), PEN_GIVES(1, 1), .in_place_inputs = 1,
-     .infer = logic_infer, .output_flops = 1},
+     .infer = logic_infer, .output_flops = 1, .axis_rule = pen_axis_elementwise},
     {"isnan", "whether x is not a number", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     .infer = float_test_infer, .output_flops = 1},
+     .infer = float_test_infer, .output_flops = 1, .axis_rule = pen_axis_elementwise},
     {"isinf", "whether x is infinite", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(isinf_attributes), .infer = float_test_infer, .output_flops = 1},
+     PEN_ATTRIBUTES(isinf_attributes), .infer = float_test_infer, .output_flops = 1,
+     .axis_rule = pen_axis_elementwise},
     {"where", "a where the condition holds, else b", PEN_TAKES(3, 3), PEN_GIVES(1, 1),
-     .in_place_inputs = 6, .infer = where_infer, .gradient = where_gradient},
+     .in_place_inputs = 6, .infer = where_infer, .gradient = where_gradient,
+     .is_elementwise = true},
     {"where_backward", "dy where the condition is `when`, else 0", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(when_attributes), .in_place_inputs = 1, .infer = where_backward_infer},
 };

@@ -256,7 +256,7 @@ static const pen_attribute_schema index_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(2, 2), PEN_GIVES(1, 1),                            \
         .in_place_inputs = in_place, .infer = infer_rule, .gradient = gradient_rule,               \
-        .output_flops = 1, .keeps_zeros = zeros                                                    \
+        .output_flops = 1, .is_elementwise = true, .keeps_zeros = zeros                            \
     }
 #define BINARY_BACKWARD(op, does, in_place, infer_rule)                                            \
     {                                                                                              \
@@ -267,7 +267,7 @@ static const pen_attribute_schema index_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1),                 \
         .in_place_inputs = 3, .infer = infer_rule, .gradient = gradient_rule,                      \
-        .flops = variadic_flops, .keeps_zeros = true                                               \
+        .flops = variadic_flops, .is_elementwise = true, .keeps_zeros = true                       \
     }
 #define EXTREMUM_BACKWARD(op)                                                                      \
     {                                                                                              \
@@ -287,7 +287,7 @@ static const pen_op elementwise_ops[] = {
     BINARY_OP(div, "a / b; of integers, rounded towards 0", 3, false, number_infer, div_gradient),
     {"pow", "a to the power of b, in the type of a", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      .in_place_inputs = 1, .infer = pow_infer, .gradient = pow_gradient, .output_flops = 1,
-     .wants_positive = true},
+     .is_elementwise = true, .wants_positive = true},
     BINARY_BACKWARD(div_backward_divisor, "-dy y / b, the gradient of b in y = a / b", 7,
                     pair_backward_infer),
     BINARY_BACKWARD(pow_backward_base, "dy b a^(b-1), the gradient of a in a^b", 3,

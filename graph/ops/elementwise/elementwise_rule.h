@@ -48,8 +48,9 @@ enum {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), .attributes = schema,      \
         .attribute_count = count, .in_place_inputs = 1, .infer = infer_rule,                       \
-        .gradient = gradient_rule, .output_flops = 1, .keeps_zeros = ((facts)&1) != 0,             \
-        .wants_positive = ((facts)&4) != 0, .rectifies = ((facts)&8) != 0                          \
+        .gradient = gradient_rule, .output_flops = 1, .is_elementwise = true,                      \
+        .keeps_zeros = ((facts)&1) != 0, .wants_positive = ((facts)&4) != 0,                       \
+        .rectifies = ((facts)&8) != 0                                                              \
     }
 #define PEN_MAP_BACKWARD(op, operand, facts, schema, count)                                        \
     {                                                                                              \

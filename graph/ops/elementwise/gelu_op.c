@@ -38,7 +38,7 @@ static const pen_attribute_schema swish_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1), PEN_ATTRIBUTES(schema),    \
         .in_place_inputs = 1, .infer = infer_rule, .gradient = pen_gradient_from_input,            \
-        .output_flops = 10                                                                         \
+        .output_flops = 10, .is_elementwise = true                                                 \
     }
 #define GELU_BACKWARD(op, infer_rule, schema)                                                      \
     {                                                                                              \

@@ -194,6 +194,12 @@ static uint64_t constant_bytes(const pen_graph *graph, pen_node_id node) {
     return pen_bytes_moved(graph, node) / 2;
 }
 
+// Of the operand that says the type nothing else is read.
+static pen_axis_link cast_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                               uint32_t input) {
+    return input == 0 ? pen_axis_elementwise(graph, node, axis, input) : pen_axis_all();
+}
+
 static const pen_attribute_schema shape_attributes[] = {
     PEN_INT_OR("start", 0),
     PEN_MAY("end", INT),
@@ -226,7 +232,7 @@ static const pen_op constant_ops[] = {
      .infer = constant_of_shape_infer, .bytes = constant_bytes},
     {"cast", "the input as another element type", PEN_TAKES(1, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(cast_attributes), .in_place_inputs = 1, .type_input = 1, .infer = cast_infer,
-     .gradient = cast_gradient},
+     .gradient = cast_gradient, .axis_rule = cast_axis},
     {"eye_like", "ones on a diagonal, in the input's shape", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(eye_like_attributes), .infer = eye_like_infer, .bytes = constant_bytes},
     {"one_hot", "one value at each index, another elsewhere", PEN_TAKES(3, 3), PEN_GIVES(1, 1),

@@ -5,9 +5,10 @@
 // the order of the indices. Beyond ONNX: scatter_nd has the attribute `batch_dims` of gather_nd, so
 // that it can be its gradient.
 //
-// stack_rows(x) makes x, rows of its last `tail` dimensions, rows `each` * microbatch and those
-// after of `capacity` rows of zeros: where it adds up over microbatches, it lists what each of them
-// had. Rows that no microbatch filled are zeros, of index 0, and change no sum.
+// stack_rows(x) makes x, rows of its last `tail` dimensions, rows `each` * (microbatch - first) and
+// those after of `capacity` rows of zeros: where it adds up over microbatches, from `first` on, it
+// lists what each of them had. Rows that no microbatch filled are zeros, of index 0, and change no
+// sum.
 
 #include <stddef.h>
 #include <string.h>
@@ -93,6 +94,10 @@ static pen_status stack_rows_infer(pen_infer_context *context) {
     }
     const uint32_t first = x->shape.rank - (uint32_t)tail;
     const int64_t rows = pen_shape_count(&x->shape, 0, first);
+    if (pen_node_int(node, "first") < 0) {
+        return pen_infer_error(context, PEN_INVALID_INPUT, "the first microbatch is %lld",
+                               (long long)pen_node_int(node, "first"));
+    }
     if (each < rows || capacity < each) {
         return pen_infer_error(context, PEN_INVALID_INPUT,
                                "%lld rows do not fit into %lld each and %lld in all",
@@ -312,10 +317,33 @@ static const pen_attribute_schema stack_attributes[] = {
     PEN_MUST("tail", INT),
     PEN_MUST("each", INT),
     PEN_MUST("capacity", INT),
+    PEN_INT_OR("first", 0),
 };
 static const pen_attribute_schema gather_attributes[] = {
     PEN_INT_OR("axis", 0), PEN_MUST("shape", INTS), // gather_backward only
 };
+// Of data[…, indices, …], positions of the indices read all slices, others those of the data.
+static pen_axis_link gather_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                 uint32_t input) {
+    const uint32_t rank = pen_value_type(graph, node->inputs[0])->shape.rank;
+    const uint32_t index_rank = pen_value_type(graph, node->inputs[1])->shape.rank;
+    const uint32_t first = pen_axis_given(node, rank);
+    const bool is_index = axis >= first && axis < first + index_rank;
+    if (is_index != (input == 1)) return pen_axis_all();
+    if (is_index) return pen_axis_same(axis - first);
+    return pen_axis_same(axis < first ? axis : axis + 1 - index_rank);
+}
+
+// Along the axis, indices pick from all of the data; elsewhere both go side by side.
+static pen_axis_link gather_elements_axis(const pen_graph *graph, const pen_node *node,
+                                          uint32_t axis, uint32_t input) {
+    const pen_shape *data = &pen_value_type(graph, node->inputs[0])->shape;
+    const pen_shape *indices = &pen_value_type(graph, node->inputs[1])->shape;
+    if (input == 1) return pen_axis_same(axis);
+    if (axis == pen_axis_given(node, data->rank)) return pen_axis_all();
+    return data->dims[axis] == indices->dims[axis] ? pen_axis_same(axis) : pen_axis_unknown();
+}
+
 static const pen_attribute_schema elements_attributes[] = {
     PEN_INT_OR("axis", 0),
     PEN_TEXT_OR("reduction", "none"),
@@ -329,16 +357,16 @@ static const pen_attribute_schema nd_attributes[] = {
 static const pen_op indexing_ops[] = {
     {"gather", "slices of the first operand, picked by index", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES_BUT_LAST(gather_attributes), .infer = gather_infer, .gradient = gather_gradient,
-     .bytes = gather_bytes},
+     .bytes = gather_bytes, .axis_rule = gather_axis},
     {"gather_backward", "a gather's gradient: added into zeros, or to what is given",
      PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(gather_attributes), .in_place_inputs = 4,
      .infer = gather_backward_infer, .bytes = gather_backward_bytes},
     {"stack_rows", "the rows of a microbatch behind those of the ones before", PEN_TAKES(1, 1),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(stack_attributes), .infer = stack_rows_infer,
-     .bytes = stack_rows_bytes},
+     .spans_lanes = true, .bytes = stack_rows_bytes},
     {"gather_elements", "elements picked one by one along an axis", PEN_TAKES(2, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES_BUT_LAST(elements_attributes), .infer = gather_elements_infer,
-     .gradient = gather_at_gradient, .bytes = gather_bytes},
+     .gradient = gather_at_gradient, .bytes = gather_bytes, .axis_rule = gather_elements_axis},
     {"gather_nd", "slices picked by several indices at once", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES_BUT_LAST(nd_attributes), .infer = gather_nd_infer,
      .gradient = gather_at_gradient, .bytes = gather_bytes},

@@ -326,6 +326,32 @@ static pen_status space_gradient(pen_gradient_context *context) {
                                  });
 }
 
+// ---- how positions of the outputs read the inputs
+
+// Concat and split: dimensions but the one along which they work.
+static pen_axis_link parts_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                uint32_t input) {
+    const uint32_t rank = pen_value_type(graph, node->inputs[input])->shape.rank;
+    if (axis == pen_axis_given(node, rank)) return pen_axis_unknown();
+    return pen_axis_same(axis);
+}
+
+static pen_axis_link transpose_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                    uint32_t input) {
+    uint32_t count;
+    const int64_t *perm = pen_node_ints(node, "perm", &count);
+    const uint32_t rank = pen_value_type(graph, node->inputs[input])->shape.rank;
+    return pen_axis_same(perm != NULL ? (uint32_t)perm[axis] : rank - 1 - axis);
+}
+
+// Dimensions that are not repeated.
+static pen_axis_link tile_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                               uint32_t input) {
+    const pen_shape *from = &pen_value_type(graph, node->inputs[input])->shape;
+    const pen_shape *to = &pen_value_type(graph, node->outputs[0])->shape;
+    return from->dims[axis] == to->dims[axis] ? pen_axis_same(axis) : pen_axis_unknown();
+}
+
 static const pen_attribute_schema concat_attributes[] = {
     PEN_MUST("axis", INT),
 };
@@ -345,17 +371,20 @@ static const pen_attribute_schema space_attributes[] = {
 
 static const pen_op movement_ops[] = {
     {"concat", "tensors side by side along an axis", PEN_TAKES(1, PEN_VARIADIC), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(concat_attributes), .infer = concat_infer, .gradient = concat_gradient},
+     PEN_ATTRIBUTES(concat_attributes), .infer = concat_infer, .gradient = concat_gradient,
+     .axis_rule = parts_axis},
     {"split", "parts along an axis, of given or of equal sizes", PEN_TAKES(1, 2),
      PEN_GIVES(1, PEN_VARIADIC), PEN_ATTRIBUTES(split_attributes), .constant_inputs = 1u << 1,
-     .infer = split_infer, .gradient = split_gradient, .bytes = pen_bytes_moved},
+     .infer = split_infer, .gradient = split_gradient, .bytes = pen_bytes_moved,
+     .axis_rule = parts_axis},
     {"transpose", "dimensions in another order", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
-     PEN_ATTRIBUTES(transpose_attributes), .infer = transpose_infer,
-     .gradient = transpose_gradient},
+     PEN_ATTRIBUTES(transpose_attributes), .infer = transpose_infer, .gradient = transpose_gradient,
+     .axis_rule = transpose_axis},
     {"expand", "broadcast to a shape", PEN_TAKES(2, 2), PEN_GIVES(1, 1), .constant_inputs = 1u << 1,
-     .infer = expand_infer, .gradient = expand_gradient},
+     .infer = expand_infer, .gradient = expand_gradient, .axis_rule = pen_axis_elementwise},
     {"tile", "repeated along each dimension", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
-     .constant_inputs = 1u << 1, .infer = tile_infer, .gradient = tile_gradient},
+     .constant_inputs = 1u << 1, .infer = tile_infer, .gradient = tile_gradient,
+     .axis_rule = tile_axis},
     {"tile_backward", "the sum of all repetitions", PEN_TAKES(1, 1), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(tile_backward_attributes), .infer = tile_backward_infer},
     {"space_to_depth", "blocks of the plane into channels", PEN_TAKES(1, 1), PEN_GIVES(1, 1),

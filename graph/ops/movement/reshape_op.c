@@ -176,10 +176,11 @@ static const pen_op reshape_ops[] = {
      .constant_inputs = 1u << 1, .in_place_inputs = 1, .is_view = true, .infer = unsqueeze_infer,
      .gradient = reshape_gradient},
     {"identity", "its input", PEN_TAKES(1, 1), PEN_GIVES(1, 1), .in_place_inputs = 1,
-     .is_view = true, .infer = identity_infer, .gradient = identity_gradient},
+     .is_view = true, .is_elementwise = true, .infer = identity_infer,
+     .gradient = identity_gradient},
     {"stop_gradient", "its input, through which no gradient flows", PEN_TAKES(1, 1),
-     PEN_GIVES(1, 1), .in_place_inputs = 1, .is_view = true, .stops_gradient = true,
-     .infer = identity_infer},
+     PEN_GIVES(1, 1), .in_place_inputs = 1, .is_view = true, .is_elementwise = true,
+     .stops_gradient = true, .infer = identity_infer},
 };
 
 PEN_OP_FAMILY(reshape);

@@ -3,6 +3,9 @@
 // slice_backward(dy, starts, ends, axes, steps) writes dy into zeros of the shape `shape`;
 // pad_backward(dy, pads) adds up, for the modes that repeat elements, the gradients of the
 // repetitions. The gradient of a pad with a constant is a pad by the negated numbers.
+//
+// put_position(x, part, position) is x with `part`, one position of `axis`, at `position`: what a
+// model keeps of each position of its input is written so (graph/passes/decode/).
 
 #include <stddef.h>
 #include <string.h>
@@ -10,6 +13,7 @@
 #include "base/integer.h"
 #include "graph/graph.h"
 #include "graph/ops/movement/slice_range.h"
+#include "graph/ops/shared/infer_checks.h"
 #include "graph/ops/shared/shape_rule.h"
 
 // No pad can be larger; within it, sums and negations do not overflow.
@@ -37,6 +41,49 @@ static pen_status slice_read(const pen_infer_context *context, const pen_shape *
         .steps = pen_infer_has_input(context, 4) ? integers[4] : NULL,
     };
     return pen_infer_wrap(context, pen_slice_resolve(&spec, shape, out_range));
+}
+
+// Dimensions of which all is taken, in order.
+static pen_axis_link slice_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                uint32_t input) {
+    const pen_shape *shape = &pen_value_type(graph, node->inputs[input])->shape;
+    uint32_t counts[5] = {0};
+    const int64_t *integers[5] = {NULL};
+    pen_slice_range range;
+    pen_status status = PEN_OK;
+    for (uint32_t i = 1; i < node->input_count && status == PEN_OK; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        status = pen_value_read_ints(graph, node->inputs[i], &counts[i], &integers[i]);
+    }
+    const pen_slice_spec spec = {counts[1], integers[1], integers[2], integers[3], integers[4]};
+    if (status == PEN_OK) status = pen_slice_resolve(&spec, shape, &range);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "then it is not known what is taken");
+        return pen_axis_unknown();
+    }
+    const bool is_all = range.start[axis] == 0 && range.step[axis] == 1 &&
+                        range.shape.dims[axis] == shape->dims[axis];
+    return is_all ? pen_axis_same(axis) : pen_axis_unknown();
+}
+
+static pen_status put_position_infer(pen_infer_context *context) {
+    const pen_tensor_type type = *pen_infer_input(context, 0);
+    pen_shape wanted = type.shape;
+    uint32_t axis;
+    PEN_TRY(
+        pen_infer_axis(context, wanted.rank, pen_node_int(pen_infer_node(context), "axis"), &axis));
+    PEN_TRY(pen_infer_check_same_element(context, 1, 0));
+    wanted.dims[axis] = 1;
+    PEN_TRY(pen_infer_check_shape(context, 1, &wanted));
+    PEN_TRY(pen_infer_check_element(context, 2, PEN_ELEMENT_BIT(PEN_INT64)));
+    PEN_TRY(pen_infer_check_shape(context, 2, &(pen_shape){1, {1}}));
+    return pen_infer_set(context, 0, &type);
+}
+
+// Where the output lies on x, the rest of x is there already.
+static uint64_t put_position_bytes(const pen_graph *graph, pen_node_id id) {
+    const pen_node *node = pen_graph_node(graph, id);
+    return 2 * pen_tensor_type_bytes(pen_value_type(graph, node->inputs[1]));
 }
 
 static pen_status slice_infer(pen_infer_context *context) {
@@ -236,10 +283,14 @@ static const pen_attribute_schema pad_backward_attributes[] = {
     PEN_MUST("shape", INTS),
 };
 
+static const pen_attribute_schema put_position_attributes[] = {
+    PEN_MUST("axis", INT),
+};
+
 static const pen_op slice_ops[] = {
     {"slice", "every step-th element from start to end along axes", PEN_TAKES(3, 5),
      PEN_GIVES(1, 1), .constant_inputs = 0x1e, .infer = slice_infer, .gradient = slice_gradient,
-     .bytes = pen_bytes_moved},
+     .bytes = pen_bytes_moved, .axis_rule = slice_axis},
     {"slice_backward", "a slice's gradient: written into zeros", PEN_TAKES(3, 5), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(slice_backward_attributes), .constant_inputs = 0x1e,
      .infer = slice_backward_infer},
@@ -249,6 +300,9 @@ static const pen_op slice_ops[] = {
     {"pad_backward", "the gradient of a border of repeated elements", PEN_TAKES(2, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(pad_backward_attributes), .constant_inputs = 1u << 1,
      .infer = pad_backward_infer},
+    {"put_position", "its input with one position of an axis replaced", PEN_TAKES(3, 3),
+     PEN_GIVES(1, 1), PEN_ATTRIBUTES(put_position_attributes), .in_place_inputs = 1,
+     .infer = put_position_infer, .bytes = put_position_bytes},
 };
 
 PEN_OP_FAMILY(slice);

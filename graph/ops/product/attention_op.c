@@ -25,6 +25,7 @@
 // where p is computed again, rows * keys * (6 * depth + 4 * value depth + 6).
 
 #include <math.h>
+#include <string.h>
 
 #include "graph/graph.h"
 #include "graph/ops/product/attention_geometry.h"
@@ -152,6 +153,73 @@ static uint64_t attention_backward_flops(const pen_graph *graph, pen_node_id nod
     return attention_count_flops(graph, pen_graph_node(graph, node), 1, 6, 4, 6);
 }
 
+// ---- how positions of y read the operands
+
+// Scores that this much or more is taken from, or that are this low, do not count: their
+// exponentials are 0.
+#define ATTENTION_HIDDEN (-1e4)
+
+// Whether a mask hides the score at `place`, whatever it is.
+static bool attention_hides(const pen_node *node, const pen_value *mask, int64_t place) {
+    const char *data = mask->data;
+    if (mask->type.element == PEN_BOOL) {
+        return data[place] == 0 && pen_attention_fill(node) <= ATTENTION_HIDDEN;
+    }
+    float added;
+    memcpy(&added, data + (size_t)place * sizeof added, sizeof added);
+    return (double)added <= ATTENTION_HIDDEN;
+}
+
+// Whether a constant mask hides from each row what comes behind it, and not all before that.
+static bool attention_mask_is_causal(const pen_graph *graph, const pen_node *node) {
+    if (node->input_count <= ATTENTION_MASK || !pen_value_is(node->inputs[ATTENTION_MASK])) {
+        return false;
+    }
+    const pen_value *mask = pen_graph_value(graph, node->inputs[ATTENTION_MASK]);
+    const pen_shape *shape = &mask->type.shape;
+    const bool is_known = mask->kind == PEN_VALUE_CONSTANT && mask->data != NULL &&
+                          (mask->type.element == PEN_BOOL || mask->type.element == PEN_FLOAT32);
+    if (!is_known || shape->rank < 2) return false;
+    const int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
+    if (rows < 2 || rows != columns) return false;
+    for (int64_t at = 0; at < pen_shape_element_count(shape); at += columns) {
+        const int64_t row = at / columns % rows;
+        bool sees = false;
+        for (int64_t c = 0; c < columns; c++) {
+            const bool hides = attention_hides(node, mask, at + c);
+            if (c > row && !hides) return false;
+            sees = sees || (c <= row && !hides);
+        }
+        if (!sees) return false;
+    }
+    return true;
+}
+
+// Where rows stand in an operand, or in y.
+static uint32_t attention_row_axis(const pen_graph *graph, const pen_node *node, pen_value_id value,
+                                   const char *by_row) {
+    return pen_value_type(graph, value)->shape.rank - (pen_node_int(node, by_row) != 0 ? 3 : 2);
+}
+
+// A row of y reads its row of q and of the mask, and of k and v those that it sees.
+static pen_axis_link attention_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                    uint32_t input) {
+    static const char *const by_row[] = {"q_by_row", "k_by_row", "v_by_row"};
+    const pen_value_id operand = node->inputs[input];
+    if (axis != attention_row_axis(graph, node, node->outputs[0], "y_by_row") ||
+        pen_node_float(node, "dropout") > 0) {
+        return pen_axis_unknown();
+    }
+    if (input == ATTENTION_MASK) {
+        return pen_axis_broadcast(&pen_value_type(graph, operand)->shape, 2, 0);
+    }
+    const uint32_t rows = attention_row_axis(graph, node, operand, by_row[input]);
+    if (input == 0) return pen_axis_same(rows);
+    const bool looks_back =
+        pen_node_int(node, "causal") != 0 || attention_mask_is_causal(graph, node);
+    return looks_back ? (pen_axis_link){PEN_READS_EARLIER, rows} : pen_axis_all();
+}
+
 static const pen_attribute_schema attention_attributes[] = {
     PEN_FLOAT_OR("scale", 1),   PEN_INT_OR("causal", 0),   PEN_MAY("fill", FLOAT),
     PEN_FLOAT_OR("dropout", 0), PEN_MAY("seed", INT),      PEN_MAY("stream", TEXT),
@@ -162,7 +230,7 @@ static const pen_attribute_schema attention_attributes[] = {
 static const pen_op attention_ops[] = {
     {"attention", "softmax(scale * q k^T + mask) v", PEN_TAKES(3, 4), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(attention_attributes), .infer = attention_infer, .gradient = attention_gradient,
-     .flops = attention_flops},
+     .flops = attention_flops, .axis_rule = attention_axis},
     {"attention_backward", "gradients of q, k, v and the mask from (dy, q, k, v, y, mask)",
      PEN_TAKES(5, 6), PEN_GIVES(3, 4), PEN_ATTRIBUTES(attention_attributes),
      .infer = attention_backward_infer, .flops = attention_backward_flops},

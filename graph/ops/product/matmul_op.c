@@ -273,6 +273,27 @@ static pen_status gemm_gradient(pen_gradient_context *context) {
     return pen_gradient_needed(context, 2) ? gemm_gradient_of_c(context, beta) : PEN_OK;
 }
 
+// A row of the product reads that row of the left operand, a column that of the right one; both
+// read all of the other.
+static pen_axis_link matmul_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                 uint32_t input) {
+    const pen_shape *shape = &pen_value_type(graph, node->inputs[input])->shape;
+    const uint32_t rank = pen_value_type(graph, node->outputs[0])->shape.rank;
+    if (input > 1) return pen_axis_broadcast(shape, rank, axis); // what gemm adds
+    const bool has_rows = pen_value_type(graph, node->inputs[0])->shape.rank > 1;
+    const bool has_columns = pen_value_type(graph, node->inputs[1])->shape.rank > 1;
+    const uint32_t batch = rank - has_rows - has_columns;
+    if (axis < batch) {
+        pen_shape own = *shape;
+        own.rank = shape->rank > 2 ? shape->rank - 2 : 0;
+        return pen_axis_broadcast(&own, batch, axis);
+    }
+    const bool is_row = has_rows && axis == batch;
+    if (is_row != (input == 0)) return pen_axis_all();
+    const bool is_turned = pen_node_int(node, input == 0 ? "transA" : "transB") != 0;
+    return pen_axis_same(shape->rank - (is_row != is_turned ? 2 : 1));
+}
+
 static const pen_attribute_schema matmul_attributes[] = {
     PEN_INT_OR("transA", 0),
     PEN_INT_OR("transB", 0),
@@ -288,10 +309,11 @@ static const pen_attribute_schema gemm_attributes[] = {
 static const pen_op matmul_ops[] = {
     {"matmul", "matrix product, batched over leading dimensions", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(matmul_attributes), .infer = matmul_infer, .gradient = matmul_gradient,
-     .flops = matmul_flops, .work = PEN_WORK_PRODUCT, .is_product = true},
+     .flops = matmul_flops, .work = PEN_WORK_PRODUCT, .is_product = true, .axis_rule = matmul_axis},
     {"gemm", "alpha * op(a) * op(b) + beta * c", PEN_TAKES(2, 3), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES(gemm_attributes), .infer = gemm_infer, .gradient = gemm_gradient,
-     .flops = gemm_flops, .work = PEN_WORK_PRODUCT, .is_product = true, .factor = "alpha"},
+     .flops = gemm_flops, .work = PEN_WORK_PRODUCT, .is_product = true, .factor = "alpha",
+     .axis_rule = matmul_axis},
 };
 
 PEN_OP_FAMILY(matmul);

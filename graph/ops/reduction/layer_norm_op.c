@@ -115,6 +115,17 @@ static pen_status layer_norm_gradient(pen_gradient_context *context) {
     return PEN_OK;
 }
 
+// Rows over the last dimensions have nothing to do with each other; all share the weights.
+static pen_axis_link layer_norm_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                     uint32_t input) {
+    const uint32_t rank = pen_value_type(graph, node->inputs[0])->shape.rank;
+    const uint32_t first = pen_axis_given(node, rank);
+    if (axis >= first) return pen_axis_all();
+    if (input == 0) return pen_axis_same(axis);
+    const pen_shape *weights = &pen_value_type(graph, node->inputs[input])->shape;
+    return weights->rank <= rank - first ? pen_axis_all() : pen_axis_unknown();
+}
+
 #define LAYER_NORM_EPSILON PEN_FLOAT_OR("epsilon", 1e-5)
 
 static const pen_attribute_schema layer_norm_attributes[] = {
@@ -129,7 +140,7 @@ static const pen_attribute_schema group_norm_attributes[] = {
 
 // An op and, behind it, its backward op. In place: a row is read as a whole before its first
 // element is written.
-#define LAYER_NORM(op, does, inputs_from, weights, outputs, schema)                                \
+#define LAYER_NORM(op, does, inputs_from, weights, outputs, schema, rule)                          \
     {.name = #op,                                                                                  \
      .summary = does,                                                                              \
      PEN_TAKES(inputs_from, 1 + (weights)),                                                        \
@@ -138,7 +149,8 @@ static const pen_attribute_schema group_norm_attributes[] = {
      .in_place_inputs = 1,                                                                         \
      .infer = layer_norm_infer,                                                                    \
      .gradient = layer_norm_gradient,                                                              \
-     .input_flops = 8},                                                                            \
+     .input_flops = 8,                                                                             \
+     .axis_rule = (rule)},                                                                         \
     {                                                                                              \
         .name = #op "_backward", .summary = "gradients of the operands of " #op, PEN_TAKES(2, 3),  \
         PEN_GIVES(1, 1 + (weights)), PEN_ATTRIBUTES(schema), .in_place_inputs = 3,                 \
@@ -147,13 +159,13 @@ static const pen_attribute_schema group_norm_attributes[] = {
 
 static const pen_op layer_norm_ops[] = {
     LAYER_NORM(layer_normalization, "normalise over the last dimensions", 1, 2, 3,
-               layer_norm_attributes),
+               layer_norm_attributes, layer_norm_axis),
     LAYER_NORM(rms_normalization, "divide by the root mean square over the last dimensions", 1, 1,
-               1, layer_norm_attributes),
+               1, layer_norm_attributes, layer_norm_axis),
     LAYER_NORM(instance_normalization, "normalise each channel of each example", 1, 2, 1,
-               instance_norm_attributes),
+               instance_norm_attributes, NULL),
     LAYER_NORM(group_normalization, "normalise each group of channels of each example", 1, 2, 1,
-               group_norm_attributes),
+               group_norm_attributes, NULL),
 };
 
 PEN_OP_FAMILY(layer_norm);

@@ -1,7 +1,8 @@
 // Normalisation over batches and over neighbouring channels.
 //
 //   batch_normalization(x, scale, bias, mean, variance; epsilon, momentum, training_mode, unbiased)
-//       → y, running_mean, running_variance, saved_mean, saved_inverse_deviation
+//       → y, running_mean, running_variance, saved_mean, saved_inverse_deviation, batch_mean,
+//       batch_variance
 //   batch_normalization_backward(dy, x, scale, saved_mean, saved_inverse_deviation; …)
 //       → dx, dscale, dbias, dmean, dvariance
 //   lrn(x; alpha, beta, bias, size), lrn_backward(dy, x; …)
@@ -13,7 +14,9 @@
 // `unbiased` (as PyTorch has it; ONNX has not). Outputs 3 and 4, an extension, hold the batch's
 // mean and 1 / sqrt(variance + epsilon) for the gradient rule, which needs them: whoever makes a
 // node in training mode to be trained gives it all five outputs, and makes outputs 1 and 2 replace
-// the states that are inputs 3 and 4. Otherwise there is one output.
+// the states that are inputs 3 and 4. Otherwise there is one output. Outputs 5 and 6, of float64,
+// are what the running ones are made of, not rounded: for who makes those elsewhere
+// (graph/passes/cut/replicate.h).
 //
 // Backward is one op, in the input half, because dx is made from the same two sums that are dscale
 // and dbias. With training_mode = 0 (frozen statistics) its last inputs are the running mean and
@@ -81,8 +84,10 @@ static pen_status batch_normalization_infer(pen_infer_context *context) {
     }
     PEN_TRY(pen_infer_set(context, 0, x));
     const pen_tensor_type statistic = *pen_infer_input(context, 3);
+    pen_tensor_type whole = statistic;
+    whole.element = PEN_FLOAT64;
     for (uint32_t i = 1; i < node->output_count; i++) {
-        PEN_TRY(pen_infer_set(context, i, &statistic));
+        PEN_TRY(pen_infer_set(context, i, i < 5 ? &statistic : &whole));
     }
     return PEN_OK;
 }
@@ -266,7 +271,7 @@ static const pen_attribute_schema lrn_attributes[] = {
 
 static const pen_op normalization_ops[] = {
     {"batch_normalization", "normalise each channel by its mean and variance over the batch",
-     PEN_TAKES(5, 5), PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_attributes),
+     PEN_TAKES(5, 5), PEN_GIVES(1, 7), PEN_ATTRIBUTES(batch_normalization_attributes),
      .in_place_inputs = 1, .statistics_inputs = 1u << 3 | 1u << 4, .statistics_if = "training_mode",
      .infer = batch_normalization_infer, .gradient = batch_normalization_gradient,
      .flops = batch_normalization_flops, .alike_inputs = 1, .alike_outputs = 1},
@@ -274,13 +279,13 @@ static const pen_op normalization_ops[] = {
      PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_backward_attributes), .in_place_inputs = 3,
      .infer = batch_normalization_backward_infer, .flops = batch_normalization_backward_flops,
      .alike_inputs = 3, .alike_outputs = 1},
-    {"batch_normalization_relu", "batch_normalization, then relu", PEN_TAKES(5, 5), PEN_GIVES(1, 5),
+    {"batch_normalization_relu", "batch_normalization, then relu", PEN_TAKES(5, 5), PEN_GIVES(1, 7),
      PEN_ATTRIBUTES(batch_normalization_attributes), .in_place_inputs = 1,
      .statistics_inputs = 1u << 3 | 1u << 4, .statistics_if = "training_mode",
      .infer = batch_normalization_infer, .flops = batch_normalization_flops, .alike_inputs = 1,
      .alike_outputs = 1, .rectifies = true},
     {"batch_normalization_add_relu", "batch_normalization, then relu of the sum with a residual",
-     PEN_TAKES(6, 6), PEN_GIVES(1, 5), PEN_ATTRIBUTES(batch_normalization_attributes),
+     PEN_TAKES(6, 6), PEN_GIVES(1, 7), PEN_ATTRIBUTES(batch_normalization_attributes),
      .in_place_inputs = 1 | 1 << 5, .statistics_inputs = 1u << 3 | 1u << 4,
      .statistics_if = "training_mode", .infer = batch_normalization_add_relu_infer,
      .flops = batch_normalization_flops, .alike_inputs = 1 | 1 << 5, .alike_outputs = 1,

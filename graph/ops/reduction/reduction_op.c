@@ -195,6 +195,32 @@ static pen_status backward_infer(pen_infer_context *context) {
     return pen_infer_set(context, 0, type);
 }
 
+// A dimension that stays is one of the input, of which each position is reduced by itself.
+static pen_axis_link reduction_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                    uint32_t input) {
+    const pen_shape *shape = &pen_value_type(graph, node->inputs[input])->shape;
+    const bool has_axes = node->input_count > 1 && pen_value_is(node->inputs[1]);
+    uint32_t count = 0;
+    const int64_t *integers = NULL;
+    pen_reduction_axes axes;
+    pen_status status = PEN_OK;
+    if (has_axes) status = pen_value_read_ints(graph, node->inputs[1], &count, &integers);
+    if (status == PEN_OK) {
+        status = pen_reduction_axes_find(node, shape, count, integers, &axes);
+    }
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "then it is not known which dimensions stay");
+        return pen_axis_unknown();
+    }
+    const bool keeps = pen_node_int(node, "keepdims") != 0;
+    uint32_t own = 0;
+    for (uint32_t left = axis; own < shape->rank; own++) {
+        if (!keeps && axes.reduced[own]) continue;
+        if (left-- == 0) break;
+    }
+    return axes.reduced[own] ? pen_axis_all() : pen_axis_same(own);
+}
+
 static const pen_attribute_schema reduction_attributes[] = {
     PEN_INT_OR("keepdims", 1),
     PEN_INT_OR("noop_with_empty_axes", 0),
@@ -213,7 +239,7 @@ static const pen_attribute_schema sum_backward_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 2), PEN_GIVES(1, 1),                            \
         PEN_ATTRIBUTES(reduction_attributes), .constant_inputs = 2, .infer = infer_rule,           \
-        .gradient = gradient_rule, .input_flops = 1                                                \
+        .gradient = gradient_rule, .input_flops = 1, .axis_rule = reduction_axis                   \
     }
 #define ARGUMENT(op, does)                                                                         \
     {                                                                                              \

@@ -2,6 +2,7 @@
 //   softmax      dx = y (dy - sum of dy y)
 //   log_softmax  dx = dy - exp(y) (sum of dy)
 
+#include "graph/graph.h"
 #include "graph/ops/elementwise/elementwise_rule.h"
 #include "graph/ops/shared/shape_rule.h"
 
@@ -21,6 +22,14 @@ static pen_status softmax_backward_infer(pen_infer_context *context) {
     return pen_infer_alike(context);
 }
 
+// Lines along the axis have nothing to do with each other.
+static pen_axis_link softmax_axis(const pen_graph *graph, const pen_node *node, uint32_t axis,
+                                  uint32_t input) {
+    const uint32_t rank = pen_value_type(graph, node->inputs[input])->shape.rank;
+    if (axis == pen_axis_given(node, rank)) return pen_axis_all();
+    return pen_axis_same(axis);
+}
+
 // A subtraction, an exponential, an addition and a division an element.
 static const pen_attribute_schema softmax_attributes[] = {
     PEN_INT_OR("axis", -1),
@@ -30,7 +39,7 @@ static const pen_attribute_schema softmax_attributes[] = {
     {                                                                                              \
         .name = #op, .summary = does, PEN_TAKES(1, 1), PEN_GIVES(1, 1),                            \
         PEN_ATTRIBUTES(softmax_attributes), .in_place_inputs = 1, .infer = softmax_infer,          \
-        .gradient = gradient_rule, .output_flops = 4                                               \
+        .gradient = gradient_rule, .output_flops = 4, .axis_rule = softmax_axis                    \
     }
 #define SOFTMAX_BACKWARD(op)                                                                       \
     {                                                                                              \

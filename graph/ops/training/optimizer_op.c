@@ -23,6 +23,7 @@
 //     u  = g / (sqrt(d) + epsilon)
 //     b' = momentum * b + u, and u = b', with momentum
 //     p' = p - rate * u
+//   A scale below 0: nothing is applied, the parameter and its states stay as they are.
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
 //   squared_norm

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/lanes.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/cut/cut_state.h"
@@ -134,22 +135,34 @@ static pen_status part_name(const part_builder *b, const pen_name_map *taken, co
     return pen_name_map_free_name(taken, wanted, out_name);
 }
 
+// What of a value is sent: the bytes from its first one on. Of a stack of sums of lanes these are
+// its blocks; what lies above them served while lanes were added up.
+static pen_shape part_sent_shape(const part_builder *b, const pen_value *value) {
+    pen_shape shape = value->type.shape;
+    pen_lane_block blocks[PEN_LANE_BLOCKS];
+    const pen_node *maker = pen_graph_node(b->plan->graph, value->producer);
+    if (maker->op != PEN_OP(tree_sum) || pen_node_int(maker, "apart") != 0) return shape;
+    shape.dims[0] = pen_lane_blocks((uint32_t)pen_node_int(maker, "first"),
+                                    (uint32_t)pen_node_int(maker, "end"), blocks);
+    return shape;
+}
+
 // Takes the name of the value that it receives, so that messages name what the user knows.
 static pen_status part_receive(part_builder *b, pen_value_id value) {
     const uint32_t channel = b->channel_of[value.index];
     PEN_ASSERT(channel != PEN_ID_NONE);
     const pen_value *from = pen_graph_value(b->plan->graph, value);
-    const pen_shape *shape = &from->type.shape;
+    const pen_shape shape = part_sent_shape(b, from);
     const pen_attribute_given attributes[3] = {
         pen_attribute_int("channel", channel),
         pen_attribute_text("element", pen_element_name(from->type.element)),
-        pen_attribute_ints("shape", shape->rank, shape->dims)};
+        pen_attribute_ints("shape", shape.rank, shape.dims)};
     pen_node_spec spec = pen_node_spec_of(PEN_OP(receive), NULL);
     PEN_TRY(part_name(b, &b->plan->node_names, from->name, "receive", &spec.name));
     spec.role = PEN_ROLE_TRANSFER;
     spec.source = from->source;
     spec.attributes = attributes;
-    spec.attribute_count = shape->rank > 0 ? 3 : 2;
+    spec.attribute_count = shape.rank > 0 ? 3 : 2;
     spec.output_names = &from->name;
     PEN_TRY(pen_graph_add_simple(b->to, &spec, &b->values[value.index]));
     pen_graph_set_layout(b->to, b->values[value.index], from->layout);
@@ -185,7 +198,7 @@ static pen_status part_stand_in(part_builder *b, pen_value_id *operand) {
     const char *name;
     char *zeros;
     PEN_TRY(part_name(b, &b->plan->value_names, statistic->name, "stand_in", &name));
-    PEN_TRY(PEN_NEW(pen_graph_arena(b->to), pen_tensor_type_bytes(&type), &zeros));
+    PEN_TRY(PEN_NEW(pen_graph_tensor_arena(b->to), pen_tensor_type_bytes(&type), &zeros));
     return pen_graph_constant(b->to, name, &type, zeros, operand);
 }
 

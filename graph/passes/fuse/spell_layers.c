@@ -182,7 +182,7 @@ static pen_status spell_vector(layer_speller *s, const char *suffix, int64_t cou
     unsigned char *data;
     const size_t bytes = type.element == PEN_FLOAT64 ? sizeof(double) : sizeof(float);
     const float narrow = (float)number;
-    PEN_TRY(PEN_NEW(pen_graph_arena(s->graph), (size_t)count * bytes, &data));
+    PEN_TRY(PEN_NEW(pen_graph_tensor_arena(s->graph), (size_t)count * bytes, &data));
     for (int64_t i = 0; i < count; i++) {
         const void *from = bytes == sizeof number ? (const void *)&number : (const void *)&narrow;
         memcpy(data + (size_t)i * bytes, from, bytes);

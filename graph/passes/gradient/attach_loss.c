@@ -277,7 +277,7 @@ static pen_status class_loss_add_weights(const class_loss *loss, pen_value_id *o
     char *data;
     *out_weights = PEN_VALUE_NONE;
     if (spec->class_weights == NULL) return PEN_OK;
-    PEN_TRY(PEN_NEW(pen_graph_arena(loss->graph), pen_tensor_type_bytes(&type), &data));
+    PEN_TRY(PEN_NEW(pen_graph_tensor_arena(loss->graph), pen_tensor_type_bytes(&type), &data));
     for (int64_t c = 0; c < count; c++) {
         pen_element_write(type.element, data, c, (double)spec->class_weights[c]);
     }

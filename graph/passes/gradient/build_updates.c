@@ -7,20 +7,8 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
-
-#define UPDATES_INPUTS 16 // of any update
-
-typedef struct updates_builder {
-    pen_graph *graph;
-    pen_arena *arena;
-    const pen_optimizer *optimizer;
-    const pen_op *op; // the optimizer's
-    bool accumulate;
-    const pen_step_shape *step;
-    uint32_t *reader_count; // [value_count when we start], nodes and uses of parameters
-    pen_updates updates;
-    pen_value_id scale; // of gradients, from clipping; NONE without
-} updates_builder;
+#include "graph/passes/gradient/build_versions.h"
+#include "graph/passes/gradient/update_parts.h"
 
 typedef struct updates_item {
     pen_value_id parameter;
@@ -44,53 +32,29 @@ static pen_status updates_count_readers(updates_builder *builder, const pen_grad
     return PEN_OK;
 }
 
-static pen_status updates_node(updates_builder *builder, pen_node_spec *spec,
-                               pen_value_id parameter, const char *suffix, pen_node_id *out_node) {
-    PEN_TRY(pen_arena_format(builder->arena, &spec->name, "%s/%s",
-                             pen_value_name(builder->graph, parameter), suffix));
-    return pen_graph_add_node(builder->graph, spec, out_node);
+// Lanes of which the step's gradients consist.
+static uint32_t updates_lanes(const updates_builder *builder) {
+    const bool has_lanes = builder->accumulate && builder->step != NULL && builder->step->lanes > 1;
+    return has_lanes ? builder->step->lanes : 1;
 }
 
-// Whether the producer of `use` may add into it: it makes nothing else, and no one but the update
-// reads it.
-static bool updates_may_accumulate(const updates_builder *builder, pen_value_id use) {
-    const pen_value *value = pen_graph_value(builder->graph, use);
-    if (!pen_node_is(value->producer) || builder->reader_count[use.index] != 1) return false;
-    const pen_node *producer = pen_graph_node(builder->graph, value->producer);
-    return producer->output_count == 1 && !producer->op->is_view &&
-           producer->role != PEN_ROLE_FORWARD;
-}
-
-// Makes one use's gradient add up over microbatches: in its producer where that is possible,
-// otherwise in a copy. The sum is called after the parameter: programs for other sizes of
-// microbatch, in which another node may make it, find the same storage by this name.
-static pen_status updates_accumulate(updates_builder *builder, const pen_gradient *gradient,
-                                     uint32_t index, pen_value_id *out_sum) {
-    const pen_value_id parameter = gradient->value;
-    const pen_value_id use = gradient->uses[index];
-    const char *name;
-    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient",
-                             pen_value_name(builder->graph, parameter)));
-    *out_sum = use;
-    if (updates_may_accumulate(builder, use)) {
-        const pen_node_id producer = pen_graph_value(builder->graph, use)->producer;
-        pen_graph_set_accumulates(builder->graph, producer, true);
-        return pen_graph_rename_value(builder->graph, use, name);
-    }
-    const pen_attribute_given layouts[2] = {pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN),
-                                            pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(reorder), "");
-    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
-    spec.gradient_of = gradient->readers[index]; // as the node that adds where it need not copy
-    spec.inputs = &use;
+// Makes `sum`, of the microbatches of a lane, that of all lanes.
+static pen_status updates_add_lanes(updates_builder *builder, const pen_gradient *gradient,
+                                    uint32_t index, pen_value_id *sum) {
+    pen_value_id stack;
+    if (updates_lanes(builder) == 1) return PEN_OK;
+    PEN_TRY(pen_updates_tree_sum(builder, gradient, index, *sum, &stack));
+    const int64_t bounds[2] = {0, builder->step->lanes};
+    const pen_attribute_given attribute = pen_attribute_ints("bounds", 2, bounds);
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(tree_total), "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = &stack;
     spec.input_count = 1;
-    spec.attributes = layouts;
-    spec.attribute_count = 2;
-    spec.output_names = &name;
+    spec.attributes = &attribute;
+    spec.attribute_count = 1;
     pen_node_id node;
-    PEN_TRY(updates_node(builder, &spec, parameter, "accumulate", &node));
-    pen_graph_set_accumulates(builder->graph, node, true);
-    *out_sum = pen_graph_node(builder->graph, node)->outputs[0];
+    PEN_TRY(pen_updates_node(builder, &spec, gradient->value, "tree_total", &node));
+    *sum = pen_graph_node(builder->graph, node)->outputs[0];
     return PEN_OK;
 }
 
@@ -157,7 +121,7 @@ static pen_status updates_stack(updates_builder *builder, const pen_gradient *gr
                              pen_value_name(builder->graph, gradient->value), suffix));
     spec.output_names = &name;
     pen_node_id node;
-    PEN_TRY(updates_node(builder, &spec, gradient->value, suffix, &node));
+    PEN_TRY(pen_updates_node(builder, &spec, gradient->value, suffix, &node));
     pen_graph_set_accumulates(builder->graph, node, builder->accumulate);
     *out_stack = pen_graph_node(builder->graph, node)->outputs[0];
     return PEN_OK;
@@ -178,7 +142,7 @@ static pen_status updates_join(updates_builder *builder, pen_node_spec *spec,
                                pen_value_id parameter, pen_value_id *out_value) {
     pen_node_id node;
     spec->role = builder->accumulate ? PEN_ROLE_UPDATE : PEN_ROLE_BACKWARD_WEIGHT;
-    PEN_TRY(updates_node(builder, spec, parameter, "gradient_of_uses", &node));
+    PEN_TRY(pen_updates_node(builder, spec, parameter, "gradient_of_uses", &node));
     *out_value = pen_graph_node(builder->graph, node)->outputs[0];
     return PEN_OK;
 }
@@ -245,7 +209,8 @@ static pen_status updates_sum_uses(updates_builder *builder, const pen_gradient 
     for (uint32_t i = 0; i < gradient->use_count; i++) {
         pen_value_id use = gradient->uses[i];
         if (keeps && updates_row_count(builder, gradient, i) > 0) continue;
-        if (builder->accumulate) PEN_TRY(updates_accumulate(builder, gradient, i, &use));
+        if (builder->accumulate) PEN_TRY(pen_updates_accumulate(builder, gradient, i, &use));
+        if (builder->accumulate) PEN_TRY(updates_add_lanes(builder, gradient, i, &use));
         PEN_TRY(updates_add_use(builder, use, item));
     }
     for (uint32_t i = 0; keeps && i < gradient->use_count; i++) {
@@ -299,7 +264,7 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         spec.attributes = &whole;
         spec.attribute_count = has_rows ? 1 : 0;
         pen_node_id node = PEN_NODE_NONE;
-        PEN_TRY(updates_node(builder, &spec, item->parameter, "squared_norm", &node));
+        PEN_TRY(pen_updates_node(builder, &spec, item->parameter, "squared_norm", &node));
         norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
     }
     pen_node_spec spec = pen_node_spec_of(PEN_OP(clip_scale), "clip_scale");
@@ -318,93 +283,41 @@ static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_val
     return pen_graph_add_own_value(graph, &value, out_value);
 }
 
-// Optimizer state of a parameter: starts as zeros.
-static pen_status updates_add_state(updates_builder *builder, pen_value_id parameter,
-                                    const char *suffix, pen_value_id *out_state) {
-    pen_value state = {.kind = PEN_VALUE_STATE, .type = *pen_value_type(builder->graph, parameter)};
-    PEN_TRY(pen_arena_format(builder->arena, &state.name, "%s/%s",
-                             pen_value_name(builder->graph, parameter), suffix));
-    return pen_graph_add_own_value(builder->graph, &state, out_state);
-}
-
-// Gives the node the attributes that the optimizer's entry names.
-static uint32_t updates_attributes(const pen_optimizer *optimizer,
-                                   pen_attribute_given out_given[PEN_OPTIMIZER_NUMBERS + 1]) {
-    const pen_optimizer_entry *entry = pen_optimizer_entry_of(optimizer->kind);
-    uint32_t count = 0;
-    for (; count < PEN_OPTIMIZER_NUMBERS && entry->numbers[count].attribute != NULL; count++) {
-        const pen_optimizer_number *number = &entry->numbers[count];
-        const double value = pen_optimizer_read(optimizer, number);
-        out_given[count] = number->is_flag ? pen_attribute_int(number->attribute, (int64_t)value)
-                                           : pen_attribute_float(number->attribute, value);
-    }
-    if (entry->set != NULL) out_given[count++] = pen_attribute_int(entry->set, 1);
-    return count;
-}
-
-// Makes the states of a parameter, those that are kept: inputs of the update in its op's order. The
-// node has outputs up to that of the last of them. Where one before it is not kept, outputs get
-// names, so that its own can be left out.
-static pen_status updates_add_states(updates_builder *builder, pen_value_id parameter,
-                                     pen_value_id *inputs, pen_node_spec *spec) {
-    const pen_optimizer_entry *entry = pen_optimizer_entry_of(builder->optimizer->kind);
-    const pen_op_update *at = &spec->op->update;
-    const char **names;
-    uint32_t kept = 1;
-    PEN_TRY(PEN_NEW(builder->arena, PEN_OPTIMIZER_STATES + 1, &names));
-    for (uint32_t i = 0; at->state + i < at->rate; i++) {
-        const pen_optimizer_state *state = &entry->states[i];
-        if (!pen_optimizer_keeps(builder->optimizer, state)) continue;
-        PEN_TRY(updates_add_state(builder, parameter, state->suffix, &inputs[at->state + i]));
-        spec->output_count = 2 + i;
-        kept += 1;
-    }
-    if (kept == spec->output_count) return PEN_OK;
-    for (uint32_t i = 0; i < spec->output_count; i++) {
-        if (i > 0 && !pen_value_is(inputs[at->state + i - 1])) continue;
-        PEN_TRY(pen_arena_format(builder->arena, &names[i], "%s/update:%u",
-                                 pen_value_name(builder->graph, parameter), i));
-    }
-    spec->output_names = names;
-    return PEN_OK;
-}
-
 // The update of a parameter: its new value, and those of its states, take the places of the old.
 static pen_status updates_add(updates_builder *builder, const updates_item *item) {
-    const pen_op_update *at = &builder->op->update;
-    pen_value_id inputs[UPDATES_INPUTS];
-    pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 1];
-    PEN_ASSERT(at->rows < UPDATES_INPUTS);
-    for (uint32_t i = 0; i < UPDATES_INPUTS; i++) {
-        inputs[i] = PEN_VALUE_NONE;
-    }
-    inputs[0] = item->parameter;
-    inputs[at->gradient] = item->gradient;
-    inputs[at->rate] = builder->updates.learning_rate;
-    if (at->step != 0) inputs[at->step] = builder->updates.step;
-    inputs[at->scale] = builder->scale;
-    inputs[at->rows] = item->rows;
-    pen_node_spec spec = pen_node_spec_of(builder->op, "");
-    PEN_TRY(updates_add_states(builder, item->parameter, inputs, &spec));
-    spec.role = PEN_ROLE_UPDATE;
-    spec.inputs = inputs;
-    spec.input_count = pen_value_is(item->rows)       ? at->rows + 1
-                       : pen_value_is(builder->scale) ? at->scale + 1
-                                                      : at->scale;
-    spec.attributes = attributes;
-    spec.attribute_count = updates_attributes(builder->optimizer, attributes);
-    pen_node_id node;
-    PEN_TRY(updates_node(builder, &spec, item->parameter, "update", &node));
-    for (uint32_t i = 0; i < spec.output_count; i++) {
-        const pen_value_id old = i == 0 ? item->parameter : inputs[at->state + i - 1];
-        if (!pen_value_is(old)) continue;
-        const pen_value_id made = pen_graph_node(builder->graph, node)->outputs[i];
-        pen_graph_set_replaces(builder->graph, made, old);
-    }
+    updates_operands before, after;
+    PEN_TRY(pen_updates_begin(builder, item->parameter, &before));
+    before.gradient = item->gradient;
+    before.rows = item->rows;
+    PEN_TRY(pen_updates_apply(builder, &before, &after));
+    pen_updates_replace(builder, &before, &after);
     return PEN_OK;
 }
 
 // Sums come first, for all parameters, because clipping reads them together.
+static pen_status updates_add_all(updates_builder *builder, const pen_gradients *gradients) {
+    updates_item *items;
+    uint32_t count = 0;
+    PEN_TRY(PEN_NEW(builder->arena, gradients->count, &items));
+    for (uint32_t i = 0; i < gradients->count; i++) {
+        if (gradients->items[i].use_count == 0) continue;
+        PEN_TRY(updates_sum_uses(builder, &gradients->items[i], &items[count]));
+        count++;
+    }
+    PEN_TRY(updates_add_scalar(builder->graph, "learning_rate", &builder->updates.learning_rate));
+    if (builder->op->update.step != 0) {
+        PEN_TRY(updates_add_scalar(builder->graph, "step", &builder->updates.step));
+    }
+    if (builder->optimizer->clip_norm > 0 && count > 0)
+        PEN_TRY(updates_clip(builder, count, items));
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(updates_add(builder, &items[i]));
+    }
+    builder->updates.updated_count = count;
+    return PEN_OK;
+}
+
+// The fed scalars come where the first update reads them.
 pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                              const pen_optimizer *optimizer, bool accumulate,
                              const pen_step_shape *step, pen_updates *out_updates) {
@@ -417,23 +330,12 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                .updates = {.step = PEN_VALUE_NONE},
                                .scale = PEN_VALUE_NONE};
     PEN_TRY(updates_count_readers(&builder, gradients));
-    updates_item *items;
-    uint32_t count = 0;
-    PEN_TRY(PEN_NEW(builder.arena, gradients->count, &items));
-    for (uint32_t i = 0; i < gradients->count; i++) {
-        if (gradients->items[i].use_count == 0) continue;
-        PEN_TRY(updates_sum_uses(&builder, &gradients->items[i], &items[count]));
-        count++;
+    if (updates_lanes(&builder) > 1 && step->asynchrony.is_asynchronous) {
+        PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
+        PEN_TRY(pen_build_versions(&builder, gradients));
+    } else {
+        PEN_TRY(updates_add_all(&builder, gradients));
     }
-    PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
-    if (builder.op->update.step != 0) {
-        PEN_TRY(updates_add_scalar(graph, "step", &builder.updates.step));
-    }
-    if (optimizer->clip_norm > 0 && count > 0) PEN_TRY(updates_clip(&builder, count, items));
-    for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(updates_add(&builder, &items[i]));
-    }
-    builder.updates.updated_count = count;
     *out_updates = builder.updates;
     return PEN_OK;
 }

@@ -9,10 +9,6 @@ typedef struct split_readers {
     bool input_half; // some reader makes it part of the input half
 } split_readers;
 
-static bool split_is_backward(const pen_node *node) {
-    return node->role == PEN_ROLE_BACKWARD_INPUT || node->role == PEN_ROLE_BACKWARD_WEIGHT;
-}
-
 // Whether `reader`, with its final role, puts `producer` into the input half.
 static bool split_pulls(const pen_node *producer, const pen_node *reader) {
     switch (reader->role) {
@@ -36,7 +32,7 @@ static pen_status split_look_at_inputs(const pen_graph *graph, const pen_node *r
         const pen_node_id id = pen_graph_value(graph, reader->inputs[i])->producer;
         if (!pen_node_is(id)) continue;
         const pen_node *producer = pen_graph_node(graph, id);
-        if (!split_is_backward(producer)) continue;
+        if (!pen_role_is_backward(producer->role)) continue;
         if (reader->role == PEN_ROLE_FORWARD) {
             return pen_error(PEN_INTERNAL, "forward node '%s' reads the gradient '%s'",
                              reader->name, pen_value_name(graph, reader->inputs[i]));
@@ -52,7 +48,7 @@ pen_status pen_split_backward(pen_graph *graph) {
     PEN_TRY(PEN_NEW(pen_graph_arena(graph), pen_graph_node_count(graph), &readers));
     for (uint32_t n = pen_graph_node_count(graph); n-- > 0;) {
         const pen_node_id id = {n};
-        if (split_is_backward(pen_graph_node(graph, id)) && readers[n].any) {
+        if (pen_role_is_backward(pen_graph_node(graph, id)->role) && readers[n].any) {
             pen_graph_set_role(graph, id,
                                readers[n].input_half ? PEN_ROLE_BACKWARD_INPUT
                                                      : PEN_ROLE_BACKWARD_WEIGHT);

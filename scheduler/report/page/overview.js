@@ -349,6 +349,7 @@ if (plan) facts = plan.devices.length + ' devices, ' + plan.stages.length +
     (100 * plan.bubble).toFixed(1) + ' %; ' + facts;
 add(bar, make('h1', data.title));
 bar.firstChild.title = data.title;
+if (plan && plan.set) facts = 'set ' + plan.set.join(', ') + '; ' + facts;
 if (run) {
     tabs.run = button(run.measured ? 'Run' : 'Plan', 'time line, memory, traffic',
         function () { showTab('run'); });

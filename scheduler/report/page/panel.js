@@ -64,7 +64,8 @@ function showStages() {
     });
     add(side, make('h2', 'Stages, for a microbatch'), table);
 }
-var MEMORY = ['parameters', 'gradients', 'optimizer_state', 'activations', 'receive_buffers', 'workspace'];
+var MEMORY = ['parameters', 'gradients', 'optimizer_state', 'activations', 'receive_buffers', 'workspace',
+    'saved'];
 function memoryColor(kind) { return color('memory-' + kind.replace('_', '-')); }
 function memoryName(kind) { return kind.replace('_', ' '); }
 function showMemory() {

@@ -16,6 +16,7 @@
 #ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H
 #define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H
 
+#include "graph/arrivals.h"
 #include "scheduler/runtime/run/run_inquiry.h"
 #include "scheduler/runtime/run/run_spec.h"
 #include "scheduler/store/commit_log.h"
@@ -48,9 +49,11 @@ typedef struct pen_coordinator_setup {
     double load_seconds;     // from all being there to all being ready; 0: never
     bool is_local_store;     // each worker saves to a disk of its own
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
-    // fails: who is not there, or failed; who is there and was refused: of another build.
+    // fails: who is not there, or failed; who is there and was refused: of another build; who had
+    // been there.
     bool *is_missing;
     bool *is_refused;
+    bool *was_there;
     // Makes the generation durable before anybody is assigned; on the caller's thread, within
     // create. NULL: it is so. An error ends create.
     pen_status (*fence)(void *context, uint64_t generation);
@@ -68,11 +71,15 @@ typedef struct pen_coordinator_round {
     uint32_t form;
     uint32_t count;
     bool updates;
-    bool continues;            // adds to the gradients of the round before
-    uint64_t step;             // counted from 1
-    uint64_t first_microbatch; // of the step
-    double loss_weight;        // of each microbatch
+    bool continues;             // adds to the gradients of the round before
+    uint64_t step;              // counted from 1
+    uint64_t first_microbatch;  // of the step
+    uint64_t step_microbatches; // that the step has in all its rounds
+    pen_arrivals_order order;   // of lanes, where it is free; 0: as they come
+    double loss_weight;         // of each microbatch
     double learning_rate;
+    uint64_t epoch; // for workers that read by themselves (run_data.h)
+    uint64_t first_example;
     // [channel_count of the form] of channels from the host, what microbatch 0 is fed; those after
     // it follow. Lent until the round's losses are there.
     const void *const *feeds;
@@ -101,6 +108,10 @@ PEN_NODISCARD pen_status pen_coordinator_begin_round(pen_coordinator *coordinato
 // that is not finite stops the training: no update follows.
 PEN_NODISCARD pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
                                                       pen_run_loss *out_losses);
+// Waits until the round may update: *out_order is that of its lanes, where it is free. A training
+// that was stopped so: 0, at once.
+PEN_NODISCARD pen_status pen_coordinator_await_order(pen_coordinator *coordinator, uint64_t round,
+                                                     pen_arrivals_order *out_order);
 // Waits until no round is under way. After losses that are not finite: at once.
 PEN_NODISCARD pen_status pen_coordinator_await_quiet(pen_coordinator *coordinator);
 

@@ -52,12 +52,13 @@ static void coordinator_prepare(pen_coordinator *c, const pen_coordinator_round 
         const pen_run_channel *channel = &form->channels[i];
         if (channel->source_worker != 0) continue;
         const uint32_t chunks = pen_frame_chunk_count(channel->bytes);
-        const uint32_t count = channel->is_per_step ? 1 : round->count;
+        const uint32_t count = pen_run_frame_count(form, channel, round->count);
+        const uint32_t begin = channel->is_per_step ? 0 : channel->first_microbatch;
         announced->feeds[i] = round->feeds[i];
         announced->first_check[i] = first;
         for (uint32_t m = 0; m < count; m++) {
-            pen_checksum_chunks((const char *)round->feeds[i] + m * channel->bytes, channel->bytes,
-                                announced->checksums + first);
+            const char *frame = (const char *)round->feeds[i] + (begin + m) * channel->bytes;
+            pen_checksum_chunks(frame, channel->bytes, announced->checksums + first);
             first += chunks;
         }
     }
@@ -79,7 +80,9 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_BEGIN,
                                          .form = round->form,
                                          .count = round->count,
-                                         .updates = round->updates};
+                                         .updates = round->updates,
+                                         .microbatch = (uint32_t)round->first_microbatch,
+                                         .order = round->order};
     pen_coordinator_step(c, &event);
     if (PEN_FAILPOINT("coordinator.round_begun")) return pen_error(PEN_INTERNAL, "a failpoint");
     return PEN_OK;
@@ -123,6 +126,20 @@ pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t r
     return status;
 }
 
+static bool coordinator_has_gone(const pen_coordinator *c, uint64_t round) {
+    return c->is_not_finite || c->go_end > round;
+}
+
+pen_status pen_coordinator_await_order(pen_coordinator *coordinator, uint64_t round,
+                                       pen_arrivals_order *out_order) {
+    pen_coordinator *c = coordinator;
+    pen_mutex_lock(&c->lock);
+    const pen_status status = pen_coordinator_await(c, coordinator_has_gone, round);
+    *out_order = c->go_end > round ? c->announced[round % COORDINATOR_ROUNDS].order : 0;
+    pen_mutex_unlock(&c->lock);
+    return status;
+}
+
 pen_status pen_coordinator_await_quiet(pen_coordinator *coordinator) {
     pen_coordinator *c = coordinator;
     pen_mutex_lock(&c->lock);
@@ -159,7 +176,7 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
             if (channel->source_worker != 0) continue;
             c->first_frame[f][i] = c->frame_count;
             c->frame_count += channel->copies;
-            checksums += pen_frame_chunk_count(channel->bytes) * form->microbatch_count;
+            checksums += pen_frame_chunk_count(channel->bytes) * pen_run_slots(form, channel);
         }
         if (checksums > checksum_limit) checksum_limit = checksums;
         if (form->microbatch_count > c->microbatch_limit) {
@@ -216,7 +233,8 @@ static pen_status coordinator_make_core(pen_coordinator *c) {
                                            coordinator_nanoseconds(c->setup.progress_seconds),
                                        .load = coordinator_nanoseconds(c->setup.load_seconds),
                                        .needs_fence = c->setup.fence != NULL};
-    PEN_TRY(pen_worker_describe_numerics(c->arena, &numerics));
+    if (c->spec->lanes.lanes <= PEN_ARRIVALS_LANES) options.lanes = c->spec->lanes;
+    PEN_TRY(pen_worker_describe_numerics(PEN_KERNEL_LEVEL_AUTO, c->arena, &numerics));
     options.self.protocol = PEN_PROTOCOL_VERSION;
     snprintf(options.self.build, sizeof options.self.build, "%s", pen_build_name());
     snprintf(options.self.isa, sizeof options.self.isa, "%s", numerics);
@@ -228,9 +246,13 @@ static pen_status coordinator_make_core(pen_coordinator *c) {
     return PEN_NEW(c->arena, action_limit, &c->actions);
 }
 
+// Workers are told the level of our kernels: theirs must round as ours do.
 static pen_status coordinator_connect(pen_coordinator *c) {
+    pen_kernel_level level; // that ours runs at
+    PEN_TRY(pen_kernel_level_settle(PEN_KERNEL_LEVEL_AUTO, &level));
     const pen_transport_options options = {.self = {.job = c->setup.job,
                                                     .peer = 0,
+                                                    .level = level,
                                                     .generation = c->generation,
                                                     .incarnation = c->incarnation,
                                                     .shares_memory = c->setup.shares_memory},

@@ -56,7 +56,10 @@ static void link_announce(pen_coordinator *c, const pen_coordinator_action *acti
                            .updates = action->updates,
                            .continues = round->continues,
                            .step = round->step,
-                           .first_microbatch = round->first_microbatch};
+                           .first_microbatch = round->first_microbatch,
+                           .epoch = round->epoch,
+                           .first_example = round->first_example,
+                           .step_microbatches = round->step_microbatches};
     memcpy(&message.value, &round->loss_weight, sizeof message.value);
     memcpy(&message.learning_rate, &round->learning_rate, sizeof message.learning_rate);
     pen_coordinator_tell(c, action->worker, &message);
@@ -88,7 +91,7 @@ static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) 
         pen_memory_place_add(pen_memory_place_at(announced->feeds[action->channel]),
                              action->microbatch * channel->bytes);
     const uint32_t *checksums = announced->checksums + announced->first_check[action->channel] +
-                                (size_t)action->microbatch * chunks;
+                                (size_t)(action->microbatch - channel->first_microbatch) * chunks;
     pen_mutex_lock(&c->lock);
     announced->lent_count += 1;
     pen_mutex_unlock(&c->lock);
@@ -135,6 +138,7 @@ static void link_carry_out(pen_coordinator *c, const pen_coordinator_action *act
     case PEN_COORDINATOR_ACTION_GO:
         message.kind = PEN_MESSAGE_GO;
         message.round = action->round;
+        message.order = action->order;
         break;
     case PEN_COORDINATOR_ACTION_FEED:
         link_feed(c, action);
@@ -175,10 +179,15 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
     case PEN_COORDINATOR_ACTION_LOSSES:
         c->losses_end = action->round + 1;
         return true;
+    case PEN_COORDINATOR_ACTION_GO:
+        c->go_end = action->round + 1;
+        c->announced[action->round % COORDINATOR_ROUNDS].order = action->order;
+        return true;
     case PEN_COORDINATOR_ACTION_NOT_FINITE:
         c->is_not_finite = true;
         return true;
     case PEN_COORDINATOR_ACTION_ROUND_DONE:
+        c->figures_round[action->round % COORDINATOR_ROUNDS] = action->round;
         return true;
     case PEN_COORDINATOR_ACTION_FENCE:
         c->wants_fence = true;
@@ -202,7 +211,6 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
     case PEN_COORDINATOR_ACTION_ASSIGN:
     case PEN_COORDINATOR_ACTION_START:
     case PEN_COORDINATOR_ACTION_ROUND:
-    case PEN_COORDINATOR_ACTION_GO:
     case PEN_COORDINATOR_ACTION_FEED:
     case PEN_COORDINATOR_ACTION_SNAPSHOT:
     case PEN_COORDINATOR_ACTION_COMMITTED:

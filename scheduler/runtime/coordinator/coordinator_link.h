@@ -48,6 +48,7 @@ typedef struct coordinator_piece {
 
 typedef struct coordinator_worker {
     bool is_up;      // guarded by lock
+    bool was_up;     // guarded by lock: in this generation
     bool is_lost;    // guarded by lock: its link went down, and not because it left the run
     bool is_refused; // guarded by lock: it may not take part
     bool wants_link; // guarded by lock: it went down while workers are being gathered
@@ -68,12 +69,13 @@ typedef struct coordinator_worker {
 
 typedef struct coordinator_announced {
     pen_coordinator_round round;
-    const void **feeds;    // [channel_limit]
-    uint32_t *checksums;   // [checksum_limit] of all that is fed
-    uint32_t *first_check; // [channel_limit]
-    uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
-    uint64_t number;       // guarded by lock, as the next
-    double *terms;         // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
+    const void **feeds;       // [channel_limit]
+    uint32_t *checksums;      // [checksum_limit] of all that is fed
+    uint32_t *first_check;    // [channel_limit]
+    uint64_t lent_count;      // guarded by lock: frames of it that the transport reads
+    uint64_t number;          // guarded by lock, as the next
+    double *terms;            // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
+    pen_arrivals_order order; // guarded by lock: with which it went
 } coordinator_announced;
 
 // The last save. Guarded by the lock, but for what the caller's thread alone sets.
@@ -134,6 +136,7 @@ struct pen_coordinator {
     pen_round_figures *figures[COORDINATOR_ROUNDS]; // [device_count]
     uint64_t figures_round[COORDINATOR_ROUNDS];
     uint64_t losses_end; // rounds whose losses are all here: below it
+    uint64_t go_end;     // rounds that were told to update, and those before: below it
     bool wants_fence;    // the core asked for it
     bool is_running;     // all are started
     bool is_failed;

@@ -20,6 +20,7 @@ static void link_up(void *context, uint32_t peer) {
     pen_coordinator *c = context;
     pen_mutex_lock(&c->lock);
     c->workers[peer].is_up = true;
+    c->workers[peer].was_up = true;
     c->workers[peer].is_lost = false;
     c->workers[peer].trouble[0] = '\0';
     pen_mutex_unlock(&c->lock);
@@ -97,8 +98,9 @@ static pen_status link_begin(void *context, uint32_t peer, const pen_frame *fram
 }
 
 static void link_end(void *context, uint32_t peer, const pen_frame *frame,
-                     const uint32_t *checksums) {
+                     const uint32_t *checksums, bool is_compared) {
     pen_coordinator *c = context;
+    (void)is_compared; // these are few
     link_hear(c, peer, frame->incarnation);
     pen_coordinator_end_piece(c, frame, checksums);
     pen_mutex_lock(&c->lock);
@@ -159,16 +161,17 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
     pen_coordinator_step(c, &event);
 }
 
+// Figures of a round can be read when all workers have told theirs (link_note).
 static pen_status link_on_round_done(pen_coordinator *c, const pen_message *message) {
     const uint64_t slot = message->round % COORDINATOR_ROUNDS;
     uint32_t count;
     PEN_TRY(pen_round_figures_count(message->bytes_length, &count));
     pen_mutex_lock(&c->lock);
+    c->figures_round[slot] = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const pen_round_figures figures = pen_round_figures_decode(message->bytes, i);
         if (figures.device < c->table->device_count) c->figures[slot][figures.device] = figures;
     }
-    c->figures_round[slot] = message->round;
     pen_mutex_unlock(&c->lock);
     return PEN_OK;
 }
@@ -290,6 +293,9 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
     case PEN_MESSAGE_LOSS:
         link_take_terms(c, message);
         kind = PEN_COORDINATOR_EVENT_LOSS;
+        break;
+    case PEN_MESSAGE_GRADIENT:
+        kind = PEN_COORDINATOR_EVENT_GRADIENT;
         break;
     case PEN_MESSAGE_ROUND_DONE:
         kind = PEN_COORDINATOR_EVENT_ROUND_DONE;

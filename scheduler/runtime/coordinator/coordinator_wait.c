@@ -15,6 +15,7 @@
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
 #define COORDINATOR_LOST_SECONDS 1.0    // and for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.05
+#define COORDINATOR_STAGES_LISTED 32u // in messages
 
 // ---- asking
 
@@ -216,8 +217,8 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
 static const char *coordinator_stages_of(const pen_coordinator *c, uint32_t worker, char *text,
                                          size_t size) {
     const pen_run_form *form = &c->table->forms[0];
+    uint32_t listed[COORDINATOR_STAGES_LISTED], count = 0;
     size_t used = 0;
-    uint32_t last = UINT32_MAX;
     text[0] = '\0';
     for (uint32_t t = 0; t < form->task_count && used + 16 < size; t++) {
         uint32_t device = 0;
@@ -226,13 +227,14 @@ static const char *coordinator_stages_of(const pen_coordinator *c, uint32_t work
             device++;
         }
         const pen_task *task = &form->tasks[t].task;
-        if (form->devices[device].worker != worker || task->kind != PEN_TASK_FORWARD ||
-            task->microbatch != 0 || task->stage == last) {
-            continue;
-        }
+        if (form->devices[device].worker != worker) continue;
+        uint32_t i = 0;
+        while (i < count && listed[i] != task->stage)
+            i++;
+        if (i < count || count == COORDINATOR_STAGES_LISTED) continue;
+        listed[count++] = task->stage;
         used +=
             (size_t)snprintf(text + used, size - used, "%s%u", used == 0 ? "" : ", ", task->stage);
-        last = task->stage;
     }
     return text;
 }
@@ -415,6 +417,9 @@ static void coordinator_note_missing(pen_coordinator *c) {
         pen_status_get_code(c->workers[c->failed_worker].failure) == PEN_UNAVAILABLE;
     for (uint32_t w = 1; c->setup.is_refused != NULL && w <= c->table->worker_count; w++) {
         c->setup.is_refused[w] = c->workers[w].is_refused;
+    }
+    for (uint32_t w = 1; c->setup.was_there != NULL && w <= c->table->worker_count; w++) {
+        c->setup.was_there[w] = c->workers[w].was_up;
     }
     for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
         const bool is_blamed =

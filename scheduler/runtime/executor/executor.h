@@ -81,7 +81,8 @@ PEN_NODISCARD pen_status pen_executor_create(const pen_executor_spec *spec,
 // Accepts NULL.
 void pen_executor_destroy(pen_executor *executor);
 
-// `value`, one of `lent`, lies where `maker` has its value `from`, and has as many copies.
+// `value`, one of `lent`, lies where `maker` has its value `from`, which has at least as many
+// bytes, and has as many copies.
 //   UNSUPPORTED  the two devices are of different memory domains
 PEN_NODISCARD pen_status pen_executor_lend(pen_executor *executor, pen_value_id value,
                                            const pen_executor *maker, pen_value_id from);

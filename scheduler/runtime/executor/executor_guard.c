@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/lanes.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
@@ -22,6 +23,7 @@ struct guard_gradient {
     bool is_product;  // two factors are looked at when it is made: the maker's, or those of the
                       // product to which the maker adds rows, and these
     bool is_unproven; // and that did not suffice
+    bool is_total;    // of stacks of lanes, which are looked at before the list that adds them
     // The same gradient in the executor that this one shares sums with: what that added counts.
     const guard_gradient *shared;
 };
@@ -39,10 +41,14 @@ static const pen_node *guard_node(const pen_executor *executor, uint32_t positio
     return pen_graph_node(executor->spec.graph, executor->spec.order[position]);
 }
 
-// Whether the update scales gradients by what came of their norms.
-static bool guard_is_clipped(const pen_node *node) {
+// Whether the update scales gradients by what came of their norms. The scale of a version says only
+// whether there is one.
+static bool guard_is_clipped(const pen_executor *executor, const pen_node *node) {
     const uint32_t scale = node->op->update.scale;
-    return node->input_count > scale && pen_value_is(node->inputs[scale]);
+    if (node->input_count <= scale || !pen_value_is(node->inputs[scale])) return false;
+    const pen_graph *graph = executor->spec.graph;
+    const pen_node_id maker = pen_graph_value(graph, node->inputs[scale])->producer;
+    return !pen_node_is(maker) || pen_graph_node(graph, maker)->op != PEN_OP(version_gradient);
 }
 
 const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
@@ -125,6 +131,7 @@ static void guard_add(const pen_executor *executor, struct executor_guards *guar
     if (!pen_node_is(gradient->producer)) return;
     guard->maker = position_of[gradient->producer.index];
     if (guard->maker == GUARD_NONE) return;
+    guard->is_total = guard_node(executor, guard->maker)->op == PEN_OP(tree_total);
     guard->is_product = guard_is_product(executor, guard_node(executor, guard->maker));
     if (guard->is_product && executor->spec.shared != NULL &&
         guard_node(executor, guard->maker)->accumulates) {
@@ -155,7 +162,7 @@ static pen_status guard_find(pen_executor *executor, struct executor_guards *gua
     for (uint32_t p = 0; p < order_count; p++) {
         const pen_node *node = guard_node(executor, p);
         if (node->op == PEN_OP(squared_norm)) guards->is_scalar_at[p] = true;
-        if (node->op->is_update && !guard_is_clipped(node)) {
+        if (node->op->is_update && !guard_is_clipped(executor, node)) {
             guard_add(executor, guards, position_of, p);
         }
     }
@@ -222,20 +229,50 @@ static void guard_look_at_rows(const pen_executor *executor, guard_gradient *gua
 static pen_status guard_look_at_gradient(const pen_executor *executor, const guard_gradient *guard,
                                          uint64_t microbatch) {
     const bool is_unproven_there = guard->shared != NULL && guard->shared->is_unproven;
-    if (guard->is_product && !guard->is_unproven && !is_unproven_there) return PEN_OK;
+    const bool may_skip = guard->is_product || guard->is_total;
+    if (may_skip && !guard->is_unproven && !is_unproven_there) return PEN_OK;
     if (guard_magnitude(executor, guard->value, microbatch) < INFINITY) return PEN_OK;
     return guard_refuse(executor, guard->value);
 }
 
+// Whether the blocks of lanes that a total adds are finite: otherwise it is not; and whether they
+// prove that it is, too.
+static pen_status guard_look_at_stacks(const pen_executor *executor, guard_gradient *guard,
+                                       uint64_t microbatch, const pen_run_context *run) {
+    const pen_node *node = guard_node(executor, guard->maker);
+    uint32_t bound_count;
+    const int64_t *bounds = pen_node_ints(node, "bounds", &bound_count);
+    double bound = 0;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const pen_tensor_type *type = pen_value_type(executor->spec.graph, node->inputs[i]);
+        pen_lane_block blocks[PEN_LANE_BLOCKS];
+        const pen_lane_range range = {(uint32_t)bounds[i], (uint32_t)bounds[i + 1],
+                                      run->lane_count};
+        const uint64_t count = pen_lane_blocks_there(range, blocks);
+        uint64_t bytes;
+        const void *memory = executor_look(executor, node->inputs[i], microbatch, &bytes);
+        if (memory == NULL) continue; // is not here
+        bytes = bytes / (uint64_t)type->shape.dims[0] * count;
+        const double magnitude = pen_finite_magnitude(memory, bytes, type->element);
+        if (!(magnitude < INFINITY)) return guard_refuse(executor, guard->value);
+        bound += magnitude * (double)count;
+    }
+    guard->is_unproven = !(bound < GUARD_BOUND);
+    return PEN_OK;
+}
+
 // What must be so before a list runs: gradients that it applies, and that are there already.
 pen_status executor_guard_list(const pen_executor *executor, const pen_memory_list *list,
-                               uint64_t microbatch) {
+                               uint64_t microbatch, const pen_run_context *run) {
     const struct executor_guards *guards = executor->guards;
     executor->guards->has_updated = false;
     for (uint32_t g = 0; g < guards->gradient_count; g++) {
-        const guard_gradient *guard = &guards->gradients[g];
+        guard_gradient *guard = &guards->gradients[g];
         if (guard->update < list->first || guard->update >= list->end) continue;
         const bool is_made_here = guard->maker != GUARD_NONE && guard->maker >= list->first;
+        if (is_made_here && guard->is_total) {
+            PEN_TRY(guard_look_at_stacks(executor, guard, microbatch, run));
+        }
         if (!is_made_here) PEN_TRY(guard_look_at_gradient(executor, guard, microbatch));
     }
     return PEN_OK;

@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/text.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor_state.h"
@@ -27,14 +28,15 @@ static bool inspect_is_bad(const pen_finite_summary *summary) {
     return summary->nan_count + summary->infinite_count > 0;
 }
 
-// What repeated runs add to is not hashed: running statistics, sums over microbatches.
+// What repeated runs add to is not hashed: running statistics, sums over microbatches. Of what a
+// kernel adds to by itself, some may be left from before: who reads it is looked at.
 static void inspect_outputs(const pen_executor *executor, uint32_t position, uint64_t microbatch,
                             const pen_run_context *run, pen_node_inspection *out_inspection) {
     const pen_graph *graph = executor->spec.graph;
     const pen_node *node = inspect_node(executor, position);
-    const bool adds = node->accumulates && !run->first_microbatch;
+    const bool adds = pen_run_adds(node, run);
     pen_node_inspection inspection = {.was_run = true};
-    for (uint32_t i = 0; i < node->output_count; i++) {
+    for (uint32_t i = 0; i < node->output_count && !node->op->adds_itself; i++) {
         const pen_value_id value = node->outputs[i];
         if (!pen_value_is(value) || pen_value_is(pen_graph_value(graph, value)->replaces)) continue;
         uint64_t bytes;

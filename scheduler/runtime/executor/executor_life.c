@@ -310,7 +310,7 @@ void executor_spoil(const pen_executor *executor, uint32_t position, uint64_t mi
 static pen_status executor_run_guarded(pen_executor *executor, const pen_memory_list *list,
                                        uint64_t microbatch, const pen_run_context *run) {
     pen_device *device = executor->spec.device;
-    PEN_TRY(executor_guard_list(executor, list, microbatch));
+    PEN_TRY(executor_guard_list(executor, list, microbatch, run));
     for (uint32_t p = list->first; p < list->end; p++) {
         const pen_launch *launch = executor_launch(executor, p, microbatch);
         if (launch == NULL) continue;

@@ -144,7 +144,7 @@ pen_status executor_plan(pen_executor *executor) {
     return pen_memory_plan_build(&request, executor->arena, &executor->plan);
 }
 
-// First contents that lie in the model as another type go through a piece of memory.
+// First contents that do not lie in the model as they are needed go through a piece of memory.
 static pen_status places_load_converted(pen_device *device, pen_operand place,
                                         const pen_value *value) {
     char *piece = pen_memory_allocate(pen_min_u64(value->data_bytes, PLACES_PIECE_BYTES), 1);
@@ -166,7 +166,7 @@ static pen_status places_load(pen_executor *executor, pen_value_id id) {
     pen_device *device = executor->spec.device;
     const pen_value *value = pen_graph_value(executor->spec.graph, id);
     const pen_operand place = executor_operand(executor, id, 0);
-    if (value->stored != PEN_ELEMENT_UNKNOWN) return places_load_converted(device, place, value);
+    if (!pen_value_lies_plain(value)) return places_load_converted(device, place, value);
     return device->kind->write(device, place, value->data, value->data_bytes);
 }
 
@@ -289,7 +289,8 @@ pen_operand executor_operand(const pen_executor *executor, pen_value_id value,
     return (pen_operand){place->buffer, place->offset + copy * place->stride};
 }
 
-// The maker's memory is wrapped as a buffer of this device, which it can be within a domain.
+// The maker's memory is wrapped as a buffer of this device, which it can be within a domain. What
+// is read there may be the beginning of what the maker has.
 pen_status pen_executor_lend(pen_executor *executor, pen_value_id value, const pen_executor *maker,
                              pen_value_id from) {
     pen_device *device = executor->spec.device;
@@ -304,7 +305,7 @@ pen_status pen_executor_lend(pen_executor *executor, pen_value_id value, const p
                          "or it was lent before",
                          name);
     }
-    if (pen_executor_bytes(maker, from) != executor->bytes_of_value[value.index]) {
+    if (pen_executor_bytes(maker, from) < executor->bytes_of_value[value.index]) {
         return pen_error(PEN_INTERNAL, "value '%s' has %llu bytes, its maker's %llu", name,
                          (unsigned long long)executor->bytes_of_value[value.index],
                          (unsigned long long)pen_executor_bytes(maker, from));

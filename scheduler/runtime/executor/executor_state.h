@@ -47,7 +47,8 @@ const pen_launch *executor_launch(const pen_executor *executor, uint32_t positio
 
 // Guards (executor_guard.c), where there are some. NOT_FINITE
 PEN_NODISCARD pen_status executor_guard_list(const pen_executor *executor,
-                                             const pen_memory_list *list, uint64_t microbatch);
+                                             const pen_memory_list *list, uint64_t microbatch,
+                                             const pen_run_context *run);
 PEN_NODISCARD pen_status executor_guard_before(const pen_executor *executor,
                                                const pen_memory_list *list, uint32_t position,
                                                uint64_t microbatch);

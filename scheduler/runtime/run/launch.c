@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -18,11 +17,13 @@
 #include "base/system/build.h"
 #include "scheduler/runtime/run/worker_program.h"
 
-#define LAUNCH_SECONDS 30.0    // for a worker to take links
-#define LAUNCH_END_SECONDS 5.0 // between asking and killing
-#define LAUNCH_SAY_SECONDS 1.0 // for one that closed its pipe to end
+#define LAUNCH_SECONDS 30.0        // for a worker to take links
+#define LAUNCH_END_SECONDS 5.0     // between asking and killing
+#define LAUNCH_SAY_SECONDS 1.0     // for one that closed its pipe to end
+#define LAUNCH_PAUSE_SECONDS 0.002 // between two looks at processes
+#define LAUNCH_END_UNKNOWN (-1)    // somebody else waited for it, or the system was told to
 #define LAUNCH_ANNOUNCE_FD 3
-#define LAUNCH_ARGUMENT_LIMIT 16
+#define LAUNCH_ARGUMENT_LIMIT 20
 #define LAUNCH_TEXT_BYTES 128 // of what a worker announces
 
 extern char **environ;
@@ -30,7 +31,7 @@ extern char **environ;
 typedef struct launched_worker {
     pid_t process; // 0: none
     int pipe;      // what it announces; -1: closed
-    int end;       // as waitpid says it, of one that has ended
+    int end;       // as waitpid says it, of one that has ended; LAUNCH_END_UNKNOWN
     char address[32];
 } launched_worker;
 
@@ -48,12 +49,15 @@ static bool launch_has_ended(launched_worker *worker) {
     if (worker->process == 0) return true;
     const pid_t ended = waitpid(worker->process, &worker->end, WNOHANG);
     if (ended != worker->process && !(ended < 0 && errno == ECHILD)) return false;
+    if (ended < 0) worker->end = LAUNCH_END_UNKNOWN;
     worker->process = 0;
     return true;
 }
 
 static void launch_format_end(const launched_worker *worker, char *out_end, size_t size) {
-    if (WIFSIGNALED(worker->end)) {
+    if (worker->end == LAUNCH_END_UNKNOWN) {
+        snprintf(out_end, size, "ended");
+    } else if (WIFSIGNALED(worker->end)) {
         snprintf(out_end, size, "killed by signal %d", WTERMSIG(worker->end));
     } else {
         snprintf(out_end, size, "ended with code %d", WEXITSTATUS(worker->end));
@@ -101,11 +105,10 @@ static pen_status launch_start(launched_worker *worker, const pen_launched *laun
 
 // Why a worker's pipe was closed before all was said: most often it has ended, or is about to.
 static pen_status launch_blame(launched_worker *worker, const pen_launched *launched) {
-    const struct timespec pause = {.tv_nsec = 2000000};
     const double deadline = pen_clock_seconds() + LAUNCH_SAY_SECONDS;
     char end[64] = "said nothing of it";
     while (!launch_has_ended(worker) && pen_clock_seconds() < deadline)
-        (void)nanosleep(&pause, NULL);
+        pen_clock_pause(LAUNCH_PAUSE_SECONDS);
     if (worker->process == 0) launch_format_end(worker, end, sizeof end);
     return pen_error(PEN_UNAVAILABLE,
                      "the worker program '%s' (%s) took no links and %s, expected the command "
@@ -212,6 +215,7 @@ static pen_status launch_keep(const char *const *items, size_t count, pen_arena 
     return PEN_OK;
 }
 
+// What the worker is started with: links as this process has them, and all that it may read.
 static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch_options *options) {
     const pen_transport_tls *tls = &options->tls;
     const char *const files[3] = {tls->ca, tls->cert, tls->key};
@@ -227,6 +231,8 @@ static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch
         PEN_TRY(launch_add_names(&list, "--allow-coordinator", &tls->coordinators, arena));
         PEN_TRY(launch_add_names(&list, "--allow-worker", &tls->workers, arena));
     }
+    list.items[list.count++] = "--data";
+    list.items[list.count++] = "/";
     if (options->is_insecure) list.items[list.count++] = "--insecure";
     PEN_ASSERT(list.count <= LAUNCH_ARGUMENT_LIMIT);
     return launch_keep(list.items, list.count, arena, &launched->arguments);
@@ -291,10 +297,9 @@ bool pen_launched_is_alive(pen_launched *launched, uint32_t index, char *out_end
 pen_status pen_launched_restart(pen_launched *launched, uint32_t index) {
     PEN_ASSERT(index < launched->count);
     launched_worker *worker = &launched->workers[index];
-    const struct timespec pause = {.tv_nsec = 1000000};
     if (worker->process != 0) (void)kill(worker->process, SIGKILL);
     while (!launch_has_ended(worker)) { // a killed process ends at once, a stopped one too
-        (void)nanosleep(&pause, NULL);
+        pen_clock_pause(LAUNCH_PAUSE_SECONDS);
     }
     if (worker->pipe >= 0) close(worker->pipe);
     worker->pipe = -1;
@@ -322,14 +327,13 @@ void pen_launched_end(pen_launched *launched) {
     if (launched == NULL) return;
     if (launched->workers != NULL) {
         const double deadline = pen_clock_seconds() + LAUNCH_END_SECONDS;
-        const struct timespec pause = {.tv_nsec = 2000000};
         launch_signal(launched, SIGTERM);
         while (!launch_have_ended(launched) && pen_clock_seconds() < deadline) {
-            (void)nanosleep(&pause, NULL);
+            pen_clock_pause(LAUNCH_PAUSE_SECONDS);
         }
         launch_signal(launched, SIGKILL);
         while (!launch_have_ended(launched)) {
-            (void)nanosleep(&pause, NULL);
+            pen_clock_pause(LAUNCH_PAUSE_SECONDS);
         }
         for (uint32_t i = 0; i < launched->count; i++) {
             if (launched->workers[i].pipe >= 0) close(launched->workers[i].pipe);

@@ -64,12 +64,14 @@ static pen_status buffers_find_tasks(buffers_builder *b) {
             b->list_of[p] = l;
         }
         for (uint32_t m = 0; m < microbatch_count; m++) {
-            const uint32_t position = pen_part_task_position(b->request, l, m);
+            const uint32_t position =
+                pen_part_task_position(b->request, l, b->request->first_microbatch + m);
             if (position == PEN_ID_NONE) {
                 return pen_error(PEN_INTERNAL,
                                  "the schedule of device %u has no task for list %u (stage %u), "
                                  "microbatch %u",
-                                 b->request->device, l, list->stage, m);
+                                 b->request->device, l, list->stage,
+                                 b->request->first_microbatch + m);
             }
             *buffers_position(b, l, m) = position;
         }
@@ -202,7 +204,7 @@ static void buffers_count_copies(buffers_builder *b, uint32_t value) {
         copies = held;
         if (b->is_received[value]) copies = held + 1;
         if (b->is_sent[value] && copies < 2) copies = 2;
-        if (b->request->microbatch_count == 1) copies = 1;
+        if (b->request->microbatch_count <= 1) copies = 1;
     }
     b->buffers.held[value] = held;
     b->buffers.copies[value] = copies;

@@ -28,7 +28,8 @@ typedef struct pen_part_buffers_request {
     uint32_t device;
     const pen_task *tasks; // [task_count] of the device, in order; updates for all phases
     uint32_t task_count;
-    uint32_t microbatch_count;
+    uint32_t first_microbatch; // that the device runs,
+    uint32_t microbatch_count; // and how many: 0 where it has updates alone
 } pen_part_buffers_request;
 
 // What is sent is kept until the transport lets go of it: two copies at least where there is more

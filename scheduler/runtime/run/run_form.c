@@ -3,11 +3,15 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "scheduler/runtime/run/run_data.h"
 #include "scheduler/runtime/run/run_form_room.h"
+#include "scheduler/runtime/run/update_order.h"
 
 typedef struct form_device {
     pen_task *tasks; // [task_count]
     uint32_t task_count;
+    uint32_t first_microbatch;   // that it runs,
+    uint32_t microbatch_count;   // of those of the form; 0: none, or not known
     uint32_t *list_of_task;      // [task_count]
     uint32_t *root_of_value;     // [value_count]
     uint32_t *next_of_root;      // [value_count] the next value of the same root; PEN_ID_NONE: none
@@ -61,6 +65,21 @@ static void form_add_updates(const pen_part *part, form_device *device, const bo
     }
 }
 
+// A device runs microbatches of one replica.
+static void form_note_microbatch(form_device *device, uint32_t microbatch) {
+    const uint32_t first = device->first_microbatch;
+    const uint32_t end = first + device->microbatch_count;
+    if (device->microbatch_count == 0) {
+        device->first_microbatch = microbatch;
+        device->microbatch_count = 1;
+    } else if (microbatch < first) {
+        device->first_microbatch = microbatch;
+        device->microbatch_count = end - microbatch;
+    } else if (microbatch >= end) {
+        device->microbatch_count = microbatch - first + 1;
+    }
+}
+
 // The schedule's tasks, without those of microbatches that there are none of and those that have
 // nothing to do.
 static pen_status form_collect_tasks(form_builder *b, uint32_t d) {
@@ -74,20 +93,56 @@ static pen_status form_collect_tasks(form_builder *b, uint32_t d) {
     PEN_TRY(PEN_NEW(b->arena, (size_t)(end - first) + part->list_count, &device->tasks));
     PEN_TRY(PEN_NEW(b->arena, (size_t)(end - first) + part->list_count, &device->list_of_task));
     for (uint32_t t = first; t < end; t++) {
-        const pen_task task = schedule->tasks[t];
+        pen_task task = schedule->tasks[t];
         const bool is_update = task.kind == PEN_TASK_UPDATE;
+        if (!is_update) task.microbatch -= request->first_microbatch; // below it: very large
         if (!is_update && task.microbatch >= request->microbatch_count) continue;
         const uint32_t list = form_find_list(part, &task);
         if (list == PEN_RUN_LIST_NONE) continue;
         is_there[list] = true;
+        if (!is_update) form_note_microbatch(device, task.microbatch);
         form_add_task(device, task, list);
     }
     form_add_updates(part, device, is_there, request->cut->phase_count);
+    return PEN_OK;
+}
+
+static pen_update_order form_update_order(const form_builder *b, uint32_t d) {
+    return (pen_update_order){.part = &b->request->cut->parts[d],
+                              .task_count = b->devices[d].task_count,
+                              .tasks = b->devices[d].tasks,
+                              .list_of_task = b->devices[d].list_of_task};
+}
+
+// Updates run where the schedule has them, unless values that stages have in common forbid it on
+// any device, or they wait for all gradients of the step, which are told of: then last on all, in
+// which order nothing waits for ever.
+static pen_status form_order_updates(form_builder *b, bool are_last) {
+    const uint32_t device_count = b->request->cut->device_count;
+    for (uint32_t d = 0; d < device_count && !are_last; d++) {
+        const pen_update_order order = form_update_order(b, d);
+        bool is_safe;
+        PEN_TRY(pen_update_order_check(&order, b->arena, &is_safe));
+        are_last = !is_safe;
+    }
+    for (uint32_t d = 0; d < device_count && are_last; d++) {
+        const pen_update_order order = form_update_order(b, d);
+        PEN_TRY(pen_update_order_put_last(&order, b->arena));
+    }
+    return PEN_OK;
+}
+
+// How many places values need, by the order of the tasks.
+static pen_status form_plan_buffers(form_builder *b, uint32_t d) {
+    const pen_run_form_request *request = b->request;
+    const pen_part *part = &request->cut->parts[d];
+    form_device *device = &b->devices[d];
     device->at = (pen_part_buffers_request){.cut = request->cut,
                                             .device = d,
                                             .tasks = device->tasks,
                                             .task_count = device->task_count,
-                                            .microbatch_count = request->microbatch_count};
+                                            .first_microbatch = device->first_microbatch,
+                                            .microbatch_count = device->microbatch_count};
     PEN_TRY(pen_part_buffers_plan(&device->at, b->arena, &b->buffers[d]));
     const uint32_t value_count = pen_graph_value_count(part->graph);
     PEN_TRY(PEN_NEW(b->arena, value_count, &b->planned[d]));
@@ -153,9 +208,13 @@ static void form_set_channel(form_builder *b, uint32_t c) {
     const pen_run_form_request *request = b->request;
     const pen_channel *channel = &request->cut->channels[c];
     const bool is_host = channel->source == PEN_CHANNEL_HOST;
+    const bool is_read =
+        request->field_of_channel != NULL && request->field_of_channel[c] != PEN_RUN_FIELD_NONE;
     pen_run_channel *run = &b->channels[c];
     *run = (pen_run_channel){
-        .source_worker = is_host ? 0 : request->worker_of_device[channel->source],
+        .source_worker = is_read   ? request->worker_of_device[channel->target]
+                         : is_host ? 0
+                                   : request->worker_of_device[channel->source],
         .target_worker = request->worker_of_device[channel->target],
         .source_device = channel->source,
         .target_device = channel->target,
@@ -163,6 +222,10 @@ static void form_set_channel(form_builder *b, uint32_t c) {
         .is_shared = form_is_shared(b, channel),
         .bytes = request->value_bytes(request->value_bytes_context,
                                       request->cut->parts[channel->target].graph, channel->to)};
+    if (!channel->is_per_step) {
+        run->first_microbatch = b->devices[channel->target].first_microbatch;
+        run->microbatch_count = b->devices[channel->target].microbatch_count;
+    }
     const bool has_copies = !is_host && b->buffers[channel->source].copies[channel->from.index] > 0;
     if (run->is_shared && has_copies) {
         form_set_copies(b, channel->target, channel->to,
@@ -306,6 +369,8 @@ static pen_status form_write_task(form_builder *b, uint32_t d, uint32_t t) {
     const uint32_t list = b->devices[d].list_of_task[t];
     pen_run_task run = {.task = b->devices[d].tasks[t], .list = list};
     run.makes_loss = run.task.kind == PEN_TASK_FORWARD && form_makes_kept(&cut->parts[d], list);
+    run.makes_gradient = b->request->tells_gradients && (run.task.kind == PEN_TASK_BACKWARD ||
+                                                         run.task.kind == PEN_TASK_BACKWARD_WEIGHT);
     run.receive_first = b->ref_count;
     for (uint32_t c = 0; c < cut->channel_count; c++) {
         if (cut->channels[c].target != d || !form_reads(b, d, list, c)) continue;
@@ -345,33 +410,30 @@ static pen_status form_build_tasks(form_builder *b) {
     return PEN_OK;
 }
 
-// Gives frames more places until nothing gets stuck. The schedule alone does not: then a place for
-// every microbatch is enough.
-static pen_status form_make_room(form_builder *b, const pen_run_form *form) {
+// Gives frames more places until nothing gets stuck. A schedule with updates last does not, with a
+// place for every microbatch. *out_is_stuck: this one does.
+static pen_status form_make_room(form_builder *b, const pen_run_form *form, bool *out_is_stuck) {
     const uint32_t device_count = b->request->cut->device_count;
     bool *is_blocked;
     PEN_TRY(PEN_NEW(b->arena, form->channel_count, &is_blocked));
     for (;;) {
-        bool is_stuck;
-        PEN_TRY(pen_run_form_find_blocked(form, device_count, b->arena, is_blocked, &is_stuck));
-        if (!is_stuck) return PEN_OK;
+        PEN_TRY(pen_run_form_find_blocked(form, device_count, b->arena, is_blocked, out_is_stuck));
+        if (!*out_is_stuck) return PEN_OK;
         bool has_grown = false;
         for (uint32_t c = 0; c < form->channel_count; c++) {
             if (!is_blocked[c] || form->channels[c].capacity >= form->microbatch_count) continue;
             b->extra[c]++;
             has_grown = true;
         }
-        if (!has_grown) {
-            return pen_error(PEN_INTERNAL, "the schedule waits for itself, whatever the places");
-        }
+        if (!has_grown) return PEN_OK;
         form_set_channels(b);
     }
 }
 
 // Tasks in the schedule's order, channels with their places, and then more room where the order
 // would block itself.
-pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
-                              pen_run_form_built *out_built) {
+static pen_status form_build(const pen_run_form_request *request, bool updates_last,
+                             pen_arena *arena, pen_run_form_built *out_built, bool *out_is_stuck) {
     const uint32_t device_count = request->cut->device_count;
     form_builder b = {.request = request, .arena = arena};
     PEN_TRY(PEN_NEW(arena, device_count, &b.devices));
@@ -383,6 +445,10 @@ pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *ar
     PEN_TRY(PEN_NEW(arena, request->cut->channel_count, &b.channels));
     for (uint32_t d = 0; d < device_count; d++) {
         PEN_TRY(form_collect_tasks(&b, d));
+    }
+    PEN_TRY(form_order_updates(&b, updates_last || request->tells_gradients));
+    for (uint32_t d = 0; d < device_count; d++) {
+        PEN_TRY(form_plan_buffers(&b, d));
         PEN_TRY(form_find_roots(&b, d));
     }
     PEN_TRY(form_find_leaving(&b));
@@ -398,7 +464,19 @@ pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *ar
                                .ref_count = b.ref_count,
                                .refs = b.refs,
                                .devices = b.places};
-    PEN_TRY(form_make_room(&b, &form));
+    PEN_TRY(form_make_room(&b, &form, out_is_stuck));
     *out_built = (pen_run_form_built){.form = form, .buffers = b.buffers};
     return PEN_OK;
+}
+
+// A plan says what its stages exchange; where that is less than their nodes do, updates among other
+// tasks may wait for each other.
+pen_status pen_run_form_build(const pen_run_form_request *request, pen_arena *arena,
+                              pen_run_form_built *out_built) {
+    bool is_stuck = true;
+    for (int updates_last = 0; updates_last < 2 && is_stuck; updates_last++) {
+        PEN_TRY(form_build(request, updates_last == 1, arena, out_built, &is_stuck));
+    }
+    if (!is_stuck) return PEN_OK;
+    return pen_error(PEN_INTERNAL, "the schedule waits for itself, whatever the places");
 }

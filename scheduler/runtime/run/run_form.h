@@ -17,10 +17,15 @@ typedef uint64_t (*pen_value_bytes_fn)(const void *context, const pen_graph *gra
 typedef struct pen_run_form_request {
     const pen_cut *cut;
     const pen_schedule *schedule; // of the cut's devices and stages, for at least microbatch_count
-    uint32_t microbatch_count;    // microbatches: tasks of others are left out
-    uint64_t microbatch_size;     // examples
+    uint32_t first_microbatch; // of those of the schedule that the form has; it is its microbatch
+                               // 0
+    uint32_t microbatch_count; // that it has: tasks of others are left out
+    uint64_t microbatch_size;  // examples
     bool trains;
+    bool tells_gradients;             // to the coordinator, when they are made
     const uint32_t *worker_of_device; // [device_count], counted from 1
+    const uint32_t *field_of_channel; // [channel_count of the cut] what the target's worker reads
+                                      // itself (run_data.h); NULL: nothing
     pen_value_bytes_fn value_bytes;
     const void *value_bytes_context;
 } pen_run_form_request;

@@ -36,7 +36,7 @@ static unsigned char *room_frame(const room_walk *walk, uint32_t channel, uint32
 }
 
 static uint32_t room_slot(const pen_run_channel *channel, const pen_run_task *task) {
-    return channel->is_per_step ? 0 : task->task.microbatch;
+    return channel->is_per_step ? 0 : task->task.microbatch - channel->first_microbatch;
 }
 
 // Whether all that lay in the same place before, of `places`, has come as far as `state`.

@@ -8,9 +8,11 @@
 #ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
 
+#include "graph/lanes.h"
 #include "graph/passes/cut/cut_stages.h"
 #include "graph/tensor_type.h"
 #include "scheduler/protocol/run_table.h"
+#include "scheduler/runtime/run/run_data.h"
 #include "scheduler/runtime/run/run_survey.h"
 
 typedef struct pen_run_spec_device {
@@ -31,6 +33,8 @@ typedef struct pen_run_spec_channel {
     pen_value_id to;   // in the target's graph
     pen_tensor_type type;
     pen_layout layout;
+    uint32_t field; // of an example, where the target's worker reads it (run_data.h); else
+                    // PEN_RUN_FIELD_NONE
 } pen_run_spec_channel;
 
 // What one device runs of one form.
@@ -73,11 +77,13 @@ typedef struct pen_run_spec {
     const pen_run_spec_device *devices; // [device_count]
     const pen_run_spec_form *forms;     // [form_count]
     uint64_t seed;
+    pen_lanes lanes;
     uint32_t trace_limit;            // events that a thread keeps; 0: nothing is recorded
     bool shares_memory;              // frames between workers of one host
     pen_run_survey survey;           // its parts are measured, not run
     const pen_run_spec_saved *saved; // [saved_count]
     uint32_t saved_count;
+    const pen_run_data *data; // that workers read by themselves; NULL: they read none
 } pen_run_spec;
 
 // Names of workers ([worker_count + 1]) and, by form and channel, of what channels carry.

@@ -37,6 +37,8 @@ typedef struct wire_spec {
     uint64_t seed;
     uint32_t trace_limit;
     bool shares_memory;
+    uint32_t lanes;
+    uint32_t microbatches;
     uint32_t survey;
     uint32_t worker_count; // with the coordinator
     uint32_t device_count;
@@ -46,6 +48,8 @@ typedef struct wire_spec {
     const pen_run_spec_device *devices;
     const wire_form *forms;
     const wire_saved *saved;
+    bool has_data;
+    pen_run_data data;
 } wire_spec;
 
 #define WORKER(number, member, ...)                                                                \
@@ -83,6 +87,8 @@ static const pen_record_field channel_fields[] = {
     CHANNEL(NUMBER, 4, "layout", layout, NULL),
     CHANNEL(INDEX, 5, "from", from, "value of the source's part"),
     CHANNEL(INDEX, 6, "to", to, "value of the target's part"),
+    CHANNEL(NUMBER, 7, "field", field,
+            "of an example that the target's worker reads: 1 + an input, or 65536 + labels"),
 };
 static const pen_record_field part_fields[] = {
     PART(NUMBER, 1, "device", device, NULL),
@@ -138,6 +144,10 @@ static const pen_record_field spec_fields[] = {
     SPEC(8, shares_memory, "frames between workers of one host go through shared memory"),
     SPEC(9, survey, "0 it trains, 1 operators are measured, 2 links",
          .limit = PEN_RUN_SURVEY_COUNT - 1),
+    PEN_RECORD_ROW(MESSAGE, 10, "data", wire_spec, data, "that workers read by themselves",
+                   .record = &pen_run_data_record, PEN_RECORD_PRESENT(wire_spec, has_data)),
+    SPEC(11, lanes, "of a step; 0 is 1"),
+    SPEC(12, microbatches, "of a full step, which form them"),
 };
 const pen_record pen_run_spec_record = {
     .name = "RunSpec",
@@ -216,6 +226,7 @@ static pen_status encode_saved(const pen_run_spec *spec, uint32_t worker, pen_ar
     return PEN_OK;
 }
 
+// What is not of the worker, or of nobody, is left out.
 pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker, pen_arena *arena,
                                const void **out_bytes, uint64_t *out_byte_count) {
     const pen_run_table *table = spec->table;
@@ -223,12 +234,18 @@ pen_status pen_run_spec_encode(const pen_run_spec *spec, uint32_t worker, pen_ar
     wire_spec wire = {.seed = spec->seed,
                       .trace_limit = spec->trace_limit,
                       .shares_memory = spec->shares_memory,
+                      .lanes = spec->lanes.lanes,
+                      .microbatches = spec->lanes.microbatches,
                       .survey = (uint32_t)spec->survey,
                       .worker_count = table->worker_count + 1,
                       .device_count = table->device_count,
                       .form_count = table->form_count,
                       .workers = spec->workers,
                       .devices = spec->devices};
+    if (spec->data != NULL) {
+        wire.has_data = true;
+        wire.data = *spec->data;
+    }
     PEN_TRY(pen_run_table_encode(table, arena, &wire.table, &table_bytes));
     wire.table_bytes = table_bytes;
     PEN_TRY(encode_forms(spec, worker, arena, &wire));
@@ -287,18 +304,28 @@ static pen_status decode_part(const wire_part *given, uint32_t device_count, pen
     return decode_check_scalar(given, graph, given->values.step, false);
 }
 
+// Whether a value has what a channel carries: as it is, or, at the source, in its first rows.
+static bool decode_carries(const pen_run_spec_channel *channel, const pen_value *end,
+                           bool is_source) {
+    pen_tensor_type type = end->type;
+    const pen_shape *shape = &channel->type.shape;
+    const bool has_more = is_source && end->layout == PEN_LAYOUT_PLAIN && type.shape.rank > 0 &&
+                          shape->rank > 0 && type.shape.dims[0] > shape->dims[0];
+    if (has_more) type.shape.dims[0] = shape->dims[0];
+    return pen_tensor_type_equal(&type, &channel->type) && end->layout == channel->layout;
+}
+
 // Values at the ends of channels are those of the parts that are here.
 static pen_status decode_check_end(const pen_run_spec_part *parts, uint32_t device,
-                                   pen_value_id value, const pen_run_spec_channel *channel) {
+                                   pen_value_id value, const pen_run_spec_channel *channel,
+                                   bool is_source) {
     if (device == PEN_CHANNEL_HOST || parts[device].part == NULL) return PEN_OK;
     const pen_graph *graph = parts[device].part->graph;
     if (value.index >= pen_graph_value_count(graph)) {
         return pen_error(PEN_CORRUPT, "'%s' begins or ends at no value", channel->value);
     }
     const pen_value *end = pen_graph_value(graph, value);
-    if (pen_tensor_type_equal(&end->type, &channel->type) && end->layout == channel->layout) {
-        return PEN_OK;
-    }
+    if (decode_carries(channel, end, is_source)) return PEN_OK;
     return pen_error(PEN_CORRUPT, "'%s' and '%s' are of different types", channel->value,
                      end->name);
 }
@@ -331,8 +358,9 @@ static pen_status decode_form(const wire_form *given, const pen_run_table *table
     for (uint32_t c = 0; c < run->channel_count; c++) {
         const pen_run_spec_channel *channel = &given->channels[c];
         PEN_TRY(pen_tensor_type_check(&channel->type));
-        PEN_TRY(decode_check_end(parts, run->channels[c].source_device, channel->from, channel));
-        PEN_TRY(decode_check_end(parts, run->channels[c].target_device, channel->to, channel));
+        const pen_run_channel *ends = &run->channels[c];
+        PEN_TRY(decode_check_end(parts, ends->source_device, channel->from, channel, true));
+        PEN_TRY(decode_check_end(parts, ends->target_device, channel->to, channel, false));
     }
     for (uint32_t d = 0; d < table->device_count; d++) {
         PEN_TRY(decode_check_lists(run, d, parts[d].part));
@@ -377,6 +405,47 @@ static pen_status decode_saved(const wire_spec *given, const pen_run_spec *spec,
     return PEN_OK;
 }
 
+static const char *decode_or_none(const char *text) {
+    return text[0] == '\0' ? NULL : text;
+}
+
+// Of every form, whether what a channel carries is read here goes with what it is of an example.
+static pen_status decode_data(const wire_spec *given, pen_arena *arena, pen_run_spec *spec) {
+    pen_run_data *data;
+    pen_dataset_target *targets;
+    for (uint32_t f = 0; f < spec->table->form_count; f++) {
+        const pen_run_form *form = &spec->table->forms[f];
+        for (uint32_t c = 0; c < form->channel_count; c++) {
+            const bool is_read = pen_run_channel_is_read(&form->channels[c]);
+            const bool has_field = spec->forms[f].channels[c].field != PEN_RUN_FIELD_NONE;
+            if (is_read == has_field && (given->has_data || !is_read)) continue;
+            return pen_error(PEN_CORRUPT, "'%s' is read by its worker from no data",
+                             spec->forms[f].channels[c].value);
+        }
+    }
+    if (!given->has_data) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 1, &data));
+    *data = given->data;
+    pen_dataset_options *options = &data->options;
+    PEN_TRY(PEN_NEW(arena, options->target_count, &targets));
+    for (uint32_t i = 0; i < options->target_count; i++) {
+        targets[i] = options->targets[i];
+        targets[i].labels = decode_or_none(targets[i].labels);
+    }
+    options->targets = targets;
+    options->delimiter = (char)data->delimiter;
+    options->path = decode_or_none(options->path);
+    options->labels = decode_or_none(options->labels);
+    options->input_name = decode_or_none(options->input_name);
+    options->label_column = decode_or_none(options->label_column);
+    options->connection = decode_or_none(options->connection);
+    options->query = decode_or_none(options->query);
+    options->partition = decode_or_none(options->partition);
+    options->cache = decode_or_none(options->cache);
+    spec->data = data;
+    return PEN_OK;
+}
+
 // The table is decoded first: it says how many of everything there must be.
 static pen_status decode_spec(const void *bytes, uint64_t byte_count, pen_arena *arena,
                               pen_run_spec *spec) {
@@ -398,6 +467,9 @@ static pen_status decode_spec(const void *bytes, uint64_t byte_count, pen_arena 
             decode_form(&wire.forms[f], table, &table->forms[f], arena, &forms[f]), "in form %u",
             f));
     }
+    if (wire.lanes > 1 && wire.lanes > wire.microbatches) {
+        return pen_error(PEN_CORRUPT, "%u lanes of %u microbatches", wire.lanes, wire.microbatches);
+    }
     *spec = (pen_run_spec){.table = table,
                            .workers = wire.workers,
                            .devices = wire.devices,
@@ -405,10 +477,12 @@ static pen_status decode_spec(const void *bytes, uint64_t byte_count, pen_arena 
                            .seed = wire.seed,
                            .trace_limit = wire.trace_limit,
                            .shares_memory = wire.shares_memory,
+                           .lanes = {wire.lanes, wire.microbatches},
                            .survey = (pen_run_survey)wire.survey,
                            .saved = saved,
                            .saved_count = wire.saved_count};
-    return decode_saved(&wire, spec, saved);
+    PEN_TRY(decode_saved(&wire, spec, saved));
+    return decode_data(&wire, arena, spec);
 }
 
 pen_status pen_run_spec_decode(const void *bytes, uint64_t byte_count, pen_arena *arena,

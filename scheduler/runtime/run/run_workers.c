@@ -20,23 +20,34 @@ static uint32_t workers_find(const pen_cluster *cluster, const pen_run_workers *
     return 0;
 }
 
-static void workers_number(const pen_cluster *cluster, uint32_t device, pen_run_workers *workers) {
-    workers->worker_of_device[device] = workers_find(cluster, workers, device);
-    if (workers->worker_of_device[device] != 0) return;
-    workers->worker_of_device[device] = ++workers->count;
-    pen_run_spec_worker *worker = &workers->list[workers->count];
-    worker->address = cluster->devices[device].host;
-    if (worker->address != NULL) return;
-    workers->local = workers->count;
-    *worker = (pen_run_spec_worker){"this process", ""};
+static void workers_add_local(pen_run_workers *workers) {
+    workers->local = ++workers->count;
+    workers->list[workers->local] = (pen_run_spec_worker){"this process", ""};
 }
 
-pen_status pen_run_workers_number(const pen_cluster *cluster, pen_arena *arena,
+static void workers_number(const pen_cluster *cluster, uint32_t device, pen_run_workers *workers) {
+    uint32_t *number = &workers->worker_of_device[device];
+    if (cluster->devices[device].host == NULL) {
+        if (workers->local == 0) workers_add_local(workers);
+        *number = workers->local;
+        return;
+    }
+    *number = workers_find(cluster, workers, device);
+    if (*number != 0) return;
+    *number = ++workers->count;
+    workers->list[*number].address = cluster->devices[device].host;
+}
+
+pen_status pen_run_workers_number(const pen_cluster *cluster, bool collects, pen_arena *arena,
                                   pen_run_workers *out_workers) {
     pen_run_workers workers = {0};
-    PEN_TRY(PEN_NEW(arena, cluster->device_count, &workers.worker_of_device));
-    PEN_TRY(PEN_NEW(arena, (size_t)cluster->device_count + 1, &workers.list));
+    PEN_TRY(PEN_NEW(arena, (size_t)cluster->device_count + collects, &workers.worker_of_device));
+    PEN_TRY(PEN_NEW(arena, (size_t)cluster->device_count + 1 + collects, &workers.list));
     workers.list[0] = (pen_run_spec_worker){"the coordinator", ""};
+    if (collects) {
+        workers_add_local(&workers);
+        workers.worker_of_device[cluster->device_count] = workers.local;
+    }
     for (int distance = 0; distance < WORKERS_DISTANCES; distance++) {
         for (uint32_t d = 0; d < cluster->device_count; d++) {
             if (workers_distance(&cluster->devices[d]) != distance) continue;

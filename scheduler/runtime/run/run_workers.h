@@ -14,14 +14,15 @@
 typedef struct pen_run_workers {
     uint32_t count;             // without the coordinator
     uint32_t local;             // that is this process; 0: none is
-    uint32_t *worker_of_device; // [device_count]
+    uint32_t *worker_of_device; // [device_count], and behind them, if one collects, that which does
     pen_run_spec_worker *list;  // [count + 1]: the coordinator, then the workers with the addresses
                                 // that the cluster says. Names are set of the first and the local
 } pen_run_workers;
 
-// OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_run_workers_number(const pen_cluster *cluster, pen_arena *arena,
-                                                pen_run_workers *out_workers);
+// `collects`: this process is a worker whatever the cluster has, for one device more, which
+// collects what the others make. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_workers_number(const pen_cluster *cluster, bool collects,
+                                                pen_arena *arena, pen_run_workers *out_workers);
 
 // Names those that have none: "worker 2 (10.0.0.2:7070)". OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_workers_name(pen_run_workers *workers, pen_arena *arena);

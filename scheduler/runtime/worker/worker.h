@@ -15,7 +15,9 @@
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H
 
+#include "base/system/kernel_level.h"
 #include "scheduler/runtime/run/run_spec.h"
+#include "scheduler/runtime/worker/worker_run.h"
 #include "scheduler/transport/transport.h"
 
 // What a worker says, before the number, to a coordinator of a lower generation than it knows of.
@@ -33,10 +35,12 @@ typedef struct pen_worker_options {
     bool is_insecure;
     bool is_once;      // ends with its first run
     const char *store; // folder that shards of checkpoints go to; NULL: as the coordinator says
+    const char *data;  // folder of data that it may read by itself; NULL: none, but with `spec` any
     // Of a worker in the coordinator's process; spec NULL: what is to be run is pulled.
     const pen_run_spec *spec;
     void (*loaded)(const void *model); // the model's bytes are no longer needed; or NULL
     const void *model;
+    pen_worker_collector collector;
 } pen_worker_options;
 
 // Listens. *out_port is the port taken. As the transport's listen; OUT_OF_MEMORY
@@ -46,13 +50,17 @@ PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
 // that ended that run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
 bool pen_worker_is_over(pen_worker *worker);
+// Whether a coordinator is linked with it.
+bool pen_worker_is_led(pen_worker *worker);
 // Tells the coordinator, if there is a run, that this worker ends because of `why`; then it is to
 // be destroyed.
 void pen_worker_leave(pen_worker *worker, const char *why);
 // Ends what runs, and waits for it. Accepts NULL.
 void pen_worker_destroy(pen_worker *worker);
 
-// What must be alike at both ends for equal numbers: instruction set and libraries. In `arena`.
-PEN_NODISCARD pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text);
+// What must be alike at both ends for equal numbers: kernel level, which is settled, and libraries.
+// In `arena`. As pen_kernel_level_settle; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_describe_numerics(pen_kernel_level level, pen_arena *arena,
+                                                      const char **out_text);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_H

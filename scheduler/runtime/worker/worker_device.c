@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/system/failpoint.h"
+#include "device/run_context.h"
 #include "graph/graph.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
@@ -85,22 +86,43 @@ static pen_status device_read_loss(worker_device *device, const pen_run_round *r
     return device_read_scalar(device, round, task, part->loss, &loss->sum);
 }
 
+// What is collected goes to who asked for it.
+static pen_status device_hand_collected(const worker_device *device, const pen_run_round *round,
+                                        const pen_run_task *task) {
+    const pen_worker_collector *collector = &device->run->options.collector;
+    if (collector->take == NULL || collector->device != device->index) return PEN_OK;
+    const pen_collected collected = {
+        .round = round->round,
+        .form = round->form,
+        .microbatch = task->task.microbatch,
+        .graph = device->run->spec->forms[round->form].parts[device->index].part->graph,
+        .executor = device->executors[round->form]};
+    return collector->take(collector->context, &collected);
+}
+
+// Runs the list of a task, told where it stands in its step: in which lane, and whether that ends.
 static pen_status device_compute(worker_device *device, const pen_run_round *round,
                                  const pen_run_task *task) {
     pen_worker_run *run = device->run;
     const pen_run_form *form = &run->table->forms[round->form];
     const bool is_update = task->task.kind == PEN_TASK_UPDATE;
     const uint32_t microbatch = is_update ? 0 : task->task.microbatch;
-    const uint64_t of_step = round->first_microbatch + microbatch;
-    const pen_run_context context = {.seed = run->spec->seed,
-                                     .step = round->step,
-                                     .microbatch = is_update ? 0 : of_step,
-                                     .first_microbatch = !is_update && of_step == 0};
+    pen_run_context context = {.seed = run->spec->seed, .step = round->step};
+    if (is_update) {
+        pen_run_context_place_update(&context, &run->spec->lanes, round->step_microbatches);
+        context.order = round->order;
+    } else {
+        pen_run_context_place(&context, &run->spec->lanes, round->first_microbatch + microbatch,
+                              round->step_microbatches);
+        context.later_lane =
+            pen_lane_of(&run->spec->lanes, device->first_microbatch) < context.lane;
+    }
     PEN_TRY(device_write_scalars(device, round));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
     if (task->list != PEN_RUN_LIST_NONE) {
         PEN_TRY(pen_executor_run(device->executors[round->form], task->list, microbatch, &context));
     }
+    PEN_TRY(device_hand_collected(device, round, task));
     return task->makes_loss ? device_read_loss(device, round, task) : PEN_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/snapshot.h"
+#include "scheduler/runtime/worker/worker_reader.h"
 #include "scheduler/runtime/worker/worker_run.h"
 
 #define WORKER_PIECES 32     // of tensors, under way at once: half come, half go
@@ -21,7 +22,7 @@ typedef struct worker_slot {
     uint64_t sequence;
     uint32_t *checksums; // [chunks]
     double start_seconds;
-    bool is_checked; // the device's thread has compared the checksums
+    bool is_checked; // its checksums were compared
 } worker_slot;
 
 typedef struct worker_channel {
@@ -56,7 +57,8 @@ typedef struct worker_device {
     uint32_t index; // of the table
     uint32_t row;   // of the recorder
     pen_device *device;
-    pen_executor **executors; // [form_count]
+    pen_executor **executors;  // [form_count]
+    uint32_t first_microbatch; // of a step, that is run here
     pen_thread *thread;
     pen_condition wake; // with the run's lock
 
@@ -110,6 +112,7 @@ struct pen_worker_run {
     uint32_t sent_count;
     uint32_t action_limit;
     pen_trace_recorder *recorder;
+    pen_worker_reader *reader;   // NULL: nothing is read here
     pen_snapshot_writer *writer; // NULL: nothing is saved here
     pen_shard_tensor *saved;     // [saved_count]
     const char **saved_memory;   // [saved_count]
@@ -161,6 +164,14 @@ PEN_NODISCARD pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_dev
 PEN_NODISCARD pen_status pen_worker_frames_prepare(pen_worker_run *run);
 // Room for what is saved (worker_save.c). OUT_OF_MEMORY, CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_prepare_save(pen_worker_run *run);
+// ---- what is read here (worker_reading.c)
+// Opens the files, if any channel ends here that is read. As pen_worker_reader_create
+PEN_NODISCARD pen_status pen_worker_run_prepare_reading(pen_worker_run *run);
+// Does what READ says. Holds the lock.
+void pen_worker_run_read(pen_worker_run *run, const pen_worker_action *action);
+// It is in its place (worker_frames.c).
+void pen_worker_run_note_read(pen_worker_run *run, const pen_reading *reading);
+
 // Where a piece of a parameter or state lies. CORRUPT: there is none
 PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
                                                     const pen_tensor_piece *piece,

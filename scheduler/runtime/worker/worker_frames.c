@@ -25,7 +25,7 @@ static worker_device *frames_device(pen_worker_run *run, uint32_t device) {
 // The microbatch of a sequence number, which says the place.
 static uint64_t frames_place(const pen_run_form *form, const pen_run_channel *channel,
                              uint64_t sequence) {
-    return sequence % pen_run_slots(form, channel);
+    return pen_run_microbatch(form, channel, sequence);
 }
 
 // The step of a round is read under the lock, for the ring of rounds is written by another thread.
@@ -60,23 +60,31 @@ static void frames_count_lent(pen_worker_run *run, uint32_t change) {
     pen_mutex_unlock(&run->lock);
 }
 
+// The transport makes the checksums, while it copies if it does.
 static pen_status frames_lend(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                              pen_memory_place payload, const uint32_t *checksums, uint64_t token) {
+                              pen_memory_place payload, uint32_t *checksums, uint64_t token) {
     pen_transport *transport = run->options.transport;
     frames_count_lent(run, 1);
     const pen_status status =
-        transport->kind->send_frame(transport, peer, frame, payload, checksums, token);
+        transport->kind->sum_frame(transport, peer, frame, payload, checksums, token);
     if (status != PEN_OK) frames_count_lent(run, UINT32_MAX); // it was not lent
     return status;
 }
 
-static void frames_note_sent(pen_worker_run *run, const worker_send *send, uint64_t place,
-                             uint64_t checksum) {
+// Of a frame that nobody else has seen yet: who asks after a bad step finds all that was seen.
+void pen_worker_run_summed(pen_worker_run *run, uint64_t token) {
+    if (token >= FRAMES_PIECE_TOKEN) return;
+    const worker_send send = run->what_of_send[token];
+    const pen_run_form *form = &run->table->forms[send.form];
+    const pen_run_channel *channel = &form->channels[send.channel];
+    const uint64_t checksum =
+        pen_checksum_join(run->slot_of_send[token]->checksums, channel->bytes);
     pen_mutex_lock(&run->lock);
-    run->sent[run->channels[send->form][send->channel].sent_first + place] =
-        (pen_run_sent){.form = send->form,
-                       .channel = send->channel,
-                       .sequence = send->sequence,
+    run->sent[run->channels[send.form][send.channel].sent_first +
+              send.sequence % pen_run_slots(form, channel)] =
+        (pen_run_sent){.form = send.form,
+                       .channel = send.channel,
+                       .sequence = send.sequence,
                        .checksum = checksum,
                        .is_sent = true};
     pen_mutex_unlock(&run->lock);
@@ -97,8 +105,7 @@ pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena *arena,
     return PEN_OK;
 }
 
-// By the thread of the device that made the value, which also makes the checksum: the transport's
-// thread computes nothing.
+// By the thread of the device that made the value.
 pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const pen_run_form *form = &run->table->forms[send->form];
     const pen_run_channel *channel = &form->channels[send->channel];
@@ -112,8 +119,6 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
         pen_executor_place(device->executors[send->form], spec->from, place);
     slot->sequence = send->sequence;
     slot->start_seconds = pen_clock_seconds();
-    pen_checksum_chunks(pen_memory_place_address(payload), channel->bytes, slot->checksums);
-    frames_note_sent(run, send, place, pen_checksum_join(slot->checksums, channel->bytes));
     const pen_frame frame = {.kind = PEN_FRAME_VALUE,
                              .generation = run->options.generation,
                              .incarnation = run->options.incarnation,
@@ -187,8 +192,8 @@ static pen_status frames_check_value(const pen_worker_run *run, uint32_t peer,
                          (unsigned long long)channel->bytes);
     }
     const uint32_t slots = pen_run_slots(form, channel);
-    if (frame->microbatch >= slots || frame->sequence / slots != frame->step ||
-        frame->sequence % slots != frame->microbatch) {
+    if (frame->sequence / slots != frame->step ||
+        frame->microbatch != pen_run_microbatch(form, channel, frame->sequence)) {
         return pen_error(PEN_CORRUPT,
                          "tensor '%s' came as number %llu, but round %llu, microbatch %u",
                          spec->value, (unsigned long long)frame->sequence,
@@ -352,11 +357,10 @@ static void frames_end_piece(pen_worker_run *run, const pen_frame *frame, uint32
     pen_mutex_unlock(&run->lock);
 }
 
-// All bytes are there. Checksums are kept and compared by the device that reads the value, not by
-// the transport's thread.
-void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                        const uint32_t *checksums) {
-    (void)peer;
+// All bytes are there. Where the transport has not compared checksums, they are kept for the device
+// that reads the value.
+void pen_worker_run_end(pen_worker_run *run, const pen_frame *frame, const uint32_t *checksums,
+                        bool is_compared) {
     if (frame->kind == PEN_FRAME_TENSOR) {
         frames_end_piece(run, frame, frame->bytes == 0 ? 0 : checksums[0]);
         return;
@@ -365,7 +369,7 @@ void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *fra
     worker_slot *slot =
         &run->channels[frame->form][frame->channel].receives[frame->microbatch % channel->capacity];
     slot->sequence = frame->sequence;
-    slot->is_checked = false;
+    slot->is_checked = is_compared;
     memcpy(slot->checksums, checksums,
            pen_frame_chunk_count(frame->bytes) * sizeof *slot->checksums);
     const worker_send what = {frame->form, frame->channel, frame->sequence};
@@ -378,6 +382,18 @@ void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *fra
     const pen_status status = pen_worker_run_step(run, &event, NULL);
     if (status != PEN_OK) pen_worker_run_fail(run, status);
     (void)PEN_FAILPOINT("worker.frame_taken");
+}
+
+void pen_worker_run_note_read(pen_worker_run *run, const pen_reading *reading) {
+    const pen_run_form *form = &run->table->forms[reading->form];
+    const pen_run_channel *channel = &form->channels[reading->channel];
+    const uint64_t place = frames_place(form, channel, reading->sequence);
+    worker_slot *slot =
+        &run->channels[reading->form][reading->channel].receives[place % channel->capacity];
+    slot->sequence = reading->sequence;
+    slot->is_checked = true; // nothing was sent
+    const worker_send what = {reading->form, reading->channel, reading->sequence};
+    frames_record(run, PEN_TRACE_RECEIVE, &what, reading->started);
 }
 
 // ---- by the devices' threads
@@ -427,7 +443,6 @@ static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece,
     pen_mutex_lock(&run->lock);
     piece->state = WORKER_PIECE_LENT;
     pen_mutex_unlock(&run->lock);
-    pen_checksum_chunks(pen_memory_place_address(place), frame.bytes, &piece->checksum);
     const uint64_t token = FRAMES_PIECE_TOKEN + (uint64_t)(piece - run->pieces);
     return frames_lend(run, 0, &frame, place, &piece->checksum, token);
 }
@@ -479,7 +494,7 @@ static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
         const pen_run_channel *channel = &form->channels[c];
         worker_channel *ends = &run->channels[f][c];
         if (channel->is_shared) continue;
-        if (channel->source_worker == me) {
+        if (channel->source_worker == me && !pen_run_channel_is_read(channel)) {
             ends->send_first = run->send_count;
             run->send_count += channel->copies;
             PEN_TRY(frames_new_slots(run, channel->copies, channel->bytes, &ends->sends));

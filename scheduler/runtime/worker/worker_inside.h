@@ -27,8 +27,7 @@ struct pen_worker {
     pen_thread *clock;  // beats
     uint64_t incarnation;
     char address[PEN_MESSAGE_NAME_BYTES];
-    pen_arena *numerics_arena;
-    const char *numerics;
+    uint32_t level;   // of kernels, that the coordinator wants; 0: any
     pen_arena *arena; // of the run
 
     pen_mutex lock;

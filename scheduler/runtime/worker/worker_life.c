@@ -120,8 +120,12 @@ static pen_status worker_load_run(pen_worker *worker, const worker_load_order *o
                                             .generation = order->generation,
                                             .incarnation = worker->incarnation,
                                             .defer_contents = worker->options.spec == NULL,
+                                            .reads_nothing = worker->options.spec == NULL &&
+                                                             worker->options.data == NULL,
+                                            .data_folder = worker->options.data,
                                             .loaded = worker->options.loaded,
                                             .model = worker->options.model,
+                                            .collector = worker->options.collector,
                                             .transport = worker->transport,
                                             .events = pen_worker_run_listeners(worker)};
     pen_worker_run *run;
@@ -368,18 +372,19 @@ static void worker_main(void *context) {
 
 // ---- making
 
-pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text) {
+pen_status pen_worker_describe_numerics(pen_kernel_level level, pen_arena *arena,
+                                        const char **out_text) {
     const pen_device_kind *kind;
     pen_device *device;
     const char *text;
     PEN_TRY(pen_device_kind_find("cpu", &kind));
-    const pen_device_options options = {.name = "", .thread_count = 1};
+    const pen_device_options options = {.name = "", .thread_count = 1, .level = level};
     PEN_TRY(kind->open(&options, &device));
     const pen_status status = kind->describe(device, arena, &text);
     kind->close(device);
     PEN_TRY(status);
-    const char *level = strstr(text, "kernel level");
-    *out_text = level == NULL ? text : level;
+    const char *numerics = strstr(text, "kernel level");
+    *out_text = numerics == NULL ? text : numerics;
     return PEN_OK;
 }
 
@@ -387,8 +392,6 @@ pen_status pen_worker_describe_numerics(pen_arena *arena, const char **out_text)
 static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
-    PEN_TRY(pen_arena_create(&worker->numerics_arena));
-    PEN_TRY(pen_worker_describe_numerics(worker->numerics_arena, &worker->numerics));
     const pen_transport_options transport_options = {
         // until it is told otherwise: a coordinator that does not want it says nothing of it
         .self = {.peer = PEN_TRANSPORT_ANY_PEER,
@@ -449,6 +452,13 @@ bool pen_worker_is_over(pen_worker *worker) {
     return is_over;
 }
 
+bool pen_worker_is_led(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    const bool is_led = worker->links[0] == WORKER_LINK_UP;
+    pen_mutex_unlock(&worker->lock);
+    return is_led;
+}
+
 void pen_worker_leave(pen_worker *worker, const char *why) {
     const bool has_run = pen_worker_use_run(worker) != NULL;
     if (!has_run) return;
@@ -483,7 +493,6 @@ void pen_worker_destroy(pen_worker *worker) {
     pen_status_ignore(worker->result, "the coordinator was told");
     pen_memory_free(worker->blob);
     pen_arena_destroy(worker->arena);
-    pen_arena_destroy(worker->numerics_arena);
     pen_condition_deinit(&worker->changed);
     pen_condition_deinit(&worker->ticked);
     pen_mutex_deinit(&worker->lock);

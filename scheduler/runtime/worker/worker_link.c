@@ -105,6 +105,7 @@ static pen_status worker_accept(void *context, const pen_introduction *introduct
                                        .incarnation = introduction->incarnation,
                                        .job = job};
         memcpy(worker->job, job, sizeof worker->job);
+        worker->level = introduction->level;
         pen_member_core_step(&worker->member, &call, actions, &count);
     } else if (leaves) {
         pen_member_core_supersede(&worker->member, actions, &count);
@@ -243,7 +244,7 @@ static void worker_end_blob(pen_worker *worker, const uint32_t *checksums, uint6
 
 // A whole frame is handed to what it began in, which stays until it has ended.
 static void worker_end(void *context, uint32_t peer, const pen_frame *frame,
-                       const uint32_t *checksums) {
+                       const uint32_t *checksums, bool is_compared) {
     pen_worker *worker = context;
     if (frame->kind == PEN_FRAME_BLOB) {
         worker_end_blob(worker, checksums, frame->bytes);
@@ -251,16 +252,26 @@ static void worker_end(void *context, uint32_t peer, const pen_frame *frame,
     }
     pen_worker_run *run = pen_worker_use_run(worker);
     if (run != NULL) { // either waits for what arrives
-        pen_worker_run_end(run, peer, frame, checksums);
+        pen_worker_run_end(run, frame, checksums, is_compared);
     } else {
         pen_worker_survey *survey = pen_worker_use_survey(worker);
         PEN_ASSERT(survey != NULL);
-        pen_worker_survey_end(survey, peer, frame, checksums);
+        pen_worker_survey_end(survey, peer, checksums, is_compared);
     }
     pen_mutex_lock(&worker->lock);
     if (peer == 0) worker_hear(worker);
     worker_note_arrival(worker, peer, false);
     pen_mutex_unlock(&worker->lock);
+    pen_worker_release_run(worker);
+}
+
+// A survey has no use for it.
+static void worker_summed(void *context, uint32_t peer, uint64_t token) {
+    pen_worker *worker = context;
+    (void)peer;
+    pen_worker_run *run = pen_worker_use_run(worker);
+    if (run == NULL) return;
+    pen_worker_run_summed(run, token);
     pen_worker_release_run(worker);
 }
 
@@ -334,7 +345,10 @@ static pen_status worker_on_round(pen_worker_run *run, const pen_message *messag
                            .count = message->count,
                            .updates = message->updates,
                            .step = message->step,
-                           .first_microbatch = message->first_microbatch};
+                           .first_microbatch = message->first_microbatch,
+                           .epoch = message->epoch,
+                           .first_example = message->first_example,
+                           .step_microbatches = message->step_microbatches};
     memcpy(&round.loss_weight, &message->value, sizeof round.loss_weight);
     memcpy(&round.learning_rate, &message->learning_rate, sizeof round.learning_rate);
     return pen_worker_run_add_round(run, &round);
@@ -363,8 +377,7 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
         event.kind = PEN_WORKER_EVENT_START;
         return pen_worker_run_feed(run, &event);
     case PEN_MESSAGE_GO:
-        event.kind = PEN_WORKER_EVENT_GO;
-        return pen_worker_run_feed(run, &event);
+        return pen_worker_run_go(run, message->round, message->order);
     case PEN_MESSAGE_CREDIT:
         event.kind = PEN_WORKER_EVENT_CREDIT;
         return pen_worker_run_feed(run, &event);
@@ -397,6 +410,7 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_SHARD:
     case PEN_MESSAGE_SURVEY:
     case PEN_MESSAGE_SURVEYED:
+    case PEN_MESSAGE_GRADIENT:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",
@@ -532,5 +546,6 @@ pen_transport_events pen_worker_events(pen_worker *worker) {
                                   .message = worker_message,
                                   .begin = worker_begin,
                                   .end = worker_end,
+                                  .summed = worker_summed,
                                   .let_go = worker_let_go};
 }

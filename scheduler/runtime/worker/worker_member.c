@@ -52,10 +52,31 @@ void pen_worker_note(pen_worker *worker, const pen_member_action *actions, uint3
     pen_condition_broadcast(&worker->changed);
 }
 
+// What this machine's kernels are at the level that the coordinator wants; or why they cannot be,
+// which is another text than the coordinator's, so that it refuses us and shows both.
+static void member_describe_numerics(pen_worker *worker, char out_text[PEN_MESSAGE_NAME_BYTES]) {
+    pen_arena *arena = NULL;
+    const char *text = "";
+    pen_mutex_lock(&worker->lock);
+    const uint32_t level = worker->level;
+    pen_mutex_unlock(&worker->lock);
+    pen_status status = pen_arena_create(&arena);
+    if (status == PEN_OK && level >= PEN_KERNEL_LEVEL_COUNT) {
+        status = pen_error(PEN_UNSUPPORTED, "kernel level %u is not known here", level);
+    }
+    if (status == PEN_OK) {
+        status = pen_worker_describe_numerics((pen_kernel_level)level, arena, &text);
+    }
+    if (status != PEN_OK) text = pen_status_message(status);
+    snprintf(out_text, PEN_MESSAGE_NAME_BYTES, "%s", text);
+    pen_status_ignore(status, "the coordinator shows it");
+    pen_arena_destroy(arena);
+}
+
 static void member_greet(pen_worker *worker, uint64_t generation) {
     pen_message message = {.kind = PEN_MESSAGE_HELLO, .generation = generation};
     snprintf(message.build, sizeof message.build, "%s", pen_build_name());
-    snprintf(message.isa, sizeof message.isa, "%s", worker->numerics);
+    member_describe_numerics(worker, message.isa);
     snprintf(message.address, sizeof message.address, "%s", worker->address);
     pen_worker_tell(worker, 0, &message);
 }
@@ -202,6 +223,12 @@ static void member_on_loss(void *context, uint64_t round, uint32_t microbatch, u
     (void)PEN_FAILPOINT("worker.loss_sent");
 }
 
+static void member_on_gradient(void *context, uint64_t round, uint32_t microbatch, uint32_t stage) {
+    pen_message message = {
+        .kind = PEN_MESSAGE_GRADIENT, .round = round, .microbatch = microbatch, .stage = stage};
+    pen_worker_tell(context, 0, &message);
+}
+
 static void member_on_round_done(void *context, uint64_t round, const unsigned char *figures,
                                  size_t length) {
     pen_message message = {
@@ -254,7 +281,7 @@ static void member_on_shard(void *context, uint64_t generation, uint64_t step,
     }
     if (status != PEN_OK) {
         message.code = (uint32_t)pen_status_get_code(status);
-        pen_status_format(status, message.text, sizeof message.text);
+        snprintf(message.text, sizeof message.text, "%s", pen_status_message(status));
         pen_log(PEN_LOG_WARNING, "the checkpoint of step %llu is not written here: %s",
                 (unsigned long long)step, pen_status_message(status));
         pen_status_ignore(status, "the coordinator is told");
@@ -270,6 +297,7 @@ static void member_on_shard(void *context, uint64_t generation, uint64_t step,
 pen_worker_run_events pen_worker_run_listeners(pen_worker *worker) {
     return (pen_worker_run_events){.context = worker,
                                    .loss = member_on_loss,
+                                   .gradient = member_on_gradient,
                                    .round_done = member_on_round_done,
                                    .credit = member_on_credit,
                                    .ready = member_on_ready,

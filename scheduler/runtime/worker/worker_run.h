@@ -19,7 +19,9 @@
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_RUN_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_RUN_H
 
+#include "graph/arrivals.h"
 #include "scheduler/protocol/worker_core.h"
+#include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/run/run_inquiry.h"
 #include "scheduler/runtime/run/run_spec.h"
 #include "scheduler/store/commit_log.h"
@@ -34,10 +36,14 @@ typedef struct pen_run_round {
     uint32_t form;
     uint32_t count; // microbatches
     bool updates;
-    uint64_t step;             // for random numbers and the optimizer, counted from 1
-    uint64_t first_microbatch; // of the step, that the round begins with
-    double loss_weight;        // of each microbatch
+    uint64_t step;              // for random numbers and the optimizer, counted from 1
+    uint64_t first_microbatch;  // of the step, that the round begins with
+    uint64_t step_microbatches; // that the step has in all its rounds
+    double loss_weight;         // of each microbatch
     double learning_rate;
+    uint64_t epoch;           // for what is read here (run_data.h)
+    uint64_t first_example;   // of its order, that the round begins with
+    pen_arrivals_order order; // of lanes, where it is free: it comes with the word to update
 } pen_run_round;
 
 // What happens in a run, for whoever talks to the coordinator. On any thread; must not block.
@@ -45,6 +51,7 @@ typedef struct pen_worker_run_events {
     void *context;
     void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
                  const pen_run_loss *loss);
+    void (*gradient)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage);
     // figures of the devices (run_wire.h)
     void (*round_done)(void *context, uint64_t round, const unsigned char *figures, size_t length);
     void (*credit)(void *context, uint32_t worker, uint32_t form, uint32_t channel,
@@ -59,6 +66,23 @@ typedef struct pen_worker_run_events {
                   const pen_shard_summary *summary);
 } pen_worker_run_events;
 
+// What a forward task of the device that collects has made.
+typedef struct pen_collected {
+    uint64_t round;
+    uint32_t form;
+    uint32_t microbatch;
+    const pen_graph *graph; // its part's
+    pen_executor *executor; // that has the values, until the call returns
+} pen_collected;
+
+// Whoever is handed what a device of this process collects, on the device's thread, before the
+// coordinator is told of the microbatch. An error of it ends the run.
+typedef struct pen_worker_collector {
+    pen_status (*take)(void *context, const pen_collected *collected); // NULL: nobody
+    void *context;
+    uint32_t device; // of the table
+} pen_worker_collector;
+
 typedef struct pen_worker_run_options {
     const pen_run_spec *spec;
     uint32_t worker;
@@ -67,6 +91,9 @@ typedef struct pen_worker_run_options {
     bool defer_contents;               // parameters and states come as pieces
     void (*loaded)(const void *model); // the model's bytes are no longer needed; or NULL
     const void *model;
+    pen_worker_collector collector;
+    bool reads_nothing;      // no data may be read here;
+    const char *data_folder; // else that which it must be in; NULL: any
     pen_transport *transport;
     pen_worker_run_events events;
 } pen_worker_run_options;
@@ -92,13 +119,17 @@ void pen_worker_run_destroy(pen_worker_run *run);
 // ---- from the transport; errors are of the sender: they take the link down
 PEN_NODISCARD pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer,
                                               const pen_frame *frame, pen_memory_place *out_place);
-void pen_worker_run_end(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
-                        const uint32_t *checksums);
+void pen_worker_run_end(pen_worker_run *run, const pen_frame *frame, const uint32_t *checksums,
+                        bool is_compared);
+void pen_worker_run_summed(pen_worker_run *run, uint64_t token);
 void pen_worker_run_let_go(pen_worker_run *run, uint64_t token);
 
 // ---- from the coordinator and other workers
 PEN_NODISCARD pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *round);
-// ASSIGN, START, GO, STOP, CREDIT. CORRUPT
+// Its losses are finite: it may update. CORRUPT
+PEN_NODISCARD pen_status pen_worker_run_go(pen_worker_run *run, uint64_t round,
+                                           pen_arrivals_order order);
+// ASSIGN, START, STOP, CREDIT. CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_feed(pen_worker_run *run, const pen_worker_event *event);
 // Ends the run: `failed` is called, unless it was before.
 void pen_worker_run_fail(pen_worker_run *run, pen_status take_status);

@@ -29,6 +29,7 @@ static void run_hand_over(pen_worker_run *run, const pen_worker_action *actions,
     for (uint32_t i = 0; i < count; i++) {
         const pen_worker_action *action = &actions[i];
         if (action->kind == PEN_WORKER_ACTION_SEND) run_queue_send(run, action);
+        if (action->kind == PEN_WORKER_ACTION_READ) pen_worker_run_read(run, action);
         if (action->kind == PEN_WORKER_ACTION_ROUND_DONE) {
             if (run->done_end == 0) run->told_end = action->round;
             run->done_end = action->round + 1;
@@ -95,12 +96,18 @@ static void run_carry_out(pen_worker_run *run, const pen_worker_action *actions,
             events->loss(events->context, action->round, form->tasks[action->task].task.microbatch,
                          form->tasks[action->task].task.stage, &device->loss);
             break;
+        case PEN_WORKER_ACTION_GRADIENT:
+            events->gradient(events->context, action->round,
+                             form->tasks[action->task].task.microbatch,
+                             form->tasks[action->task].task.stage);
+            break;
         case PEN_WORKER_ACTION_ROUND_DONE:
             run_tell_rounds(run);
             break;
         case PEN_WORKER_ACTION_LOAD: // done by load, before the core is told
         case PEN_WORKER_ACTION_RUN:  // handed over
         case PEN_WORKER_ACTION_SEND:
+        case PEN_WORKER_ACTION_READ: // handed over
         case PEN_WORKER_ACTION_STOPPED:
             break;
         }
@@ -178,6 +185,17 @@ pen_status pen_worker_run_add_round(pen_worker_run *run, const pen_run_round *ro
                                     .count = round->count,
                                     .updates = round->updates};
     (void)PEN_FAILPOINT("worker.round_begun");
+    return pen_worker_run_feed(run, &event);
+}
+
+// A round that is not known here is the core's to judge.
+pen_status pen_worker_run_go(pen_worker_run *run, uint64_t round, pen_arrivals_order order) {
+    pen_run_round *announced = &run->rounds[round % WORKER_ROUND_RING];
+    pen_mutex_lock(&run->lock);
+    if (announced->round == round) announced->order = order;
+    pen_mutex_unlock(&run->lock);
+    const pen_worker_event event = {
+        .kind = PEN_WORKER_EVENT_GO, .generation = run->options.generation, .round = round};
     return pen_worker_run_feed(run, &event);
 }
 
@@ -306,6 +324,7 @@ static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device
 pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_call(run, run_open_device));
     PEN_TRY(run_call(run, run_bind_device));
+    PEN_TRY(pen_worker_run_prepare_reading(run));
     return pen_worker_run_prepare_save(run);
 }
 
@@ -333,12 +352,25 @@ static uint32_t run_count_sends(const pen_worker_run *run, uint32_t device) {
     return most + 1;
 }
 
+static uint32_t run_first_microbatch(const pen_run_form *form, uint32_t device) {
+    uint32_t first = 0;
+    bool is_known = false;
+    for (uint32_t t = form->devices[device].task_first; t < form->devices[device].task_end; t++) {
+        const pen_task *task = &form->tasks[t].task;
+        if (task->kind == PEN_TASK_UPDATE || (is_known && task->microbatch >= first)) continue;
+        first = task->microbatch;
+        is_known = true;
+    }
+    return first;
+}
+
 static pen_status run_new_device(pen_worker_run *run, uint32_t index, uint32_t local) {
     worker_device *device = &run->devices[local];
     device->run = run;
     device->index = index;
     device->row = local;
     device->scalars_round = UINT64_MAX;
+    device->first_microbatch = run_first_microbatch(&run->table->forms[0], index);
     device->send_limit = run_count_sends(run, index);
     run->local_of_device[index] = local;
     pen_condition_init(&device->wake);
@@ -421,6 +453,7 @@ pen_status pen_worker_run_create(const pen_worker_run_options *options, pen_work
 void pen_worker_run_close(pen_worker_run *run) {
     pen_mutex_lock(&run->lock);
     run->is_closed = true;
+    pen_worker_reader_close(run->reader);
     for (uint32_t d = 0; d < run->device_count; d++) {
         pen_condition_signal(&run->devices[d].wake);
     }
@@ -451,6 +484,7 @@ uint32_t pen_worker_run_lent_count(pen_worker_run *run) {
 void pen_worker_run_destroy(pen_worker_run *run) {
     if (run == NULL) return;
     pen_worker_run_rest(run);
+    pen_worker_reader_destroy(run->reader);
     pen_snapshot_writer_destroy(run->writer); // waits until the shard is written
     pen_mutex_lock(&run->lock);
     run->may_release = true;

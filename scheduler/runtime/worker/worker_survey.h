@@ -53,8 +53,8 @@ uint32_t pen_worker_survey_lent_count(pen_worker_survey *survey);
 PEN_NODISCARD pen_status pen_worker_survey_begin(pen_worker_survey *survey, uint32_t peer,
                                                  const pen_frame *frame,
                                                  pen_memory_place *out_place);
-void pen_worker_survey_end(pen_worker_survey *survey, uint32_t peer, const pen_frame *frame,
-                           const uint32_t *checksums);
+void pen_worker_survey_end(pen_worker_survey *survey, uint32_t peer, const uint32_t *checksums,
+                           bool is_compared);
 void pen_worker_survey_let_go(pen_worker_survey *survey, uint64_t token);
 PEN_NODISCARD pen_status pen_worker_survey_take_credit(pen_worker_survey *survey, uint32_t peer,
                                                        uint64_t sequence);

@@ -37,7 +37,7 @@ static uint32_t links_claim(pen_worker_survey *survey, uint32_t peer, uint64_t *
     return place;
 }
 
-// With the checksum that a device's thread would make. Payload and checksum are lent until let_go.
+// As a device's thread would. Payload and checksum are lent until let_go.
 // Two threads do not send to one worker at once: frames must leave in the order of their numbers.
 static pen_status links_send(pen_worker_survey *survey, uint32_t peer, uint32_t form,
                              uint64_t bytes) {
@@ -48,7 +48,6 @@ static pen_status links_send(pen_worker_survey *survey, uint32_t peer, uint32_t 
                          survey->spec->workers[peer].name);
     }
     char *memory = survey->sent + place * PEN_SURVEY_TENSOR_BYTES;
-    pen_checksum_chunks(memory, bytes, &survey->checksums[place]);
     const pen_frame frame = {
         .kind = PEN_FRAME_VALUE,
         .generation = survey->options.generation,
@@ -58,7 +57,7 @@ static pen_status links_send(pen_worker_survey *survey, uint32_t peer, uint32_t 
         .sequence = sequence,
         .bytes = bytes};
     pen_transport *transport = survey->options.transport;
-    const pen_status status = transport->kind->send_frame(
+    const pen_status status = transport->kind->sum_frame(
         transport, peer, &frame, pen_memory_place_at(memory), &survey->checksums[place], place);
     if (status != PEN_OK) pen_worker_survey_let_go(survey, place);
     return status;
@@ -213,14 +212,14 @@ pen_status pen_worker_survey_begin(pen_worker_survey *survey, uint32_t peer, con
                      is_next ? "without credit" : "out of turn");
 }
 
-void pen_worker_survey_end(pen_worker_survey *survey, uint32_t peer, const pen_frame *frame,
-                           const uint32_t *checksums) {
-    (void)frame; // it was kept as it began
+void pen_worker_survey_end(pen_worker_survey *survey, uint32_t peer, const uint32_t *checksums,
+                           bool is_compared) {
     pen_mutex_lock(&survey->lock);
     survey_place *place = links_find(survey, SURVEY_PLACE_ARRIVING, peer);
     PEN_ASSERT(place != NULL && survey->queue_count < SURVEY_PLACES);
     place->state = SURVEY_PLACE_THERE;
     place->checksum = checksums[0];
+    place->is_compared = is_compared;
     survey->queue[survey->queue_count++] = (uint32_t)(place - survey->places);
     pen_condition_broadcast(&survey->changed);
     pen_mutex_unlock(&survey->lock);
@@ -231,6 +230,7 @@ static pen_status links_take(pen_worker_survey *survey, survey_place *place) {
     const uint32_t peer = place->peer;
     const pen_frame frame = place->frame;
     const bool is_whole =
+        place->is_compared ||
         pen_checksum_find_difference(place->memory, frame.bytes, &place->checksum) == 1;
     pen_mutex_lock(&survey->lock);
     place->state = SURVEY_PLACE_FREE;

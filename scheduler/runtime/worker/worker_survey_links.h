@@ -31,6 +31,7 @@ typedef struct survey_place {
     char *memory; // [PEN_SURVEY_TENSOR_BYTES]
     uint32_t peer;
     uint32_t checksum;
+    bool is_compared; // by the transport
     pen_frame frame;
 } survey_place;
 

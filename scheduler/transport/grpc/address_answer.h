@@ -6,7 +6,14 @@
 
 #include <stdbool.h>
 
+typedef enum pen_address_answer {
+    PEN_ADDRESS_ANSWERS,
+    PEN_ADDRESS_REFUSES, // nobody listens there, for sure
+    PEN_ADDRESS_SILENT,  // nobody answered so far
+} pen_address_answer;
+
 // "host:port". Waits for `seconds` at most, but for the name to be found.
+pen_address_answer pen_address_ask(const char *address, double seconds);
 bool pen_address_answers(const char *address, double seconds);
 
 #endif // PEN_SCHEDULER_TRANSPORT_GRPC_ADDRESS_ANSWER_H

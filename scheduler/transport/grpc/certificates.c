@@ -258,9 +258,9 @@ static pen_status certificates_make_one(certificates_maker *maker,
 }
 
 // `HOST.pem` and `HOST.key`; a ':' would look like a host's name to programs that copy files.
-static pen_status certificates_name_files(certificates_maker *maker, const char *name,
-                                          pen_certificate_files *out_files) {
-    const char *folder = maker->request->folder, *file;
+static pen_status certificates_name_files(certificates_maker *maker, const char *folder,
+                                          const char *name, pen_certificate_files *out_files) {
+    const char *file;
     char plain[256];
     snprintf(plain, sizeof plain, "%s", name);
     for (char *at = plain; *at != '\0'; at++)
@@ -346,11 +346,13 @@ static pen_status certificates_plan(certificates_maker *maker) {
     size_t count = 0;
     PEN_TRY(PEN_NEW(maker->arena, request->host_count + 1, &files));
     PEN_TRY(PEN_NEW(maker->arena, 2 * request->host_count + 4, &maker->written));
-    PEN_TRY(certificates_name_files(maker, "ca", &maker->authority_files));
-    PEN_TRY(certificates_name_files(maker, PEN_CERTIFICATES_OWN, &own));
-    if (!certificates_is_there(&own)) files[count++] = own;
+    const bool is_elsewhere = request->authority != NULL;
+    PEN_TRY(certificates_name_files(maker, is_elsewhere ? request->authority : request->folder,
+                                    "ca", &maker->authority_files));
+    PEN_TRY(certificates_name_files(maker, request->folder, PEN_CERTIFICATES_OWN, &own));
+    if (!is_elsewhere && !certificates_is_there(&own)) files[count++] = own;
     for (size_t i = 0; i < request->host_count; i++) {
-        PEN_TRY(certificates_name_files(maker, request->hosts[i], &files[count]));
+        PEN_TRY(certificates_name_files(maker, request->folder, request->hosts[i], &files[count]));
         if (access(files[count].certificate, F_OK) == 0) {
             return certificates_refuse(files[count].certificate);
         }

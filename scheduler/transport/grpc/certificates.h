@@ -21,6 +21,8 @@
 
 typedef struct pen_certificates_request {
     const char *folder;       // made if it is not there
+    const char *authority;    // another folder, with an authority, which signs; then certificates
+                              // of hosts alone are made. NULL: it is in `folder`
     const char *const *hosts; // [host_count] as `host` of a device has them, without the port
     size_t host_count;
     uint32_t days; // that certificates are valid, from 1

@@ -137,9 +137,13 @@ static void log_shorten(const char *message, char *out_text, size_t size) {
     }
 }
 
+// The caller is gone by now: of those that were seen on the port one is named, and how many others
+// it may have been. Whoever only looks whether somebody answers is not told of.
 static void log_refusal(const char *message) {
     char reason[400], from[PEN_ADDRESS_TEXT_LIMIT + 40];
     log_shorten(message, reason, sizeof reason);
+    if (strstr(reason, "TLS handshake: unexpected message") == reason)
+        return; // address_answer.c looked
     pthread_mutex_lock(&log_known.lock);
     if (log_last.candidate_count == 0) log_find_caller(&log_last);
     if (log_last.candidate_count == 0) {

@@ -97,7 +97,8 @@ static pen_status receive_chunk(pen_grpc_link *link, pen_wire_pieces pieces,
     atomic_fetch_add_explicit(&transport->bytes_copied, count, memory_order_relaxed);
     if (!pen_frame_intake_add(intake, count, chunk->checksum)) return PEN_OK;
     atomic_fetch_add_explicit(&transport->frames_received, 1, memory_order_relaxed);
-    transport->events.end(transport->events.context, link->peer, &intake->frame, intake->checksums);
+    transport->events.end(transport->events.context, link->peer, &intake->frame, intake->checksums,
+                          false);
     return PEN_OK;
 }
 

@@ -18,6 +18,13 @@ static pen_grpc_loan *ring_loan_of(pen_ring_loan *lent) {
     return (pen_grpc_loan *)((char *)lent - offsetof(pen_grpc_loan, lent));
 }
 
+static void ring_summed(void *context, pen_ring_loan *lent) {
+    const pen_grpc *transport = context;
+    const pen_grpc_loan *loan = ring_loan_of(lent);
+    const pen_transport_events *events = &transport->events;
+    if (events->summed != NULL) events->summed(events->context, loan->peer, loan->token);
+}
+
 static void ring_sent(void *context, pen_ring_loan *lent) {
     pen_grpc *transport = context;
     pen_grpc_loan *loan = ring_loan_of(lent);
@@ -48,6 +55,7 @@ static void ring_changed(void *context, uint32_t peer) {
 void pen_grpc_ring_set_up(pen_grpc *transport) {
     const pen_ring_lane_events events = {.context = transport,
                                          .user = &transport->events,
+                                         .summed = ring_summed,
                                          .sent = ring_sent,
                                          .changed = ring_changed};
     if (!transport->options.self.shares_memory) return;

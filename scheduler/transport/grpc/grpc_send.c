@@ -81,8 +81,28 @@ pen_status pen_grpc_send_queue_message(pen_grpc *transport, uint32_t peer, const
     return link != NULL ? PEN_OK : send_no_link(peer);
 }
 
+// A chunk goes behind its checksum, so that these are made before the first one goes.
+static void send_make_checksums(pen_grpc *transport, uint32_t peer, pen_ring_loan *lent,
+                                uint64_t token) {
+    const pen_transport_events *events = &transport->events;
+    pen_checksum_chunks(lent->payload, lent->frame.bytes, lent->unmade);
+    lent->unmade = NULL;
+    if (events->summed != NULL) events->summed(events->context, peer, token);
+}
+
+// Whether frames to `peer` go by shared memory, as it looks now.
+static bool send_has_lane(pen_grpc *transport, uint32_t peer) {
+    pen_mutex_lock(&transport->lock);
+    const pen_grpc_link *link = send_find_link(transport, peer);
+    const bool has_lane = link != NULL && link->session->lane != NULL;
+    pen_mutex_unlock(&transport->lock);
+    return has_lane;
+}
+
 // Any thread. The payload is lent until every slice of it was destroyed and the frame acknowledged;
-// use_count counts both.
+// use_count counts both. Checksums that are not made yet are made by this thread, unless shared
+// memory does it while it copies. A frame that cannot go there after all is summed up by the I/O
+// thread.
 pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer, const pen_ring_loan *lent,
                                      uint64_t token) {
     pen_grpc_loan *loan;
@@ -93,6 +113,10 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer, const p
     loan->peer = peer;
     loan->lent = *lent;
     loan->token = token;
+    if (lent->unmade != NULL &&
+        (!pen_ring_sums_up(&lent->frame) || !send_has_lane(transport, peer))) {
+        send_make_checksums(transport, peer, &loan->lent, token);
+    }
     loan->item = (pen_link_item){
         .lane = PEN_LINK_FRAMES,
         .bytes = lent->frame.bytes,
@@ -106,7 +130,9 @@ pen_status pen_grpc_send_queue_frame(pen_grpc *transport, uint32_t peer, const p
     if (link != NULL) {
         pen_ring_lane *lane = link->session->lane;
         transport->loan_count += 1;
-        if (lane == NULL || !pen_ring_lane_send(lane, &loan->lent)) {
+        if (lane != NULL) {
+            pen_ring_lane_send(lane, &loan->lent);
+        } else {
             *link->session->loans_end = loan;
             link->session->loans_end = &loan->next;
             is_sleeping = pen_grpc_io_mark(link);
@@ -271,12 +297,17 @@ static void send_letter(pen_grpc_link *link, const pen_grpc_letter *letter,
     send_slices(link, slices, 2);
 }
 
+// The head is copied, and the payload lent to gRPC. Checksums that shared memory was to make, and
+// did not, are made now.
 static void send_chunk(pen_grpc_link *link, pen_grpc_loan *loan, const pen_link_head *head) {
     uint8_t bytes[2 * PEN_WIRE_HEAD_LIMIT];
     const uint32_t chunk = head->piece;
     const uint64_t position = chunk * PEN_TRANSPORT_CHUNK_BYTES;
     const uint64_t count =
         pen_min_u64(loan->lent.frame.bytes - position, PEN_TRANSPORT_CHUNK_BYTES);
+    if (loan->lent.unmade != NULL) {
+        send_make_checksums(loan->transport, loan->peer, &loan->lent, loan->token);
+    }
     const uint32_t checksum = count == 0 ? 0 : loan->lent.checksums[chunk];
     size_t head_count = pen_wire_write_numbers(head->number, &head->ack, bytes);
     head_count += pen_wire_write_chunk(chunk == 0 ? &loan->lent.frame : NULL, position, checksum,

@@ -210,6 +210,7 @@ pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introdu
         .peer = introduction->peer,
         .generation = introduction->generation,
         .incarnation = introduction->incarnation,
+        .level = introduction->level,
         .certificate = has_names ? names : NULL,
     };
     return server_take(link, introduction, &who);

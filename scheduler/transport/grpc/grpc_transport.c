@@ -170,6 +170,16 @@ static pen_status transport_send_frame(pen_transport *self, uint32_t peer, const
     return pen_grpc_send_queue_frame(transport_of(self), peer, &lent, token);
 }
 
+static pen_status transport_sum_frame(pen_transport *self, uint32_t peer, const pen_frame *frame,
+                                      pen_memory_place payload, uint32_t *checksums,
+                                      uint64_t token) {
+    void *bytes;
+    PEN_TRY(pen_memory_place_reach(payload, &bytes));
+    const pen_ring_loan lent = {
+        .frame = *frame, .payload = bytes, .checksums = checksums, .unmade = checksums};
+    return pen_grpc_send_queue_frame(transport_of(self), peer, &lent, token);
+}
+
 static void transport_disconnect(pen_transport *self, uint32_t peer) {
     pen_grpc *transport = transport_of(self);
     bool is_waiting = false;
@@ -230,6 +240,7 @@ const pen_transport_kind pen_transport_grpc = {
     .connect = transport_connect,
     .send_message = transport_send_message,
     .send_frame = transport_send_frame,
+    .sum_frame = transport_sum_frame,
     .disconnect = transport_disconnect,
     .counters = transport_counters,
     .close = transport_close,

@@ -4,8 +4,8 @@
 // A lane is a link's. It has a ring for each direction: who sends makes it and hands it over
 // (ring_socket.h); so each end says where it takes rings, in an offer that goes over the link
 // itself. Until the other end has taken the ring, frames wait in the lane. When it does not take
-// it, they go back to the user, who sends them another way: a lane that was refused takes no more.
-// Frames of a lane keep their order.
+// it, they go back to the user, who sends them another way, and what else was sent meanwhile behind
+// them. Frames of a lane keep their order.
 //
 //   WAITING ──taken──► OPEN ──the other end is gone, or wrong──► BROKEN
 //      └──not taken within CALL seconds──► REFUSED                  ▲
@@ -21,6 +21,7 @@
 #ifndef PEN_SCHEDULER_TRANSPORT_RING_RING_LANES_H
 #define PEN_SCHEDULER_TRANSPORT_RING_RING_LANES_H
 
+#include "scheduler/transport/ring/ring.h"
 #include "scheduler/transport/transport.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -34,11 +35,20 @@ typedef struct pen_ring_loan {
     pen_frame frame;
     const uint8_t *payload;
     const uint32_t *checksums;
+    uint32_t *unmade; // the same, to be made while the payload is copied; NULL: they are made
 } pen_ring_loan;
+
+// Frames of one piece are in a cache of who made them, and soon in one of who reads them. These sum
+// them up, so that the one thread of the lanes does not hold many small frames up.
+static inline bool pen_ring_sums_up(const pen_frame *frame) {
+    return frame->bytes > PEN_RING_PIECE_BYTES;
+}
 
 typedef struct pen_ring_lane_events {
     void *context;
     const pen_transport_events *user; // its begin and end are called
+    // The checksums of a loan are made, and the other process does not have the frame yet.
+    void (*summed)(void *context, pen_ring_loan *loan);
     // It was copied, or its lane was closed.
     void (*sent)(void *context, pen_ring_loan *loan);
     // The lane of a peer is REFUSED or BROKEN now.
@@ -52,8 +62,8 @@ typedef enum pen_ring_lane_state {
     PEN_RING_LANE_BROKEN,
 } pen_ring_lane_state;
 
-// `spin_seconds`: how long the thread looks for more before it sleeps. UNAVAILABLE: this host has
-// no shared memory for us, and why; OUT_OF_MEMORY
+// `spin_seconds`: how long the thread looks for more, at least, before it sleeps. UNAVAILABLE: this
+// host has no shared memory for us, and why; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_ring_lanes_create(const pen_ring_lane_events *events,
                                                double spin_seconds, pen_ring_lanes **out_lanes);
 // Accepts NULL. All lanes are closed.
@@ -69,8 +79,8 @@ pen_wire_ring pen_ring_lane_offer(const pen_ring_lane *lane);
 bool pen_ring_lane_reaches(const pen_ring_lane *lane, const pen_wire_ring *theirs);
 // The link to `peer` is up: from now on frames are moved.
 void pen_ring_lane_open(pen_ring_lane *lane, uint32_t peer, const pen_wire_ring *theirs);
-// False: it is refused, and the loan not taken.
-bool pen_ring_lane_send(pen_ring_lane *lane, pen_ring_loan *loan);
+// A lane that is refused keeps the loan until it is taken back, so that none overtakes another.
+void pen_ring_lane_send(pen_ring_lane *lane, pen_ring_loan *loan);
 // How it stands. BROKEN: *out_failure is a new error; *out_is_gone: because the other end has
 // closed it, or its process has ended.
 pen_ring_lane_state pen_ring_lane_look(pen_ring_lane *lane, pen_status *out_failure,

@@ -1,4 +1,4 @@
-// The contract of ring_lanes_life.c, ring_lanes_move.c and ring_lanes_thread.c among themselves.
+// The contract of the ring_lanes_ sources among themselves: life, state, move and thread.
 #ifndef PEN_SCHEDULER_TRANSPORT_RING_RING_LANES_INSIDE_H
 #define PEN_SCHEDULER_TRANSPORT_RING_RING_LANES_INSIDE_H
 
@@ -30,6 +30,7 @@ struct pen_ring_lane {
     double call_until;      // 0: not yet begun
     bool is_calling;        // the other end has not answered yet
     pen_ring_loan *sending; // in part
+    uint32_t sum;           // of what was sent of its chunk
     pen_frame_intake intake;
 
     // guarded by lock
@@ -75,7 +76,7 @@ struct pen_ring_lanes {
     bool is_asleep, has_news, is_ending;
 };
 
-// ---- ring_lanes_life.c
+// ---- ring_lanes_state.c
 void lane_fail(pen_ring_lane *lane, pen_status take_failure, bool is_gone);
 void lane_set_state(pen_ring_lane *lane, pen_ring_lane_state state);
 

@@ -1,7 +1,6 @@
 #include "scheduler/transport/ring/ring_lanes.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -117,21 +116,17 @@ void pen_ring_lane_open(pen_ring_lane *lane, uint32_t peer, const pen_wire_ring 
     pen_mutex_unlock(&lane->lanes->lock);
 }
 
-bool pen_ring_lane_send(pen_ring_lane *lane, pen_ring_loan *loan) {
+void pen_ring_lane_send(pen_ring_lane *lane, pen_ring_loan *loan) {
     pen_ring_lanes *lanes = lane->lanes;
     pen_mutex_lock(&lanes->lock);
-    const bool is_taken = lane->state != PEN_RING_LANE_REFUSED;
-    if (is_taken) {
-        PEN_ASSERT(!lane->is_closed);
-        loan->next = NULL;
-        loan->position = 0;
-        *lane->loans_end = loan;
-        lane->loans_end = &loan->next;
-        atomic_store_explicit(&lane->has_loans, true, memory_order_relaxed);
-        lanes_wake(lanes);
-    }
+    PEN_ASSERT(!lane->is_closed);
+    loan->next = NULL;
+    loan->position = 0;
+    *lane->loans_end = loan;
+    lane->loans_end = &loan->next;
+    atomic_store_explicit(&lane->has_loans, true, memory_order_relaxed);
+    lanes_wake(lanes);
     pen_mutex_unlock(&lanes->lock);
-    return is_taken;
 }
 
 pen_ring_lane_state pen_ring_lane_look(pen_ring_lane *lane, pen_status *out_failure,
@@ -168,43 +163,4 @@ void pen_ring_lane_close(pen_ring_lane *lane) {
     while (lanes->current == lane)
         pen_condition_wait(&lanes->changed, &lanes->lock);
     pen_mutex_unlock(&lanes->lock);
-}
-
-// ---- what becomes of it
-
-static bool lane_may_become(pen_ring_lane_state from, pen_ring_lane_state to) {
-    switch (from) {
-    case PEN_RING_LANE_WAITING:
-        return to != PEN_RING_LANE_WAITING;
-    case PEN_RING_LANE_OPEN:
-        return to == PEN_RING_LANE_BROKEN;
-    case PEN_RING_LANE_REFUSED: // what comes the other way may still break
-        return to == PEN_RING_LANE_BROKEN;
-    case PEN_RING_LANE_BROKEN:
-        return false;
-    }
-    PEN_NEVER("a lane is in one of its states");
-}
-
-void lane_set_state(pen_ring_lane *lane, pen_ring_lane_state state) {
-    pen_mutex_lock(&lane->lanes->lock);
-    PEN_ASSERT(lane_may_become(lane->state, state));
-    lane->state = state;
-    pen_mutex_unlock(&lane->lanes->lock);
-    if (state == PEN_RING_LANE_OPEN) return;
-    lane->lanes->events.changed(lane->lanes->events.context, lane->peer);
-}
-
-// The first failure counts.
-void lane_fail(pen_ring_lane *lane, pen_status take_failure, bool is_gone) {
-    pen_mutex_lock(&lane->lanes->lock);
-    const bool is_first = lane->state != PEN_RING_LANE_BROKEN;
-    if (is_first) {
-        lane->failure_code = pen_status_get_code(take_failure);
-        lane->is_gone = is_gone;
-        snprintf(lane->failure, sizeof lane->failure, "%s", pen_status_message(take_failure));
-    }
-    pen_mutex_unlock(&lane->lanes->lock);
-    pen_status_ignore(take_failure, "kept as a text");
-    if (is_first) lane_set_state(lane, PEN_RING_LANE_BROKEN);
 }

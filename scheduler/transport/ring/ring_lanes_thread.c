@@ -1,6 +1,7 @@
 // The thread of lanes: gives each its turn, makes and takes rings, and sleeps when there is nothing
 // to do. What it waits for has a deadline, or an end that its socket tells.
 #include <math.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +15,10 @@
 #define THREAD_GREET_SECONDS 2.0  // for who calls to say why
 #define THREAD_NAP_SECONDS 1.0    // the longest sleep
 #define THREAD_BUSY_TURNS 32u     // before sockets are looked at all the same
+// A wait that was shorter than this is followed by one that looks for so long before it sleeps.
+#define THREAD_SPIN_SECONDS 1e-4
+#define THREAD_TAKEN_SECONDS 1e-5 // a look that takes longer: another thread wanted the core
+#define THREAD_SKIP_WAITS 100u
 
 // ---- life of a lane
 
@@ -287,7 +292,7 @@ static void thread_look(pen_ring_lanes *lanes, bool waits) {
     double until;
     uint64_t bells;
     if (!thread_list_sockets(lanes, &until)) {
-        usleep(1000); // without a list, nothing but the rings can be served
+        pen_clock_pause(0.001); // without a list, nothing but the rings can be served
         return;
     }
     const double left = waits ? fmax(until - pen_clock_seconds(), 0) : 0;
@@ -340,25 +345,55 @@ static bool thread_is_over(pen_ring_lanes *lanes) {
     return is_over;
 }
 
-// Moves frames as long as there are some, then spins for a while if it is told to, then sleeps.
+// Whether to look for more before sleeping. That pays where two processes answer each other, since
+// waking up takes longer than they do. It is of no use where one computes between, and it takes
+// time from others where threads wait for the core.
+typedef struct thread_patience {
+    bool spins;
+    uint32_t skip_count; // waits that are slept through at once
+    double idle_since;   // -1: not idle
+    double looked_at;
+} thread_patience;
+
+static void patience_end_wait(thread_patience *patience, double now) {
+    const bool was_short = now - patience->idle_since < THREAD_SPIN_SECONDS;
+    if (patience->skip_count > 0) patience->skip_count -= 1;
+    patience->spins = was_short && patience->skip_count == 0;
+    patience->idle_since = -1;
+}
+
+// Gives the core away, and asks how long it was away. False: it is time to sleep.
+static bool patience_waits(thread_patience *patience, double now) {
+    if (!patience->spins || now - patience->idle_since >= THREAD_SPIN_SECONDS) return false;
+    if (now - patience->looked_at > THREAD_TAKEN_SECONDS) {
+        patience->spins = false;
+        patience->skip_count = THREAD_SKIP_WAITS;
+        return false;
+    }
+    patience->looked_at = now;
+    sched_yield();
+    return true;
+}
+
+// Moves frames as long as there are some, then looks for more for a while, then sleeps.
 void lanes_run(void *context) {
     pen_ring_lanes *lanes = context;
-    double idle_since = pen_clock_seconds();
+    thread_patience patience = {.idle_since = -1};
     uint32_t turns = 0;
     while (!thread_is_over(lanes)) {
         turns += 1;
         if (turns % THREAD_BUSY_TURNS == 0) thread_look(lanes, false);
-        if (thread_turn(lanes)) {
-            idle_since = -1;
+        const bool has_moved = thread_turn(lanes);
+        if (has_moved && patience.idle_since < 0) continue;
+        const double now = pen_clock_seconds();
+        if (has_moved) {
+            patience_end_wait(&patience, now);
             continue;
         }
-        if (lanes->spin_seconds > 0) {
-            const double now = pen_clock_seconds();
-            if (idle_since < 0) idle_since = now;
-            if (now - idle_since < lanes->spin_seconds) continue;
-        }
+        if (patience.idle_since < 0) patience.idle_since = patience.looked_at = now;
+        if (now - patience.idle_since < lanes->spin_seconds) continue;
+        if (patience_waits(&patience, now)) continue;
         if (thread_begin_to_sleep(lanes)) thread_look(lanes, true);
-        idle_since = -1;
     }
     for (uint32_t i = 0; i < lanes->caller_count; i++)
         close(lanes->callers[i].socket);

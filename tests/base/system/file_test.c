@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -150,6 +151,29 @@ static void outputs_are_tried_and_folders_made(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void folders_go_as_deep_as_asked(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    char top[4096], inner[4100], file[4200], outside[4096], link[4200];
+    snprintf(outside, sizeof outside, "%s", folder_path("outside"));
+    CHECK_OK(pen_folder_create(outside, arena));
+    snprintf(top, sizeof top, "%s", folder_path("top"));
+    snprintf(inner, sizeof inner, "%s/in", top);
+    snprintf(link, sizeof link, "%s/link", top);
+    CHECK_OK(pen_folder_create(inner, arena));
+    assert_int_equal(symlink(outside, link), 0);
+    snprintf(file, sizeof file, "%s/out", inner);
+    write_whole(file, "kept", 4);
+    pen_folder_remove(top, 0);
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(access(link, F_OK), -1);
+    pen_folder_remove(top, 1);
+    assert_int_equal(access(top, F_OK), -1);
+    assert_int_equal(rmdir(outside), 0);
+    pen_folder_remove(top, 1);
+    pen_arena_destroy(arena);
+}
+
 static void small_files_are_read_whole(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -187,7 +211,7 @@ static void a_full_disk_keeps_the_old_file(void **state) {
     pen_status status = pen_file_write(file, zeros, sizeof zeros);
     if (status == PEN_OK) status = pen_file_commit(file);
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK_ERROR(status, PEN_IO, "out.txt'");
+    CHECK_ERROR(status, PEN_NO_STORAGE, "out.txt'"); // as a full disk
     CHECK_OK(pen_file_close(file));
     pen_mapping mapping;
     CHECK_OK(pen_mapping_open(folder_path("out.txt"), &mapping));
@@ -209,6 +233,21 @@ static void paths_beside(void **state) {
     assert_string_equal(path, "/x");
     assert_string_equal(pen_path_name("a/b"), "b");
     assert_string_equal(pen_path_name("b"), "b");
+    pen_arena_destroy(arena);
+}
+
+static void room_of_a_disk(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_path_room here, deeper, elsewhere;
+    CHECK_OK(pen_path_find_room(file_folder, arena, &here));
+    CHECK_OK(pen_path_find_room(folder_path("not/there/yet.txt"), arena, &deeper));
+    assert_true(here.bytes > 0 && deeper.disk == here.disk);
+    CHECK_OK(pen_path_find_room("not_there_either", arena, &deeper)); // in the working folder
+    CHECK_OK(pen_path_find_room("/proc", arena, &elsewhere));
+    assert_true(elsewhere.bytes == UINT64_MAX && elsewhere.disk != here.disk); // not said
+    assert_int_equal(pen_file_error_code(ENOSPC), PEN_NO_STORAGE);
+    assert_int_equal(pen_file_error_code(EACCES), PEN_IO);
     pen_arena_destroy(arena);
 }
 
@@ -243,9 +282,11 @@ int main(void) {
         cmocka_unit_test(refusals_name_the_path),
         cmocka_unit_test(pipes_without_a_writer_are_empty),
         cmocka_unit_test(outputs_are_tried_and_folders_made),
+        cmocka_unit_test(folders_go_as_deep_as_asked),
         cmocka_unit_test(small_files_are_read_whole),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),
         cmocka_unit_test(paths_beside),
+        cmocka_unit_test(room_of_a_disk),
         cmocka_unit_test(paths_to_one_file),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);

@@ -175,8 +175,8 @@ static pen_status matmul_openblas(const pen_gemm *gemm) {
 
 static void libraries_multiply(void **state) {
     (void)state;
-    pen_cpu_level level;
-    CHECK_OK(pen_cpu_level_settle(NULL, &level));
+    pen_kernel_level level;
+    CHECK_OK(pen_kernel_level_settle(op_check_level(), &level));
     CHECK_OK(pen_onednn_start(level));
     CHECK_OK(pen_blas_load(level));
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -197,7 +197,7 @@ static const pen_cpu_kernel *matmul_find(const pen_cpu_request *request, const c
 }
 
 // Runs the kernel `name`, whichever the device would take.
-static void matmul_check_kernel(const op_case *c, const char *name, pen_cpu_level level,
+static void matmul_check_kernel(const op_case *c, const char *name, pen_kernel_level level,
                                 uint64_t seed) {
     op_built built;
     run_graph run;
@@ -246,8 +246,8 @@ static void matmul_check_kernel(const op_case *c, const char *name, pen_cpu_leve
 
 static void kernels_that_compete_agree(void **state) {
     (void)state;
-    pen_cpu_level level;
-    CHECK_OK(pen_cpu_level_settle(NULL, &level));
+    pen_kernel_level level;
+    CHECK_OK(pen_kernel_level_settle(op_check_level(), &level));
     CHECK_OK(pen_blas_load(level));
     omp_set_num_threads(1);
     for (uint64_t seed = 0; seed < 40; seed++) {

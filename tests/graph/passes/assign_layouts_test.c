@@ -31,13 +31,15 @@ static pen_value_id add_input(pen_graph *graph, const char *name) {
     return id;
 }
 
-static pen_value_id add(pen_graph *graph, const char *op, const char *name, pen_value_id input,
-                        pen_role role) {
+// A node of the backward pass, when `of` is the node that it is the gradient of.
+static pen_value_id add_gradient(pen_graph *graph, const char *op, const char *name,
+                                 pen_value_id input, pen_role role, pen_node_id of) {
     pen_node_spec spec = pen_node_spec_make(op, name);
     const pen_attribute_given size = pen_attribute_int("size", 3);
     spec.inputs = &input;
     spec.input_count = 1;
     spec.role = role;
+    spec.gradient_of = of;
     if (strcmp(op, "lrn") == 0) {
         spec.attributes = &size;
         spec.attribute_count = 1;
@@ -45,6 +47,11 @@ static pen_value_id add(pen_graph *graph, const char *op, const char *name, pen_
     pen_value_id output;
     CHECK_OK(pen_graph_add_simple(graph, &spec, &output));
     return output;
+}
+
+static pen_value_id add(pen_graph *graph, const char *op, const char *name, pen_value_id input,
+                        pen_role role) {
+    return add_gradient(graph, op, name, input, role, PEN_NODE_NONE);
 }
 
 static uint32_t count_reorders(const pen_graph *graph) {
@@ -59,7 +66,8 @@ static const pen_node *producer(const pen_graph *graph, pen_value_id value) {
     return pen_graph_node(graph, pen_graph_value(graph, value)->producer);
 }
 
-// x ─► pool ─► lrn ─► transpose, and x ─► another pool, and lrn ─► another transpose
+// x ─► pool ─► lrn ─► transpose, and x ─► another pool, and lrn ─► other transposes, of which two
+// are of one node's gradient
 static void layouts_follow_edges_and_reorders_are_shared(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -69,13 +77,22 @@ static void layouts_follow_edges_and_reorders_are_shared(void **state) {
     const pen_value_id x = add_input(graph, "x");
     const pen_value_id a = add(graph, "global_max_pool", "pool_a", x, PEN_ROLE_FORWARD);
     const pen_value_id b = add(graph, "lrn", "lrn", a, PEN_ROLE_FORWARD);
-    const pen_value_id c = add(graph, "transpose", "late", b, PEN_ROLE_BACKWARD_WEIGHT);
-    const pen_value_id d = add(graph, "transpose", "early", b, PEN_ROLE_BACKWARD_INPUT);
+    const pen_node_id pool = pen_graph_value(graph, a)->producer;
+    const pen_node_id lrn = pen_graph_value(graph, b)->producer;
+    const pen_value_id c =
+        add_gradient(graph, "transpose", "late", b, PEN_ROLE_BACKWARD_WEIGHT, lrn);
+    const pen_value_id d =
+        add_gradient(graph, "transpose", "early", b, PEN_ROLE_BACKWARD_INPUT, lrn);
+    const pen_value_id other =
+        add_gradient(graph, "transpose", "other", b, PEN_ROLE_BACKWARD_INPUT, pool);
     const pen_value_id e = add(graph, "global_max_pool", "pool_b", x, PEN_ROLE_FORWARD);
     CHECK_OK(pen_graph_add_output(graph, c));
     CHECK_OK(pen_assign_layouts(graph, &rules, &laid_out, &values));
 
-    CHECK(count_reorders(laid_out) == 2, "%u reorders", count_reorders(laid_out));
+    CHECK(count_reorders(laid_out) == 3, "%u reorders", count_reorders(laid_out));
+    CHECK(!pen_value_same(producer(laid_out, values[d.index])->inputs[0],
+                          producer(laid_out, values[other.index])->inputs[0]),
+          "gradients of two nodes, which may be of two stages, share a reorder");
     CHECK(pen_graph_value(laid_out, values[x.index])->layout == PEN_LAYOUT_PLAIN, "x");
     CHECK(pen_graph_value(laid_out, values[a.index])->layout == 2, "a");
     CHECK(pen_graph_value(laid_out, values[b.index])->layout == 2, "b");

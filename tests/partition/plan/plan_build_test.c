@@ -6,8 +6,10 @@
 #include "graph/op.h"
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"
+#include "partition/plan/plan_check.h"
 #include "partition/plan/plan_file.h"
 #include "partition/plan/plan_value.h"
+#include "partition/plan/plan_writer.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"
 

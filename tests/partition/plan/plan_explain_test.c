@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "partition/plan/plan_build.h"
 #include "partition/plan/plan_explain.h"
 #include "tests/support/check.h"
 #include "tests/support/planned.h"

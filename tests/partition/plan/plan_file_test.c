@@ -1,4 +1,5 @@
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_writer.h"
 
 #include "tests/support/check.h"
 #include "tests/support/golden.h"

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "partition/plan/plan_check.h"
 #include "tests/support/check.h"
 
 // A plan of two stages on two devices that is right, to be spoiled.

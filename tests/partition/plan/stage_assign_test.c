@@ -1,5 +1,7 @@
 #include "partition/plan/stage_assign.h"
 
+#include <string.h>
+
 #include "graph/passes/cut/cut_stages.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/job/job_runner.h"
@@ -7,6 +9,8 @@
 #include "tests/support/dice.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/scratch.h"
+#include "tests/support/tiny_model.h"
 
 #define RANDOM_PLACEMENTS 12
 
@@ -96,8 +100,77 @@ static void check_persistent(const forms *f, const form *other) {
     }
 }
 
+// ---- what goes between devices
+
+// Whether a value from the first device to the second is among the transfers; planned ones are of
+// the values that others look at, of what is computed.
+static bool is_planned(const pen_planner *planner, const pen_plan_solution *solution,
+                       const pen_channel *channel) {
+    const uint32_t *device_of_stage = solution->split.device_of_stage;
+    pen_value_id value;
+    CHECK_OK(pen_graph_find_value(planner->owners->graph, channel->value, &value));
+    const pen_value_id root = {planner->owners->root[value.index]};
+    const bool is_made = pen_node_is(pen_graph_value(planner->owners->graph, root)->producer);
+    for (uint32_t i = 0; i < solution->transfers.count; i++) {
+        const pen_stage_transfer *transfer = &solution->transfers.items[i];
+        // an updated parameter is planned under the parameter's name
+        const pen_value_id old = pen_graph_value(planner->owners->graph, value)->replaces;
+        if (!pen_value_same(transfer->value, is_made ? root : value) &&
+            !(pen_value_is(old) && pen_value_same(transfer->value, old))) {
+            continue;
+        }
+        if (device_of_stage[transfer->source] == channel->source &&
+            device_of_stage[transfer->target] == channel->target) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_cut(const pen_planner *planner, const pen_cut *cut, const pen_stage_transfer *wanted,
+                   const uint32_t *device_of_stage) {
+    const pen_graph *graph = planner->owners->graph;
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        pen_value_id value;
+        if (channel->source != device_of_stage[wanted->source] ||
+            channel->target != device_of_stage[wanted->target]) {
+            continue;
+        }
+        CHECK_OK(pen_graph_find_value(graph, channel->value, &value));
+        const pen_value_id root = {planner->owners->root[value.index]};
+        const pen_value_id old = pen_graph_value(graph, value)->replaces;
+        if (pen_value_same(wanted->value, value) || pen_value_same(wanted->value, root) ||
+            (pen_value_is(old) && pen_value_same(wanted->value, old))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// What the cut has channels for is planned, and the other way round.
+static void check_channels(const pen_planner *planner, const pen_plan_solution *solution,
+                           const pen_cut *cut) {
+    const uint32_t *device_of_stage = solution->split.device_of_stage;
+    for (uint32_t c = 0; c < cut->channel_count; c++) {
+        const pen_channel *channel = &cut->channels[c];
+        if (channel->source == PEN_CHANNEL_HOST) continue;
+        CHECK(is_planned(planner, solution, channel), "'%s' from %u to %u is not planned",
+              channel->value, channel->source, channel->target);
+    }
+    for (uint32_t i = 0; i < solution->transfers.count; i++) {
+        const pen_stage_transfer *transfer = &solution->transfers.items[i];
+        const uint32_t source = device_of_stage[transfer->source];
+        const uint32_t target = device_of_stage[transfer->target];
+        if (source == target) continue;
+        CHECK(is_cut(planner, cut, transfer, device_of_stage), "'%s' from %u to %u is not cut",
+              pen_value_name(planner->owners->graph, transfer->value), source, target);
+    }
+}
+
 // The plan of a placement of colours at random.
-static pen_plan plan_at_random(forms *f, const pen_planner *planner, uint32_t *stage_of_node) {
+static pen_plan plan_at_random(forms *f, const pen_planner *planner, uint32_t *stage_of_node,
+                               pen_plan_solution *out_solution) {
     const pen_forward_owners *owners = planner->owners;
     uint32_t *devices, *device_of_color;
     pen_plan_solution solution;
@@ -120,12 +193,12 @@ static pen_plan plan_at_random(forms *f, const pen_planner *planner, uint32_t *s
         nodes[plan.node_count++].stage = stage_of_node[n];
     }
     plan.nodes = nodes;
+    *out_solution = solution;
     return plan;
 }
 
-static void check_model(const char *model) {
-    forms f = {.arena = check_arena(), .dice = {.seed = 5}};
-    const pen_job *job = planned_reference(f.arena, model, 2, PLANNED_FOUR_DEVICES);
+static void check_job(pen_arena *arena, const pen_job *job) {
+    forms f = {.arena = arena, .dice = {.seed = 5}};
     pen_plan_job *plan_job = planned_start(job);
     const pen_planner *planner = planned_planner(plan_job, f.arena);
     const pen_device_kind *kind;
@@ -139,7 +212,8 @@ static void check_model(const char *model) {
         const uint32_t *found;
         uint32_t *expected;
         CHECK_OK(PEN_NEW(f.arena, planner->owners->node_count, &expected));
-        const pen_plan plan = plan_at_random(&f, planner, expected);
+        pen_plan_solution solution;
+        const pen_plan plan = plan_at_random(&f, planner, expected, &solution);
         CHECK_OK(pen_stage_assign(planner->owners->graph, &plan, f.arena, &found));
         for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             CHECK(found[n] == expected[n], "'%s' is in stage %u, not %u",
@@ -152,20 +226,56 @@ static void check_model(const char *model) {
                   f.items[k].cut->phase_count);
             check_persistent(&f, &f.items[k]);
         }
+        check_channels(planner, &solution, f.items[0].cut);
     }
     for (int k = 0; k < 4; k++) {
         pen_program_destroy(f.items[k].program);
     }
     f.device->kind->close(f.device);
     pen_plan_job_destroy(plan_job);
-    pen_arena_destroy(f.arena);
 }
 
 static void forms_of_models_are_cut_like_the_plan(void **state) {
     (void)state;
     for (size_t m = 0; planned_models[m] != NULL; m++) {
-        check_model(planned_models[m]);
+        pen_arena *arena = check_arena();
+        check_job(arena, planned_reference(arena, planned_models[m], 2, PLANNED_FOUR_DEVICES));
+        pen_arena_destroy(arena);
     }
+}
+
+// Of what is fed, each device that reads it gets its own; not so of what looks at it, for that is
+// made in one stage. Stages that read it elsewhere wait for it.
+static void views_of_what_is_fed_are_transfers(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *data = tiny_data_write("views", 12, 3);
+    const char *text, *path;
+    const pen_job *job = NULL;
+    CHECK_OK(pen_arena_format(arena, &text,
+                              "version: 1\n"
+                              "model:\n"
+                              "  inputs: {x: {shape: [6]}}\n"
+                              "  layers:\n"
+                              "    - reshape: {name: view, from: x, target_shape: [3, 2]}\n"
+                              "    - reshape: {name: turned, target_shape: [2, 3]}\n"
+                              "    - dense: {name: a, from: turned, units: 2}\n"
+                              "    - dense: {name: b, from: view, units: 2}\n"
+                              "    - flatten: {name: flat_a, from: a}\n"
+                              "    - flatten: {name: flat_b, from: b}\n"
+                              "    - flatten: {name: flat_view, from: view}\n"
+                              "    - concatenate: {name: all, from: [flat_a, flat_b, flat_view]}\n"
+                              "    - dense: {name: y, units: 3}\n"
+                              "data: {train: {format: npy, inputs: {x: %s_x.npy}, "
+                              "labels: %s_y.npy}}\n"
+                              "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, "
+                              "batch: 12, microbatches: 2, steps: 1}\n"
+                              "%s",
+                              data, data, PLANNED_FOUR_DEVICES));
+    path = scratch_file("shared_views.yaml", text, strlen(text));
+    CHECK_OK(pen_job_parse(path, text, strlen(text), arena, &job));
+    check_job(arena, job);
+    pen_arena_destroy(arena);
 }
 
 // ---- by hand
@@ -251,6 +361,7 @@ static void plans_that_do_not_suit_are_refused(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(forms_of_models_are_cut_like_the_plan),
+              cmocka_unit_test(views_of_what_is_fed_are_transfers),
               cmocka_unit_test(nodes_that_a_plan_lacks_go_with_their_operands),
               cmocka_unit_test(training_forms_lack_no_node),
               cmocka_unit_test(plans_that_do_not_suit_are_refused))

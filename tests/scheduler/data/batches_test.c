@@ -1,7 +1,6 @@
 #include "scheduler/data/batches.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "scheduler/data/dataset.h"
@@ -177,7 +176,7 @@ static void errors_come_in_their_place(void **state) {
 }
 
 static void stop_soon(void *context) {
-    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    pen_clock_pause(1e-4);
     pen_batches_stop(context);
 }
 

@@ -63,6 +63,36 @@ static void reads_several_inputs(void **state) {
     pen_dataset_close(dataset);
 }
 
+// Parts are one array: examples keep the order of the files' names, whichever part they are in.
+static void reads_arrays_in_parts(void **state) {
+    (void)state;
+    const float values[6][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}};
+    const int64_t classes[6] = {0, 1, 2, 3, 4, 5};
+    write_array("part-1.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){3, 2}, values);
+    write_array("part-2.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){0, 2}, values);
+    write_array("part-3.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){1, 2}, values[3]);
+    const char *last = write_array("last.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){2, 2}, values[4]);
+    write_array("class-a.npy", PEN_NPY_INT64, 1, (int64_t[]){5}, classes);
+    write_array("class-b.npy", PEN_NPY_INT64, 1, (int64_t[]){1}, classes + 5);
+    const pen_dataset_input inputs[] = {{"x", scratch_path("part-*.npy"), 0}, {"x", last, 0}};
+    const pen_dataset_options options = {
+        .format = "npy", .inputs = inputs, .input_count = 2, .labels = scratch_path("class-?.npy")};
+    pen_dataset *dataset;
+    CHECK_OK(pen_dataset_open(&options, &dataset));
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    assert_int_equal(info->input_count, 1);
+    assert_int_equal(info->example_count, 6);
+    float read[6][2];
+    int64_t labels[6];
+    const uint64_t order[6] = {5, 0, 3, 4, 2, 1};
+    CHECK_OK(pen_dataset_read(dataset, order, 6, (void *[]){read}, (void *[]){labels}));
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_memory_equal(read[i], values[order[i]], sizeof read[i]);
+        assert_int_equal(labels[i], order[i]);
+    }
+    pen_dataset_close(dataset);
+}
+
 static void flattens_and_normalises_by_channel(void **state) {
     (void)state;
     const float images[1][2][3] = {{{1, 2, 3}, {4, 5, 6}}};
@@ -94,16 +124,27 @@ static void refuses_what_does_not_fit(void **state) {
     const char *four = write_array("4.npy", PEN_NPY_FLOAT32, 1, (int64_t[]){4}, data);
     const char *two = write_array("2.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){2, 2}, data);
     const char *scalar = write_array("0.npy", PEN_NPY_FLOAT32, 0, NULL, data);
+    const char *bytes = write_array("b.npy", PEN_NPY_UINT8, 1, (int64_t[]){4}, data);
+    const char *nothing = scratch_path("nothing-*.npy");
     const char *none = write_array("none.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){0, 2}, data);
     const char *hollow = write_array("hollow.npy", PEN_NPY_FLOAT32, 2, (int64_t[]){2, 0}, data);
     const struct {
-        pen_dataset_input inputs[2];
+        pen_dataset_input inputs[3];
         uint32_t count;
         const char *labels, *error;
         pen_status_code code;
     } cases[] = {
         {{{"a", four, 0}, {"b", two, 0}}, 2, NULL, "has 2 examples, but '", PEN_INVALID_INPUT},
-        {{{"a", four, 0}, {"a", four, 0}}, 2, NULL, "'a' has two files", PEN_INVALID_INPUT},
+        {{{"a", four, 0}, {"b", four, 0}, {"a", four, 0}},
+         3,
+         NULL,
+         "'a' is given twice",
+         PEN_INVALID_INPUT},
+        {{{"a", four, 0}, {"a", two, 0}}, 2, NULL, "another shape than", PEN_INVALID_INPUT},
+        {{{"a", four, 0}, {"a", bytes, 0}}, 2, NULL, "uint8, but '", PEN_INVALID_INPUT},
+        {{{"a", "/nowhere/*.npy", 0}}, 1, NULL, "folder '/nowhere/'", PEN_NOT_FOUND},
+        {{{"a", nothing, 0}}, 1, NULL, "no file is called as", PEN_NOT_FOUND},
+        {{{"a", "/*/x.npy", 0}}, 1, NULL, "not in that of a folder", PEN_INVALID_INPUT},
         {{{"a", four, 0}}, 1, two, "has 2 labels", PEN_INVALID_INPUT},
         {{{"a", scalar, 0}}, 1, NULL, "is a single number", PEN_INVALID_INPUT},
         {{{"a", none, 0}}, 1, NULL, "no examples", PEN_INVALID_INPUT},
@@ -164,6 +205,6 @@ static void whole_numbers_become_class_indices(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(whole_numbers_become_class_indices),
-              cmocka_unit_test(reads_several_inputs),
+              cmocka_unit_test(reads_several_inputs), cmocka_unit_test(reads_arrays_in_parts),
               cmocka_unit_test(flattens_and_normalises_by_channel),
               cmocka_unit_test(refuses_what_does_not_fit))

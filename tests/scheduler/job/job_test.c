@@ -2,11 +2,7 @@
 
 #include "tests/support/check.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/memory.h"
-#include "base/system/file.h"
 
 // Every key of a job, once. Lines are numbered by the mistakes below.
 static const char job_whole[] = "version: 1\n"                                               // 1
@@ -60,8 +56,8 @@ static void every_key_is_read(void **state) {
     const pen_job_array *arrays = job->data.eval.npy.inputs.items;
     assert_int_equal(job->data.eval.npy.inputs.count, 2);
     assert_string_equal(arrays[0].name, "x");
-    assert_string_equal(arrays[0].file, "jobs/x.npy");
-    assert_string_equal(arrays[1].file, "/abs/y.npy");
+    assert_string_equal(((const char *const *)arrays[0].files.items)[0], "jobs/x.npy");
+    assert_string_equal(((const char *const *)arrays[1].files.items)[0], "/abs/y.npy");
     assert_int_equal(job->data.eval.limit, 1000);
     assert_int_equal(job->data.eval.label_type, PEN_JOB_LABEL_INDEX);
     assert_int_equal(job->data.normalize.mean.count, 2);
@@ -151,6 +147,7 @@ static void defaults_are_set(void **state) {
     assert_int_equal(job->train.learning_rate.kind, PEN_LEARNING_RATE_CONSTANT);
     assert_int_equal(job->train.epochs, 1);
     assert_int_equal(job->train.microbatches, 1);
+    assert_int_equal(job->train.lanes, 1);
     assert_true(job->train.shuffle && !job->train.drop_last);
     assert_int_equal(job->cluster.device_count, 1);
     assert_int_equal(job->cluster.devices[0].kind, PEN_CLUSTER_CPU);
@@ -185,7 +182,7 @@ static const mistake job_mistakes[] = {
     {1, 10, "version: one", "version: ", "found \"one\"", "an integer"},
     {1, 1, "versoin: 1", "", "unknown key \"versoin\"",
      "possible: version, model, data, train, devices, links, cluster, placement, "
-     "pipeline, tls, costs, checkpoint, recovery, outputs"},
+     "pipeline, numerics, tls, costs, checkpoint, recovery, serve, outputs"},
     {2, 1, "modle: {file: x}", "", "unknown key \"modle\"", "possible: model, "},
     {2, 8, "model: {}", "model: ", "'file' is missing", "a path"},
     {2, 8, "model: [x]", "model: ", "found a list", "or the path of a file with it"},
@@ -234,7 +231,7 @@ static const mistake job_mistakes[] = {
     {7, 13, "    inputs: x.npy", "data.eval.inputs: ", "found \"x.npy\"",
      "a mapping of names, each to a path"},
     {7, 13, "    inputs: {}", "data.eval.inputs: ", "found 0 items", "at least 1"},
-    {7, 17, "    inputs: {x: []}", "data.eval.inputs.x: ", "found a list", "a path"},
+    {7, 17, "    inputs: {x: []}", "data.eval.inputs.x: ", "found 0 items", "at least 1"},
     {8, 13, "    labels: {}", "data.eval.labels: ", "found 0 items", "at least 1"},
     {8, 13, "    labels: []", "data.eval.labels: ", "found a list",
      "a path, or a mapping of names, each to a path"},
@@ -318,6 +315,8 @@ static const mistake job_mistakes[] = {
     {19, 10, "  batch: 99999999999999999999", "train.batch: ", "found \"99999999999999999999\"",
      "an integer from 1 to 1073741824"},
     {20, 17, "  microbatches: 3", "train.microbatches: ", "found 3", "a divisor of the batch, 128"},
+    {20, 10, "  lanes: 2", "train.lanes: ", "found 2", "at most as many as train.microbatches, 1"},
+    {20, 10, "  lanes: 0", "train.lanes: ", "found \"0\"", "an integer"},
     {20, 17, "  microbatches: -8", "train.microbatches: ", "found \"-8\"", "an integer"},
     {21, 11, "  epochs: 0", "train.epochs: ", "found \"0\"", "an integer from 1 to 1"},
     {22, 10, "  steps: 1k", "train.steps: ", "found \"1k\"", "an integer of at least 1"},
@@ -339,9 +338,9 @@ static const mistake job_mistakes[] = {
     {28, 24, "  - {name: a, threads: 0}", "devices[0].threads: ", "found \"0\"",
      "an integer from 1 to 1"},
     {28, 15, "  - {name: a, hots: localhost}", "devices[0]: ", "unknown key \"hots\"",
-     "possible: host, name, kind, memory, reserve, threads, flops, memory_bandwidth"},
+     "possible: host, name, per, kind, memory, reserve, threads, flops, memory_bandwidth"},
     {28, 5, "  - 3", "devices[0]: ", "found \"3\"",
-     "a mapping with name, kind, host, memory, reserve, threads, flops, memory_bandwidth"},
+     "a mapping with name, per, kind, host, memory, reserve, threads, flops, memory_bandwidth"},
     {28, 24, "  - {name: a, reserve: 1}", "devices[0].reserve: ", "found \"1\"",
      "a size like 12GiB"},
     {28, 21, "  - {name: a, host: \"n:x\"}", "devices[0].host: ", "found \"n:x\"",
@@ -515,46 +514,6 @@ static void every_failing_allocation_is_reported(void **state) {
     CHECK(failures > 100, "only %u allocations failed", failures);
 }
 
-static void write_file(const char *path, const char *text) {
-    pen_file *file = NULL;
-    CHECK_OK(pen_file_create_beside(path, &file));
-    CHECK_OK(pen_file_write(file, text, strlen(text)));
-    CHECK_OK(pen_file_commit(file));
-    CHECK_OK(pen_file_close(file));
-}
-
-static void parts_may_be_files(void **state) {
-    (void)state;
-    char folder[] = "/tmp/pen_job_test.XXXXXX";
-    assert_non_null(mkdtemp(folder));
-    pen_arena *arena = check_arena();
-    const char *job_path;
-    const char *part_folder;
-    const char *part_path;
-    CHECK_OK(pen_arena_format(arena, &job_path, "%s/job.yaml", folder));
-    CHECK_OK(pen_arena_format(arena, &part_folder, "%s/parts", folder));
-    CHECK_OK(pen_arena_format(arena, &part_path, "%s/parts/train.yaml", folder));
-    assert_int_equal(mkdir(part_folder, 0777), 0);
-    write_file(job_path, "version: 1\nmodel: {file: m.onnx}\n"
-                         "data: {train: {format: idx, images: i}}\ntrain: parts/train.yaml\n");
-    const pen_job *job;
-    CHECK_ERROR(pen_job_read(job_path, arena, &job), PEN_NOT_FOUND, "job.yaml:4:8: error: cannot");
-    write_file(part_path, "loss: output\noptimizer: adam\nbatch: 0\n");
-    CHECK_ERROR(pen_job_read(job_path, arena, &job), PEN_INVALID_INPUT,
-                "parts/train.yaml:3:8: error: train.batch: found \"0\"");
-    write_file(part_path, "loss: output\noptimizer: adam\nbatch: 12\n");
-    CHECK_OK(pen_job_read(job_path, arena, &job));
-    assert_int_equal(job->train.batch, 12);
-    CHECK_ERROR(pen_job_blame(job, &job->train.batch, pen_error(PEN_DOES_NOT_FIT, "too much")),
-                PEN_DOES_NOT_FIT, "parts/train.yaml:3:8: error: too much");
-    CHECK_ERROR(pen_job_blame(job, &job->train.seed, pen_error(PEN_DOES_NOT_FIT, "too much")),
-                PEN_DOES_NOT_FIT, "parts/train.yaml:1:1: error: too much");
-    CHECK_ERROR(pen_job_read("/nonexistent/job.yaml", arena, &job), PEN_NOT_FOUND,
-                "/nonexistent/job.yaml");
-    assert_int_equal(unlink(part_path) | unlink(job_path) | rmdir(part_folder) | rmdir(folder), 0);
-    pen_arena_destroy(arena);
-}
-
 static void conversions_reach_the_training(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -596,5 +555,4 @@ PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(constraints_
               cmocka_unit_test(missing_parts_are_named),
               cmocka_unit_test(a_cut_file_is_an_error_or_a_job),
               cmocka_unit_test(every_failing_allocation_is_reported),
-              cmocka_unit_test(parts_may_be_files),
               cmocka_unit_test(conversions_reach_the_training))

@@ -2,6 +2,7 @@
 #include "graph/op.h"
 #include "partition/costs/cost_key.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_writer.h"
 #include "scheduler/plan/plan_job.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/schedule_simulate.h"
@@ -230,7 +231,27 @@ static void plans_repeat(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(recomputing_makes_it_fit),
+// Data that only the workers have is not opened where the plan is made.
+static void plans_without_data_that_workers_read(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_plan *plan = NULL;
+    pen_plan_job *plan_job = planned_start(training_job(
+        arena,
+        "version: 1\n"
+        "model: {file: tests/reference/lenet/model.onnx}\n"
+        "data: {read_on: workers, train: {format: npy, inputs: {input: missing.npy}, labels: "
+        "missing_labels.npy}}\n"
+        "train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: 12, "
+        "microbatches: 4, steps: 1}\n" PLANNED_FOUR_DEVICES));
+    CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
+    CHECK(plan->stages.stage_count > 0, "no stage");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(plans_without_data_that_workers_read),
+              cmocka_unit_test(recomputing_makes_it_fit),
               cmocka_unit_test(plans_list_what_was_searched),
               cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
               cmocka_unit_test(data_need_not_be_there), cmocka_unit_test(cost_tables_are_used),

@@ -108,7 +108,7 @@ static void refuses_by_name(void **state) {
     memcpy(other.isa, "v4", 3);
     check_refused(core, 1, other,
                   "worker 1 computes with 'v4', the coordinator with 'v3': results would differ "
-                  "in their last bits");
+                  "in their last bits; numerics.level of the job names a level that all have");
     other = ours;
     other.plan_hash = 8;
     check_refused(core, 2, other,
@@ -200,6 +200,134 @@ static void go_covers_the_rounds_before(void **state) {
     pen_arena_destroy(arena);
 }
 
+// ---- lanes that come as they come
+
+// Each stage tells of its gradients; a lane for each microbatch, of 6.
+static pen_coordinator_core *telling_core(pen_arena *arena) {
+    const pen_coordinator_options options = {
+        .generation = 5, .first_round = 10, .self = ours, .deadline = 1000, .lanes = {6, 6}};
+    const pen_run_table *table = chain_run_table(arena, 3, 4, 4);
+    const pen_run_form *form = &table->forms[0];
+    pen_run_task *tasks;
+    pen_run_form *telling;
+    pen_run_table *own;
+    CHECK_OK(PEN_NEW(arena, form->task_count, &tasks));
+    CHECK_OK(PEN_NEW(arena, table->form_count, &telling));
+    CHECK_OK(PEN_NEW(arena, 1, &own));
+    memcpy(tasks, form->tasks, form->task_count * sizeof *tasks);
+    for (uint32_t t = 0; t < form->task_count; t++) {
+        tasks[t].makes_gradient = tasks[t].task.kind == PEN_TASK_BACKWARD ||
+                                  tasks[t].task.kind == PEN_TASK_BACKWARD_WEIGHT;
+    }
+    memcpy(telling, table->forms, table->form_count * sizeof *telling);
+    telling[0].tasks = tasks;
+    *own = *table;
+    own->forms = telling;
+    pen_coordinator_core *core;
+    uint32_t limit;
+    CHECK_OK(pen_coordinator_core_new(own, &options, arena, &core, &limit));
+    for (uint32_t w = 1; w <= 3; w++) {
+        tell(core, PEN_COORDINATOR_EVENT_HELLO, w);
+    }
+    for (uint32_t w = 1; w <= 3; w++) {
+        tell(core, PEN_COORDINATOR_EVENT_READY, w);
+    }
+    return core;
+}
+
+static void tell_gradient(pen_coordinator_core *core, uint64_t round, uint32_t microbatch,
+                          uint32_t stage) {
+    step(core, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_GRADIENT,
+                                       .worker = stage + 1,
+                                       .incarnation = stage + 101,
+                                       .round = round,
+                                       .microbatch = microbatch,
+                                       .stage = stage});
+}
+
+static void tell_gradients(pen_coordinator_core *core, uint64_t round, uint32_t microbatch) {
+    for (uint32_t stage = 3; stage-- > 0;) {
+        tell_gradient(core, round, microbatch, stage);
+    }
+}
+
+static void begin_lanes(pen_coordinator_core *core, uint32_t first, uint32_t count, bool updates,
+                        pen_arrivals_order order) {
+    step(core, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_BEGIN,
+                                       .count = count,
+                                       .updates = updates,
+                                       .microbatch = first,
+                                       .order = order});
+}
+
+static void check_goes(uint64_t round, pen_arrivals_order order) {
+    CHECK(count_of(PEN_COORDINATOR_ACTION_GO) == 3, "to all workers");
+    for (uint32_t i = 0; i < action_count; i++) {
+        if (actions[i].kind != PEN_COORDINATOR_ACTION_GO) continue;
+        CHECK(actions[i].round == round && actions[i].order == order,
+              "round %llu, order %llx, expected %llx", (unsigned long long)actions[i].round,
+              (unsigned long long)actions[i].order, (unsigned long long)order);
+    }
+}
+
+// A step of two rounds of four and two microbatches; both rounds tell at once.
+static void go_says_in_which_order_lanes_came(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_coordinator_core *core = telling_core(arena);
+    begin_lanes(core, 0, 4, false, 0);
+    begin_lanes(core, 4, 2, true, 0);
+    for (uint32_t m = 0; m < 6; m++) {
+        tell_loss(core, m < 4 ? 10 : 11, m < 4 ? m : m - 4, ONE);
+    }
+    CHECK(count_of(PEN_COORDINATOR_ACTION_LOSSES) == 1, "of both rounds");
+    CHECK(count_of(PEN_COORDINATOR_ACTION_GO) == 0, "no lane has come");
+    tell_gradients(core, 10, 2);
+    tell_gradients(core, 11, 1);
+    tell_gradient(core, 10, 0, 2);
+    tell_gradient(core, 10, 0, 2); // again
+    tell_gradients(core, 10, 3);
+    tell_gradients(core, 10, 1);
+    tell_gradients(core, 10, 0);
+    CHECK(count_of(PEN_COORDINATOR_ACTION_GO) == 0, "one is missing");
+    tell_gradients(core, 11, 0);
+    check_goes(11, 0x401352);
+    pen_arena_destroy(arena);
+}
+
+// An order that is given is followed, and not waited for.
+static void go_repeats_the_order_given(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_coordinator_core *core = telling_core(arena);
+    begin_lanes(core, 0, 2, true, 0x01);
+    begin_lanes(core, 0, 2, true, 0);
+    tell_gradients(core, 10, 0);
+    tell_loss(core, 10, 0, ONE);
+    tell_loss(core, 10, 1, ONE);
+    check_goes(10, 0x01);
+    tell_gradients(core, 11, 0);
+    tell_gradients(core, 11, 1);
+    tell_loss(core, 11, 0, ONE);
+    tell_loss(core, 11, 1, ONE);
+    check_goes(11, 0x10);
+    pen_arena_destroy(arena);
+}
+
+static void gradients_of_nothing_end_the_run(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    for (uint32_t i = 0; i < 3; i++) {
+        pen_coordinator_core *core = i < 2 ? telling_core(arena) : running_core(arena);
+        begin_lanes(core, 0, 2, true, 0);
+        tell_gradient(core, i == 0 ? 11 : 10, i == 1 ? 2 : 0, 0);
+        CHECK(actions[0].kind == PEN_COORDINATOR_ACTION_FAIL && actions[0].worker == 1 &&
+                  actions[0].reason == PEN_COORDINATOR_REASON_LOSS,
+              "of no round, of no microbatch, where nobody tells of any: %u", i);
+    }
+    pen_arena_destroy(arena);
+}
+
 static void nothing_updates_after_a_loss_that_is_not_finite(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -259,5 +387,8 @@ static void workers_that_contradict_the_rounds_fail(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(refuses_by_name), cmocka_unit_test(names_who_is_missing),
               cmocka_unit_test(ends_when_a_worker_is_lost),
               cmocka_unit_test(go_covers_the_rounds_before),
+              cmocka_unit_test(go_says_in_which_order_lanes_came),
+              cmocka_unit_test(go_repeats_the_order_given),
+              cmocka_unit_test(gradients_of_nothing_end_the_run),
               cmocka_unit_test(nothing_updates_after_a_loss_that_is_not_finite),
               cmocka_unit_test(workers_that_contradict_the_rounds_fail))

@@ -86,7 +86,9 @@ static void do_worker(uint32_t w, const pen_worker_action *action) {
         }
         break;
     case PEN_WORKER_ACTION_LOSS:
-        said.kind = PEN_COORDINATOR_EVENT_LOSS;
+    case PEN_WORKER_ACTION_GRADIENT:
+        said.kind = action->kind == PEN_WORKER_ACTION_LOSS ? PEN_COORDINATOR_EVENT_LOSS
+                                                           : PEN_COORDINATOR_EVENT_GRADIENT;
         said.microbatch = form->tasks[action->task].task.microbatch;
         said.stage = form->tasks[action->task].task.stage;
         tell_coordinator(w, said);
@@ -94,6 +96,10 @@ static void do_worker(uint32_t w, const pen_worker_action *action) {
     case PEN_WORKER_ACTION_ROUND_DONE:
         said.kind = PEN_COORDINATOR_EVENT_ROUND_DONE;
         tell_coordinator(w, said);
+        break;
+    case PEN_WORKER_ACTION_READ:
+        event.kind = PEN_WORKER_EVENT_READ;
+        push((queued){w, .worker = event});
         break;
     case PEN_WORKER_ACTION_STOPPED:
         break;
@@ -446,10 +452,10 @@ static void a_failed_assertion_dumps(void **state) {
 static void all_fields_are_recorded(void **state) {
     (void)state;
     CHECK(sizeof(pen_worker_event) == 56, "pen_worker_event has grown: flight_wire.c packs it");
-    CHECK(sizeof(pen_coordinator_event) == 120,
+    CHECK(sizeof(pen_coordinator_event) == 128,
           "pen_coordinator_event has grown to %zu: flight_wire.c packs it",
           sizeof(pen_coordinator_event));
-    CHECK(sizeof(pen_coordinator_options) == 336,
+    CHECK(sizeof(pen_coordinator_options) == 344,
           "pen_coordinator_options has grown to %zu: flight_recorder.c and flight_dump.c have it",
           sizeof(pen_coordinator_options));
 }
@@ -481,6 +487,7 @@ static void events_have_the_same_bytes_as_ever(void **state) {
         .microbatch = 10,
         .stage = 11,
         .code = 12,
+        .order = 17,
         .updates = true,
         .loss = {.value = 13, .correct_count = 14, .target_count = 15}};
     uint64_t words[FLIGHT_PAYLOAD_WORDS];

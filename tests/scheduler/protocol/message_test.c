@@ -166,6 +166,7 @@ static void has_the_same_bytes_as_ever(void **state) {
         uint8_t bytes[2 * PEN_MESSAGE_ROOM];
         pen_message message = full_message((pen_message_kind)kind);
         message.first_microbatch = 300;
+        message.step_microbatches = 301;
         message.is_local = true;
         memcpy(message.text, "a text", 7);
         const char *name = pen_message_kind_name(message.kind);

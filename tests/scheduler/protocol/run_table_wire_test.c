@@ -151,6 +151,9 @@ static void names_what_is_out_of_range(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     const pen_run_table table = small_table(arena);
+    CHECK_SPOILED(channels[0].first_microbatch, form.microbatch_count, "carries 0 microbatches");
+    CHECK_SPOILED(channels[0].microbatch_count, form.microbatch_count + 1, "microbatches from 0");
+    CHECK_SPOILED(channels[0].first_microbatch, 1, "channel 0");
     CHECK_SPOILED(channels[1].target_worker, 1, "channel 1 goes");
     CHECK_SPOILED(channels[1].capacity, 0, "channel 1 has 4 and 0 places");
     CHECK_SPOILED(channels[1].is_shared, true, "channel 1 has");
@@ -212,7 +215,29 @@ static void has_the_same_bytes_as_ever(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(has_the_same_bytes_as_ever),
+// A replica may have the loss and the hits of a microbatch in two stages, another in one.
+static void losses_come_from_as_many_stages_as_a_replica_has(void **state) {
+    (void)state;
+    pen_run_task tasks[] = {{.task = {PEN_TASK_FORWARD, 0, 0}, .list = 0, .makes_loss = true},
+                            {.task = {PEN_TASK_FORWARD, 1, 0}, .list = 1, .makes_loss = true},
+                            {.task = {PEN_TASK_FORWARD, 2, 1}, .list = 0, .makes_loss = true}};
+    const pen_run_device devices[] = {{.worker = 1, .task_end = 2},
+                                      {.worker = 2, .task_first = 2, .task_end = 3}};
+    const pen_run_form form = {.microbatch_count = 2,
+                               .microbatch_size = 7,
+                               .task_count = 3,
+                               .tasks = tasks,
+                               .devices = devices};
+    const pen_run_table table = {
+        .worker_count = 2, .device_count = 2, .form_count = 1, .forms = &form};
+    CHECK_OK(pen_run_table_check(&table));
+    tasks[2].makes_loss = false;
+    CHECK_ERROR(pen_run_table_check(&table), PEN_CORRUPT,
+                "the loss of microbatch 1 is made by 0 tasks, that of 0 by 2");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(losses_come_from_as_many_stages_as_a_replica_has),
+              cmocka_unit_test(has_the_same_bytes_as_ever),
               cmocka_unit_test(refuses_an_update_before_the_last_backward_pass),
               cmocka_unit_test(reads_back_what_it_wrote),
               cmocka_unit_test(refuses_what_is_cut_short), cmocka_unit_test(checks_what_is_flipped),

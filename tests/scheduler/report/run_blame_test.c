@@ -2,6 +2,7 @@
 #include "scheduler/report/run_blame.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "partition/costs/cluster.h"
 #include "scheduler/plan/plan_seen.h"
@@ -19,14 +20,21 @@
 // Device b computes so much longer than planned, and values come so much later.
 #define SLOWNESS 1.5
 #define LATER 0.125
+#define EXCHANGE_LATER 0.75
+
+#define CHANNELS 5 // the last two once a step, if there is an exchange
 
 typedef struct made_run {
     made_plan *planned;
     pen_stage stages[2];
     pen_stage_edge edge;
+    pen_stage_step_edge planned_exchange;
+    pen_stage_step_edge exchange;
     pen_stage_graph graph;
     const pen_timeline *timeline;
-    pen_trace_channel channels[3];
+    uint32_t channel_count;
+    pen_trace_channel channels[CHANNELS];
+    pen_task tasks[CHANNELS];
     pen_trace_worker workers[2];
     pen_trace_event *events[2];
     const char *names[2];
@@ -45,6 +53,11 @@ static void simulate_run(made_run *run, pen_arena *arena) {
     run->edge = run->graph.edges[0];
     run->edge.forward_handling.latency_seconds += LATER;
     run->edge.backward_handling.latency_seconds += LATER;
+    if (run->graph.step_edge_count > 0) {
+        run->exchange = run->graph.step_edges[0];
+        run->exchange.handling.latency_seconds += EXCHANGE_LATER;
+        run->graph.step_edges = &run->exchange;
+    }
     run->graph.stages = run->stages;
     run->graph.edges = &run->edge;
     CHECK_OK(pen_schedule_simulate(&run->graph, run->planned->timeline->schedule, arena,
@@ -64,7 +77,9 @@ static void add(made_run *run, uint32_t device, const pen_trace_event *event, ui
 // When the task ended that made what a transfer carries.
 static double ready(const made_run *run, const pen_transfer_time *transfer) {
     const pen_schedule *schedule = run->timeline->schedule;
-    const pen_task_kind kind = transfer->is_backward ? PEN_TASK_BACKWARD : PEN_TASK_FORWARD;
+    const pen_task_kind kind = transfer->is_step       ? PEN_TASK_UPDATE
+                               : transfer->is_backward ? PEN_TASK_BACKWARD
+                                                       : PEN_TASK_FORWARD;
     const uint32_t source = pen_transfer_source(&run->graph, transfer);
     for (uint32_t t = 0; t < schedule->task_count; t++) {
         const pen_task task = schedule->tasks[t];
@@ -76,24 +91,33 @@ static double ready(const made_run *run, const pen_transfer_time *transfer) {
     return 0;
 }
 
-// Channel by channel, for the first and the second value of the forward edge come together.
+// Channel by channel: the two values of the forward edge come together, those of the exchange one
+// after the other.
+static void add_transfer(made_run *run, uint32_t round, const pen_transfer_time *transfer) {
+    for (uint32_t c = 0; c < run->channel_count; c++) {
+        const pen_trace_channel *channel = &run->channels[c];
+        if (channel->is_per_step != transfer->is_step) continue;
+        if (!transfer->is_step && channel->is_backward != transfer->is_backward) continue;
+        const double start = ready(run, transfer);
+        double end = transfer->end_seconds;
+        if (c == 3) end = (start + end) / 2;
+        pen_trace_event event = {.kind = PEN_TRACE_SEND,
+                                 .channel = c,
+                                 .sequence =
+                                     transfer->is_step ? round : round * 2 + transfer->microbatch,
+                                 .bytes = channel->bytes,
+                                 .start_seconds = start,
+                                 .end_seconds = end};
+        add(run, channel->source_device, &event, round);
+        event.kind = PEN_TRACE_RECEIVE;
+        event.start_seconds = end;
+        add(run, channel->target_device, &event, round);
+    }
+}
+
 static void add_transfers(made_run *run, uint32_t round) {
     for (uint32_t i = 0; i < run->timeline->times.transfer_count; i++) {
-        const pen_transfer_time *transfer = &run->timeline->times.transfers[i];
-        for (uint32_t c = 0; c < 3; c++) {
-            const pen_trace_channel *channel = &run->channels[c];
-            if (channel->is_backward != transfer->is_backward) continue;
-            pen_trace_event event = {.kind = PEN_TRACE_SEND,
-                                     .channel = c,
-                                     .sequence = round * 2 + transfer->microbatch,
-                                     .bytes = channel->bytes,
-                                     .start_seconds = ready(run, transfer),
-                                     .end_seconds = transfer->end_seconds};
-            add(run, channel->source_device, &event, round);
-            event.kind = PEN_TRACE_RECEIVE;
-            event.start_seconds = transfer->end_seconds;
-            add(run, channel->target_device, &event, round);
-        }
+        add_transfer(run, round, &run->timeline->times.transfers[i]);
     }
 }
 
@@ -111,20 +135,46 @@ static void add_tasks(made_run *run, uint32_t round) {
     }
 }
 
-static made_run *made_run_new(pen_arena *arena) {
+// The plan with sums that the first stage, which ends last, sends the second once a step.
+static void plan_exchange(made_run *run, pen_arena *arena) {
+    pen_plan *plan = &run->planned->plan;
+    const pen_schedule_generator *generator;
+    const pen_schedule *schedule;
+    run->planned_exchange = (pen_stage_step_edge){.target = 1, .bytes = 80, .seconds = 0.25};
+    plan->stages.update_phase_count = 2;
+    plan->stages.step_edge_count = 1;
+    plan->stages.step_edges = &run->planned_exchange;
+    CHECK_OK(pen_schedule_generator_find("gpipe", arena, &generator));
+    CHECK_OK(generator->generate(&plan->stages, arena, &schedule));
+    CHECK_OK(pen_schedule_simulate(&plan->stages, schedule, arena, &run->planned->timeline));
+}
+
+// Channels are called as a run calls them, which a plan does not know.
+static void add_channels(made_run *run, bool exchanges) {
+    static const char *const names[CHANNELS] = {"first@1", "second@1", "gradient", "x@1", "y@1"};
+    run->channel_count = exchanges ? CHANNELS : 3;
+    for (uint32_t c = 0; c < run->channel_count; c++) {
+        const bool is_first = c != 2;
+        run->channels[c] = (pen_trace_channel){.value = names[c],
+                                               .source_device = is_first ? 0 : 1,
+                                               .target_device = is_first ? 1 : 0,
+                                               .is_backward = c == 2,
+                                               .is_per_step = c > 2,
+                                               .bytes = 40};
+        run->tasks[c] =
+            (pen_task){is_first ? PEN_TASK_FORWARD : PEN_TASK_BACKWARD, is_first ? 0 : 1, 0};
+        if (c > 2) run->tasks[c].kind = PEN_TASK_UPDATE;
+    }
+}
+
+static made_run *made_run_new(pen_arena *arena, bool exchanges) {
     made_run *run;
     CHECK_OK(PEN_NEW(arena, 1, &run));
     run->planned = made_plan_new(arena);
+    if (exchanges) plan_exchange(run, arena);
     run->planned->plan.step_seconds = run->planned->timeline->step_seconds;
     simulate_run(run, arena);
-    for (uint32_t c = 0; c < 3; c++) {
-        const pen_plan_transfer *transfer = &run->planned->transfers[c];
-        run->channels[c] = (pen_trace_channel){.value = transfer->value,
-                                               .source_device = transfer->source,
-                                               .target_device = transfer->target,
-                                               .is_backward = transfer->is_backward,
-                                               .bytes = transfer->bytes};
-    }
+    add_channels(run, exchanges);
     for (uint32_t d = 0; d < 2; d++) {
         CHECK_OK(PEN_NEW(arena, 100, &run->events[d]));
         run->workers[d] =
@@ -141,12 +191,13 @@ static made_run *made_run_new(pen_arena *arena) {
                              .device_count = 2,
                              .device_names = run->names,
                              .worker_of_device = run->worker_of_device,
-                             .channel_count = 3,
+                             .channel_count = run->channel_count,
                              .channels = run->channels,
                              .stage_count = 2};
     CHECK_OK(pen_planned_memory(&run->planned->plan.stages, arena, &run->trace.stages,
                                 &run->trace.fixed_bytes));
-    CHECK_OK(pen_planned_expect(&run->planned->plan, arena, run->channels, &run->trace));
+    CHECK_OK(
+        pen_planned_expect(&run->planned->plan, run->tasks, arena, run->channels, &run->trace));
     return run;
 }
 
@@ -165,7 +216,7 @@ static void check_seen(const pen_trace *trace, pen_arena *arena) {
 static void runs_say_what_they_saw(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const made_run *run = made_run_new(arena);
+    const made_run *run = made_run_new(arena, false);
     check_seen(&run->trace, arena);
     pen_trace old = run->trace;
     pen_trace_seen seen;
@@ -192,7 +243,7 @@ static pen_engine_report report_of(const made_run *run, pen_engine_device_report
 static void terms_sum_up_to_the_difference(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const made_run *run = made_run_new(arena);
+    const made_run *run = made_run_new(arena, false);
     pen_engine_device_report devices[2];
     pen_engine_report report = report_of(run, devices);
     pen_run_blame blame;
@@ -229,11 +280,47 @@ static void terms_sum_up_to_the_difference(void **state) {
     pen_arena_destroy(arena);
 }
 
+// What goes once a step is a transfer like others: all of it, when the last of it is there.
+static void late_exchanges_are_transfers(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const made_run *run = made_run_new(arena, true);
+    pen_engine_device_report devices[2];
+    const pen_engine_report report = report_of(run, devices);
+    pen_trace_seen seen;
+    pen_run_blame blame;
+    const char *text;
+    CHECK_OK(pen_trace_see(&run->trace, arena, &seen));
+    assert_int_equal(seen.link_count, 3);
+    const pen_seen_link *link = pen_trace_seen_find(&seen, 0, 1, true);
+    assert_non_null(link);
+    assert_int_equal(link->count, ROUNDS - 1); // both channels are one transfer
+    CHECK(NEAR(link->seconds - link->planned_seconds, EXCHANGE_LATER), "%g, not %g", link->seconds,
+          link->planned_seconds);
+    CHECK_OK(pen_run_blame_find(&run->planned->plan, &report, &run->trace, arena, &blame));
+    CHECK(NEAR(blame.waiting_seconds, 0), "%g", blame.waiting_seconds);
+    CHECK(NEAR(blame.transfer_seconds, 2 * LATER + EXCHANGE_LATER), "%g", blame.transfer_seconds);
+    CHECK_OK(pen_run_blame_text(&blame, "run.json", arena, &text));
+    assert_non_null(strstr(text, "transfers +1.00 s, waiting"));
+    // a plan has one latency for a link: the mean of the transfers over it
+    const char *path = scratch_file("run.json", "", 0);
+    pen_cluster_device cluster_devices[2] = {{.name = "a"}, {.name = "b"}};
+    pen_cluster_link links[4] = {{.bandwidth = 1}};
+    const pen_cluster cluster = {2, cluster_devices, links};
+    const pen_cluster *learned;
+    CHECK_OK(pen_trace_file_write(&run->trace, path, arena));
+    CHECK_OK(pen_cluster_see(&cluster, path, arena, &learned));
+    const double mean = (2 * LATER + EXCHANGE_LATER) / 3; // two microbatches, and the exchange
+    CHECK(fabs(pen_cluster_link_at(learned, 0, 1)->latency - mean) < 1e-4, "%g, not %g",
+          pen_cluster_link_at(learned, 0, 1)->latency, mean);
+    pen_arena_destroy(arena);
+}
+
 // The file keeps what was seen, and a cluster takes it over by the names of devices.
 static void clusters_learn_from_files(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const made_run *run = made_run_new(arena);
+    const made_run *run = made_run_new(arena, false);
     const pen_trace *read;
     const char *path = scratch_file("run.json", "", 0);
     CHECK_OK(pen_trace_file_write(&run->trace, path, arena));
@@ -262,4 +349,5 @@ static void clusters_learn_from_files(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(runs_say_what_they_saw),
               cmocka_unit_test(terms_sum_up_to_the_difference),
+              cmocka_unit_test(late_exchanges_are_transfers),
               cmocka_unit_test(clusters_learn_from_files))

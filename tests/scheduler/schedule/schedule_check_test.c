@@ -78,7 +78,7 @@ static void names_a_circle_on_one_device(void **state) {
     swap(&c, 19, 20);
     CHECK_REFUSED(c,
                   "device 2: the task 'backward of stage 2, microbatch 2' comes after 'update of "
-                  "stage 2': updates come last, in the order of phases");
+                  "stage 2': updates of a stage come last, in the order of phases");
     pen_arena_destroy(c.arena);
 }
 

@@ -16,7 +16,7 @@ static pen_stage_graph two_stages(pen_stage *stages, pen_stage_edge *edge, doubl
         .has_backward = true, .fixed_bytes = 2000, .workspace_bytes = 7, .activation_bytes = 30};
     *edge = (pen_stage_edge){.source = 0, .target = 1, .has_gradient = true};
     *limit = INFINITY;
-    return (pen_stage_graph){2, 1, 1, 2, stages, edge, limit, 0, 0, NULL, NULL};
+    return (pen_stage_graph){2, 1, 1, 2, stages, edge, limit, 0, 0, NULL, NULL, 0};
 }
 
 static void counts_what_is_held(void **state) {

@@ -2,6 +2,7 @@
 #include "base/format/yaml_writer.h"
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_file.h"
+#include "partition/plan/plan_writer.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
@@ -199,7 +200,8 @@ static void texts_that_are_no_tasks_are_refused(void **state) {
     devices[1].tasks = "F1.0 B1.0 U1.0";
     CHECK_OK(pen_plan_schedule(plan, arena, &schedule));
     devices[1].tasks = "F1.0 U1.0 B1.0";
-    CHECK_ERROR(pen_plan_schedule(plan, arena, &schedule), PEN_INVALID_INPUT, "updates come last");
+    CHECK_ERROR(pen_plan_schedule(plan, arena, &schedule), PEN_INVALID_INPUT,
+                "updates of a stage come last");
     pen_arena_destroy(arena);
 }
 

@@ -113,6 +113,8 @@ static double ready_seconds(const relaxation *r, pen_task task) {
     for (uint32_t u = 0; u < r->schedule->task_count; u++) {
         const pen_task other = r->schedule->tasks[u];
         const bool is_same = other.stage == task.stage && other.microbatch == task.microbatch;
+        if (task.kind == PEN_TASK_UPDATE && other.kind == PEN_TASK_FORWARD) // for all losses
+            ready = fmax(ready, r->end[u]);
         if (task.kind == PEN_TASK_UPDATE && other.stage == task.stage &&
             (other.kind != PEN_TASK_UPDATE || other.microbatch < task.microbatch))
             ready = fmax(ready, r->end[u]);

@@ -21,7 +21,7 @@ static void sorts_edges_and_links(void **state) {
                                     {.source = 2, .target = 3, .has_gradient = true},
                                     {.source = 0, .target = 1}};
     const double bytes_limit[] = {INFINITY, INFINITY};
-    const pen_stage_graph graph = {4, 4, 2, 1, stages, edges, bytes_limit, 0, 0, NULL, NULL};
+    const pen_stage_graph graph = {4, 4, 2, 1, stages, edges, bytes_limit, 0, 0, NULL, NULL, 0};
     const pen_stage_index *index;
     CHECK_OK(pen_stage_index_new(&graph, arena, &index));
     static const uint32_t first_output[] = {0, 2, 3, 4, 4};

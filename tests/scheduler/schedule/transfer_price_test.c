@@ -142,7 +142,9 @@ static bool reads_over(const pen_stage_edge *edge, pen_task task, pen_task other
            edge->target == other.stage && edge->source == task.stage;
 }
 
+// Of an update: all losses too.
 static bool is_own_input(pen_task task, pen_task other) {
+    if (task.kind == PEN_TASK_UPDATE && other.kind == PEN_TASK_FORWARD) return true;
     if (task.stage != other.stage) return false;
     const bool is_same = task.microbatch == other.microbatch;
     if (is_input_pass(task.kind)) return is_same && other.kind == PEN_TASK_FORWARD;

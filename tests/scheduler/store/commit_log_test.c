@@ -379,6 +379,23 @@ static void records_have_the_same_bytes_as_ever(void **state) {
         pen_text_append(&text, bytes, count);
     }
     record_bytes_check(&text, "commit_record_bytes.txt");
+    // the kernel level is a line of its own, which older records lack
+    pen_commit_record found;
+    strcpy(records[1].manifest.level, "v3");
+    CHECK_OK(pen_commit_record_encode(&records[1], arena, &bytes, &count));
+    assert_non_null(strstr(bytes, "\nlevel: v3\nshards: 2\n"));
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
+    assert_string_equal(found.manifest.level, "v3");
+    // so are lanes, where there are several
+    records[1].manifest.lanes = 4;
+    CHECK_OK(pen_commit_record_encode(&records[1], arena, &bytes, &count));
+    assert_non_null(strstr(bytes, "\nlanes: 4\nlevel: v3\nshards: 2\n"));
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
+    assert_int_equal(found.manifest.lanes, 4);
+    assert_string_equal(found.manifest.level, "v3");
+    strcpy(records[1].manifest.level, "a\nb");
+    CHECK_ERROR(pen_commit_record_encode(&records[1], arena, &bytes, &count), PEN_INVALID_INPUT,
+                "level");
     pen_arena_destroy(arena);
 }
 

@@ -121,8 +121,8 @@ static void last_checkpoints_must_be_kept(void **unused) {
     keeper_begin(keeper, 1);
     keeper_take(keeper, &engine, 1);
     assert_int_equal(pen_train_keeper_step(keeper), 0);
-    CHECK_ERROR(pen_train_keeper_take_last(keeper, &engine.engine, &first), PEN_IO,
-                "the disk is full");
+    CHECK_ERROR(pen_train_keeper_take_last(keeper, &engine.engine, &first), PEN_NO_STORAGE,
+                "the checkpoint of step 1 cannot be written: the disk is full");
     keeper_take(keeper, &engine, 1); // as before: after a recovery the training may go on
     engine.fails = false;
     CHECK_OK(pen_train_keeper_take_last(keeper, &engine.engine, &last));

@@ -121,7 +121,8 @@ static void heads_fit(void **state) {
         frame.type.shape.dims[i] = -1; // ten bytes each
     assert_true(pen_wire_write_chunk(&frame, UINT64_MAX, UINT32_MAX, UINT64_MAX, head) <=
                 PEN_WIRE_HEAD_LIMIT);
-    const pen_introduction self = {NULL, UINT32_MAX, UINT64_MAX, UINT64_MAX, NULL, true};
+    const pen_introduction self = {NULL,       UINT32_MAX, UINT64_MAX, UINT64_MAX,
+                                   UINT32_MAX, NULL,       true};
     const pen_wire_stream most = {
         UINT64_MAX, UINT64_MAX, {{{UINT64_MAX, UINT32_MAX}, {UINT64_MAX, UINT32_MAX}}}};
     const pen_wire_ring far = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -138,7 +139,11 @@ static void others_come_back(void **state) {
     const pen_wire_piece piece = {e.bytes, 0};
     pen_wire_piece whole = piece;
     const pen_wire_pieces all = {&whole, 1};
-    const pen_introduction self = {"resnet", 3, 8, 0x1122334455667788, NULL, true};
+    const pen_introduction self = {.job = "resnet",
+                                   .peer = 3,
+                                   .generation = 8,
+                                   .incarnation = 0x1122334455667788,
+                                   .shares_memory = true};
     static const pen_wire_stream stream = {
         .session = 0x99aabbccddeeff00,
         .resumes = 7,
@@ -259,7 +264,10 @@ static void heads_have_the_same_bytes_as_ever(void **state) {
                          pen_wire_write_chunk(i % 4 == 3 ? NULL : &frame, i * MIB, i, i, head));
     }
     for (uint32_t i = 0; i < 3; i++) {
-        const pen_introduction self = {"resnet", 3 * i, 8 * i, 0x1122334455667788 * i, NULL, false};
+        const pen_introduction self = {.job = "resnet",
+                                       .peer = 3 * i,
+                                       .generation = 8 * i,
+                                       .incarnation = 0x1122334455667788 * i};
         const pen_wire_stream stream = {
             .session = 0x99aabbccddeeff00 * i,
             .resumes = 7 * i,

@@ -36,6 +36,14 @@ static int64_t norm_segment_floats(const pen_value *x) {
     return norm_positions(x) * norm_block(x);
 }
 
+// Whether an output is the batch's own mean or variance, not rounded.
+static bool norm_is_batch(const pen_cpu_request *request, uint32_t output) {
+    const pen_node *node = request->node;
+    if (output < 5 || strstr(node->op->name, "backward") != NULL) return false;
+    if (!pen_value_is(node->outputs[output])) return true;
+    return pen_value_type(request->graph, node->outputs[output])->element == PEN_FLOAT64;
+}
+
 bool norm_supports(const pen_cpu_request *request) {
     const pen_node *node = request->node;
     const pen_value *x = pen_graph_value(request->graph, node->inputs[0]);
@@ -47,6 +55,7 @@ bool norm_supports(const pen_cpu_request *request) {
         if (!norm_suits(request, node->inputs[i])) return false;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
+        if (norm_is_batch(request, i)) continue;
         if (!norm_suits(request, node->outputs[i])) return false;
     }
     return true;

@@ -52,6 +52,7 @@ typedef struct norm_operands {
     const float *dy, *dy_2, *y;                      // backward
     float *result;                                   // y, or dx
     float *dresidual;
+    double *batch[2];  // forward: mean and variance, not rounded
     float *outputs[4]; // forward: running mean, variance, saved mean, inverse; backward: dscale,
                        // dbias, dmean, dvariance
 } norm_operands;

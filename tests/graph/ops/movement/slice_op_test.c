@@ -152,6 +152,36 @@ static void pad_gradients(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(slices), cmocka_unit_test(slice_refuses), cmocka_unit_test(pads),
+static void put_position(void **state) {
+    (void)state;
+    static const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, part[] = {-1, -2, -3, -4};
+    static const int64_t second = 1, beyond = 3, before = -1;
+    op_case c = {.op = "put_position",
+                 .input_count = 3,
+                 .inputs = {{.type = op_type(PEN_FLOAT64, 3, 2, 3, 2), .data = x},
+                            {.type = op_type(PEN_FLOAT64, 3, 2, 1, 2), .data = part},
+                            {.type = op_type(PEN_INT64, 1, 1), .data = &second}},
+                 .attribute_count = 1,
+                 .attributes = {pen_attribute_int("axis", -2)}};
+    op_check_values(&c, 0, (const double[]){1, 2, -1, -2, 5, 6, 7, 8, -3, -4, 11, 12}, 12, 0);
+    const int64_t *const outside[] = {&beyond, &before};
+    for (int i = 0; i < 2; i++) {
+        op_built built;
+        run_graph run;
+        c.inputs[2].data = outside[i];
+        CHECK_OK(op_build(&c, &built));
+        CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+        op_fill(&c, &built, 1, &run);
+        CHECK_ERROR(run_graph_all(&run), PEN_INVALID_INPUT, "is outside of 3");
+        op_built_free(&built);
+    }
+    c.inputs[1].type = op_type(PEN_FLOAT64, 3, 2, 2, 2);
+    op_check_error(&c, PEN_INVALID_INPUT, "[2,1,2]");
+    c.attributes[0] = pen_attribute_int("axis", 3);
+    op_check_error(&c, PEN_INVALID_INPUT, "axis 3 is outside");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(put_position), cmocka_unit_test(slices),
+              cmocka_unit_test(slice_refuses), cmocka_unit_test(pads),
               cmocka_unit_test(pad_refuses), cmocka_unit_test(slice_gradients),
               cmocka_unit_test(pad_gradients))

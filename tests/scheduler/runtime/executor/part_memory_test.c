@@ -91,8 +91,8 @@ static cut_case cut_start(const char *model, const char *placement) {
 // Cuts the program, and counts the copies.
 static void cut_finish(cut_case *c, const pen_stage_split *split, const pen_stage_graph *stages,
                        const pen_schedule *schedule, bool is_one_worker) {
-    CHECK_OK(
-        pen_program_cut(c->program, stages, schedule, split->stage_of_node, c->arena, &c->cut));
+    CHECK_OK(pen_program_cut_stages(c->program, stages, schedule, split->stage_of_node, c->arena,
+                                    &c->cut));
     static const uint32_t one_worker[DEVICES] = {1, 1, 1, 1}, workers[DEVICES] = {1, 2, 3, 4};
     const pen_run_form_request form = {.cut = c->cut,
                                        .schedule = schedule,

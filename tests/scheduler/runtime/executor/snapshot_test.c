@@ -155,7 +155,7 @@ static void tells_failures_once(void **state) {
     writer = make_writer(s, &failing.disk, true);
     CHECK_OK(pen_snapshot_take(writer, 4, folder, "g1-s4-w5.safetensors"));
     assert_int_equal(atomic_load(&s->done_count), 3);
-    assert_int_equal(s->code, PEN_IO);
+    assert_int_equal(s->code, PEN_NO_STORAGE);
     pen_snapshot_writer_destroy(writer);
     free(s);
 }

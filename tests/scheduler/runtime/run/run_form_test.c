@@ -102,10 +102,30 @@ static void case_schedule(form_case *c, const char *generator_name) {
                                          .microbatch_count = c->microbatch_count,
                                          .stages = stages,
                                          .edges = edges,
-                                         .bytes_limit = no_limit};
+                                         .bytes_limit = no_limit,
+                                         .update_phase_count = 2};
     const pen_schedule_generator *generator;
     CHECK_OK(pen_schedule_generator_find(generator_name, c->arena, &generator));
     CHECK_OK(generator->generate(&stage_graph, c->arena, &c->schedule));
+}
+
+// Moves updates to any place behind the other tasks of their stage.
+static void case_move_updates(form_case *c) {
+    for (uint32_t d = 0; d < c->device_count; d++) {
+        pen_task *tasks = c->schedule->tasks;
+        const uint32_t first = c->schedule->first_task[d], end = c->schedule->first_task[d + 1];
+        for (uint32_t t = first; t < end; t++) {
+            const pen_task update = tasks[t];
+            uint32_t lowest = first;
+            if (update.kind != PEN_TASK_UPDATE) continue;
+            for (uint32_t i = first; i < t; i++) {
+                if (tasks[i].stage == update.stage) lowest = i + 1;
+            }
+            const uint32_t to = (uint32_t)random_between(&c->dice, lowest, t);
+            memmove(&tasks[to + 1], &tasks[to], (t - to) * sizeof *tasks);
+            tasks[to] = update;
+        }
+    }
 }
 
 static uint64_t case_bytes(const void *context, const pen_graph *graph, pen_value_id value) {
@@ -114,7 +134,7 @@ static uint64_t case_bytes(const void *context, const pen_graph *graph, pen_valu
     return bytes == 0 ? 1 : bytes;
 }
 
-static form_case case_make(cut_model_kind kind, uint64_t seed) {
+static form_case case_make(cut_model_kind kind, uint64_t seed, bool is_moved) {
     static const char *const generators[] = {"gpipe", "1f1b"};
     form_case c = {.arena = check_arena(), .dice = {.seed = seed * 131 + (uint64_t)kind}};
     bool is_halved[STAGES], is_recomputed[STAGES] = {false};
@@ -131,6 +151,7 @@ static form_case case_make(cut_model_kind kind, uint64_t seed) {
     }
     case_place(&c);
     case_schedule(&c, generators[random_between(&c.dice, 0, 1)]);
+    if (is_moved) case_move_updates(&c);
     pen_schedule_find_halved(c.schedule, c.stage_count, is_halved);
     const pen_cut_request request = {.graph = c.model.graph,
                                      .order = c.model.order,
@@ -163,6 +184,9 @@ typedef struct run_state {
     form_case *c;
     uint64_t **tags[DEVICES];   // [value][place]: what lies there, as round * 1000 + microbatch + 1
     uint64_t *task_of[DEVICES]; // [value] the task that made it last
+    uint64_t *updated[DEVICES]; // [value] that persists: round + 1 of the last update that changed
+    uint64_t *summed[DEVICES];  // or read it
+    bool has_early;             // an update came before another task of its device
     uint32_t next[DEVICES];     // task
     uint64_t round[DEVICES];
     uint64_t **arrived;  // [channel][microbatch]: round + 1 of the frame that is here
@@ -200,6 +224,8 @@ static run_state run_open(form_case *c) {
         const uint32_t value_count = pen_graph_value_count(c->cut->parts[d].graph);
         run.tags[d] = run_table_of(c->arena, value_count);
         CHECK_OK(PEN_NEW(c->arena, value_count, &run.task_of[d]));
+        CHECK_OK(PEN_NEW(c->arena, value_count, &run.updated[d]));
+        CHECK_OK(PEN_NEW(c->arena, value_count, &run.summed[d]));
         run.next[d] = c->built.form.devices[d].task_first;
     }
     return run;
@@ -270,7 +296,12 @@ static void run_read(run_state *run, uint32_t d, const pen_run_task *task, pen_v
     const form_case *c = run->c;
     const pen_graph *graph = c->cut->parts[d].graph;
     const pen_value_id root = pen_part_value_root(graph, value);
-    if (run_outlives(c, d, root)) return;
+    if (run_outlives(c, d, root)) {
+        CHECK(task->task.kind == PEN_TASK_UPDATE || run->updated[d][root.index] <= run->round[d],
+              "'%s' was updated before it was read", pen_value_name(graph, root));
+        if (task->task.kind == PEN_TASK_UPDATE) run->summed[d][root.index] = run->round[d] + 1;
+        return;
+    }
     if (c->built.buffers[d].copies[root.index] == 0) {
         CHECK(run->task_of[d][root.index] == run->task_number, "'%s' is of another task",
               pen_value_name(graph, root));
@@ -287,8 +318,14 @@ static void run_read(run_state *run, uint32_t d, const pen_run_task *task, pen_v
 static void run_write(run_state *run, uint32_t d, const pen_run_task *task, pen_value_id value) {
     const pen_graph *graph = run->c->cut->parts[d].graph;
     const pen_value_id root = pen_part_value_root(graph, value);
+    const pen_value_id replaced = pen_graph_value(graph, value)->replaces;
     const bool is_update = task->task.kind == PEN_TASK_UPDATE;
     const uint32_t microbatch = is_update ? 0 : task->task.microbatch;
+    if (is_update && pen_value_is(replaced)) {
+        run->updated[d][pen_part_value_root(graph, replaced).index] = run->round[d] + 1;
+    }
+    CHECK(is_update || run->summed[d][root.index] <= run->round[d],
+          "'%s' was read by an update before it was whole", pen_value_name(graph, root));
     run->task_of[d][root.index] = run->task_number;
     *run_place(run, d, root, microbatch) = run_tag(run->round[d], microbatch);
 }
@@ -331,6 +368,10 @@ static bool run_task(run_state *run, uint32_t d) {
     if (form->devices[d].task_first == form->devices[d].task_end) return false;
     const pen_run_task *task = &form->tasks[run->next[d]];
     if (!run_is_ready(run, d, task)) return false;
+    const bool is_last = run->next[d] + 1 == form->devices[d].task_end;
+    if (task->task.kind == PEN_TASK_UPDATE && !is_last && task[1].task.kind != PEN_TASK_UPDATE) {
+        run->has_early = true;
+    }
     run_compute(run, d, task);
     run_finish(run, d, task);
     return true;
@@ -395,13 +436,16 @@ static void run_rounds(run_state *run, uint64_t rounds) {
 static void keeps_every_value_until_it_is_read(void **state) {
     (void)state;
     const uint64_t cases = getenv("PEN_LONG") != NULL ? 1000 : 100;
+    uint64_t early = 0;
     for (uint64_t seed = 1; seed <= cases; seed++) {
         const cut_model_kind kind = (cut_model_kind)(seed % CUT_MODEL_COUNT);
-        form_case c = case_make(kind, seed);
+        form_case c = case_make(kind, seed, seed % 5 != 0);
         run_state run = run_open(&c);
         run_rounds(&run, 4);
+        early += run.has_early;
         pen_arena_destroy(c.arena);
     }
+    CHECK(early > cases / 40, "updates came early in %llu cases", (unsigned long long)early);
 }
 
 // ---- what workers are told of it
@@ -425,7 +469,7 @@ static const pen_run_spec *spec_make(form_case *c) {
         const pen_channel *channel = &c->cut->channels[i];
         const pen_value *value = pen_graph_value(c->cut->parts[channel->target].graph, channel->to);
         channels[i] = (pen_run_spec_channel){channel->value, channel->from, channel->to,
-                                             value->type, value->layout};
+                                             value->type,    value->layout, 0};
     }
     for (uint32_t d = 0; d < c->device_count; d++) {
         parts[d] = (pen_run_spec_part){.part = &c->cut->parts[d],
@@ -491,7 +535,7 @@ static void descriptions_have_the_same_bytes_as_ever(void **state) {
 static void descriptions_come_back(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        form_case c = case_make((cut_model_kind)(seed % CUT_MODEL_COUNT), seed);
+        form_case c = case_make((cut_model_kind)(seed % CUT_MODEL_COUNT), seed, false);
         const pen_run_spec *spec = spec_make(&c);
         for (uint32_t worker = 1; worker <= 2; worker++) {
             const pen_run_spec *read;

@@ -35,6 +35,12 @@ static void close_pair(pair *p) {
     pen_ring_memory_close(p->again);
 }
 
+static bool put(pen_ring *writer, const uint8_t *head, uint32_t head_count, const uint8_t *payload,
+                uint32_t payload_count) {
+    memcpy(pen_ring_place(writer), payload, payload_count);
+    return pen_ring_put(writer, head, head_count, payload_count);
+}
+
 // What record `number` holds.
 static uint8_t byte_of(uint64_t number, uint64_t index) {
     return (uint8_t)(number * 131 + index * 7 + index / 256);
@@ -84,7 +90,7 @@ static void nothing_is_lost_in_any_order(void **state) {
                 uint8_t bytes[PEN_RING_HEAD_LIMIT];
                 fill(payload, size, written);
                 fill(bytes, head, written + 1);
-                if (pen_ring_put(&p.writer, bytes, head, payload, size)) reader_sleeps = false;
+                if (put(&p.writer, bytes, head, payload, size)) reader_sleeps = false;
                 written += 1;
             } else if (!reader_sleeps) {
                 pen_ring_record record;
@@ -112,7 +118,7 @@ static void counters_that_cannot_be_are_refused(void **state) {
     bool is_so;
     pair p;
     open_pair(&p);
-    (void)pen_ring_put(&p.writer, bytes, 10, bytes, 100);
+    (void)put(&p.writer, bytes, 10, bytes, 100);
     const uint64_t written = p.writer.own;
 
     atomic_store(&p.writer.control->read, written + 64); // more than was written
@@ -152,7 +158,7 @@ static void lengths_that_cannot_be_are_refused(void **state) {
     bool is_there;
     pair p;
     open_pair(&p);
-    (void)pen_ring_put(&p.writer, bytes, 10, bytes, 100);
+    (void)put(&p.writer, bytes, 10, bytes, 100);
     for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memcpy(p.writer.records, wrong[i], sizeof wrong[i]);
         CHECK_ERROR(pen_ring_take(&p.reader, &record, &is_there), PEN_CORRUPT, "shared memory");
@@ -181,8 +187,7 @@ static void any_memory_is_survived(void **state) {
         pen_ring_record record;
         bool is_so = false;
         pen_status status = pen_ring_has_room(&p.writer, &is_so);
-        if (status == PEN_OK && is_so)
-            (void)pen_ring_put(&p.writer, payload, 9, payload, value % 999);
+        if (status == PEN_OK && is_so) (void)put(&p.writer, payload, 9, payload, value % 999);
         errors += status != PEN_OK;
         pen_status_ignore(status, "counted");
         status = pen_ring_take(&p.reader, &record, &is_so);

@@ -1,0 +1,27 @@
+// What updates are built from besides gradients, and which fed values they read.
+#ifndef PEN_GRAPH_PASSES_GRADIENT_UPDATE_TYPES_H
+#define PEN_GRAPH_PASSES_GRADIENT_UPDATE_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph/arrivals.h"
+#include "graph/graph_types.h"
+
+typedef struct pen_updates {
+    pen_value_id learning_rate; // scalar, float32: fed once a step
+    pen_value_id step;          // scalar, float32, counted from 1; NONE where no update reads it
+    uint32_t updated_count;     // parameters
+} pen_updates;
+
+// What the microbatches of a step are, from which follows how many rows of an embedding they pick.
+typedef struct pen_step_shape {
+    uint32_t microbatches;     // of a step, at most
+    uint64_t examples;         // of a microbatch of this graph: the first dimension of its inputs
+    uint64_t most_examples;    // of any microbatch
+    bool is_whole;             // the graph is not cut
+    uint32_t lanes;            // that the microbatches form; 0 is 1
+    pen_asynchrony asynchrony; // of several lanes
+} pen_step_shape;
+
+#endif // PEN_GRAPH_PASSES_GRADIENT_UPDATE_TYPES_H

@@ -1,0 +1,43 @@
+#include "scheduler/job/job_level.h"
+
+#include <string.h>
+
+static pen_status level_find(const char *name, pen_kernel_level *out_level) {
+    *out_level = PEN_KERNEL_LEVEL_AUTO;
+    if (name == NULL || name[0] == 0) return PEN_OK;
+    for (int level = PEN_KERNEL_LEVEL_BASE; level < PEN_KERNEL_LEVEL_COUNT; level++) {
+        if (strcmp(pen_kernel_level_names[level], name) != 0) continue;
+        *out_level = (pen_kernel_level)level;
+        return PEN_OK;
+    }
+    return pen_error(PEN_CORRUPT, "the checkpoint is of kernel level '%.32s', which is none", name);
+}
+
+// `io_level` becomes that of the plan or checkpoint, unless it is another already.
+static pen_status level_join(const pen_job *job, pen_kernel_level level, const char *of,
+                             pen_kernel_level *io_level) {
+    if (level == PEN_KERNEL_LEVEL_AUTO || level == *io_level) return PEN_OK;
+    if (*io_level != PEN_KERNEL_LEVEL_AUTO) {
+        return pen_job_blame(
+            job, &job->numerics.level,
+            pen_error(PEN_INVALID_INPUT, "kernel level %s: the %s is of %s, which rounds otherwise",
+                      pen_kernel_level_names[*io_level], of, pen_kernel_level_names[level]));
+    }
+    *io_level = level;
+    return PEN_OK;
+}
+
+pen_status pen_job_level_settle(const pen_job *job, const pen_job_level_before *before) {
+    pen_kernel_level level = job->numerics.level, kept;
+    PEN_TRY(level_find(before->checkpoint, &kept));
+    PEN_TRY(level_join(job, before->plan, "plan", &level));
+    PEN_TRY(level_join(job, kept, "checkpoint", &level));
+    const pen_status status =
+        pen_job_blame(job, &job->numerics.level, pen_kernel_level_settle(level, &level));
+    if (kept != PEN_KERNEL_LEVEL_AUTO) {
+        return pen_status_add_context(status, "while going on from a checkpoint");
+    }
+    return before->plan == PEN_KERNEL_LEVEL_AUTO
+               ? status
+               : pen_status_add_context(status, "while using a plan");
+}

@@ -1,0 +1,96 @@
+// What a job says of its training: losses, optimizer, rate, batches.
+//
+// The keys, with ranges and help, are in job_table.c and job_loss_table.c.
+#ifndef PEN_SCHEDULER_JOB_JOB_TRAIN_H
+#define PEN_SCHEDULER_JOB_JOB_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/format/quantity.h"
+#include "base/option/option.h"
+#include "graph/arrivals.h"
+#include "graph/ops/training/optimizer.h"
+#include "graph/passes/gradient/attach_loss.h"
+#include "scheduler/job/learning_rate.h"
+
+typedef struct pen_job_step_rate {
+    pen_interval every;
+    double factor;
+} pen_job_step_rate;
+
+typedef struct pen_job_final_rate {
+    double final; // the learning rate at the end
+} pen_job_final_rate;
+
+typedef struct pen_job_learning_rate {
+    pen_learning_rate_kind kind;
+    pen_job_step_rate step;
+    pen_job_final_rate cosine;
+    pen_job_final_rate linear;
+} pen_job_learning_rate;
+
+// A loss, by keys of `train` or by an entry of its `losses`.
+typedef struct pen_job_loss {
+    const char *output; // name of the model's output; NULL: its only one
+    const char *labels; // name of the data's labels; NULL: that of the output, or the only ones
+    pen_loss_kind kind;
+    bool has_kind;
+    double weight;
+    int64_t class_axis; // negative: from the end
+    bool ignores;       // targets with the label
+    int64_t ignore_index;
+    double label_smoothing;
+    pen_option_list class_weights;  // of double; none: all 1, or
+    const char *class_weights_file; // NPY; NULL: none
+    double beta;
+    bool has_beta;
+    double delta;
+    bool has_delta;
+} pen_job_loss;
+
+typedef enum pen_job_consistency_kind { PEN_JOB_SYNC, PEN_JOB_ASYNC } pen_job_consistency_kind;
+typedef enum pen_job_order { PEN_JOB_ORDER_SEED, PEN_JOB_ORDER_FREE } pen_job_order;
+
+// Keys of job_consistency_table.c; what they mean: graph/arrivals.h.
+typedef struct pen_job_async {
+    int64_t staleness;
+    pen_job_order order;
+    pen_compensation compensation;
+    double lambda;
+    bool has_lambda;
+} pen_job_async;
+
+typedef struct pen_job_consistency {
+    pen_job_consistency_kind kind;
+    pen_job_async async;
+} pen_job_consistency;
+
+// Nodes whose parameters are cut.
+typedef struct pen_job_shard {
+    const char *nodes; // a name, or a pattern of names
+    int64_t ways;
+} pen_job_shard;
+
+typedef struct pen_job_train {
+    pen_job_loss loss;       // by keys of its own
+    pen_option_list losses;  // of pen_job_loss: what counts; that one where none are written
+    bool has_losses;         // some are written
+    pen_optimizer optimizer; // its clip_norm stays 0: that is below
+    pen_job_learning_rate learning_rate;
+    pen_interval warmup;
+    double clip_norm;                // 0: none
+    int64_t batch;                   // examples a step
+    int64_t microbatches;            // divides `batch`
+    int64_t lanes;                   // that they form: graph/lanes.h
+    pen_job_consistency consistency; // of lanes
+    int64_t epochs;                  // 0: no limit, only when `steps` is given
+    int64_t steps;                   // 0: no limit; the first limit reached ends the training
+    int64_t seed;                    // not negative
+    const char *freeze;              // pattern of parameter names; NULL: none
+    pen_option_list shard;           // of pen_job_shard
+    bool shuffle;
+    bool drop_last; // a last batch that is not full is left out
+} pen_job_train;
+
+#endif // PEN_SCHEDULER_JOB_JOB_TRAIN_H

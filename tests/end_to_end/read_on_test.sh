@@ -1,0 +1,94 @@
+# Workers that read examples by themselves have the numbers of one device, in every format; what
+# they may not read, or do not have, is named before the first step.
+. tests/end_to_end/common.sh
+python3 "$top/tests/end_to_end/make_data.py" . 42
+printf '%s' "$(seq 1 400)" >text.txt
+
+# job NAME DATA DEVICES [TRAIN]: examples of the last batch fill two microbatches and a half
+job() {
+    cat >"$1.yaml" <<END
+version: 1
+model: {file: reference/mlp/model.onnx}
+data:
+  train: $2
+  normalize: {mean: 0.25, std: 0.5${5:+, $5}}
+  read_on: ${4:-auto}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 4,
+  epochs: 2, seed: 3}
+devices: [$3]
+END
+}
+
+one='{name: a, memory: 1GiB, threads: 1}'
+started='{name: a, host: localhost, memory: 1GiB, threads: 1}, {name: b, host: localhost, memory: 1GiB, threads: 1}'
+mixed='{name: a, memory: 1GiB, threads: 1}, {name: b, host: localhost, memory: 1GiB, threads: 1}'
+idx='{format: idx, images: images.idx, labels: labels.idx}'
+
+# numbers JOB: losses and hash
+numbers() {
+    train_losses "$1.yaml"
+    json 'd["parameters_hash"]' <losses.json
+}
+
+job alone "$idx" "$one"
+expected=$(numbers alone)
+job fed "$idx" "$started" coordinator
+job auto "$idx" "$started"
+job idx "$idx" "$started" workers
+job within "$idx" "$mixed" workers
+job idx_gz '{format: idx, images: images.idx.gz, labels: labels.idx.gz}' "$started" workers
+job npy '{format: npy, inputs: {input: inputs.npy}, labels: labels.npy}' "$started" workers
+/usr/bin/python3 - <<'END'
+import numpy
+inputs, labels = numpy.load("inputs.npy"), numpy.load("labels.npy")
+for part, (first, last) in enumerate([(0, 5), (5, 6), (6, 42)]):
+    numpy.save(f"inputs-{part}.npy", inputs[first:last])
+    numpy.save(f"labels-{part}.npy", labels[first:last])
+END
+job parts '{format: npy, inputs: {input: ["inputs-[01].npy", inputs-2.npy]}, labels: "labels-*.npy"}' "$started" workers
+job csv '{format: csv, file: table.csv, label_column: label}' "$started" workers 'scale: 0.00392156862745098'
+job png '{format: images, folder: pictures, size: 28, channels: 1}' "$started" workers
+for name in fed auto idx within idx_gz npy parts csv png; do
+    found=$(numbers "$name")
+    [ "$found" = "$expected" ] || die "$name: $found, one device has $expected"
+done
+
+# workers that were started by hand read what they were allowed to
+# worker NAME [OPTION...]: starts one, and sets `port`
+worker() {
+    penstock worker --listen 127.0.0.1:0 --announce 3 "${@:2}" 3>"$1.port" 2>"$1.log" &
+    for ((i = 0; i < 200; i++)); do
+        [ "$(wc -l <"$1.port")" -ge 2 ] && break
+        sleep 0.05
+    done
+    port=$(head -n 1 "$1.port")
+}
+mkdir here elsewhere
+cp images.idx labels.idx here
+worker allowed --data "$PWD/here"
+allowed=$port
+worker forbidden
+forbidden=$port
+trap 'kill $(jobs -p) 2>kill.log || :; wait; rm -rf "$work"' EXIT
+by_hand() { # PORT
+    printf '{name: a, host: "127.0.0.1:%s", memory: 1GiB, threads: 1}' "$1"
+}
+inside='{format: idx, images: here/images.idx, labels: here/labels.idx}'
+job hand "$inside" "$(by_hand "$allowed")" workers
+[ "$(numbers hand)" = "$expected" ] || die 'a worker with --data has other numbers'
+job unasked "$inside" "$(by_hand "$forbidden")" workers
+fails 4 'data.read_on: workers, but this worker was started without --data' "$PENSTOCK" train unasked.yaml
+job outside "$idx" "$(by_hand "$allowed")" workers
+fails 4 "images.idx' is not in '.*here', which this worker may read" "$PENSTOCK" train outside.yaml
+job hand_auto "$inside" "$(by_hand "$forbidden")"
+[ "$(numbers hand_auto)" = "$expected" ] || die 'auto asks a worker to read that may not'
+
+# a step that goes wrong is explained as before, though its inputs were read elsewhere
+python3 - <<'END'
+import struct
+data = bytearray(open("inputs.npy", "rb").read())
+data[-4:] = struct.pack("<f", float("nan"))
+open("bad.npy", "wb").write(data)
+END
+job bad '{format: npy, inputs: {input: bad.npy}, labels: labels.npy}' "$started" workers
+fails 8 "example 41 .counted from 0. has the value nan for 'input'" "$PENSTOCK" train bad.yaml

@@ -1,0 +1,141 @@
+"""What `penstock serve` refuses of callers that mean no good, or mean too much: serve_refusals_test.sh.
+
+    serve_refusals.py http PORT MODEL      bodies that are long, dense, slow, or of numbers that are none
+    serve_refusals.py late PORT MODEL      a request whose time is over before others share its batch
+    serve_refusals.py grpc PORT MODEL PID  calls that send nothing, and messages that grow
+    serve_refusals.py rows PORT MODEL      answers that are much longer than requests
+"""
+
+import json
+import re
+import socket
+import sys
+import threading
+import time
+
+import numpy
+import serving
+
+
+def describe(port, model):
+    """Name, datatype and shape of the model's input, without its rows."""
+    found = json.loads(serving.request(port, "GET", f"/v2/models/{model}")[2])["inputs"][0]
+    return found["name"], found["datatype"], found["shape"][1:]
+
+
+def ask(port, model, text):
+    """Status and answer of a request that is JSON already."""
+    status, _, body = serving.request(port, "POST", f"/v2/models/{model}/infer", text.encode())
+    return status, json.loads(body)
+
+
+def check_dense(port, model):
+    """Numbers of a digit each, in one list or each in its own, are as good as others."""
+    name, datatype, shape = describe(port, model)
+    count = int(numpy.prod(shape))
+    head = f'{{"inputs":[{{"name":"{name}","datatype":"{datatype}","shape":{json.dumps([1, *shape])},"data":['
+    wanted = serving.infer(port, model, name, numpy.zeros([1, *shape], numpy.float32))
+    for number in "0", "[0]":
+        status, found = ask(port, model, head + ",".join([number] * count) + "]}]}")
+        assert status == 200, (number, found)
+        assert numpy.array(found["outputs"][0]["data"], numpy.float32).tobytes() == wanted.tobytes(), number
+    status, found = ask(port, model, head + ",".join(["1e300"] * count) + "]}]}")
+    assert status == 400 and "no float32" in found["error"], found
+    assert ask(port, model, "")[0] == 400
+
+
+def check_bodies(port, model):
+    """A body without a length is refused when it is too long, and one that trickles ends its connection."""
+    path = f"/v2/models/{model}/infer"
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        head = f"POST {path} HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+        piece = b"10000\r\n" + bytes(0x10000) + b"\r\n"
+        connection.sendall(head.encode() + piece * 20 + b"0\r\n\r\n")
+        answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 413 "), answer
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=0.1) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n".encode())
+        while time.monotonic() < began + 10:
+            try:
+                connection.sendall(b" ")
+                if connection.recv(1) == b"":
+                    return
+            except TimeoutError:
+                pass
+            except OSError:
+                return
+    raise AssertionError("a body that trickles holds its connection")
+
+
+def check_late(port, model):
+    """A request is refused when its time is over, and not when its batch would have begun."""
+    name, _, shape = describe(port, model)
+    began = time.monotonic()
+    found = serving.infer(port, model, name, numpy.zeros([1, *shape], numpy.float32))
+    passed = time.monotonic() - began
+    assert isinstance(found, tuple) and found[0] == 504 and passed < 4, (found, passed)
+
+
+def memory(pid):
+    """Most bytes that a process has had in memory."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) * 1024
+
+
+def check_grpc(port, model, pid):
+    """Calls that send nothing do not keep others out; a short message that would become long is refused before."""
+    import grpc
+
+    def open_channel():
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
+        return grpc.insecure_channel(f"127.0.0.1:{port}", options=options)
+
+    ended, silent, other = threading.Event(), open_channel(), open_channel()
+
+    def nothing():
+        ended.wait(60)
+        yield from ()
+
+    held = [silent.stream_stream(serving.SERVICE + "ModelInfer")(nothing()) for _ in range(100)]
+    live = other.unary_unary(serving.SERVICE + "ServerLive")
+    for _ in range(100):
+        try:
+            answered = live(b"", timeout=5) == b"\x08\x01"
+        except grpc.RpcError:
+            answered = False
+        if answered and all(call.done() for call in held):
+            break
+        time.sleep(0.1)
+    assert answered and all(call.done() for call in held), sum(call.done() for call in held)
+    ended.set()
+    before = memory(pid)
+    try:
+        other.unary_unary(serving.SERVICE + "ModelInfer")(bytes(200 << 20), compression=grpc.Compression.Gzip, timeout=50)
+        raise AssertionError("a compressed message was taken")
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.UNIMPLEMENTED, error
+    grown = memory(pid) - before
+    assert grown < 50 << 20, f"a message of 200 KB took {grown} bytes"
+
+
+def check_rows(port, model):
+    """Rows are as many as the answer may have numbers, and always as many as a batch has."""
+    name, _, shape = describe(port, model)
+    for count, wanted in (16, 200), (17, 400):
+        found = serving.infer(port, model, name, numpy.zeros([count, *shape], numpy.float32))
+        status = found[0] if isinstance(found, tuple) else 200
+        assert status == wanted, (count, found)
+
+
+if __name__ == "__main__":
+    what, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if what == "http":
+        check_dense(port, model)
+        check_bodies(port, model)
+    elif what == "late":
+        check_late(port, model)
+    elif what == "grpc":
+        check_grpc(port, model, int(sys.argv[4]))
+    else:
+        check_rows(port, model)

@@ -1,0 +1,56 @@
+#include "scheduler/launched/task_folder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "tests/support/check.h"
+#include "tests/support/scratch.h"
+
+static void take_message(void *context, pen_log_level level, const char *text) {
+    uint32_t *count = context;
+    *count += level == PEN_LOG_WARNING && strstr(text, "is damaged") != NULL;
+}
+
+static void write_file(const pen_task_folder *folder, const char *name, const char *text) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write '%s'", path);
+}
+
+static void read_often(const pen_task_folder *folder) {
+    for (int i = 0; i < 10; i++) {
+        const char *const names[] = {"end", "task.0000", "task.0001"};
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            pen_task_record record;
+            bool is_there;
+            CHECK_OK(pen_task_folder_read(folder, names[n], &record, &is_there));
+            CHECK(is_there == (n == 2), "'%s' is there: %d", names[n], is_there);
+        }
+    }
+}
+
+// Tasks look several times a second, for as long as they live.
+static void damage_is_told_once(void **state) {
+    (void)state;
+    pen_task_folder folder;
+    uint32_t count = 0;
+    const pen_task_record record = {.rank = 1, .size = 2};
+    const char *checkpoints = scratch_path("kept");
+    pen_arena *arena = check_arena();
+    CHECK_OK(pen_task_folder_open(checkpoints, "train", NULL, true, arena, &folder));
+    CHECK_OK(pen_task_folder_write(&folder, "task.0001", &record));
+    write_file(&folder, "end", "no record");
+    write_file(&folder, "task.0000", "no record");
+    pen_log_redirect(take_message, &count);
+    read_often(&folder);
+    CHECK(count == 2, "said %u times", count);
+    write_file(&folder, "end", "another one");
+    read_often(&folder);
+    CHECK(count == 3, "said %u times", count);
+    pen_log_redirect(NULL, NULL);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(damage_is_told_once))
