@@ -138,6 +138,7 @@ typedef struct auto_search {
     pen_arena *arena;
     pen_initial_placement start;
     uint32_t *origin; // [group_count] placement of the start
+    uint32_t *plain;  // [group_count] where `local_search` starts, in counted steps; NULL: nowhere
     double begin;
     double deadline;
     double bound;      // proved
@@ -225,6 +226,32 @@ static pen_status auto_weigh_start(auto_search *search) {
                                &search->start.value);
 }
 
+// In counted steps: what `local_search` does, so that this never finds less. The better start of
+// the portfolio may lead to a worse end.
+static pen_status auto_search_plainly(auto_search *search) {
+    const pen_problem *problem = search->problem;
+    const double now = pen_clock_seconds();
+    const pen_local_search_options plain = {
+        .seed = search->options->seed,
+        .begin = now,
+        .deadline = search->deadline,
+        .seconds = pen_local_search_seconds(problem, search->options->time_limit_seconds),
+        .is_counted = true,
+        .value = INFINITY,
+    };
+    double value;
+    if (search->plain == NULL || search->start.value <= search->bound) return PEN_OK;
+    search->is_cut = search->is_cut || now >= search->deadline;
+    if (search->is_cut) return PEN_OK;
+    PEN_TRY(pen_local_search_run(problem, search->start.line, &plain, search->plain, &value));
+    search->is_cut = pen_clock_seconds() >= search->deadline;
+    if (value >= search->start.value) return PEN_OK;
+    search->start.value = value;
+    memcpy(search->start.device_of_group, search->plain,
+           problem->group_count * sizeof *search->plain);
+    return PEN_OK;
+}
+
 // Rounds let the workers go on from the best that any of them found.
 static pen_status auto_search_long(auto_search *search) {
     const uint32_t wished = search->options->thread_count;
@@ -249,7 +276,7 @@ static pen_status auto_search_long(auto_search *search) {
         }
         PEN_TRY(auto_run_round(search, round));
     }
-    return PEN_OK;
+    return auto_search_plainly(search);
 }
 
 // What is too large for the start of the portfolio, and perhaps for all of it.
@@ -339,6 +366,11 @@ static pen_status auto_find_start(auto_search *search) {
         return status;
     }
     search->is_cut = search->start.is_cut;
+    if (search->start.is_found && pen_local_search_counts(search->problem)) {
+        PEN_TRY(PEN_NEW(search->arena, search->problem->group_count, &search->plain));
+        memcpy(search->plain, search->start.device_of_group,
+               search->problem->group_count * sizeof *search->plain);
+    }
     PEN_TRY(auto_take_known(search));
     return search->start.is_found ? auto_weigh_start(search) : PEN_OK;
 }

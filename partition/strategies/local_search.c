@@ -157,6 +157,10 @@ pen_status pen_local_search_start(const pen_problem *problem, const pen_initial_
 #define LOCAL_TIMED_START_SHARE 0.2 // and by the clock
 #define LOCAL_COUNTED_SHARE 0.45    // likewise, for the search in counted steps
 
+double pen_local_search_seconds(const pen_problem *problem, double time_limit_seconds) {
+    return fmin(LOCAL_COUNTED_SHARE * time_limit_seconds, pen_local_search_enough_seconds(problem));
+}
+
 // Counted searches do a fixed amount of work, timed ones go on until the deadline.
 static pen_status local_search_place(const pen_problem *problem,
                                      const pen_strategy_options *options, pen_arena *arena,
@@ -180,8 +184,7 @@ static pen_status local_search_place(const pen_problem *problem,
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);
     const double now = pen_clock_seconds();
-    const double seconds = fmin(LOCAL_COUNTED_SHARE * options->time_limit_seconds,
-                                pen_local_search_enough_seconds(problem));
+    const double seconds = pen_local_search_seconds(problem, options->time_limit_seconds);
     const pen_local_search_options search = {.seed = options->seed,
                                              .begin = now,
                                              .deadline = deadline,

@@ -24,6 +24,9 @@ bool pen_local_search_counts(const pen_problem *problem);
 // Nominal seconds after which a search in counted steps is not worth going on with.
 double pen_local_search_enough_seconds(const pen_problem *problem);
 
+// Nominal seconds of the search of `local_search` in counted steps, behind its start.
+double pen_local_search_seconds(const pen_problem *problem, double time_limit_seconds);
+
 // Improves a right placement; `line` has every group once, in the order of a start's line.
 // Cycles of pen_multilevel_cycle.
 // OUT_OF_MEMORY
