@@ -6,8 +6,9 @@
 #include "scheduler/transport/grpc/address.h"
 
 static const pen_option_field job_checkpoint_fields[] = {
-    PEN_OPTION(PATH, pen_job_checkpoint, dir, "folder that `penstock train --resume` goes on from",
-               .is_required = true),
+    PEN_OPTION(
+        PATH, pen_job_checkpoint, dir,
+        "folder that `penstock train --resume` goes on from; without it, only `retry` may be set"),
     PEN_OPTION(INTERVAL, pen_job_checkpoint, every,
                "how often one is written; one also after the last step",
                .minimum = PEN_OPTION_FROM(1), .default_text = "1 epoch"),
@@ -23,12 +24,35 @@ static const pen_option_field job_checkpoint_fields[] = {
     PEN_OPTION(INTEGER, pen_job_checkpoint, keep, "checkpoints that stay",
                PEN_OPTION_RANGE(2, 1000000), .default_text = "2"),
     PEN_OPTION_AS("retry", SECONDS, pen_job_checkpoint, retry_seconds,
-                  "how long, at the end, writing is tried again where no disk takes what was "
-                  "trained; then the training ends with code 9",
+                  "how long, at the end, writing outputs and checkpoints is tried again where no "
+                  "disk takes what was trained; then the training ends with code 9",
                   PEN_OPTION_RANGE(0, 1e9), .default_text = "10 min"),
 };
+
+// What is written without a folder: `retry` alone, which is about the outputs, too. Any other key
+// would do nothing, and whoever wrote it would believe that checkpoints are kept.
+static pen_status job_check_checkpoint(const void *object, const pen_option_source *source) {
+    const pen_job_checkpoint *checkpoint = object;
+    if (checkpoint->dir != NULL) return PEN_OK;
+    const pen_yaml_node *mapping = pen_option_find_node(source, &checkpoint->dir);
+    for (size_t i = 0; i < sizeof job_checkpoint_fields / sizeof *job_checkpoint_fields; i++) {
+        const pen_option_field *field = &job_checkpoint_fields[i];
+        const void *value = (const char *)object + field->offset;
+        if (field->offset == offsetof(pen_job_checkpoint, retry_seconds)) continue;
+        if (pen_option_find_node(source, value) == mapping) continue; // not written
+        return pen_option_blame(source, value,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "%s: found, but no `dir`, expected the folder of "
+                                          "checkpoints beside it",
+                                          field->key));
+    }
+    return PEN_OK;
+}
+
 const pen_option_table pen_job_checkpoint_table = {
-    PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields)};
+    PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields),
+    .check = job_check_checkpoint,
+};
 
 static const char *const job_on_loss_names[] = {
     [PEN_JOB_ON_LOSS_WAIT] = "wait",

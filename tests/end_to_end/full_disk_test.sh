@@ -58,6 +58,15 @@ grep -q 'File too large; tried again for 1 s, while devices keep what they have'
 grep -q 'error: what was trained cannot be written now .*try again later' messages || die "$(cat messages)"
 job '1 s' '' '' # likewise where checkpoints alone are wanted
 ends 9 limited 50 timeout 60 "$PENSTOCK" train job.yaml -q --continue
+rm -rf kept run1
+job '1 s' # and where outputs alone are, without a folder of checkpoints
+sed -i 's/dir: kept, every: 4 steps, //' job.yaml
+grep -q '^checkpoint: {retry: 1 s}$' job.yaml || die "not without a folder: $(cat job.yaml)"
+began=$(date +%s%N)
+ends 9 limited 50 timeout 60 "$PENSTOCK" train job.yaml -q
+[ $(($(date +%s%N) - began)) -ge 1000000000 ] || die "it was not tried for a second: $(cat messages)"
+grep -q 'File too large; tried again for 1 s, while devices keep what they have' messages || die "$(cat messages)"
+[ ! -e kept ] || die 'there is a folder of checkpoints'
 
 # ---- until there is room: devices kept what they had. Or until somebody has it end
 for devices in '' "$two"; do

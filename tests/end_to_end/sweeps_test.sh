@@ -99,11 +99,11 @@ again='--continue --checkpoint kept --save out.safetensors'
 
 # ---- a disk that is full from the start, or a limit on the size of files
 code=0
-(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --overwrite --set checkpoint.dir=kept --set checkpoint.retry=1s --save out.safetensors >run.json 2>run.err) || code=$?
+(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --overwrite --set checkpoint.retry=1s --save out.safetensors >run.json 2>run.err) || code=$?
 judge 'a limit on the size of files' '3 4 9'
 rm -rf kept
 code=0
-(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --set checkpoint.dir=kept --set checkpoint.retry=1s >run.json 2>run.err) || code=$?
+(ulimit -f 8 && "$PENSTOCK" train --json job.yaml --checkpoint kept --set checkpoint.retry=1s >run.json 2>run.err) || code=$?
 judge 'checkpoints beyond the limit on the size of files' '0 3 4 9'
 code=0
 "$PENSTOCK" train --json job.yaml >/dev/full 2>run.err || code=$?

@@ -164,6 +164,9 @@ static void defaults_are_set(void **state) {
     assert_int_equal(pen_job_get_step_count(job, 4), 9);
     CHECK_OK(parse(arena, JOB_SMALL "adam, batch: 4}\npipeline: {transport: grpc}\n", &job));
     assert_true(job->cluster.uses_grpc_alone);
+    assert_true(job->checkpoint.retry_seconds == 600);
+    CHECK_OK(parse(arena, JOB_SMALL "adam, batch: 4}\ncheckpoint: {retry: 1 min}\n", &job));
+    assert_true(job->checkpoint.dir == NULL && job->checkpoint.retry_seconds == 60);
     pen_arena_destroy(arena);
 }
 
@@ -391,6 +394,8 @@ static const mistake job_mistakes[] = {
     {30, 28, "recovery: {spares: [\"a:1\", \"a:1\"]}", "", "found 'a:1' twice", ""},
     {30, 19, "recovery: {grace: soon}", "recovery.grace: ", "found \"soon\"", "a duration"},
     {30, 28, "checkpoint: {dir: x, keep: 1}", "checkpoint.keep: ", "found \"1\"", "2 to"},
+    {30, 21, "checkpoint: {every: 2 steps}", "every: ", "found, but no `dir`", "the folder"},
+    {30, 34, "checkpoint: {retry: 1 min, keep: 3}", "keep: ", "found, but no `dir`", "the folder"},
     {30, 16, "outputs: {dir: []}", "outputs.dir: ", "found a list", "a path"},
     {30, 19, "outputs: {export: {}}", "outputs.export: ", "found a mapping", "a path"},
     {30, 11, "outputs: {expotr: x}", "outputs: ", "unknown key \"expotr\"",
