@@ -158,24 +158,40 @@ static int64_t coordinator_report_index(const pen_coordinator_core *core,
     return -1;
 }
 
+// The round that a loss or a gradient is of, and the place of the report in it. NULL: there is
+// nothing to note, because the round is long over, or because nobody should make this report, which
+// ends the training.
+static coordinator_round *coordinator_find_report(pen_coordinator_core *core,
+                                                  const pen_coordinator_event *event,
+                                                  int64_t *out_index) {
+    const bool is_loss = event->kind == PEN_COORDINATOR_EVENT_LOSS;
+    PEN_ASSERT(is_loss || event->kind == PEN_COORDINATOR_EVENT_GRADIENT);
+    PEN_ASSERT(event->generation == core->options.generation);
+    coordinator_round *round = coordinator_find_round(core, event->round);
+    if (round == NULL && event->round < core->first_round) return NULL; // again, long ago
+    *out_index = -1;
+    if (round != NULL && event->round < core->announced_round) {
+        const coordinator_form *form = &core->forms[round->form];
+        *out_index = coordinator_report_index(core, is_loss ? &form->losses : &form->gradients,
+                                              round, event);
+    }
+    if (*out_index >= 0) return round;
+    pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOSS, event->worker);
+    return NULL;
+}
+
 // A loss that comes again must have the same bits. One that is not finite, in training, ends the
 // updates: no `go` is given any more.
 void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator_event *event) {
+    int64_t index;
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_LOSS);
-    PEN_ASSERT(event->generation == core->options.generation);
-    coordinator_round *round = coordinator_find_round(core, event->round);
-    if (round == NULL && event->round < core->first_round) return; // again, long ago
-    const int64_t index =
-        round == NULL || event->round >= core->announced_round
-            ? -1
-            : coordinator_report_index(core, &core->forms[round->form].losses, round, event);
-    const bool is_again = index >= 0 && round->has_loss[index];
-    if (index < 0 ||
-        (is_again && memcmp(&round->losses[index], &event->loss, sizeof event->loss) != 0)) {
+    coordinator_round *round = coordinator_find_report(core, event, &index);
+    if (round == NULL) return;
+    if (round->has_loss[index]) { // again
+        if (memcmp(&round->losses[index], &event->loss, sizeof event->loss) == 0) return;
         pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOSS, event->worker);
         return;
     }
-    if (is_again) return;
     round->has_loss[index] = true;
     round->losses[index] = event->loss;
     round->loss_count += 1;
@@ -253,18 +269,10 @@ static void coordinator_tell_lane(pen_coordinator_core *core, const coordinator_
 
 // One that is told again counts once. With the last of a lane, the lane has come.
 void pen_coordinator_take_gradient(pen_coordinator_core *core, const pen_coordinator_event *event) {
+    int64_t index;
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_GRADIENT);
-    PEN_ASSERT(event->generation == core->options.generation);
-    coordinator_round *round = coordinator_find_round(core, event->round);
-    if (round == NULL && event->round < core->first_round) return; // again, long ago
-    const int64_t index =
-        round == NULL || event->round >= core->announced_round
-            ? -1
-            : coordinator_report_index(core, &core->forms[round->form].gradients, round, event);
-    if (index < 0) {
-        pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOSS, event->worker);
-        return;
-    }
+    coordinator_round *round = coordinator_find_report(core, event, &index);
+    if (round == NULL) return;
     if (round->has_gradient[index]) return; // again
     round->has_gradient[index] = true;
     core->progressed_at = core->now;

@@ -42,29 +42,35 @@ static joined_span joined_span_of(const pen_stored_tensor *slice, const pen_tens
     return span;
 }
 
-static pen_status joined_read_slice(joined_store *joined, uint32_t member,
-                                    const pen_tensor_range *range, char *whole) {
-    const pen_tensor_store *slices = joined->slices;
-    const pen_stored_tensor *slice = &slices->tensors[member];
-    const joined_span span = joined_span_of(slice, range);
-    if (span.first == span.end) return PEN_OK;
-    PEN_TRY(slices->read(slices->context, member, span.low, joined->scratch, span.high - span.low));
-    pen_tensor_slice_scatter(slice->slice, range, joined->scratch + (span.first - span.low), whole);
-    return PEN_OK;
+// What a call moves: bytes of a whole tensor, into the caller's memory or out of it.
+typedef struct joined_host {
+    bool writes;
+    char *into;       // of a read
+    const char *from; // of a write
+} joined_host;
+
+static joined_host joined_host_at(joined_host host, uint64_t offset) {
+    if (host.writes) return (joined_host){.writes = true, .from = host.from + offset};
+    return (joined_host){.into = host.into + offset};
 }
 
-// What lies in the same 8 bytes and is not of the piece is written as it is.
-static pen_status joined_write_slice(joined_store *joined, uint32_t member,
-                                     const pen_tensor_range *range, const char *whole) {
+// A write keeps what lies in the same 8 bytes and is not of the piece: that is read first.
+static pen_status joined_move_slice(joined_store *joined, uint32_t member,
+                                    const pen_tensor_range *range, joined_host host) {
     const pen_tensor_store *slices = joined->slices;
     const pen_stored_tensor *slice = &slices->tensors[member];
     const joined_span span = joined_span_of(slice, range);
-    if (span.first == span.end) return PEN_OK;
     const uint64_t bytes = span.high - span.low;
-    if (span.low < span.first || span.high > span.end) {
+    char *own = joined->scratch + (span.first - span.low);
+    if (span.first == span.end) return PEN_OK;
+    if (!host.writes || span.low < span.first || span.high > span.end) {
         PEN_TRY(slices->read(slices->context, member, span.low, joined->scratch, bytes));
     }
-    pen_tensor_slice_gather(slice->slice, range, whole, joined->scratch + (span.first - span.low));
+    if (!host.writes) {
+        pen_tensor_slice_scatter(slice->slice, range, own, host.into);
+        return PEN_OK;
+    }
+    pen_tensor_slice_gather(slice->slice, range, host.from, own);
     return slices->write(slices->context, member, span.low, joined->scratch, bytes);
 }
 
@@ -74,42 +80,34 @@ static pen_tensor_range joined_range(const joined_store *joined, uint32_t index,
     return (pen_tensor_range){first / size, bytes / size, size};
 }
 
-static pen_status joined_read(void *context, uint32_t index, uint64_t first, void *host,
-                              uint64_t bytes) {
-    joined_store *joined = context;
+// Piece by piece, and of each piece what each slice has.
+static pen_status joined_move(joined_store *joined, uint32_t index, uint64_t first,
+                              joined_host host, uint64_t bytes) {
     const joined_tensor *tensor = &joined->tensors[index];
     const uint32_t *members = &joined->members[tensor->first];
     const pen_tensor_store *slices = joined->slices;
     if (slices->tensors[members[0]].slice == NULL) {
-        return slices->read(slices->context, members[0], first, host, bytes);
+        return host.writes ? slices->write(slices->context, members[0], first, host.from, bytes)
+                           : slices->read(slices->context, members[0], first, host.into, bytes);
     }
     for (uint64_t done = 0; done < bytes; done += JOINED_PIECE_BYTES) {
         const pen_tensor_range range = joined_range(joined, index, first + done,
                                                     pen_min_u64(JOINED_PIECE_BYTES, bytes - done));
         for (uint32_t i = 0; i < tensor->count; i++) {
-            PEN_TRY(joined_read_slice(joined, members[i], &range, (char *)host + done));
+            PEN_TRY(joined_move_slice(joined, members[i], &range, joined_host_at(host, done)));
         }
     }
     return PEN_OK;
 }
 
+static pen_status joined_read(void *context, uint32_t index, uint64_t first, void *host,
+                              uint64_t bytes) {
+    return joined_move(context, index, first, (joined_host){.into = host}, bytes);
+}
+
 static pen_status joined_write(void *context, uint32_t index, uint64_t first, const void *host,
                                uint64_t bytes) {
-    joined_store *joined = context;
-    const joined_tensor *tensor = &joined->tensors[index];
-    const uint32_t *members = &joined->members[tensor->first];
-    const pen_tensor_store *slices = joined->slices;
-    if (slices->tensors[members[0]].slice == NULL) {
-        return slices->write(slices->context, members[0], first, host, bytes);
-    }
-    for (uint64_t done = 0; done < bytes; done += JOINED_PIECE_BYTES) {
-        const pen_tensor_range range = joined_range(joined, index, first + done,
-                                                    pen_min_u64(JOINED_PIECE_BYTES, bytes - done));
-        for (uint32_t i = 0; i < tensor->count; i++) {
-            PEN_TRY(joined_write_slice(joined, members[i], &range, (const char *)host + done));
-        }
-    }
-    return PEN_OK;
+    return joined_move(context, index, first, (joined_host){.writes = true, .from = host}, bytes);
 }
 
 // ---- which slices are of which tensor

@@ -109,22 +109,14 @@ static pen_status updates_stack(updates_builder *builder, const pen_gradient *gr
         pen_attribute_int("tail", rank - pen_value_type(builder->graph, indices)->shape.rank),
         pen_attribute_int("each", most),
         pen_attribute_int("capacity", most * (int64_t)builder->step->microbatches)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(stack_rows), "");
-    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
-    spec.gradient_of = gradient->readers[index];
-    spec.inputs = &value;
-    spec.input_count = 1;
-    spec.attributes = attributes;
-    spec.attribute_count = 3;
-    const char *name;
-    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient_%s",
-                             pen_value_name(builder->graph, gradient->value), suffix));
-    spec.output_names = &name;
-    pen_node_id node;
-    PEN_TRY(pen_updates_node(builder, &spec, gradient->value, suffix, &node));
-    pen_graph_set_accumulates(builder->graph, node, builder->accumulate);
-    *out_stack = pen_graph_node(builder->graph, node)->outputs[0];
-    return PEN_OK;
+    updates_kept stack = {.op = PEN_OP(stack_rows),
+                          .input = value,
+                          .attributes = attributes,
+                          .attribute_count = 3,
+                          .node = suffix,
+                          .accumulates = builder->accumulate};
+    PEN_TRY(pen_arena_format(builder->arena, &stack.value, "gradient_%s", suffix));
+    return pen_updates_keep(builder, gradient, index, &stack, out_stack);
 }
 
 // The rows of a use, and which they are.

@@ -5,12 +5,34 @@
 #include "graph/op_known.h"
 
 #define UPDATES_INPUTS 16 // of any update
+#define UPDATES_SUM "gradient"
 
 pen_status pen_updates_node(updates_builder *builder, pen_node_spec *spec, pen_value_id parameter,
                             const char *suffix, pen_node_id *out_node) {
     PEN_TRY(pen_arena_format(builder->arena, &spec->name, "%s/%s",
                              pen_value_name(builder->graph, parameter), suffix));
     return pen_graph_add_node(builder->graph, spec, out_node);
+}
+
+// In the backward pass, as the node that reads the parameter there.
+pen_status pen_updates_keep(updates_builder *builder, const pen_gradient *gradient, uint32_t index,
+                            const updates_kept *kept, pen_value_id *out_value) {
+    const char *name;
+    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/%s",
+                             pen_value_name(builder->graph, gradient->value), kept->value));
+    pen_node_spec spec = pen_node_spec_of(kept->op, "");
+    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+    spec.gradient_of = gradient->readers[index];
+    spec.inputs = &kept->input;
+    spec.input_count = 1;
+    spec.attributes = kept->attributes;
+    spec.attribute_count = kept->attribute_count;
+    spec.output_names = &name;
+    pen_node_id node;
+    PEN_TRY(pen_updates_node(builder, &spec, gradient->value, kept->node, &node));
+    pen_graph_set_accumulates(builder->graph, node, kept->accumulates);
+    *out_value = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
 }
 
 // ---- sums
@@ -30,58 +52,44 @@ static bool updates_may_accumulate(const updates_builder *builder, pen_value_id 
 // same storage by this name.
 pen_status pen_updates_accumulate(updates_builder *builder, const pen_gradient *gradient,
                                   uint32_t index, pen_value_id *out_sum) {
-    const pen_value_id parameter = gradient->value;
     const pen_value_id use = gradient->uses[index];
-    const char *name;
-    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient",
-                             pen_value_name(builder->graph, parameter)));
-    *out_sum = use;
     if (updates_may_accumulate(builder, use)) {
         const pen_node_id producer = pen_graph_value(builder->graph, use)->producer;
+        const char *name;
+        PEN_TRY(pen_arena_format(builder->arena, &name, "%s/" UPDATES_SUM,
+                                 pen_value_name(builder->graph, gradient->value)));
         pen_graph_set_accumulates(builder->graph, producer, true);
+        *out_sum = use;
         return pen_graph_rename_value(builder->graph, use, name);
     }
     const pen_attribute_given layouts[2] = {pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN),
                                             pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(reorder), "");
-    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
-    spec.gradient_of = gradient->readers[index]; // as the node that adds where it need not copy
-    spec.inputs = &use;
-    spec.input_count = 1;
-    spec.attributes = layouts;
-    spec.attribute_count = 2;
-    spec.output_names = &name;
-    pen_node_id node;
-    PEN_TRY(pen_updates_node(builder, &spec, parameter, "accumulate", &node));
-    pen_graph_set_accumulates(builder->graph, node, true);
-    *out_sum = pen_graph_node(builder->graph, node)->outputs[0];
-    return PEN_OK;
+    const updates_kept copy = {.op = PEN_OP(reorder),
+                               .input = use,
+                               .attributes = layouts,
+                               .attribute_count = 2,
+                               .node = "accumulate",
+                               .value = UPDATES_SUM,
+                               .accumulates = true};
+    return pen_updates_keep(builder, gradient, index, &copy, out_sum);
 }
 
 // With the last microbatch of each lane, where the sum itself is made.
 pen_status pen_updates_tree_sum(updates_builder *builder, const pen_gradient *gradient,
                                 uint32_t index, pen_value_id sum, pen_value_id *out_stack) {
     const pen_step_shape *step = builder->step;
-    const char *name;
-    PEN_TRY(pen_arena_format(builder->arena, &name, "%s/gradient_lanes",
-                             pen_value_name(builder->graph, gradient->value)));
     const pen_attribute_given attributes[3] = {
         pen_attribute_int("end", step->lanes),
         pen_attribute_int("each", step->microbatches / step->lanes),
         pen_attribute_int("apart", step->asynchrony.is_asynchronous)};
-    pen_node_spec spec = pen_node_spec_of(PEN_OP(tree_sum), "");
-    spec.role = PEN_ROLE_BACKWARD_WEIGHT;
-    spec.gradient_of = gradient->readers[index];
-    spec.inputs = &sum;
-    spec.input_count = 1;
-    spec.attributes = attributes;
-    spec.attribute_count = 3;
-    spec.output_names = &name;
-    pen_node_id node;
-    PEN_TRY(pen_updates_node(builder, &spec, gradient->value, "tree_sum", &node));
-    pen_graph_set_accumulates(builder->graph, node, true);
-    *out_stack = pen_graph_node(builder->graph, node)->outputs[0];
-    return PEN_OK;
+    const updates_kept lanes = {.op = PEN_OP(tree_sum),
+                                .input = sum,
+                                .attributes = attributes,
+                                .attribute_count = 3,
+                                .node = "tree_sum",
+                                .value = "gradient_lanes",
+                                .accumulates = true};
+    return pen_updates_keep(builder, gradient, index, &lanes, out_stack);
 }
 
 pen_status pen_updates_sum_lanes(updates_builder *builder, const pen_gradient *gradient,

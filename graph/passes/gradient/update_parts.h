@@ -4,6 +4,7 @@
 #define PEN_GRAPH_PASSES_GRADIENT_UPDATE_PARTS_H
 
 #include "base/arena.h"
+#include "graph/attribute.h"
 #include "graph/ops/training/optimizer.h"
 #include "graph/passes/gradient/build_gradients.h"
 #include "graph/passes/gradient/update_types.h"
@@ -37,6 +38,23 @@ typedef struct updates_operands {
 PEN_NODISCARD pen_status pen_updates_node(updates_builder *builder, pen_node_spec *spec,
                                           pen_value_id parameter, const char *suffix,
                                           pen_node_id *out_node);
+
+// A node that is run with each microbatch, and keeps for the update what it makes of a use's
+// gradient.
+typedef struct updates_kept {
+    const pen_op *op;
+    pen_value_id input;
+    const pen_attribute_given *attributes; // [attribute_count]
+    uint32_t attribute_count;
+    const char *node;  // what it is called, after the parameter: "tree_sum"
+    const char *value; // and what it makes: "gradient_lanes"
+    bool accumulates;
+} updates_kept;
+
+// Adds such a node, for use `index` of the gradient.
+PEN_NODISCARD pen_status pen_updates_keep(updates_builder *builder, const pen_gradient *gradient,
+                                          uint32_t index, const updates_kept *kept,
+                                          pen_value_id *out_value);
 
 // Makes one use's gradient add up over microbatches.
 PEN_NODISCARD pen_status pen_updates_accumulate(updates_builder *builder,
