@@ -1,35 +1,12 @@
 # order: free: lanes come as they come, and the record of it makes the same numbers again, on any
 # replicas; after a stop, and where the coordinator or a worker was killed. And what is refused.
-. tests/end_to_end/common.sh
+. tests/end_to_end/trainings.sh
 python3 "$top/tests/end_to_end/make_training_models.py" . mlp gpt
 
 # job FILE MODEL TRAIN [REPLICAS [DEVICES [HOST [MORE]]]]
 job() {
-    local d host=''
-    [ "${6:-process}" = process ] || host=', host: localhost'
-    {
-        cat <<END
-version: 1
-model: {file: $2.onnx}
-data: {train: {format: npy, inputs: {x: $2_x.npy}, labels: $2_y.npy, limit: 59}}
-train: {loss: softmax_cross_entropy, $3, seed: 3}
-placement: {replicas: ${4:-1}, time_limit: 100ms}
-${7:-}
-devices:
-END
-        for ((d = 1; d <= ${5:-1}; d++)); do
-            echo "  - {name: d$d, memory: 1GiB, threads: $((${5:-1} == 1 ? 1 : d % 2 + 1))$host}"
-        done
-    } >"$1"
-}
-
-# numbers JOB [OPTION...]: losses, then the hash; or what it failed with
-numbers() {
-    if penstock train --json "$@" 2>messages >losses.json; then
-        json '" ".join([repr(s["loss"]) for s in d["steps"]] + [d["parameters_hash"]])' <losses.json
-    else
-        grep -m 1 error: messages || echo "failed: $(tail -n 1 messages)"
-    fi
+    local limit=59 threads=mixed
+    write_job "$1" "$2" "$3" "${5:-1}" "${6:-process}" "replicas: ${4:-1}, time_limit: 100ms" "${7:-}"
 }
 
 momentum='optimizer: {sgd: {lr: 0.01, momentum: 0.9}}, batch: 16, microbatches: 8, lanes: 4'
@@ -45,7 +22,6 @@ again() { # MODEL TRAIN SHAPE OTHER...: recorded by REPLICAS DEVICES HOST, and r
     rm -rf kept
     job many.yaml "$model" "$train" $shape
     expected=$(numbers many.yaml --checkpoint kept)
-    case $expected in *error* | failed*) die "$model, $train, $shape: $expected" ;; esac
     for other in "$@"; do
         job many.yaml "$model" "$train" $other
         found=$(numbers many.yaml --replay kept)
@@ -123,7 +99,6 @@ done
 kill -9 $training 2>/dev/null || die "it was over before it could be killed: $(cat messages)"
 wait $training 2>/dev/null || true
 rest=$(numbers many.yaml --checkpoint killed --continue)
-case $rest in *error* | failed*) die "a killed coordinator: $rest: $(cat messages)" ;; esac
 told 'a killed coordinator' killed
 
 # a worker is killed while it trains: steps since the checkpoint are done again, in the order of before

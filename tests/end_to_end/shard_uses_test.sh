@@ -1,52 +1,12 @@
 # train.shard beside the rest: in replicas, with a worker that is lost, evaluated, predicted with and
 # exported; classes with weights, layouts of one product for queries, keys and values; PyTorch's losses;
 # a layer that no worker process has the memory for.
-. tests/end_to_end/common.sh
+. tests/end_to_end/trainings.sh
 python3 "$top/tests/end_to_end/make_training_models.py" . mlp heads fused fat:16384
 
-# job FILE MODEL TRAIN SHARD [DEVICES [HOST [PLACEMENT [MEMORY [MORE]]]]]
-job() {
-    local d host=''
-    [ "${6:-process}" = process ] || host=", host: localhost"
-    {
-        cat <<END
-version: 1
-model: {file: $2.onnx}
-data:
-  train: {format: npy, inputs: {x: $2_x.npy}, labels: $2_y.npy}
-  eval: {format: npy, inputs: {x: $2_x.npy}, labels: $2_y.npy}
-train: {loss: softmax_cross_entropy, $3, seed: 3${4:+, shard: [$4]}}
-placement: {seed: 5, time_limit: 1s${7:+, $7}}
-${9:-}
-devices:
-END
-        for ((d = 1; d <= ${5:-1}; d++)); do
-            echo "  - {name: d$d, threads: 1, memory: ${8:-1GiB}$host}"
-        done
-    } >"$1"
-}
-# pins PATTERN...: for `placement`, a pattern for each device
-pins() {
-    local d=1 list=''
-    for pattern; do list+="{nodes: \"$pattern\", to: d$d}, " d=$((d + 1)); done
-    echo "pin: [${list%, }]"
-}
+has_eval=yes
 four=$(pins 'shard0$' 'shard1$' 'shard2$' 'shard3$')
 
-numbers() {
-    penstock train --json --no-eval "$@" 2>messages >losses.json || die "$*: $(cat messages)"
-    json '" ".join([repr(s["loss"]) for s in d["steps"]] + [d["parameters_hash"]])' <losses.json
-}
-# near WHAT LOSSES LOSSES: but for what rounding makes of them; and not the same hash
-near() {
-    python3 - "$@" <<'END' || die "$1: not the numbers of the model as it is"
-import sys
-a, b = (text.split() for text in sys.argv[2:])
-assert len(a) == len(b) > 3 and a[-1] != b[-1], sys.argv[1:]
-for x, y in zip(a[:-1], b[:-1]):
-    assert abs(float(x) - float(y)) < 3e-4 * abs(float(x)), (sys.argv[1], x, y)
-END
-}
 sgd='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 4, steps: 6'
 adamw='optimizer: {adamw: {lr: 0.01}}, clip_norm: 1, batch: 24, microbatches: 4, steps: 5'
 all='{nodes: "^(gemm|matmul|gather)", ways: 4}'
@@ -57,14 +17,14 @@ all='{nodes: "^(gemm|matmul|gather)", ways: 4}'
 replicated() {
     local model=$1 train="$2, lanes: 4" whole expected found shape
     shift 2
-    job one.yaml "$model" "$train" ''
+    sharded_job one.yaml "$model" "$train" ''
     whole=$(numbers one.yaml)
-    job one.yaml "$model" "$train" "$all"
+    sharded_job one.yaml "$model" "$train" "$all"
     expected=$(numbers one.yaml)
     near "$model in lanes" "$whole" "$expected"
     for shape; do
         set -- $shape
-        job many.yaml "$model" "$train" "$all" "$2" "$3" "replicas: $1${4:+, owners: [$4]}"
+        sharded_job many.yaml "$model" "$train" "$all" "$2" "$3" "replicas: $1${4:+, owners: [$4]}"
         found=$(numbers many.yaml)
         [ "$found" = "$expected" ] || die "$model, replicas $shape: $found, one device: $expected"
     done
@@ -77,11 +37,11 @@ replicated heads "$adamw" '2 4 localhost' '2 3 process d3'
 recovery='checkpoint: {dir: lost, every: 5 steps}
 recovery: {on_loss: replan, grace: 0s}'
 train="${sgd/steps: 6/steps: 150}"
-job one.yaml heads "$train" "$all"
+sharded_job one.yaml heads "$train" "$all"
 expected=$(numbers one.yaml)
 for devices in 3 4; do
     rm -rf lost
-    job lost.yaml heads "$train" "$all" "$devices" localhost 'strategy: round_robin' 1GiB "$recovery"
+    sharded_job lost.yaml heads "$train" "$all" "$devices" localhost 'strategy: round_robin' 1GiB "$recovery"
     "$PENSTOCK" train --json --no-eval lost.yaml 2>messages >losses.json &
     training=$!
     for ((i = 0; i < 400; i++)); do
@@ -98,20 +58,20 @@ done
 # ---- eval, predict, export: what is trained in slices serves whole and in slices
 
 kept='outputs: {dir: run}'
-job one.yaml heads "$adamw" "$all" 1 process '' 1GiB "$kept"
+sharded_job one.yaml heads "$adamw" "$all" 1 process '' 1GiB "$kept"
 penstock train -q one.yaml --no-eval --overwrite 2>messages || die "$(cat messages)"
 penstock predict one.yaml -o one.npy 2>messages || die "$(cat messages)"
 evaluated=$(penstock eval --json one.yaml | json '(d["loss"], d["correct"], d["examples"])')
 for place in 'process round_robin' 'localhost round_robin'; do
     set -- $place
-    job many.yaml heads "$adamw" "$all" 4 "$1" "strategy: $2" 1GiB "$kept"
+    sharded_job many.yaml heads "$adamw" "$all" 4 "$1" "strategy: $2" 1GiB "$kept"
     penstock predict many.yaml -o many.npy 2>messages || die "predict, $place: $(cat messages)"
     cmp -s one.npy many.npy || die "predictions of slices on $place differ from one device"
     [ "$(penstock eval --json many.yaml | json '(d["loss"], d["correct"], d["examples"])')" = "$evaluated" ] ||
         die "the evaluation of slices on $place differs from one device"
 done
 penstock export one.yaml -o exported.onnx >/dev/null 2>messages || die "export: $(cat messages)"
-job whole.yaml heads "$adamw" '' 1 process '' 1GiB "$kept"
+sharded_job whole.yaml heads "$adamw" '' 1 process '' 1GiB "$kept"
 penstock predict whole.yaml -o whole.npy 2>messages || die "$(cat messages)"
 sed 's/heads.onnx/exported.onnx/; s/dir: run/dir: none/' whole.yaml >exported.yaml
 penstock predict exported.yaml -o exported.npy 2>messages || die "$(cat messages)"
@@ -128,12 +88,12 @@ END
 # same WHAT MODEL TRAIN: as it is, and in slices on one device and on four
 same() {
     local whole expected found
-    job one.yaml "$2" "$3" ''
+    sharded_job one.yaml "$2" "$3" ''
     whole=$(numbers one.yaml)
-    job one.yaml "$2" "$3" "$all"
+    sharded_job one.yaml "$2" "$3" "$all"
     expected=$(numbers one.yaml)
     near "$1" "$whole" "$expected"
-    job many.yaml "$2" "$3" "$all" 4 localhost "$four"
+    sharded_job many.yaml "$2" "$3" "$all" 4 localhost "$four"
     found=$(numbers many.yaml)
     [ "$found" = "$expected" ] || die "$1 on 4 devices: $found, not $expected"
 }
@@ -147,7 +107,7 @@ penstock inspect --dump-after remove_dead one.yaml >dump 2>messages || die "$(ca
 
 # ---- PyTorch's losses, which are of double precision
 
-job one.yaml mlp 'optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, microbatches: 4, steps: 20, shuffle: false' \
+sharded_job one.yaml mlp 'optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, microbatches: 4, steps: 20, shuffle: false' \
     '{nodes: "Gemm$", ways: 4}' 4 localhost
 sed -i 's|file: mlp.onnx|file: reference/mlp/model.onnx|
         s|{x: mlp_x.npy}, labels: mlp_y.npy|{input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy|' one.yaml
@@ -163,12 +123,12 @@ END
 # ---- slices of a checkpoint open at other ways, on workers
 
 three=${all/ways: 4/ways: 3}
-job one.yaml heads "$sgd" "$all"
+sharded_job one.yaml heads "$sgd" "$all"
 whole=$(numbers one.yaml)
-job many.yaml heads "$sgd" "$all" 4 localhost "$four"
+sharded_job many.yaml heads "$sgd" "$all" 4 localhost "$four"
 penstock train -q many.yaml --steps 3 --checkpoint kept --no-eval 2>messages || die "$(cat messages)"
 for ways in 2 3; do
-    job many.yaml heads "$sgd" "${all/ways: 4/ways: $ways}" 3 localhost 'strategy: round_robin'
+    sharded_job many.yaml heads "$sgd" "${all/ways: 4/ways: $ways}" 3 localhost 'strategy: round_robin'
     found=$(numbers many.yaml --resume kept)
     near "resumed with $ways ways" "$whole" "$(echo "$whole" | cut -d' ' -f1-3) $found"
 done
@@ -176,12 +136,12 @@ done
 # ---- a layer that no worker has the memory for
 
 step='optimizer: {sgd: {lr: 0.01, momentum: 0.9}}, batch: 16, microbatches: 4, steps: 2'
-job one.yaml fat "$step" '{nodes: "^gemm[23]", ways: 4}'
+sharded_job one.yaml fat "$step" '{nodes: "^gemm[23]", ways: 4}'
 expected=$(numbers one.yaml)
 grpc='pipeline: {transport: grpc}'
-job many.yaml fat "$step" '' 4 localhost '' 7MiB "$grpc"
+sharded_job many.yaml fat "$step" '' 4 localhost '' 7MiB "$grpc"
 fails 5 "would need 1[0-9.]* MiB of memory and may use 7.00 MiB.*most of it for 'gemm2' .12" "$PENSTOCK" train many.yaml
-job many.yaml fat "$step" '{nodes: "^gemm[23]", ways: 4}' 4 localhost '' 7MiB "$grpc"
+sharded_job many.yaml fat "$step" '{nodes: "^gemm[23]", ways: 4}' 4 localhost '' 7MiB "$grpc"
 found=$(numbers many.yaml)
 [ "$found" = "$expected" ] || die "on four workers: $found, not $expected"
 check '[v["bytes"] for v in d["measured"]["devices"]] == [v["bytes"] for v in d["predicted"]["devices"]]' losses.json
