@@ -77,7 +77,7 @@ static double case_run(const objective_case *c, const char *name, double seconds
     const pen_strategy *strategy;
     pen_placement *placement;
     const pen_strategy_options options = {
-        .seed = 7, .time_limit_seconds = seconds, .thread_count = 1};
+        .seed = 7, .time_limit_seconds = seconds, .cut_seconds = 60.0, .thread_count = 1};
     CHECK_OK(pen_strategy_find(name, c->arena, &strategy));
     const pen_status status = pen_place(c->problem, strategy, &options, c->arena, &placement);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
@@ -156,6 +156,26 @@ static void step_time(void **state) {
     check_objective(PEN_OBJECTIVE_STEP_TIME, true, 5100);
 }
 
+// Too large to be looked at whole, so that both search. In counted steps, however long it takes.
+static void auto_finds_no_less_than_local_search(void **state) {
+    (void)state;
+    uint32_t fitting = 0;
+    for (uint64_t seed = 8100; seed < 8160; seed++) {
+        const placement_wish wish = {.node_count_most = 40,
+                                     .device_count_most = 5,
+                                     .objective = PEN_OBJECTIVE_STEP_TIME,
+                                     .is_contiguous = seed % 3 == 0};
+        objective_case c;
+        if (!case_begin(seed, &wish, &c)) continue;
+        const double found = case_run(&c, "auto", 0.1), local = case_run(&c, "local_search", 0.1);
+        CHECK(found <= local, "seed %llu: auto finds %.17g, local_search %.17g",
+              (unsigned long long)seed, found, local);
+        fitting += local < INFINITY;
+        case_end(&c);
+    }
+    CHECK(fitting > 20, "%u cases fit", fitting);
+}
+
 // No placement has a shorter step than the bound under any schedule, found or not.
 static void no_step_is_below_its_bound(void **state) {
     (void)state;
@@ -199,4 +219,5 @@ static void traffic(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(throughput), cmocka_unit_test(latency), cmocka_unit_test(step_time),
+              cmocka_unit_test(auto_finds_no_less_than_local_search),
               cmocka_unit_test(no_step_is_below_its_bound), cmocka_unit_test(traffic))
