@@ -143,7 +143,7 @@ recovery: {on_loss: replan, grace: 0s}'
 "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
 training=$!
 for ((i = 0; i < 400; i++)); do
-    compgen -G 'lost/*' >/dev/null && break
+    compgen -G 'lost/commit/*' >/dev/null && break
     sleep 0.02
 done
 kill -9 "$(pgrep -P "$training" -f ' worker ' | head -n 1)"
@@ -158,7 +158,7 @@ recovery: {on_loss: replan, grace: 0s}"
     "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
     training=$!
     for ((i = 0; i < 400; i++)); do
-        compgen -G "lost-${owners//,/-}/*" >/dev/null && break
+        compgen -G "lost-${owners//,/-}/commit/*" >/dev/null && break
         sleep 0.02
     done
     kill -9 "$(pgrep -P "$training" -f ' worker ' | sed -n 3p)"
