@@ -56,7 +56,7 @@ done
 # workers that were started by hand read what they were allowed to
 # worker NAME [OPTION...]: starts one, and sets `port`
 worker() {
-    penstock worker --listen 127.0.0.1:0 --announce 3 "${@:2}" 3>"$1.port" 2>"$1.log" &
+    "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 3 "${@:2}" 3>"$1.port" 2>"$1.log" &
     for ((i = 0; i < 200; i++)); do
         [ "$(wc -l <"$1.port")" -ge 2 ] && break
         sleep 0.05
