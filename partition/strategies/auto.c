@@ -238,6 +238,7 @@ static pen_status auto_search_plainly(auto_search *search) {
         .seconds = pen_local_search_seconds(problem, search->options->time_limit_seconds),
         .is_counted = true,
         .value = INFINITY,
+        .enough = search->bound,
     };
     double value;
     if (search->plain == NULL || search->start.value <= search->bound) return PEN_OK;
