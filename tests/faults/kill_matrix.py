@@ -10,14 +10,12 @@ import argparse
 import os
 import random
 import re
-import shutil
 import signal
-import statistics
 import sys
-import tempfile
 import time
 
 from processes import children
+from runs import Runs, judge
 from training import Scene
 
 # place: the last time that a run surely comes there (150 steps, a checkpoint every 25)
@@ -83,7 +81,7 @@ def cases():
 class Matrix:
     def __init__(self, folder, lanes):
         self.folder, self.lanes, self.scenes = folder, lanes, {}
-        self.times, self.failed, self.count = {}, [], 0
+        self.runs = Runs("fault", (11, 6))
 
     def scene(self, model, role, deed):
         kind = "spare" if role == "spare" else "replan" if deed in ("lost", "back") else "wait"
@@ -129,8 +127,8 @@ class Matrix:
             result.wrong.append("the coordinator ended: " + training.last_words("coordinator"))
         if deed in ("pause", "cut") and training.said("coordinator", "lost worker|generation [2-9]"):
             result.wrong.append("a fault shorter than the lease was taken for a loss")
-        self.note(role, place, deed, where, training, result)
-        return result
+        told = f"{role:11s} {place if place != '-' else 'any time':30s} {deed:6s} {where:34s}"
+        self.runs.note((role, deed), f"{role} {place} {deed}", told, training, result)
 
     @staticmethod
     def disturb(training, name, deed, at):
@@ -151,26 +149,6 @@ class Matrix:
             training.until(lambda: time.monotonic() > until, 60)
             training.relays[name].mode = "pass"
 
-    def note(self, role, place, deed, where, training, result):
-        self.count += 1
-        time_text = "     -" if result.to_next_loss is None else f"{result.to_next_loss:6.2f}"
-        if result.to_next_loss is not None:
-            self.times.setdefault((role, deed), []).append(result.to_next_loss)
-        held = "ok" if not result.wrong else "WRONG: " + "; ".join(result.wrong[:3])
-        print(f"{role:11s} {place if place != '-' else 'any time':30s} {deed:6s} {where:34s} "
-              f"{time_text} s  of {result.seconds:5.2f} s  {held}", flush=True)
-        if result.wrong:
-            self.failed.append(f"{role} {place} {deed}: {training.folder}")
-        else:
-            shutil.rmtree(training.folder, ignore_errors=True)
-
-    def table(self):
-        print("\nseconds from the fault to the next loss")
-        print(f"{'':11s} {'':6s} {'runs':>5s} {'median':>7s} {'max':>7s}")
-        for (role, deed), times in sorted(self.times.items()):
-            print(f"{role:11s} {deed:6s} {len(times):5d} {statistics.median(times):7.2f} {max(times):7.2f}")
-        print(f"{self.count} runs, {len(self.failed)} wrong")
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -181,22 +159,18 @@ def main():
     parser.add_argument("--folder", help="kept; a temporary one goes when nothing was wrong")
     parser.add_argument("--part", default="1/1", help="I/N: each N-th case, from the I-th")
     options = parser.parse_args()
-    folder = options.folder or tempfile.mkdtemp(prefix="penstock-faults-")
-    os.makedirs(folder, exist_ok=True)
-    matrix = Matrix(folder, options.lanes)
     part, parts = (int(n) for n in options.part.split("/"))
     chosen = [case for case in cases() if re.search(options.only, " ".join(case))]
     if options.short:
         chosen = [case for case in cases() if " ".join(case) in SHORT]
-    for repeat in range(options.repeats):
-        for case in chosen[part - 1::parts]:
-            matrix.run(*case, repeat)
-    matrix.table()
-    if matrix.failed:
-        print("what processes said is in:\n  " + "\n  ".join(matrix.failed), file=sys.stderr)
-    elif options.folder is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 1 if matrix.failed or matrix.count == 0 else 0
+
+    def work(folder):
+        matrix = Matrix(folder, options.lanes)
+        for repeat in range(options.repeats):
+            for case in chosen[part - 1::parts]:
+                matrix.run(*case, repeat)
+        return matrix.runs
+    return judge(options.folder, work)
 
 
 if __name__ == "__main__":

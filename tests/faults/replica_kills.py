@@ -11,15 +11,12 @@ the kill to the next loss. Exit code 1 when anything did not hold.
 """
 import argparse
 import itertools
-import os
 import random
 import re
-import shutil
-import statistics
 import sys
-import tempfile
 import time
 
+from runs import Runs, judge
 from training import Scene
 
 MODELS = ("mlp", "branching")  # the second has batch normalization
@@ -32,7 +29,7 @@ class Kills:
     def __init__(self, folder, seed):
         self.folder, self.seed = folder, seed
         self.scenes, self.lasted = {}, {}
-        self.times, self.failed, self.count = {}, [], 0
+        self.runs = Runs("kill", (10, 12))
 
     def scene(self, model, recovery):
         key = model, recovery
@@ -67,28 +64,8 @@ class Kills:
             if not is_over or result.wrong:
                 break
             part *= 0.9  # it was faster than the one that was looked at
-        self.note(model, role, (recovery, name, part, step), training, result)
-
-    def note(self, model, role, told, training, result):
-        recovery, name, part, step = told
-        self.count += 1
-        if result.to_next_loss is not None:
-            self.times.setdefault((model, role), []).append(result.to_next_loss)
-        next_loss = "     -" if result.to_next_loss is None else f"{result.to_next_loss:6.2f}"
-        held = "ok" if not result.wrong else "WRONG: " + "; ".join(result.wrong[:3])
-        print(f"{model:10s} {role:12s} {recovery:7s} {name:12s} at {part:4.2f}, step {step:3d} "
-              f"{next_loss} s  of {result.seconds:5.2f} s  {held}", flush=True)
-        if result.wrong:
-            self.failed.append(f"{model} {role}: {training.folder}")
-        else:
-            shutil.rmtree(training.folder, ignore_errors=True)
-
-    def table(self):
-        print("\nseconds from the kill to the next loss")
-        print(f"{'':10s} {'':12s} {'runs':>5s} {'median':>7s} {'max':>7s}")
-        for (model, role), times in sorted(self.times.items()):
-            print(f"{model:10s} {role:12s} {len(times):5d} {statistics.median(times):7.2f} {max(times):7.2f}")
-        print(f"{self.count} runs, {len(self.failed)} wrong")
+        told = f"{model:10s} {role:12s} {recovery:7s} {name:12s} at {part:4.2f}, step {step:3d}"
+        self.runs.note((model, role), f"{model} {role}", told, training, result)
 
 
 def main():
@@ -99,20 +76,16 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--folder", help="kept; a temporary one goes when nothing was wrong")
     options = parser.parse_args()
-    folder = options.folder or tempfile.mkdtemp(prefix="penstock-faults-")
-    os.makedirs(folder, exist_ok=True)
-    kills = Kills(folder, options.seed)
     models = MODELS[:1] if options.short else MODELS
-    for repeat in range(options.repeats):
-        for model, role in itertools.product(models, ROLES):
-            if re.search(options.only, f"{model} {role}"):
-                kills.run(model, role, repeat)
-    kills.table()
-    if kills.failed:
-        print("what processes said is in:\n  " + "\n  ".join(kills.failed), file=sys.stderr)
-    elif options.folder is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 1 if kills.failed or kills.count == 0 else 0
+
+    def work(folder):
+        kills = Kills(folder, options.seed)
+        for repeat in range(options.repeats):
+            for model, role in itertools.product(models, ROLES):
+                if re.search(options.only, f"{model} {role}"):
+                    kills.run(model, role, repeat)
+        return kills.runs
+    return judge(options.folder, work)
 
 
 if __name__ == "__main__":
