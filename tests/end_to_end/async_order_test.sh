@@ -92,10 +92,7 @@ END
 job many.yaml mlp "$momentum, $free, steps: 120" 2 2 grpc
 "$PENSTOCK" train --json many.yaml --checkpoint killed --every '10 steps' >begun.json 2>messages &
 training=$!
-for ((i = 0; i < 600; i++)); do
-    [ "$(ls killed/commit 2>/dev/null | wc -l)" -lt 3 ] || break
-    sleep 0.05
-done
+await_commits killed 3
 kill -9 $training 2>/dev/null || die "it was over before it could be killed: $(cat messages)"
 wait $training 2>/dev/null || true
 rest=$(numbers many.yaml --checkpoint killed --continue)

@@ -1,35 +1,13 @@
 # train.consistency: {async: …}: without staleness the numbers of synchronous lanes; else those that
 # NumPy comes to from each step's order; the same twice, on any replicas and transport, after a stop
 # and a kill; and what is refused.
-. tests/end_to_end/common.sh
+. tests/end_to_end/trainings.sh
 python3 "$top/tests/end_to_end/make_training_models.py" . mlp gpt embedding resnet18:16
 
-# job FILE MODEL TRAIN [REPLICAS [DEVICES [HOST]]]
+# job FILE MODEL TRAIN [REPLICAS [DEVICES [HOST]]]: of 59 examples, or of `limit`
 job() {
-    local d host=''
-    [ "${6:-process}" = process ] || host=', host: localhost'
-    {
-        cat <<END
-version: 1
-model: {file: $2.onnx}
-data: {train: {format: npy, inputs: {x: $2_x.npy}, labels: $2_y.npy, limit: ${limit:-59}}}
-train: {loss: softmax_cross_entropy, $3, seed: 3}
-placement: {replicas: ${4:-1}, time_limit: 1s}
-devices:
-END
-        for ((d = 1; d <= ${5:-1}; d++)); do
-            echo "  - {name: d$d, memory: 1GiB, threads: $((${5:-1} == 1 ? 1 : d % 2 + 1))$host}"
-        done
-    } >"$1"
-}
-
-# numbers JOB [OPTION...]: losses, then the hash; or what it failed with
-numbers() {
-    if penstock train --json "$@" 2>messages >losses.json; then
-        json '" ".join([repr(s["loss"]) for s in d["steps"]] + [d["parameters_hash"]])' <losses.json
-    else
-        grep -m 1 error: messages || echo "failed: $(tail -n 1 messages)"
-    fi
+    local limit=${limit:-59} threads=mixed
+    write_job "$1" "$2" "$3" "${5:-1}" "${6:-process}" "replicas: ${4:-1}, time_limit: 1s" ''
 }
 
 momentum='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 8, steps: 6'

@@ -1,7 +1,7 @@
 # Rows of a PostgreSQL server train as files do, bit for bit, whoever reads them. Passwords are taken
 # from where they belong, and told nowhere. A connection that is lost is made anew.
 . tests/end_to_end/common.sh
-. "$top/tests/end_to_end/sql_jobs.sh"
+. "$top/tests/end_to_end/data_jobs.sh"
 . "$top/tests/end_to_end/postgres.sh"
 python3 "$top/tests/end_to_end/make_data.py" . 42
 postgres_start

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Jobs on the rows of a database, for those who test one: source behind common.sh.
+# Jobs that differ in their data, for those who test where it comes from: source behind common.sh.
 
 one='{name: a, memory: 1GiB, threads: 1}'
 # shellcheck disable=SC2034 # for those who source this

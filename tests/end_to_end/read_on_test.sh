@@ -1,34 +1,12 @@
 # Workers that read examples by themselves have the numbers of one device, in every format; what
 # they may not read, or do not have, is named before the first step.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/data_jobs.sh"
 python3 "$top/tests/end_to_end/make_data.py" . 42
 printf '%s' "$(seq 1 400)" >text.txt
 
-# job NAME DATA DEVICES [TRAIN]: examples of the last batch fill two microbatches and a half
-job() {
-    cat >"$1.yaml" <<END
-version: 1
-model: {file: reference/mlp/model.onnx}
-data:
-  train: $2
-  normalize: {mean: 0.25, std: 0.5${5:+, $5}}
-  read_on: ${4:-auto}
-train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 4,
-  epochs: 2, seed: 3}
-devices: [$3]
-END
-}
-
-one='{name: a, memory: 1GiB, threads: 1}'
-started='{name: a, host: localhost, memory: 1GiB, threads: 1}, {name: b, host: localhost, memory: 1GiB, threads: 1}'
 mixed='{name: a, memory: 1GiB, threads: 1}, {name: b, host: localhost, memory: 1GiB, threads: 1}'
 idx='{format: idx, images: images.idx, labels: labels.idx}'
-
-# numbers JOB: losses and hash
-numbers() {
-    train_losses "$1.yaml"
-    json 'd["parameters_hash"]' <losses.json
-}
 
 job alone "$idx" "$one"
 expected=$(numbers alone)

@@ -1,51 +1,28 @@
 # placement.replicas: losses and parameters are those of one device with as many lanes, whatever the
 # replicas, their stages, optimizer and transport, in short steps and after a stop too.
-. tests/end_to_end/common.sh
+. tests/end_to_end/trainings.sh
 python3 "$top/tests/end_to_end/make_training_models.py" . mlp gpt embedding resnet18:16
 
-# job FILE MODEL TRAIN REPLICAS[/OWNERS] DEVICES [HOST [MORE [DATA]]]
+# job FILE MODEL TRAIN REPLICAS[/OWNERS] DEVICES [HOST [MORE]]: `limit` may say how many examples
 job() {
-    local d host='' owners=''
+    local threads=mixed owners=''
     case $4 in */*) owners="owners: [${4#*/}], " ;; esac
-    [ "${6:-process}" = process ] || host=', host: localhost'
-    {
-        cat <<END
-version: 1
-model: {file: $2.onnx}
-data: {train: {format: npy, inputs: {x: $2_x.npy}, labels: $2_y.npy${8:+, $8}}}
-train: {loss: softmax_cross_entropy, $3, seed: 3}
-placement: {replicas: ${4%%/*}, ${owners}time_limit: 1s}
-${7:-}
-devices:
-END
-        for ((d = 1; d <= $5; d++)); do
-            echo "  - {name: d$d, memory: 1GiB, threads: $(($5 == 1 ? 1 : d % 2 + 1))$host}"
-        done
-    } >"$1"
-}
-
-# numbers JOB: losses, then the hash; or the first line of what it failed with
-numbers() {
-    if penstock train --json "$1" 2>messages >losses.json; then
-        json '" ".join([repr(s["loss"]) for s in d["steps"]] + [d["parameters_hash"]])' <losses.json
-    else
-        grep -m 1 error: messages || echo "failed: $(tail -n 1 messages)"
-    fi
+    write_job "$1" "$2" "$3" "$5" "${6:-process}" "replicas: ${4%%/*}, ${owners}time_limit: 1s" "${7:-}"
 }
 
 momentum='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 8'
 adamw='optimizer: {adamw: {lr: 0.01}}, clip_norm: 0.5, batch: 16, microbatches: 8'
 # 59 examples: of the last batch, 11, there are five microbatches and a half. Then a replica of the
 # last two lanes has none
-few='limit: 59'
+few=59
 count=0
 same() { # MODEL TRAIN LANES "REPLICAS DEVICES HOST"...
     local model=$1 train="$2, lanes: $3, steps: 9" expected found shape
-    job one.yaml "$model" "$train" 1 1 process '' "$few"
+    limit=$few job one.yaml "$model" "$train" 1 1
     expected=$(numbers one.yaml)
     for shape in "${@:4}"; do
         set -- $shape
-        job many.yaml "$model" "$train" "$1" "$2" "$3" "${links:-}" "$few"
+        limit=$few job many.yaml "$model" "$train" "$1" "$2" "$3" "${links:-}"
         found=$(numbers many.yaml)
         [ "$found" = "$expected" ] || die "$model, $train, replicas $shape: $found, one device: $expected"
         count=$((count + 1))
@@ -57,7 +34,7 @@ same gpt "$adamw" 4 '2 2 process' '2 4 grpc' '4 4 process'
 same gpt "$momentum" 3 '3 3 process' '2 4 process'
 same embedding "$momentum" 8 '3 3 process' '2 4 process'
 same embedding "$adamw" 4 '2 2 grpc' '3 5 process'
-few='limit: 35' # of the last batch, 11, three microbatches and a short one
+few=35 # of the last batch, 11, three microbatches and a short one
 pictures='batch: 12, microbatches: 4'
 same resnet18 "optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, $pictures" 4 '2 2 process' '3 3 process' '4 4 grpc'
 same resnet18 "optimizer: {adamw: {lr: 0.01}}, clip_norm: 1, $pictures" 2 '2 4 grpc'
@@ -71,19 +48,19 @@ grep -q '^exchange: overlapped' many.plan.yaml || die 'exchange is not overlappe
 sed 's|^placement:|pipeline: {exchange: after_backward}\n&|' many.yaml >after.yaml
 after=$(numbers after.yaml)
 [ "$after" = "$(numbers many.yaml)" ] || die 'exchange after the backward pass has other numbers'
-few='limit: 59'
+few=59
 same gpt "$adamw" 4 '2 2 process' '4 4 grpc'
 same mlp "$momentum" 4 '2 2 grpc' '2 4 process'
 same embedding "$momentum" 4 '4 4 process'
 links=
 
 # owners of their own: they run no stage, whatever the number of replicas
-few='limit: 59'
+few=59
 same mlp "$momentum" 4 '2/d1 3 process' '2/d2,d4 6 grpc' '1/d1 2 grpc'
 same gpt "$adamw" 4 '2/d3 3 grpc' '4/d1,d2 6 process'
 same gpt "$momentum" 1 '1/d1 3 process'
 same embedding "$adamw" 8 '3/d4 4 grpc' '2/d1,d2,d3 5 process'
-few='limit: 35'
+few=35
 same resnet18 "optimizer: {adamw: {lr: 0.01}}, clip_norm: 1, $pictures" 4 '2/d1,d4 4 grpc' '1/d2 3 process'
 
 # running statistics are where evaluations read them
@@ -142,10 +119,7 @@ job lost.yaml gpt "$train" 2 2 grpc 'checkpoint: {dir: lost, every: 5 steps}
 recovery: {on_loss: replan, grace: 0s}'
 "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
 training=$!
-for ((i = 0; i < 400; i++)); do
-    compgen -G 'lost/commit/*' >/dev/null && break
-    sleep 0.02
-done
+await_commits lost 1
 kill -9 "$(pgrep -P "$training" -f ' worker ' | head -n 1)"
 wait "$training" || die "a replica was lost: $(cat messages)"
 grep -q 'lost worker' messages || die "nobody was lost: $(cat messages)"
@@ -157,10 +131,7 @@ for owners in d2,d3 d3; do
 recovery: {on_loss: replan, grace: 0s}"
     "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
     training=$!
-    for ((i = 0; i < 400; i++)); do
-        compgen -G "lost-${owners//,/-}/commit/*" >/dev/null && break
-        sleep 0.02
-    done
+    await_commits "lost-${owners//,/-}" 1
     kill -9 "$(pgrep -P "$training" -f ' worker ' | sed -n 3p)"
     wait "$training" || die "an owner was lost: $(cat messages)"
     grep -qE 'lost worker 3 .*, which runs stages [23]:' messages || die "no owner was lost: $(cat messages)"

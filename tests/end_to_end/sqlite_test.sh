@@ -1,7 +1,7 @@
 # Rows of an SQLite file train as files do, bit for bit, whoever reads them; what is wrong with a
 # query or a row is named, and nothing half made is left.
 . tests/end_to_end/common.sh
-. "$top/tests/end_to_end/sql_jobs.sh"
+. "$top/tests/end_to_end/data_jobs.sh"
 python3 "$top/tests/end_to_end/make_data.py" . 42
 python3 "$top/tests/end_to_end/make_database.py" . base.db
 connection=sqlite:base.db

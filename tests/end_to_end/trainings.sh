@@ -55,3 +55,12 @@ for x, y in zip(a[:-1], b[:-1]):
     assert abs(float(x) - float(y)) < 3e-4 * abs(float(x)), (sys.argv[1], x, y)
 END
 }
+
+# await_commits FOLDER COUNT: until a training that runs has committed so many checkpoints there, or for 30 s
+await_commits() {
+    local i
+    for ((i = 0; i < 1500; i++)); do
+        [ "$(compgen -G "$1/commit/*" | wc -l)" -lt "$2" ] || break
+        sleep 0.02
+    done
+}

@@ -1,7 +1,7 @@
 # Tar files as WebDataset has them train as the same files in folders do, bit for bit, whoever reads
 # them; what is wrong in one is named, and nothing half made is left.
 . tests/end_to_end/common.sh
-. "$top/tests/end_to_end/sql_jobs.sh"
+. "$top/tests/end_to_end/data_jobs.sh"
 python3 "$top/tests/end_to_end/make_data.py" . 42
 cat >make_tar.py <<'PYTHON'
 import glob, io, struct, sys, tarfile
