@@ -102,11 +102,18 @@ static ssize_t folder_read_all(int fd, uint8_t bytes[PEN_TASK_RECORD_BYTES_LIMIT
     return (ssize_t)length;
 }
 
-// Files are read several times a second: the same damage is told once.
+// Files are read several times a second: the same damage is told once. Where two of them fall on
+// one place, the second takes the next; only where all places are taken is one told again.
 static void folder_say_damage(const pen_task_folder *folder, const char *path, const void *bytes,
                               size_t length, pen_status damage) {
     const uint32_t sum = pen_checksum_continue(pen_checksum(path, strlen(path)), bytes, length) | 1;
-    if (atomic_exchange(&folder->said[sum / 2 % PEN_TASK_DAMAGES], sum) == sum) return;
+    uint32_t tried = 0;
+    for (uint32_t there = 0; tried < PEN_TASK_DAMAGES; tried++, there = 0) {
+        atomic_uint *place = &folder->said[(sum / 2 + tried) % PEN_TASK_DAMAGES];
+        if (atomic_compare_exchange_strong(place, &there, sum)) break;
+        if (there == sum) return;
+    }
+    if (tried == PEN_TASK_DAMAGES) atomic_store(&folder->said[sum / 2 % PEN_TASK_DAMAGES], sum);
     pen_log(PEN_LOG_WARNING, "'%s' is damaged: %s; as if it were not there", path,
             pen_status_message(damage));
 }

@@ -19,7 +19,7 @@
 typedef struct pen_task_folder {
     const char *path; // "run1/launched/train-17.0"
     atomic_uint
-        *said; // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told last
+        *said; // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told
 } pen_task_folder;
 #define PEN_TASK_DAMAGES 64u
 

@@ -53,4 +53,29 @@ static void damage_is_told_once(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(damage_is_told_once))
+// Checksums of many files fall on the same places.
+static void many_damages_are_told_once_each(void **state) {
+    (void)state;
+    enum { FILES = 40 };
+    pen_task_folder folder;
+    uint32_t count = 0;
+    pen_arena *arena = check_arena();
+    CHECK_OK(pen_task_folder_open(scratch_path("many"), "train", NULL, true, arena, &folder));
+    char name[PEN_TASK_FILE_BYTES];
+    for (uint32_t i = 0; i < FILES; i++) {
+        write_file(&folder, pen_task_folder_name(i, name), "no record");
+    }
+    pen_log_redirect(take_message, &count);
+    for (uint32_t i = 0; i < 3 * FILES; i++) {
+        pen_task_record record;
+        bool is_there;
+        CHECK_OK(pen_task_folder_read(&folder, pen_task_folder_name(i % FILES, name), &record,
+                                      &is_there));
+    }
+    pen_log_redirect(NULL, NULL);
+    CHECK(count == FILES, "said %u times of %d files", count, FILES);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(damage_is_told_once),
+              cmocka_unit_test(many_damages_are_told_once_each))
