@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/system/descriptors.h"
 #include "base/system/failpoint.h"
 #include "base/system/interrupt.h"
 #include "cli/command.h"
@@ -33,6 +34,7 @@ __attribute__((section(".preinit_array"),
 int main(int argument_count, char **arguments) {
     main_choose_waiting(arguments);
     pen_interrupt_begin();
+    pen_descriptors_prepare();
     (void)signal(SIGXFSZ, SIG_IGN); // a file over the limit is an error like a full disk
     (void)signal(SIGCHLD, SIG_DFL); // ignored, nobody would say how our processes ended
     pen_cpu_process_init();
