@@ -16,11 +16,15 @@
 #include "cli/signals.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker/worker.h"
+#include "scheduler/transport/grpc/grpc_ask.h"
 #include "scheduler/transport/grpc/pem_file.h"
+
+#define WORKER_ASK_SECONDS 5.0 // before it is as good as not there
 
 typedef struct worker_options {
     pen_cli_common common;
     const char *listen;
+    const char *ready;
     const char *tls;
     const char *coordinators;
     const char *workers;
@@ -152,6 +156,16 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     return status;
 }
 
+// Whether a worker takes links there: what a supervisor asks who would start it again.
+static pen_status worker_ask(pen_command_context *context, const worker_options *options) {
+    pen_transport_tls tls = {0};
+    PEN_TRY(worker_read_tls(context, options->tls, &tls));
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_grpc_ask(options->ready, &tls, WORKER_ASK_SECONDS));
+    if (!options->common.quiet) pen_log(PEN_LOG_NOTE, "%s takes links", options->ready);
+    return PEN_OK;
+}
+
 // A task of a training that another task coordinates, which is none of `worker`'s.
 static pen_status worker_run_task(pen_command_context *context, const worker_options *options) {
     const pen_cli_common *common = &options->common;
@@ -169,14 +183,22 @@ static pen_status worker_run_task(pen_command_context *context, const worker_opt
     return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 
+// Three things that a worker is asked for, one at a time: a task of a start, to listen, or whether
+// another one does.
 static pen_status worker_run_verb(pen_command_context *context, const void *options_given) {
     const worker_options *options = options_given;
     if (options->launched.is_launched) return worker_run_task(context, options);
-    if (options->listen != NULL && options->common.operand_count == 0) {
+    if (options->ready != NULL && options->listen == NULL && options->common.operand_count == 0) {
+        return worker_ask(context, options);
+    }
+    if (options->listen != NULL && options->ready == NULL && options->common.operand_count == 0) {
         return worker_listen(context, options);
     }
     context->input_exit_code = PEN_EXIT_USAGE;
-    if (options->listen == NULL) {
+    if (options->listen != NULL && options->ready != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--listen and --ready exclude each other");
+    }
+    if (options->listen == NULL && options->ready == NULL) {
         return pen_error(PEN_INVALID_INPUT,
                          "--listen is missing, expected HOST:PORT; or --launched JOB for a task");
     }
@@ -189,6 +211,8 @@ static const pen_cli_option worker_cli_options[] = {
     PEN_CLI_LAUNCHED_OPTIONS(worker_options, launched),
     PEN_CLI_VALUE(0, "listen", "HOST:PORT", TEXT, worker_options, listen,
                   "where to take links: \"0.0.0.0:7070\"; port 0: any"),
+    PEN_CLI_VALUE(0, "ready", "HOST:PORT", TEXT, worker_options, ready,
+                  "ask a worker there whether it takes links, and end: 0 if so, else 6"),
     PEN_CLI_VALUE(0, "tls", "CA,CERT,KEY", TEXT, worker_options, tls,
                   "PEM files: who signs, and this worker's certificate and key"),
     PEN_CLI_VALUE(0, "allow-coordinator", "NAME,NAME", TEXT, worker_options, coordinators,

@@ -6,14 +6,9 @@
 
 #include "base/memory.h"
 #include "scheduler/transport/grpc/grpc_server.h"
+#include "scheduler/transport/grpc/health_format.h"
 
-#define HEALTH_METHOD "/grpc.health.v1.Health/Check"
 #define HEALTH_REQUEST_LIMIT 128u
-
-// HealthCheckRequest { string service = 1; }, HealthCheckResponse { ServingStatus status = 1; }
-#define HEALTH_SERVICE_KEY 0x0a
-#define HEALTH_STATUS_KEY 0x08
-#define HEALTH_SERVING 1
 
 typedef struct health_answer {
     pen_grpc_server *server;
@@ -64,7 +59,8 @@ static bool health_read(grpc_byte_buffer *request, char *out_service, size_t siz
     const uint8_t *bytes = GRPC_SLICE_START_PTR(slice);
     const size_t count = GRPC_SLICE_LENGTH(slice);
     bool is_good = count == 0;
-    if (count >= 2 && bytes[0] == HEALTH_SERVICE_KEY && bytes[1] == count - 2 && bytes[1] < size) {
+    if (count >= 2 && bytes[0] == PEN_HEALTH_SERVICE_KEY && bytes[1] == count - 2 &&
+        bytes[1] < size) {
         memcpy(out_service, bytes + 2, count - 2);
         out_service[count - 2] = '\0';
         is_good = true;
@@ -84,7 +80,7 @@ static void health_received(void *owner, bool success) {
     } else if (service[0] != '\0' && strcmp(service, "penstock.Penstock") != 0) {
         health_finish(answer, NULL, GRPC_STATUS_NOT_FOUND, "no such service");
     } else {
-        const char bytes[] = {HEALTH_STATUS_KEY, HEALTH_SERVING};
+        const char bytes[] = {PEN_HEALTH_STATUS_KEY, PEN_HEALTH_SERVING};
         grpc_slice slice = grpc_slice_from_copied_buffer(bytes, sizeof bytes);
         grpc_byte_buffer *reply = grpc_raw_byte_buffer_create(&slice, 1);
         grpc_slice_unref(slice);
@@ -102,7 +98,7 @@ void pen_grpc_health_answer(pen_grpc_server *server, grpc_call *take_call, grpc_
     }
     answer->server = server;
     answer->call = take_call;
-    if (grpc_slice_str_cmp(method, HEALTH_METHOD) == 0) {
+    if (grpc_slice_str_cmp(method, PEN_HEALTH_METHOD) == 0) {
         grpc_op batch = {.op = GRPC_OP_RECV_MESSAGE};
         batch.data.recv_message.recv_message = &answer->request;
         health_batch(answer, &batch, 1, health_received);
