@@ -16,6 +16,7 @@ typedef struct serve_options {
     pen_cli_common common;
     const char *grpc;
     const char *http;
+    const char *https;
     const char *parameters;
     bool insecure;
 } serve_options;
@@ -53,10 +54,17 @@ static void serve_wait(pen_serve *serve, const sigset_t *signals) {
 // Signals are blocked in all threads and taken by this one: SIGHUP asks for new parameters.
 static pen_status serve_run_verb(pen_command_context *context, const void *options_given) {
     const serve_options *options = options_given;
-    pen_serve_options made = {
-        .grpc = options->grpc, .http = options->http, .insecure = options->insecure};
+    const bool is_https = options->https != NULL;
+    pen_serve_options made = {.grpc = options->grpc,
+                              .http = is_https ? options->https : options->http,
+                              .is_https = is_https,
+                              .insecure = options->insecure};
     pen_serve *serve = NULL;
     sigset_t signals;
+    if (is_https && options->http != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT, "--http and --https exclude each other");
+    }
     PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &made.job));
     PEN_TRY(
         pen_job_find_parameters(made.job, options->parameters, context->arena, &made.parameters));
@@ -81,6 +89,8 @@ static const pen_cli_option serve_cli_options[] = {
                   "where to take calls over gRPC; port 0: any"),
     PEN_CLI_VALUE(0, "http", "HOST:PORT", TEXT, serve_options, http,
                   "where to take requests over HTTP; port 0: any"),
+    PEN_CLI_VALUE(0, "https", "HOST:PORT", TEXT, serve_options, https,
+                  "likewise with TLS and the certificate of the job's tls"),
     PEN_CLI_VALUE(0, "parameters", "FILE", PATH, serve_options, parameters,
                   "safetensors file; else what training left in the job's outputs folder"),
     PEN_CLI_FLAG(0, "insecure", serve_options, insecure,

@@ -21,6 +21,7 @@ typedef struct pen_front_options {
     const pen_served_model *model;
     const char *token;      // that callers must have; NULL: none
     pen_transport_tls tls;  // gRPC: callers must have a certificate; all NULL: none
+    bool is_https;          // HTTP: with TLS and the certificate of `tls`; callers need none
     uint64_t bytes_limit;   // of a request
     uint32_t calls_limit;   // open at once
     double timeout_seconds; // of a request that names no time of its own

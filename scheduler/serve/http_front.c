@@ -16,6 +16,7 @@
 #include "scheduler/serve/infer_json.h"
 #include "scheduler/serve/infer_texts.h"
 #include "scheduler/transport/grpc/address.h"
+#include "scheduler/transport/grpc/pem_file.h"
 
 #define HTTP_HEADER_JSON_LENGTH "Inference-Header-Content-Length"
 #define HTTP_IDLE_SECONDS 60u
@@ -28,6 +29,7 @@
     X(create_response_from_buffer)                                                                 \
     X(destroy_response)                                                                            \
     X(get_daemon_info)                                                                             \
+    X(is_feature_supported)                                                                        \
     X(lookup_connection_value)                                                                     \
     X(queue_response)                                                                              \
     X(resume_connection)                                                                           \
@@ -420,20 +422,48 @@ static pen_status http_resolve(const char *text, struct addrinfo **out_list) {
     return pen_error(PEN_INVALID_INPUT, "'%s' is no address of this machine", text);
 }
 
+// Protocols older than TLS 1.2 are broken.
+#define HTTP_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+// What libmicrohttpd is told for TLS, in `out_items`, ended. It reads the texts while it starts.
+static pen_status http_read_tls(const pen_front_options *options, pen_arena *arena,
+                                struct MHD_OptionItem out_items[4]) {
+    const char *const paths[] = {options->tls.ca, options->tls.cert, options->tls.key};
+    pen_pem_files files;
+    PEN_TRY(pen_pem_read_all(paths, arena, &files));
+    if (mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
+        return pen_error(PEN_UNSUPPORTED, "libmicrohttpd of this machine has no TLS");
+    }
+    const struct {
+        enum MHD_OPTION option;
+        const char *text;
+    } given[] = {{MHD_OPTION_HTTPS_MEM_CERT, files.texts[PEN_PEM_CERTIFICATE]},
+                 {MHD_OPTION_HTTPS_MEM_KEY, files.texts[PEN_PEM_KEY]},
+                 {MHD_OPTION_HTTPS_PRIORITIES, HTTP_PRIORITIES}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        // libmicrohttpd does not write to texts, but takes them as void *
+        out_items[i] = (struct MHD_OptionItem){.option = given[i].option,
+                                               .ptr_value = (void *)(uintptr_t)given[i].text};
+    }
+    return PEN_OK;
+}
+
 // One thread of libmicrohttpd waits for all connections.
-static pen_status http_listen(pen_http_front *front, uint16_t *out_port) {
+static pen_status http_start(pen_http_front *front, const struct addrinfo *address,
+                             pen_arena *arena, uint16_t *out_port) {
     const pen_front_options *options = &front->options;
-    struct addrinfo *found;
-    PEN_TRY(http_load());
-    PEN_TRY(http_resolve(options->address, &found));
+    struct MHD_OptionItem tls[4] = {{.option = MHD_OPTION_END}, {0}, {0}, {0}};
     unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    if (found->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK; // "::" is all addresses
+    if (address->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK; // "::" is all addresses
+    if (options->is_https) {
+        flags |= MHD_USE_TLS;
+        PEN_TRY(http_read_tls(options, arena, tls));
+    }
     front->daemon = mhd.start_daemon(
-        flags, 0, NULL, NULL, http_handle, front, MHD_OPTION_SOCK_ADDR, found->ai_addr,
+        flags, 0, NULL, NULL, http_handle, front, MHD_OPTION_SOCK_ADDR, address->ai_addr,
         MHD_OPTION_CONNECTION_LIMIT, options->calls_limit + HTTP_IDLE_CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, http_release,
-        NULL, MHD_OPTION_END);
-    freeaddrinfo(found);
+        NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (front->daemon == NULL) {
         return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for HTTP", options->address);
     }
@@ -441,6 +471,20 @@ static pen_status http_listen(pen_http_front *front, uint16_t *out_port) {
         mhd.get_daemon_info(front->daemon, MHD_DAEMON_INFO_BIND_PORT);
     *out_port = info == NULL ? 0 : info->port;
     return PEN_OK;
+}
+
+static pen_status http_listen(pen_http_front *front, uint16_t *out_port) {
+    struct addrinfo *found;
+    pen_arena *arena;
+    PEN_TRY(http_load());
+    PEN_TRY(http_resolve(front->options.address, &found));
+    pen_status status = pen_arena_create(&arena);
+    if (status == PEN_OK) {
+        status = http_start(front, found, arena, out_port);
+        pen_arena_destroy(arena);
+    }
+    freeaddrinfo(found);
+    return status;
 }
 
 pen_status pen_http_front_create(const pen_front_options *options, pen_http_front **out_front,

@@ -319,9 +319,16 @@ static pen_status serve_check_doors(const pen_serve *serve) {
     const pen_serve_options *options = &serve->options;
     const bool has_tls = options->job->tls.ca != NULL;
     if (options->grpc != NULL) PEN_TRY(serve_check_door(serve, "grpc", options->grpc, has_tls));
-    if (options->http != NULL) PEN_TRY(serve_check_door(serve, "http", options->http, false));
+    if (options->is_https && !has_tls) {
+        return pen_error(PEN_INVALID_INPUT, "--https needs tls: {ca, cert, key} in the job");
+    }
+    if (options->http != NULL) {
+        PEN_TRY(
+            serve_check_door(serve, options->is_https ? "https" : "http", options->http, false));
+    }
     if (options->grpc != NULL || options->http != NULL) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "expected --grpc HOST:PORT, --http HOST:PORT, or both");
+    return pen_error(PEN_INVALID_INPUT,
+                     "expected --grpc HOST:PORT, --http HOST:PORT or --https HOST:PORT");
 }
 
 static pen_status serve_open_doors(pen_serve *serve) {
@@ -339,6 +346,7 @@ static pen_status serve_open_doors(pen_serve *serve) {
     }
     if (serve->options.http == NULL) return PEN_OK;
     front.address = serve->options.http;
+    front.is_https = serve->options.is_https;
     return pen_http_front_create(&front, &serve->http, &serve->http_port);
 }
 

@@ -20,6 +20,7 @@ typedef struct pen_serve_options {
     const char *parameters; // safetensors file; NULL: the model's own
     const char *grpc;       // addresses; NULL: that door stays shut
     const char *http;
+    bool is_https; // HTTP with TLS, and the certificate of the job's `tls`
     bool insecure; // doors to other machines without TLS or token, and workers without TLS
 } pen_serve_options;
 

@@ -81,7 +81,58 @@ mine='tls/ca.pem tls/cert.pem tls/key.pem'
 client tokens "$http" net "$(cat token)" || die "tokens: $(cat both.log)"
 finish both
 
-# ---- HTTP has no TLS: without a token it is for this machine
+# ---- HTTP with TLS: the server shows its certificate, callers a token
+https() { # CODE FILE OF CA [AUTHORIZATION [NEWEST TLS]]
+    local expected=$1 found
+    shift
+    found=$(python3 -W ignore - "$http" "$@" <<'END'
+import ssl, sys, urllib.request
+port, ca, token, newest = (sys.argv[1:] + ["", ""])[:4]
+context = ssl.create_default_context(cafile=ca)
+if newest: # which needs ciphers that are off by default
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[newest]
+request = urllib.request.Request(f"https://localhost:{port}/v2/models/net", headers={"Authorization": token} if token else {})
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+try:
+    with opener.open(request, timeout=20) as answer:
+        print(answer.status, "net" if b'"net"' in answer.read() else "other")
+except urllib.error.HTTPError as error:
+    print(error.code)
+except urllib.error.URLError as error:
+    print("certificate" if "CERTIFICATE" in str(error) else "closed" if "EOF" in str(error) else error)
+END
+    )
+    [ "$found" = "$expected" ] || die "https with $*: $found, expected $expected: $(cat both.log)"
+}
+"$PENSTOCK" serve both.yaml --json --https 0.0.0.0:0 >both.out 2>both.log &
+server=$!
+for ((i = 0; i < 600; i++)); do
+    [ ! -s both.out ] || break
+    kill -0 "$server" 2>/dev/null || die "serve both: $(cat both.log)"
+    sleep 0.1
+done
+http=$(json 'd["http_port"]' <both.out)
+https '200 net' tls/ca.pem "Bearer $(cat token)"
+https 401 tls/ca.pem
+https certificate tls/other_ca.pem "Bearer $(cat token)"
+https closed tls/ca.pem "Bearer $(cat token)" TLSv1_1
+python3 - "$http" <<'END' || die 'it answers without TLS'
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
+try:
+    connection.request("GET", "/v2/health/live")
+    sys.exit(connection.getresponse().status)
+except (http.client.HTTPException, OSError):
+    pass
+END
+finish both
+fails 4 '--https 0.0.0.0:0 can be reached from other machines: give serve.token, or say --insecure' \
+    "$PENSTOCK" serve secured.yaml --https 0.0.0.0:0
+fails 4 '--https needs tls: {ca, cert, key} in the job' "$PENSTOCK" serve one.yaml --https 127.0.0.1:0
+fails 2 '--http and --https exclude each other' "$PENSTOCK" serve one.yaml --https 127.0.0.1:0 --http 127.0.0.1:0
+
+# ---- HTTP without TLS: without a token it is for this machine
 fails 4 '--http 0.0.0.0:0 can be reached from other machines: give serve.token, or say --insecure' \
     "$PENSTOCK" serve secured.yaml --http 0.0.0.0:0
 for text in '' short; do
