@@ -31,6 +31,7 @@ typedef struct pen_launched_verb {
     const char *job;         // path
     const char *checkpoints; // that the command line says; NULL: as the job says
     bool is_insecure;
+    uint64_t memory_bytes;     // that this task may use; 0: what it was granted
     bool is_alone;             // one process does the work, the others only take over from it
     pen_launched_work_fn work; // NULL: a worker alone
 } pen_launched_verb;

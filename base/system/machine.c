@@ -87,28 +87,57 @@ static pen_status machine_detect_processor(pen_arena *arena, pen_machine *machin
     return pen_text_finish(&sets, &machine->instruction_sets);
 }
 
-// The folder of this process's cgroup (version 2) below the root, "" when there is none.
-static pen_status machine_cgroup(pen_arena *arena, const char **out_path) {
-    const char *text;
-    size_t length;
-    PEN_TRY(machine_read(arena, "/proc/self/cgroup", &text));
-    const char *path = machine_find(text, "0::", &length);
-    return pen_arena_copy_text(arena, path, length, out_path);
+// Whether a line, "4:cpu,memory:/group", is of the hierarchy of `controller`; "" is version 2.
+static bool machine_is_hierarchy(const char *line, const char *controller) {
+    const char *list = line + strcspn(line, ":\n");
+    if (*list != ':') return false;
+    list += 1;
+    if (controller[0] == '\0') return *list == ':';
+    for (const char *word = list; *word != ':' && *word != '\n' && *word != '\0';) {
+        const size_t length = strcspn(word, ",:\n");
+        if (length == strlen(controller) && strncmp(word, controller, length) == 0) return true;
+        word += length + (word[length] == ',');
+    }
+    return false;
 }
 
-// Calls for the file `name` of the cgroup and of all above it; keeps the smallest of the answers.
-static pen_status machine_cgroup_least(pen_arena *arena, const char *name,
-                                       double (*parse)(const char *text), double *out_least) {
+// The folder of this process's cgroup below the root of a hierarchy, "" when there is none.
+static pen_status machine_cgroup(pen_arena *arena, const char *controller, const char **out_path) {
+    const char *text;
+    PEN_TRY(machine_read(arena, "/proc/self/cgroup", &text));
+    for (const char *line = text; *line != '\0'; line += strspn(line, "\n")) {
+        const size_t length = strcspn(line, "\n");
+        if (machine_is_hierarchy(line, controller)) {
+            const char *path = strchr(strchr(line, ':') + 1, ':') + 1;
+            return pen_arena_copy_text(arena, path, length - (size_t)(path - line), out_path);
+        }
+        line += length;
+    }
+    *out_path = "";
+    return PEN_OK;
+}
+
+typedef struct machine_limit {
+    const char *root; // where the hierarchy is mounted
+    const char *controller;
+    const char *file;
+    double (*parse)(const char *text);
+} machine_limit;
+
+// Reads the file of the cgroup and of all above it; keeps the smallest of the limits. In a
+// container the path may be the host's, of which only the root is seen.
+static pen_status machine_cgroup_least(pen_arena *arena, const machine_limit *limit,
+                                       double *out_least) {
     const char *group;
-    PEN_TRY(machine_cgroup(arena, &group));
+    PEN_TRY(machine_cgroup(arena, limit->controller, &group));
     size_t length = strlen(group);
     for (;;) {
         const char *path;
         const char *text;
-        PEN_TRY(pen_arena_format(arena, &path, MACHINE_CGROUP_ROOT "%.*s/%s", (int)length, group,
-                                 name));
+        PEN_TRY(pen_arena_format(arena, &path, "%s%.*s/%s", limit->root, (int)length, group,
+                                 limit->file));
         PEN_TRY(machine_read(arena, path, &text));
-        const double value = parse(text);
+        const double value = limit->parse(text);
         if (value > 0 && (*out_least == 0 || value < *out_least)) *out_least = value;
         if (length == 0) return PEN_OK;
         do {
@@ -152,10 +181,12 @@ static pen_status machine_detect_memory(pen_arena *arena, pen_machine *machine) 
         strtoull(machine_find(text, "MemAvailable", &length), NULL, 10) * 1024;
     machine->memory_bytes_allowed = machine->memory_bytes;
     double limit = 0;
-    PEN_TRY(machine_cgroup_least(arena, "memory.max", machine_parse_bytes, &limit));
-    if (limit == 0) { // version 1 of cgroups
-        PEN_TRY(machine_read(arena, MACHINE_CGROUP_ROOT "/memory/memory.limit_in_bytes", &text));
-        limit = machine_parse_bytes(text);
+    static const machine_limit limits[] = {
+        {MACHINE_CGROUP_ROOT, "", "memory.max", machine_parse_bytes},
+        {MACHINE_CGROUP_ROOT "/memory", "memory", "memory.limit_in_bytes", machine_parse_bytes},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        PEN_TRY(machine_cgroup_least(arena, &limits[i], &limit));
     }
     if (limit > 0 && (machine->memory_bytes == 0 || limit < (double)machine->memory_bytes)) {
         machine->memory_bytes_allowed = (uint64_t)limit;
@@ -175,7 +206,8 @@ static pen_status machine_detect_cores(pen_arena *arena, pen_machine *machine) {
         machine->core_count_allowed = (uint32_t)CPU_COUNT(&allowed);
     }
     double quota = 0;
-    PEN_TRY(machine_cgroup_least(arena, "cpu.max", machine_parse_quota, &quota));
+    static const machine_limit limit = {MACHINE_CGROUP_ROOT, "", "cpu.max", machine_parse_quota};
+    PEN_TRY(machine_cgroup_least(arena, &limit, &quota));
     if (quota > 0 && quota < (double)machine->core_count_allowed) {
         const uint32_t whole = (uint32_t)quota;
         machine->core_count_allowed = whole + ((double)whole < quota ? 1 : 0);

@@ -30,6 +30,7 @@ typedef struct worker_options {
     const char *workers;
     const char *store;
     const char *data;
+    uint64_t memory; // bytes; 0: what the system grants
     bool insecure;
     bool once;
     int64_t announce; // 0: nowhere
@@ -120,7 +121,8 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
                                .is_insecure = options->insecure,
                                .is_once = options->once,
                                .store = options->store,
-                               .data = options->data};
+                               .data = options->data,
+                               .memory_bytes = options->memory};
     pen_worker *worker;
     sigset_t signals;
     uint16_t port;
@@ -179,7 +181,8 @@ static pen_status worker_run_task(pen_command_context *context, const worker_opt
                                                  : "no job");
     }
     const pen_launched_verb verb = {
-        .start = "train", .job = common->operands[0], .is_insecure = options->insecure};
+        .start = "train", .job = common->operands[0], .is_insecure = options->insecure,
+        .memory_bytes = options->memory};
     return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 
@@ -223,6 +226,9 @@ static const pen_cli_option worker_cli_options[] = {
                   "write checkpoints there, wherever the training wants them"),
     PEN_CLI_VALUE(0, "data", "DIR", TEXT, worker_options, data,
                   "may read data beneath it, for jobs with data.read_on: workers; none without"),
+    PEN_CLI_VALUE(0, "memory", "SIZE", BYTES, worker_options, memory,
+                  "most that its process may use, like 12GiB; what the system grants without",
+                  .minimum = PEN_OPTION_FROM(1)),
     PEN_CLI_FLAG(0, "insecure", worker_options, insecure,
                  "take links from other machines without TLS"),
     PEN_CLI_FLAG(0, "once", worker_options, once, "end after the first run"),

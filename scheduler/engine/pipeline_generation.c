@@ -89,6 +89,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .is_gone_context = p,
                                          .fence = generation_fence,
                                          .fence_context = p,
+                                         .needed_bytes = p->needed_bytes,
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,

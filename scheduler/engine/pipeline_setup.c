@@ -182,12 +182,28 @@ static pen_status setup_allocate(pipeline_engine *p) {
     return pen_pipeline_prepare_passes(p);
 }
 
+// What each worker's process takes by the plan, so that one that may not have as much is refused
+// before it loads anything. Copies for checkpoints are no part: without room they are not made.
+static pen_status setup_sum_memory(pipeline_engine *p) {
+    p->needed_bytes = NULL;
+    if (p->options.no_memory_check) return PEN_OK;
+    PEN_TRY(PEN_NEW(p->placed, (size_t)p->workers.count + 1, &p->needed_bytes));
+    for (uint32_t d = 0; d < p->plan->device_count; d++) {
+        const pen_plan_device *device = &p->plan->devices[d];
+        uint64_t *needed = &p->needed_bytes[p->workers.worker_of_device[d]];
+        if (*needed == 0) *needed = device->process_bytes; // the same for all its devices
+        *needed += device->memory.total - device->memory.saved;
+    }
+    return PEN_OK;
+}
+
 pen_status pen_pipeline_place(pipeline_engine *p) {
     PEN_TRY(pen_pipeline_reduce_job(p));
     PEN_TRY(setup_plan(p));
     PEN_TRY(setup_open_device(p));
     PEN_TRY(setup_check_addresses(p));
     PEN_TRY(setup_number_workers(p));
+    PEN_TRY(setup_sum_memory(p));
     PEN_TRY(pen_pipeline_name_workers(p));
     PEN_TRY(setup_build_forms(p));
     PEN_TRY(setup_admit(p));

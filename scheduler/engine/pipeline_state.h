@@ -81,6 +81,7 @@ typedef struct pipeline_engine {
     bool *is_spare_taken;     // [spares of the job]
     bool *is_spare_free;      // [spares of the job]
     bool *is_refused;         // as is_missing
+    uint64_t *needed_bytes;   // [workers.count + 1] that the plan takes; NULL: not to be checked
     bool *was_there;          // likewise
     bool *is_missing;         // [devices of the options' job + 2] workers, when a run fails
     uint64_t generation;      // 0: none yet

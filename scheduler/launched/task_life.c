@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -141,10 +142,13 @@ static pen_status life_check_replaced(task_life *task) {
     return now.incarnation == task->own.incarnation ? PEN_OK : life_refuse_alike(task, &now);
 }
 
+// The record of this task, as the others read it: who it is, and what it may use.
 static pen_status life_describe(task_life *task) {
     const pen_task_identity *identity = task->options->identity;
     pen_task_grant grant;
     PEN_TRY(pen_task_grant_find(identity, task->arena, &grant));
+    const uint64_t most = task->options->memory_bytes;
+    if (most > 0) grant.memory_bytes = pen_min_u64(grant.memory_bytes, most);
     pen_task_record *own = &task->own;
     *own = (pen_task_record){.rank = identity->rank,
                              .size = identity->size,
@@ -183,6 +187,7 @@ static pen_status life_listen(task_life *task) {
                                        .address = address,
                                        .tls = task->tls,
                                        .is_insecure = options->is_insecure,
+                                       .memory_bytes = task->own.memory_bytes,
                                        .data = "/"};
     pen_process_heap_prepare();
     PEN_TRY(pen_worker_create(&worker, &task->worker, &port));

@@ -24,8 +24,7 @@
 //
 //   NONE ──save──► SNAPPING ──all copied──► WRITING ──all durable──► PUBLISHING ──published──► NONE
 //
-// Beside links that are down there are three deadlines: `lease` without a sign of life of a worker,
-// `progress` without a loss or an end while rounds are under way, `load` for loading and copying.
+// Beside links that are down there are three deadlines: options.lease, progress and load.
 //
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_CORE_H
@@ -62,8 +61,9 @@ typedef enum pen_coordinator_save_state {
 // Of a process: what it runs.
 typedef struct pen_coordinator_identity {
     uint32_t protocol;
-    uint32_t device_count; // that it can run, 0: any
-    uint64_t plan_hash;    // 0: none yet
+    uint32_t device_count;               // that it can run, 0: any
+    uint64_t plan_hash;                  // 0: none yet
+    uint64_t memory_bytes, needed_bytes; // that it may use, that the plan takes; 0: not known
     char build[PEN_COORDINATOR_NAME_BYTES];
     char isa[PEN_COORDINATOR_NAME_BYTES];
 } pen_coordinator_identity;
@@ -167,6 +167,7 @@ typedef enum pen_coordinator_refusal {
     PEN_REFUSAL_ISA,
     PEN_REFUSAL_PLAN,    // it has another plan
     PEN_REFUSAL_DEVICES, // it can run fewer than it should
+    PEN_REFUSAL_MEMORY,  // it may use less memory than the plan takes there
     PEN_REFUSAL_TAKEN,   // another process is this worker
 } pen_coordinator_refusal;
 
@@ -218,7 +219,6 @@ void pen_coordinator_core_step(pen_coordinator_core *core, const pen_coordinator
 // Whether BEGIN may come now, and the number that its round will have.
 bool pen_coordinator_core_can_begin(const pen_coordinator_core *core, uint64_t *out_round);
 
-// Whether no round is under way.
 bool pen_coordinator_core_is_quiet(const pen_coordinator_core *core);
 
 // Whether SAVE may come now: no round and no other save is under way.

@@ -113,6 +113,9 @@ static pen_coordinator_refusal coordinator_judge(const pen_coordinator_core *cor
     if (identity->device_count != 0 && identity->device_count < device_count) {
         return PEN_REFUSAL_DEVICES;
     }
+    if (identity->memory_bytes != 0 && identity->needed_bytes > identity->memory_bytes) {
+        return PEN_REFUSAL_MEMORY;
+    }
     if (core->workers[worker].is_present || core->state != PEN_COORDINATOR_RECRUIT) {
         return PEN_REFUSAL_TAKEN;
     }

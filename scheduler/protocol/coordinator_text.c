@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "scheduler/protocol/coordinator_state.h"
 
 // Said after the name of the worker that is to blame.
@@ -43,6 +44,7 @@ void pen_coordinator_refusal_format(const pen_coordinator_core *core, uint32_t w
                                     size_t size) {
     const pen_coordinator_identity *self = &core->options.self;
     const int limit = PEN_COORDINATOR_NAME_BYTES;
+    char needed[PEN_QUANTITY_TEXT_BYTES], has[PEN_QUANTITY_TEXT_BYTES];
     switch (refusal) {
     case PEN_REFUSAL_NONE:
         snprintf(out_text, size, "worker %" PRIu32 " is taken", worker);
@@ -76,6 +78,12 @@ void pen_coordinator_refusal_format(const pen_coordinator_core *core, uint32_t w
         snprintf(out_text, size,
                  "worker %" PRIu32 " can run %" PRIu32 " devices, the plan needs more", worker,
                  identity->device_count);
+        break;
+    case PEN_REFUSAL_MEMORY:
+        snprintf(out_text, size,
+                 "the plan needs %s of memory on worker %" PRIu32 ", which may use %s",
+                 pen_bytes_format(identity->needed_bytes, needed), worker,
+                 pen_bytes_format(identity->memory_bytes, has));
         break;
     case PEN_REFUSAL_TAKEN:
         snprintf(out_text, size, "another process is worker %" PRIu32, worker);

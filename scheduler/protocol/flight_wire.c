@@ -84,6 +84,8 @@ static const pen_record_field identity_fields[] = {
     IDENTITY(NUMBER, pen_coordinator_identity, protocol, 8),
     IDENTITY(NUMBER, pen_coordinator_identity, device_count, 8),
     IDENTITY(NUMBER, pen_coordinator_identity, plan_hash, 8),
+    IDENTITY(NUMBER, pen_coordinator_identity, memory_bytes, 8),
+    IDENTITY(NUMBER, pen_coordinator_identity, needed_bytes, 8),
     IDENTITY(TEXT, pen_coordinator_identity, build, 0),
     IDENTITY(TEXT, pen_coordinator_identity, isa, 0),
 };

@@ -15,6 +15,7 @@ static const pen_record_field hello_fields[] = {
     ROW(NUMBER, 4, plan_hash, "0: none yet"),
     ROW(NUMBER, 5, device_count, "that it can run, 0: any"),
     ROW(TEXT, 6, address, "where it takes links"),
+    ROW(NUMBER, 7, memory_bytes, "that its process may use, 0: not known"),
 };
 static const pen_record_field refused_fields[] = {
     ROW(NUMBER, 1, code, NULL),

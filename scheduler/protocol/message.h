@@ -92,6 +92,7 @@ typedef struct pen_message {
     uint64_t target_incarnation;          // ASSIGN: of whom it is meant for
     uint64_t plan_hash;                   // HELLO (0: none yet), ASSIGN
     uint32_t device_count;                // HELLO: that it can run, 0: any
+    uint64_t memory_bytes;                // HELLO: that its process may use, 0: not known
     char build[PEN_MESSAGE_NAME_BYTES];   // HELLO
     char isa[PEN_MESSAGE_NAME_BYTES];     // HELLO: kernel level and libraries
     char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links

@@ -43,8 +43,10 @@ typedef struct pen_coordinator_setup {
     double rendezvous_seconds;              // for all workers to be there
     pen_coordinator_rendezvous *rendezvous; // of which that is a part; NULL: it is the whole
     uint32_t local_worker;                  // that is in this process and has the spec; 0: none
-    uint64_t generation;     // from 1; higher than any that these workers had for the job
-    double lease_seconds;    // without a word of a worker, after which it is lost; 0: never
+    uint64_t generation;          // from 1; higher than any that these workers had for the job
+    const uint64_t *needed_bytes; // [worker_count + 1] of memory, that the plan takes in each
+                                  // worker's process; 0: not known. NULL: whatever is there goes
+    double lease_seconds;         // without a word of a worker, after which it is lost; 0: never
     double progress_seconds; // without a loss or a round done, while nothing computes; 0: never
     double load_seconds;     // from all being there to all being ready; 0: never
     bool is_local_store;     // each worker saves to a disk of its own
@@ -87,6 +89,7 @@ typedef struct pen_coordinator_round {
 
 // Links, fences, assigns, waits until all workers are ready.
 //   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
+//   DOES_NOT_FIT a worker may use less memory than the plan takes there; nothing was loaded
 //   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
 //                or a worker of another build or instruction set was refused; or it was wished
 //   else         what a worker failed with, by name

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/system/failpoint.h"
+#include "base/text.h"
 
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
     uint8_t bytes[PEN_MESSAGE_ROOM];
@@ -33,16 +34,43 @@ static void link_assign(pen_coordinator *c, const pen_coordinator_action *action
     if (action->worker == c->table->worker_count) (void)PEN_FAILPOINT("coordinator.assigned");
 }
 
+// "device 'a' needs 1.50 GiB of memory, and worker 2 (10.0.0.2:7070) may use 512 MiB"
+static void link_format_memory(const pen_coordinator *c, uint32_t worker, char *out_text,
+                               size_t size) {
+    const pen_coordinator_identity *identity = &c->workers[worker].identity;
+    char needed[PEN_QUANTITY_TEXT_BYTES], has[PEN_QUANTITY_TEXT_BYTES];
+    char names[PEN_MESSAGE_TEXT_BYTES / 2] = "";
+    uint32_t count = 0;
+    size_t used = 0;
+    for (uint32_t d = 0; d < c->table->device_count; d++) {
+        if (c->table->forms[0].devices[d].worker != worker) continue;
+        count += 1;
+        const int more = snprintf(names + used, sizeof names - used, "%s'%.100s'",
+                                  used == 0 ? "" : ", ", c->spec->devices[d].name);
+        if (more > 0 && (size_t)more < sizeof names - used) used += (size_t)more;
+    }
+    snprintf(out_text, size, "%s %s need%s %s of memory with %s process, and %s may use %s",
+             count == 1 ? "device" : "devices", names, count == 1 ? "s" : "",
+             pen_bytes_format(identity->needed_bytes, needed), count == 1 ? "its" : "their",
+             c->spec->workers[worker].name, pen_bytes_format(identity->memory_bytes, has));
+}
+
 static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action) {
     coordinator_worker *worker = &c->workers[action->worker];
     pen_message message = {.kind = PEN_MESSAGE_REFUSED, .code = (uint32_t)action->refusal};
-    pen_coordinator_refusal_format(c->core, action->worker, action->refusal, &worker->identity,
-                                   message.text, sizeof message.text);
+    const bool is_memory = action->refusal == PEN_REFUSAL_MEMORY;
+    if (is_memory) {
+        link_format_memory(c, action->worker, message.text, sizeof message.text);
+    } else {
+        pen_coordinator_refusal_format(c->core, action->worker, action->refusal, &worker->identity,
+                                       message.text, sizeof message.text);
+    }
     pen_coordinator_tell(c, action->worker, &message);
     pen_mutex_lock(&c->lock);
     worker->is_refused = true;
     worker->failure =
-        pen_status_join(worker->failure, pen_error(PEN_CANCELLED, "%s", message.text));
+        pen_status_join(worker->failure, pen_error(is_memory ? PEN_DOES_NOT_FIT : PEN_CANCELLED,
+                                                   "%s", message.text));
     pen_mutex_unlock(&c->lock);
     pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, action->worker);
 }

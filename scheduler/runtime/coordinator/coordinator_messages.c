@@ -144,13 +144,18 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
 
 // ---- messages
 
+// What the worker runs and may use is kept for the core to judge, beside what the plan takes there.
 static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
     worker->incarnation = message->incarnation;
     worker->identity = (pen_coordinator_identity){.protocol = message->protocol,
                                                   .device_count = message->device_count,
-                                                  .plan_hash = message->plan_hash};
+                                                  .plan_hash = message->plan_hash,
+                                                  .memory_bytes = message->memory_bytes};
+    if (c->setup.needed_bytes != NULL) {
+        worker->identity.needed_bytes = c->setup.needed_bytes[peer];
+    }
     snprintf(worker->identity.build, sizeof worker->identity.build, "%s", message->build);
     snprintf(worker->identity.isa, sizeof worker->identity.isa, "%s", message->isa);
     pen_mutex_unlock(&c->lock);

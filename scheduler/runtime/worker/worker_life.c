@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/system/failpoint.h"
+#include "base/system/machine.h"
 #include "device/device.h"
 #include "scheduler/runtime/run/run_spec_wire.h"
 #include "scheduler/runtime/worker/worker_inside.h"
@@ -388,10 +389,24 @@ pen_status pen_worker_describe_numerics(pen_kernel_level level, pen_arena *arena
     return PEN_OK;
 }
 
+// What the system grants this process, or was said to be the most.
+static pen_status worker_find_memory(pen_worker *worker) {
+    pen_machine machine;
+    const uint64_t most = worker->options.memory_bytes;
+    PEN_TRY(pen_machine_detect(worker->arena, &machine));
+    worker->memory_bytes = machine.memory_bytes_allowed;
+    if (most > 0 && (worker->memory_bytes == 0 || most < worker->memory_bytes)) {
+        worker->memory_bytes = most;
+    }
+    pen_arena_reset(worker->arena);
+    return PEN_OK;
+}
+
 // The transport is made before the threads that use it, and listens last: who calls is answered.
 static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
+    PEN_TRY(worker_find_memory(worker));
     const pen_transport_options transport_options = {
         // until it is told otherwise: a coordinator that does not want it says nothing of it
         .self = {.peer = PEN_TRANSPORT_ANY_PEER,

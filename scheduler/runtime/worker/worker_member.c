@@ -74,7 +74,8 @@ static void member_describe_numerics(pen_worker *worker, char out_text[PEN_MESSA
 }
 
 static void member_greet(pen_worker *worker, uint64_t generation) {
-    pen_message message = {.kind = PEN_MESSAGE_HELLO, .generation = generation};
+    pen_message message = {
+        .kind = PEN_MESSAGE_HELLO, .generation = generation, .memory_bytes = worker->memory_bytes};
     snprintf(message.build, sizeof message.build, "%s", pen_build_name());
     member_describe_numerics(worker, message.isa);
     snprintf(message.address, sizeof message.address, "%s", worker->address);

@@ -113,6 +113,11 @@ static void refuses_by_name(void **state) {
     other.plan_hash = 8;
     check_refused(core, 2, other,
                   "worker 2 has plan 0000000000000008, the coordinator 0000000000000007");
+    other = ours;
+    other.memory_bytes = (uint64_t)64 << 20;
+    other.needed_bytes = (uint64_t)3 << 30;
+    check_refused(core, 2, other,
+                  "the plan needs 3.00 GiB of memory on worker 2, which may use 64.0 MiB");
     tell(core, PEN_COORDINATOR_EVENT_HELLO, 2);
     CHECK(action_count == 0, "taken");
     check_refused(core, 2, ours, "another process is worker 2");
