@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #define LOG_LINE_BYTES 2048
 
@@ -45,6 +46,7 @@ void pen_log(pen_log_level level, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    pen_text_clean(line, true); // whoever it is from
     if (log_take != NULL) {
         log_take(log_context, level, line);
         return;
@@ -60,6 +62,6 @@ void pen_log_status(pen_status status) {
     const size_t length = pen_status_format(status, short_text, sizeof short_text);
     char *long_text = length < sizeof short_text ? NULL : pen_memory_allocate(length + 1, 1);
     if (long_text != NULL) pen_status_format(status, long_text, length + 1);
-    fputs(long_text != NULL ? long_text : short_text, stderr);
+    fputs(pen_text_clean(long_text != NULL ? long_text : short_text, true), stderr);
     pen_memory_free(long_text);
 }

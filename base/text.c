@@ -241,6 +241,46 @@ size_t pen_text_sequence_length(const unsigned char *bytes, size_t length) {
     return needed;
 }
 
+// The code point of a sequence of UTF-8.
+static uint32_t text_code_point(const unsigned char *bytes, size_t length) {
+    if (length == 1) return bytes[0];
+    uint32_t point = bytes[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | (bytes[i] & 0x3Fu);
+    return point;
+}
+
+// What terminals act upon, or what makes a text look like another one: control characters, marks
+// of direction, characters without width, tags.
+static bool text_is_deceptive(uint32_t point) {
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0x00, 0x1F},     {0x7F, 0x9F},      {0xAD, 0xAD},     {0x61C, 0x61C},
+                  {0x200B, 0x200F}, {0x2028, 0x202E},  {0x2060, 0x206F}, {0xFEFF, 0xFEFF},
+                  {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (point >= ranges[i].first && point <= ranges[i].last) return true;
+    }
+    return false;
+}
+
+char *pen_text_clean(char *text, bool keeps_lines) {
+    unsigned char *at = (unsigned char *)text;
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t found = pen_text_sequence_length(at, left);
+        const size_t length = found == 0 ? 1 : found;
+        if (*at == '\t') {
+            *at = ' ';
+        } else if (found == 0 || (text_is_deceptive(text_code_point(at, length)) &&
+                                  !(keeps_lines && *at == '\n'))) {
+            memset(at, '?', length);
+        }
+        at += length;
+        left -= length;
+    }
+    return text;
+}
+
 // Three significant digits of `value`, which lies in [1, 1024).
 static void text_three_digits(double value, const char *unit, char *out_text) {
     const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

@@ -79,6 +79,11 @@ void pen_text_add_quoted(pen_text *text, const char *bytes, size_t length);
 // overlong forms). `length` is at least 1.
 size_t pen_text_sequence_length(const unsigned char *bytes, size_t length);
 
+// Makes a text of somebody else fit for a terminal or a log, in place: control characters (but
+// line ends, where they are kept), bytes that are no UTF-8, and characters that hide or turn what
+// stands around them become '?', one for each byte; a tab becomes a space. Returns `text`.
+char *pen_text_clean(char *text, bool keeps_lines);
+
 // Room for any of the texts below.
 #define PEN_QUANTITY_TEXT_BYTES 32
 // "512 bytes", "1.50 KiB", "12.0 GiB". Three significant digits. Returns `out_text`.

@@ -1,5 +1,7 @@
 #include "scheduler/protocol/message.h"
 
+#include "base/text.h"
+
 #define ROW(kind, number, member, ...)                                                             \
     PEN_RECORD_ROW(kind, number, #member, pen_message, member, __VA_ARGS__)
 #define NAMED(kind, number, name, member, ...)                                                     \
@@ -230,8 +232,18 @@ static pen_status message_read(const void *bytes, size_t length, pen_message *me
     return pen_error(PEN_CORRUPT, "a message that says nothing");
 }
 
+// What is shown is cleaned where it comes in, so that nobody has to think of it later. The folder
+// of a snapshot is none of these: it is a place, whose name may be any bytes.
+static void message_clean(pen_message *message) {
+    (void)pen_text_clean(message->build, false);
+    (void)pen_text_clean(message->isa, false);
+    (void)pen_text_clean(message->address, false);
+    if (message->kind != PEN_MESSAGE_SNAPSHOT) (void)pen_text_clean(message->text, true);
+}
+
 pen_status pen_message_decode(const void *bytes, size_t length, pen_message *out_message) {
     *out_message = (pen_message){0};
-    return pen_status_add_context(message_read(bytes, length, out_message),
-                                  "while reading a control message of %zu bytes", length);
+    const pen_status status = message_read(bytes, length, out_message);
+    message_clean(out_message);
+    return pen_status_add_context(status, "while reading a control message of %zu bytes", length);
 }

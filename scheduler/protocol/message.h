@@ -153,7 +153,8 @@ const char *pen_message_kind_name(pen_message_kind kind);
 // message's bytes_length suffice always. Texts are cut where their arrays end. No heap.
 size_t pen_message_encode(const pen_message *message, void *out_bytes, size_t size);
 
-// *out_message borrows `bytes`. Unknown fields are passed over.
+// *out_message borrows `bytes`. Unknown fields are passed over. Texts for people are clean
+// (pen_text_clean).
 //   CORRUPT       says what
 //   UNSUPPORTED   another protocol version, which `out_message` has, and nothing but it
 PEN_NODISCARD pen_status pen_message_decode(const void *bytes, size_t length,

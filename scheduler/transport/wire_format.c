@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/text.h"
 #include "scheduler/transport/wire_code.h"
 
 // Rows stand in the order in which fields are written: what holds the most bytes comes last.
@@ -230,4 +231,5 @@ void pen_wire_copy_text(pen_wire_pieces pieces, pen_wire_span span, char *out_te
     for (char *at = out_text; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || *at == 0x7f) *at = ' ';
     }
+    (void)pen_text_clean(out_text, false);
 }

@@ -86,6 +86,37 @@ static void quotes_what_was_found(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void cleans_what_others_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *said, *lines, *line; // with line ends kept, and without
+    } cases[] = {
+        {"plain text, Gr\xc3\xb6\xc3\x9f"
+         "e \xe2\x86\x92 \xf0\x9f\x98\x80",
+         NULL, NULL},
+        {"", NULL, NULL},
+        {"a\x1b[31mred\x07\x7f", "a?[31mred??", NULL},
+        {"two\nlines\r\tend", "two\nlines? end", "two?lines? end"},
+        {"\xff\xc0\xafx\xed\xa0\x80", "???x???", NULL},
+        {"cut \xe2\x86", "cut ??", NULL},
+        {"c1 \xc2\x9b"
+         "2J",
+         "c1 ??2J", NULL},
+        {"\xe2\x80\xaeturned \xe2\x81\xa6", "???turned ???", NULL},
+        {"\xef\xbb\xbf\xe2\x80\x8b", "??????", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        const char *lines = cases[i].lines == NULL ? cases[i].said : cases[i].lines;
+        snprintf(text, sizeof text, "%s", cases[i].said);
+        assert_string_equal(pen_text_clean(text, true), lines);
+        assert_string_equal(pen_text_clean(text, true), lines);
+        snprintf(text, sizeof text, "%s", cases[i].said);
+        assert_string_equal(pen_text_clean(text, false),
+                            cases[i].line == NULL ? lines : cases[i].line);
+    }
+}
+
 static void quantities_for_people(void **state) {
     (void)state;
     char text[PEN_QUANTITY_TEXT_BYTES];
@@ -109,4 +140,5 @@ static void quantities_for_people(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(grows_and_finishes), cmocka_unit_test(reports_lost_memory_once),
               cmocka_unit_test(distance_counts_edits), cmocka_unit_test(nearest_name_comes_first),
-              cmocka_unit_test(quotes_what_was_found), cmocka_unit_test(quantities_for_people))
+              cmocka_unit_test(quotes_what_was_found), cmocka_unit_test(cleans_what_others_say),
+              cmocka_unit_test(quantities_for_people))

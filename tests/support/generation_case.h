@@ -19,7 +19,8 @@ typedef struct generation_case {
     const void **feeds;
     bool is_missing[GENERATION_WORKERS + 1];
     double lease_seconds;
-    const char *folder; // of checkpoints
+    const uint64_t *needed_bytes; // [GENERATION_WORKERS + 1]; NULL: nothing is said of memory
+    const char *folder;           // of checkpoints
 } generation_case;
 
 // Three devices, one on each worker, on this kind of transport. Fails the test on error, as all

@@ -51,6 +51,7 @@ typedef struct coordinator_worker {
     bool was_up;     // guarded by lock: in this generation
     bool is_lost;    // guarded by lock: its link went down, and not because it left the run
     bool is_refused; // guarded by lock: it may not take part
+    bool is_unjust;  // guarded by lock: it gave a code for its failure that it may not give
     bool wants_link; // guarded by lock: it went down while workers are being gathered
     char trouble[COORDINATOR_TROUBLE_BYTES]; // guarded by lock: why it cannot be called; "" unknown
     uint64_t incarnation;                    // guarded by lock, as it said

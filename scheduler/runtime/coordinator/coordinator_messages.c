@@ -181,15 +181,61 @@ static pen_status link_on_round_done(pen_coordinator *c, const pen_message *mess
     return PEN_OK;
 }
 
+// Whether a worker may end with this code: its process can have come to it by itself. That somebody
+// asked to stop, or that the user's input is wrong, is seen here and not there, unless the worker
+// reads data by itself. With the lock.
+static bool link_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t code) {
+    const bool is_own = peer == c->setup.local_worker; // runs in this process
+    switch (code) {
+    case PEN_UNSUPPORTED:
+    case PEN_OUT_OF_MEMORY:
+    case PEN_IO:
+    case PEN_CORRUPT:
+    case PEN_UNAVAILABLE:
+    case PEN_DEADLINE:
+    case PEN_INTERNAL:
+    case PEN_NO_STORAGE:
+        return true;
+    case PEN_DOES_NOT_FIT: // found when it loads
+        return is_own || !c->is_running;
+    case PEN_NOT_FINITE: // found when it computes
+        return is_own || c->is_running;
+    case PEN_INVALID_INPUT:
+    case PEN_NOT_FOUND:
+        return is_own || c->spec->data != NULL;
+    case PEN_CANCELLED:
+        return is_own;
+    default: // a number from outside
+        return false;
+    }
+}
+
+// The code becomes ours only where the worker may give it, since what starts us again, or does not,
+// goes by it; else the worker is lost.
+static pen_status_code link_judge_code(pen_coordinator *c, uint32_t peer, uint32_t code) {
+    pen_mutex_lock(&c->lock);
+    const bool may_be = link_may_fail_with(c, peer, code);
+    c->workers[peer].is_unjust = !may_be;
+    pen_mutex_unlock(&c->lock);
+    return may_be ? (pen_status_code)code : PEN_UNAVAILABLE;
+}
+
+static pen_status link_add_unjust(pen_status status, uint32_t code) {
+    if (code > PEN_CODE_OK && code <= PEN_NO_STORAGE) {
+        return pen_status_add_context(status, "it says '%s', which is not for a worker to say",
+                                      pen_status_code_name((pen_status_code)code));
+    }
+    return pen_status_add_context(status, "it says code %u, which means nothing", code);
+}
+
 static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *worker = &c->workers[peer];
-    const uint32_t code = message->code > PEN_CODE_OK && message->code <= PEN_INTERNAL
-                              ? message->code
-                              : (uint32_t)PEN_INTERNAL;
+    const pen_status_code code = link_judge_code(c, peer, message->code);
     const char *text =
         strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
     const size_t line = strcspn(text, "\n");
-    pen_status status = pen_error((pen_status_code)code, "%.*s", (int)line, text);
+    pen_status status = pen_error(code, "%.*s", (int)line, text);
+    if (worker->is_unjust) status = link_add_unjust(status, message->code);
     for (text += line; *text != '\0';) {
         text += strspn(text, "\n ");
         const size_t length = strcspn(text, "\n");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
 #define QUESTION_LINE_BYTES 512
@@ -27,10 +28,11 @@ static void question_describe_round(const pen_coordinator *c, char *text, size_t
 static void question_note(pen_coordinator *c, const char *who, const char *line, int length) {
     char text[QUESTION_LINE_BYTES];
     snprintf(text, sizeof text, "waits: %s: %.*s", who, length, line);
+    (void)pen_text_clean(text, false);
     pen_mutex_lock(&c->lock);
     pen_flight_record_note(c->recorder, text);
     pen_mutex_unlock(&c->lock);
-    pen_log(PEN_LOG_NOTE, "  %s: %.*s", who, length, line);
+    pen_log(PEN_LOG_NOTE, "  %s", text + strlen("waits: "));
 }
 
 // A worker that does not answer is a line of the answer, too.

@@ -33,7 +33,9 @@ void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,
 // Figures of another process: numbers that are none are an error of it.
 static pen_status survey_read(const pen_message *message, pen_survey_answer *out_answer) {
     if (message->code != 0) {
-        const uint32_t code = message->code <= PEN_INTERNAL ? message->code : PEN_INTERNAL;
+        // that somebody asked to stop is seen here, and a number that means nothing is no code
+        const bool is_code = message->code <= PEN_NO_STORAGE && message->code != PEN_CANCELLED;
+        const uint32_t code = is_code ? message->code : (uint32_t)PEN_UNAVAILABLE;
         const char *text =
             strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
         return pen_error((pen_status_code)code, "%.*s", (int)strcspn(text, "\n"), text);

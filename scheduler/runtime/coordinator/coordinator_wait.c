@@ -394,7 +394,8 @@ static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
     const double deadline = pen_clock_seconds() + COORDINATOR_LOST_SECONDS;
     uint32_t lost = 0;
     pen_mutex_lock(&c->lock);
-    while (pen_status_get_code(c->workers[failed].failure) == PEN_UNAVAILABLE) {
+    while (!c->workers[failed].is_unjust &&
+           pen_status_get_code(c->workers[failed].failure) == PEN_UNAVAILABLE) {
         for (uint32_t w = 1; w <= c->table->worker_count && lost == 0; w++) {
             if (w != failed && c->workers[w].is_lost) lost = w;
         }
@@ -413,7 +414,7 @@ static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
 static void coordinator_note_missing(pen_coordinator *c) {
     pen_mutex_lock(&c->lock);
     const bool is_messenger =
-        c->reason == PEN_COORDINATOR_REASON_FAILED &&
+        c->reason == PEN_COORDINATOR_REASON_FAILED && !c->workers[c->failed_worker].is_unjust &&
         pen_status_get_code(c->workers[c->failed_worker].failure) == PEN_UNAVAILABLE;
     for (uint32_t w = 1; c->setup.is_refused != NULL && w <= c->table->worker_count; w++) {
         c->setup.is_refused[w] = c->workers[w].is_refused;

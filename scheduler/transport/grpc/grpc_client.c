@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 #include "scheduler/transport/wire_code.h"
 
@@ -105,6 +106,7 @@ static void client_status_text(const pen_grpc_link *link, char *out_text, size_t
     if (count > size - 1) count = size - 1;
     memcpy(out_text, GRPC_SLICE_START_PTR(link->status_text), count);
     out_text[count] = '\0';
+    (void)pen_text_clean(out_text, true);
 }
 
 #define CLIENT_OTHER_HOST "TLS: the peer's certificate is for another host"

@@ -37,7 +37,8 @@ static pen_message full_message(pen_message_kind kind) {
                            .clock_here = 16,
                            .state = 4,
                            .step_nanoseconds = (uint64_t)1 << 33,
-                           .code = 17};
+                           .code = 17,
+                           .memory_bytes = (uint64_t)1 << 34};
     memcpy(message.job, "job", 4);
     memset(message.build, 'b', sizeof message.build - 1);
     memcpy(message.isa, "isa", 4);

@@ -1,0 +1,192 @@
+// What a worker says of itself is judged: one that claims another identity or too little memory is
+// refused by name, and neither its words nor its codes become ours as they are.
+
+#include "base/system/build.h"
+#include "base/thread.h"
+#include "scheduler/protocol/message.h"
+#include "tests/support/check.h"
+#include "tests/support/generation_case.h"
+
+#define FALSE_WORKER 2u
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+// A worker made of a bare transport: it introduces itself, and fails when it is assigned.
+typedef struct false_worker {
+    pen_transport *transport;
+    pen_message hello, fail;
+    pen_mutex lock;
+    bool is_assigned; // guarded by lock
+} false_worker;
+
+static void false_send(false_worker *w, pen_message *message) {
+    uint8_t bytes[PEN_MESSAGE_ROOM];
+    message->protocol = PEN_PROTOCOL_VERSION;
+    message->incarnation = 99;
+    memcpy(message->job, "generations", 12);
+    const size_t length = pen_message_encode(message, bytes, sizeof bytes);
+    CHECK_OK(w->transport->kind->send_message(w->transport, 0, bytes, length));
+}
+
+static pen_status false_accept(void *context, const pen_introduction *introduction,
+                               const char *address) {
+    (void)context;
+    (void)introduction;
+    (void)address;
+    return PEN_OK;
+}
+
+static void false_up(void *context, uint32_t peer) {
+    false_worker *w = context;
+    (void)peer;
+    false_send(w, &w->hello);
+}
+
+static void false_down(void *context, uint32_t peer, pen_status take_reason) {
+    (void)context;
+    (void)peer;
+    pen_status_ignore(take_reason, "it is expected");
+}
+
+static void false_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
+    false_worker *w = context;
+    pen_message message;
+    (void)peer;
+    CHECK_OK(pen_message_decode(bytes, (size_t)count, &message));
+    if (message.kind != PEN_MESSAGE_ASSIGN) return;
+    w->fail.generation = message.generation;
+    pen_mutex_lock(&w->lock);
+    w->is_assigned = true;
+    pen_mutex_unlock(&w->lock);
+    if (w->fail.kind == PEN_MESSAGE_FAIL) false_send(w, &w->fail);
+}
+
+// In place of worker 2. It runs what we run, until a test changes that.
+static void false_worker_open(false_worker *w, generation_case *g) {
+    const char *numerics;
+    uint16_t port;
+    *w = (false_worker){.hello = {.kind = PEN_MESSAGE_HELLO}};
+    pen_mutex_init(&w->lock);
+    CHECK_OK(pen_worker_describe_numerics(PEN_KERNEL_LEVEL_AUTO, g->arena, &numerics));
+    snprintf(w->hello.build, sizeof w->hello.build, "%s", pen_build_name());
+    snprintf(w->hello.isa, sizeof w->hello.isa, "%s", numerics);
+    const pen_transport_options options = {
+        .self = {.peer = PEN_TRANSPORT_ANY_PEER, .incarnation = 99}};
+    const pen_transport_events events = {.context = w,
+                                         .accept = false_accept,
+                                         .up = false_up,
+                                         .down = false_down,
+                                         .message = false_message};
+    generation_end_worker(g, FALSE_WORKER);
+    CHECK_OK(g->transport->create(&options, &events, &w->transport));
+    CHECK_OK(g->transport->listen(w->transport, "127.0.0.1:0", &port));
+    CHECK_OK(pen_arena_format(g->arena, &g->workers[FALSE_WORKER].address, "127.0.0.1:%u", port));
+}
+
+static void false_worker_close(false_worker *w) {
+    w->transport->kind->close(w->transport);
+    w->transport->kind->stop(w->transport);
+    w->transport->kind->destroy(w->transport);
+    pen_mutex_deinit(&w->lock);
+}
+
+// ---- what it claims to be
+
+static void is_refused_by_name(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *build, *isa; // NULL: ours
+        uint64_t memory_bytes;
+        pen_status_code code;
+        const char *text;
+    } cases[] = {
+        {"0.1.0+00000000", NULL, 0, PEN_CANCELLED, "worker 2 runs build '0.1.0+00000000'"},
+        {"\x1b[2J\xff", NULL, 0, PEN_CANCELLED, "worker 2 runs build '?[2J?'"},
+        {NULL, "kernel level v9", 0, PEN_CANCELLED, "worker 2 computes with 'kernel level v9'"},
+        {NULL, NULL, 64 * MEBIBYTE, PEN_DOES_NOT_FIT,
+         "device 'b' needs 4.00 GiB of memory with its process, and worker 2 may use 64.0 MiB"},
+    };
+    static const uint64_t needed[GENERATION_WORKERS + 1] = {0, 0, 4096 * MEBIBYTE, 0};
+    generation_case g;
+    generation_case_init(&g, "local");
+    g.needed_bytes = needed;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        false_worker w;
+        pen_coordinator *coordinator;
+        false_worker_open(&w, &g);
+        w.hello.memory_bytes = cases[i].memory_bytes;
+        if (cases[i].build != NULL) {
+            snprintf(w.hello.build, sizeof w.hello.build, "%s", cases[i].build);
+        }
+        if (cases[i].isa != NULL) snprintf(w.hello.isa, sizeof w.hello.isa, "%s", cases[i].isa);
+        CHECK_ERROR(generation_begin(&g, i + 1, &coordinator), cases[i].code, cases[i].text);
+        CHECK(!w.is_assigned, "it was assigned");
+        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
+// ---- what it fails with
+
+static void its_codes_are_judged(void **unused) {
+    (void)unused;
+    static const struct {
+        uint32_t code;
+        pen_status_code ours;
+        const char *text;
+    } cases[] = {
+        {PEN_OUT_OF_MEMORY, PEN_OUT_OF_MEMORY, "none is left"},
+        {PEN_DOES_NOT_FIT, PEN_DOES_NOT_FIT, "none is left"},
+        {PEN_NO_STORAGE, PEN_NO_STORAGE, "none is left"},
+        {PEN_CANCELLED, PEN_UNAVAILABLE, "it says 'cancelled', which is not for a worker to say"},
+        {PEN_INVALID_INPUT, PEN_UNAVAILABLE, "it says 'invalid input', which is not for"},
+        {PEN_NOT_FOUND, PEN_UNAVAILABLE, "it says 'not found', which is not for"},
+        {PEN_NOT_FINITE, PEN_UNAVAILABLE, "it says 'not finite', which is not for"},
+        {PEN_CODE_OK, PEN_UNAVAILABLE, "it says code 0, which means nothing"},
+        {4711, PEN_UNAVAILABLE, "it says code 4711, which means nothing"},
+    };
+    generation_case g;
+    generation_case_init(&g, "local");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        false_worker w;
+        pen_coordinator *coordinator;
+        char text[1024];
+        false_worker_open(&w, &g);
+        w.fail = (pen_message){
+            .kind = PEN_MESSAGE_FAIL, .code = cases[i].code, .text = "error: none is left"};
+        const pen_status status = generation_begin(&g, i + 1, &coordinator);
+        pen_status_format(status, text, sizeof text);
+        CHECK(pen_status_get_code(status) == cases[i].ours, "code %u became: %s", cases[i].code,
+              text);
+        CHECK(strstr(text, cases[i].text) != NULL && strstr(text, "none is left") != NULL &&
+                  strstr(text, "worker 2") != NULL,
+              "code %u became: %s", cases[i].code, text);
+        CHECK(g.is_missing[FALSE_WORKER], "it is not to blame");
+        pen_status_ignore(status, "it is looked at");
+        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
+static void its_words_are_cleaned(void **unused) {
+    (void)unused;
+    generation_case g;
+    false_worker w;
+    pen_coordinator *coordinator;
+    char text[1024];
+    generation_case_init(&g, "local");
+    false_worker_open(&w, &g);
+    w.fail = (pen_message){
+        .kind = PEN_MESSAGE_FAIL, .code = PEN_IO, .text = "\x1b]0;title\x07 red\xff\n  \xc2\x9bJ"};
+    const pen_status status = generation_begin(&g, 1, &coordinator);
+    pen_status_format(status, text, sizeof text);
+    CHECK(strstr(text, "?]0;title? red?") != NULL && strstr(text, "??J") != NULL, "%s", text);
+    for (const char *at = text; *at != '\0'; at++) {
+        CHECK(*at == '\n' || (*at >= ' ' && *at < 0x7f), "byte %02x in %s", (unsigned)*at, text);
+    }
+    pen_status_ignore(status, "it is looked at");
+    false_worker_close(&w);
+    generation_case_deinit(&g);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_are_judged),
+              cmocka_unit_test(its_words_are_cleaned))
