@@ -119,6 +119,7 @@ static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_p
 static pen_status worker_listen(pen_command_context *context, const worker_options *options) {
     pen_worker_options made = {.address = options->listen,
                                .is_insecure = options->insecure,
+                               .tells_links = options->parent == 0, // started by hand
                                .is_once = options->once,
                                .store = options->store,
                                .data = options->data,
@@ -180,9 +181,10 @@ static pen_status worker_run_task(pen_command_context *context, const worker_opt
                          : options->tls != NULL  ? "--tls"
                                                  : "no job");
     }
-    const pen_launched_verb verb = {
-        .start = "train", .job = common->operands[0], .is_insecure = options->insecure,
-        .memory_bytes = options->memory};
+    const pen_launched_verb verb = {.start = "train",
+                                    .job = common->operands[0],
+                                    .is_insecure = options->insecure,
+                                    .memory_bytes = options->memory};
     return pen_launched_verb_run(context, &options->launched, &verb, options);
 }
 

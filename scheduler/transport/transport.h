@@ -117,14 +117,15 @@ typedef struct pen_transport_tls { // paths of PEM files; all NULL: none
     const char *ca;
     const char *cert;
     const char *key;
-    // Who may be peer 0, and any other: a name in its certificate, which is verified (alternative,
-    // or common). Lent for as long as the transport lives.
+    // Who may be peer 0, and any other: an alternative name in its certificate, which is verified
+    // (a host, an address, a URI); never the common one. Lent for as long as the transport lives.
     pen_transport_names coordinators, workers;
 } pen_transport_tls;
 
 typedef struct pen_transport_options {
     pen_introduction self;
     pen_transport_tls tls;
+    bool tells_links; // each link that is taken is a line of the log, as those that are refused are
     bool is_insecure; // addresses that are not loopback are allowed without TLS
     // How long a link stays up without a connection: one that broke is made again, and what had
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its

@@ -64,10 +64,25 @@ job elsewhere "$devices" 'tls: {ca: tls/ca.pem, cert: tls/coordinator.pem, key: 
 found=$(timeout 60 "$PENSTOCK" train --json named.yaml 2>messages |
     json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "named: $(cat messages)"
 [ "$found" = "$expected" ] || die "named: other losses than those of threads"
-fails 6 'its certificate is for localhost, 127.0.0.1, worker, which may not be a coordinator here' "$PENSTOCK" train -q unnamed.yaml
+fails 6 'its certificate is for localhost, 127.0.0.1, which may not be a coordinator here' "$PENSTOCK" train -q unnamed.yaml
 fails 6 'which may not be a worker here' "$PENSTOCK" train -q elsewhere.yaml
+# each link, taken or refused, is a line of the worker's log: who, from where, with which certificate, for which job
+grep -qE "^took a link from 127\.0\.0\.1:[0-9]+ \(coordinator, certificate for localhost 127\.0\.0\.1 coordinator\.example, job '[^']+', generation 1\)$" second.log ||
+    die "the second worker names no link that it took: $(cat second.log)"
+grep -qE "refused a link from 127\.0\.0\.1:[0-9]+ \(coordinator, certificate for localhost 127\.0\.0\.1, job '[^']+', generation 1\): its certificate is for" second.log ||
+    die "the second worker does not name whom it refused: $(cat second.log)"
 kill "$second"
 wait "$second" || die "the second worker's exit code: $?"
+
+# a key that everybody can read is warned of
+cp tls/key.pem tls/read_by_all.pem
+chmod 644 tls/read_by_all.pem
+start_worker third --tls tls/ca.pem,tls/cert.pem,tls/read_by_all.pem
+kill "$started"
+wait "$started" || die "the third worker's exit code: $?"
+grep -q "warning: tls: the key 'tls/read_by_all.pem' can be read by everybody on this machine (mode 0644)" third.log ||
+    die "nothing is said of the key: $(cat third.log)"
+! grep -q 'can be read' first.log second.log || die "of another key: $(cat first.log second.log)"
 
 job open '{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "192.0.2.1:7070"}' ''
 fails 3 "open.yaml:5:.*device 'b' is at '192.0.2.1:7070', .* no TLS" "$PENSTOCK" train -q open.yaml

@@ -6,6 +6,7 @@
 #   self_signed.pem              as cert.pem, signed by itself
 #   server_only.pem              as cert.pem, but only to be called
 #   coordinator.pem              as cert.pem, also for coordinator.example
+#   spiffe.pem                   as cert.pem, also for spiffe://cluster.example/ns/a/sa/coordinator
 #   other_ca.pem other_cert.pem other_key.pem    another authority's
 #   make_certificates.sh FOLDER [HOSTS]    HOSTS are for the certificates, too: IP:10.0.0.1,DNS:a.example
 set -eu
@@ -58,6 +59,7 @@ certificate ca key.pem expired.pem "$here" 20200101000000Z 20200201000000Z
 certificate ca key.pem elsewhere.pem DNS:elsewhere.example "$yesterday" "$tomorrow"
 certificate ca key.pem server_only.pem "$here" "$yesterday" "$tomorrow" extendedKeyUsage=serverAuth
 certificate ca key.pem coordinator.pem "$here,DNS:coordinator.example" "$yesterday" "$tomorrow"
+certificate ca key.pem spiffe.pem "$here,URI:spiffe://cluster.example/ns/a/sa/coordinator" "$yesterday" "$tomorrow"
 openssl req -x509 -new -key key.pem -days 2 -subj /CN=worker -addext "subjectAltName=$here" \
     -out self_signed.pem
 certificate other_ca other_key.pem other_cert.pem "$here" "$yesterday" "$tomorrow"

@@ -414,6 +414,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
                  .shares_memory = true},
         .tls = options->tls,
         .is_insecure = options->is_insecure,
+        .tells_links = options->tells_links,
         .resume_seconds = WORKER_RESUME_SECONDS};
     const pen_transport_events events = pen_worker_events(worker);
     PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));

@@ -1,6 +1,5 @@
-// The contract of grpc_*.c among themselves.
-//
-// The parts of the gRPC transport know each other through this file.
+// The contract of grpc_*.c among themselves: the parts of the gRPC transport know each other
+// through this file.
 //
 // One thread, the I/O thread, waits at one completion queue, and runs all that follows from what
 // it hears: it alone changes a link's state, and calls back. Other threads put what is to be sent
@@ -34,6 +33,7 @@ typedef struct pen_grpc_tag {
 } pen_grpc_tag;
 
 // Trailing metadata of each status that we send.
+#define PEN_GRPC_WHO_BYTES 448
 #define PEN_GRPC_MARK "penstock-version"
 
 typedef enum pen_grpc_state {
@@ -69,6 +69,7 @@ struct pen_grpc_link {
     uint32_t attempt_count;
     uint32_t alike_count;              // attempts in a row that failed for the same reason
     char failure[PEN_WIRE_TEXT_LIMIT]; // of the last attempt
+    char who[PEN_GRPC_WHO_BYTES];      // of who called, for the log: as what, certificate, job
     bool is_over;                      // the call is
     bool is_adopted;                   // one of the transport's links
     bool is_cancelled;
@@ -176,8 +177,8 @@ PEN_NODISCARD pen_status pen_grpc_client_reason(const pen_grpc_link *link);
 
 PEN_NODISCARD pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
                                                 uint16_t *out_port);
-void pen_grpc_server_begin(
-    pen_grpc *transport); // takes calls, if it does not do so yet; I/O thread
+// Takes calls, if it does not do so yet; I/O thread.
+void pen_grpc_server_begin(pen_grpc *transport);
 void pen_grpc_server_shut_down(pen_grpc *transport); // begins it; I/O thread
 bool pen_grpc_server_is_down(const pen_grpc *transport);
 void pen_grpc_server_destroy(pen_grpc *transport);
@@ -187,7 +188,9 @@ void pen_grpc_server_cancel_calls(pen_grpc *transport);
 PEN_NODISCARD pen_status pen_grpc_server_introduce(pen_grpc_link *link,
                                                    const pen_wire_introduction *introduction,
                                                    pen_wire_pieces pieces);
-void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason);
+// `who`: as what it called, with which certificate and for which job; "" when that is not known.
+void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *who,
+                                   const char *reason);
 
 // ---- grpc_send.c
 

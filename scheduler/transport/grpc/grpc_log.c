@@ -155,7 +155,7 @@ static void log_refusal(const char *message) {
                  log_last.candidate_count - 1);
     }
     pen_grpc *transport = log_find_server(log_last.port);
-    if (transport != NULL) pen_grpc_server_count_refusal(transport, from, reason);
+    if (transport != NULL) pen_grpc_server_count_refusal(transport, from, "", reason);
     log_last = (log_caller){0};
     pthread_mutex_unlock(&log_known.lock);
 }

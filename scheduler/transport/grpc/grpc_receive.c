@@ -196,7 +196,7 @@ static void receive_done(void *owner, bool success) {
             // who comes too early comes again: nothing for people to see
             if (state == PEN_GRPC_CALLING && !link->is_caller &&
                 pen_status_get_code(status) != PEN_UNAVAILABLE) {
-                pen_grpc_server_count_refusal(link->transport, link->address,
+                pen_grpc_server_count_refusal(link->transport, link->address, link->who,
                                               pen_status_message(status));
             }
             pen_grpc_link_down(link, status, true);

@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,7 +14,9 @@
 #define SERVER_INTRODUCTION_SECONDS 5.0
 #define SERVER_LINK_LIMIT (2 * PEN_TRANSPORT_PEER_LIMIT)
 
-void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *reason) {
+// The kinds of refusals are told apart without `who`, or a caller who draws names fills the log.
+void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *who,
+                                   const char *reason) {
     uint64_t count;
     atomic_fetch_add_explicit(&transport->refusals, 1, memory_order_relaxed);
     pen_mutex_lock(&transport->refusals_lock);
@@ -21,10 +24,10 @@ void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, con
     pen_mutex_unlock(&transport->refusals_lock);
     if (!is_told) return;
     if (count == 1) {
-        pen_log(PEN_LOG_WARNING, "refused a link from %s: %s", address, reason);
+        pen_log(PEN_LOG_WARNING, "refused a link from %s%s: %s", address, who, reason);
     } else {
-        pen_log(PEN_LOG_WARNING, "refused a link from %s: %s (%" PRIu64 " times so far)", address,
-                reason, count);
+        pen_log(PEN_LOG_WARNING, "refused a link from %s%s: %s (%" PRIu64 " times so far)", address,
+                who, reason, count);
     }
 }
 
@@ -182,6 +185,7 @@ static void server_replace(pen_grpc_link *link, uint32_t peer) {
     pen_mutex_unlock(&transport->lock);
 }
 
+// A stream goes on with a link that is known, or becomes a new one in place of an older.
 static pen_status server_take(pen_grpc_link *link, const pen_wire_introduction *introduction,
                               const pen_introduction *who) {
     const pen_wire_stream *stream = &introduction->stream;
@@ -196,8 +200,20 @@ static pen_status server_take(pen_grpc_link *link, const pen_wire_introduction *
     pen_grpc_send_introduction(link, who->peer);
     pen_grpc_session_open(link->session, false, stream->session);
     pen_grpc_ring_decide(link, &introduction->ring);
+    if (link->transport->options.tells_links) {
+        pen_log(PEN_LOG_NOTE, "took a link from %s%s", link->address, link->who);
+    }
     pen_grpc_link_up(link);
     return PEN_OK;
+}
+
+// " (coordinator, certificate for a.example spiffe://b/c, job 'd', generation 1)"
+static void server_describe(pen_grpc_link *link, const pen_introduction *who) {
+    char role[32] = "coordinator";
+    if (who->peer != 0) snprintf(role, sizeof role, "worker %" PRIu32, who->peer);
+    snprintf(link->who, sizeof link->who, " (%s, %s%.240s, job '%.100s', generation %" PRIu64 ")",
+             role, who->certificate == NULL ? "no certificate" : "certificate for ",
+             who->certificate == NULL ? "" : who->certificate, who->job, who->generation);
 }
 
 pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
@@ -213,6 +229,7 @@ pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introdu
         .level = introduction->level,
         .certificate = has_names ? names : NULL,
     };
+    server_describe(link, &who);
     return server_take(link, introduction, &who);
 }
 
@@ -243,7 +260,8 @@ static void server_requested(void *owner, bool success) {
         } else if ((status = server_take_link(server->transport, call)) != PEN_OK) {
             char address[PEN_ADDRESS_TEXT_LIMIT];
             server_get_address(call, address, sizeof address);
-            pen_grpc_server_count_refusal(server->transport, address, pen_status_message(status));
+            pen_grpc_server_count_refusal(server->transport, address, "",
+                                          pen_status_message(status));
             pen_status_ignore(status, "the caller sees that the call was cancelled");
             (void)grpc_call_cancel(call, NULL);
             grpc_call_unref(call);

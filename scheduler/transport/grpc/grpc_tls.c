@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "scheduler/transport/grpc/pem_file.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -181,6 +182,7 @@ void pen_grpc_credentials_destroy(pen_grpc_credentials *credentials) {
     *credentials = (pen_grpc_credentials){0};
 }
 
+// Names that do not fit are left out. An authority signs what it is asked to: they are cleaned.
 bool pen_grpc_tls_names(grpc_call *call, char *out_names, size_t size) {
     size_t used = 0;
     out_names[0] = '\0';
@@ -198,6 +200,7 @@ bool pen_grpc_tls_names(grpc_call *call, char *out_names, size_t size) {
         used += (size_t)more;
     }
     grpc_auth_context_release(context);
+    (void)pen_text_clean(out_names, false);
     return is_known;
 }
 
@@ -212,21 +215,20 @@ static bool tls_is_listed(const pen_transport_names *allowed, const grpc_auth_pr
 }
 
 // The authority says "one of ours"; whether it may be a coordinator or a worker is said by the
-// names in its certificate.
+// names in its certificate: those of subjectAltName (hosts, addresses, URIs like spiffe://…). The
+// common name is no name of anybody's: authorities do not check it.
 pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls, uint32_t peer) {
     const bool is_coordinator = peer == 0;
     const pen_transport_names *allowed = is_coordinator ? &tls->coordinators : &tls->workers;
-    static const char *const properties[] = {GRPC_X509_SAN_PROPERTY_NAME,
-                                             GRPC_X509_CN_PROPERTY_NAME};
     char found[PEN_WIRE_TEXT_LIMIT / 2];
     size_t used = 0;
     bool is_listed = false;
     if (allowed->count == 0) return PEN_OK;
     grpc_auth_context *context = grpc_call_auth_context(call);
     found[0] = '\0';
-    for (size_t i = 0; context != NULL && i < 2; i++) {
+    if (context != NULL) {
         grpc_auth_property_iterator names =
-            grpc_auth_context_find_properties_by_name(context, properties[i]);
+            grpc_auth_context_find_properties_by_name(context, GRPC_X509_SAN_PROPERTY_NAME);
         const grpc_auth_property *name;
         while ((name = grpc_auth_property_iterator_next(&names)) != NULL) {
             is_listed = is_listed || tls_is_listed(allowed, name);
@@ -235,9 +237,10 @@ pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls
                                       used == 0 ? "" : ", ", length, name->value);
             if (more > 0 && (size_t)more < sizeof found - used) used += (size_t)more;
         }
+        grpc_auth_context_release(context);
     }
-    if (context != NULL) grpc_auth_context_release(context);
     if (is_listed) return PEN_OK;
+    (void)pen_text_clean(found, false);
     return pen_error(
         PEN_INVALID_INPUT,
         "its certificate is for %s, which may not be a %s here ('tls: %s', --allow-%s)",

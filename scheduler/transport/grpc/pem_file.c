@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/system/file.h"
@@ -142,6 +143,16 @@ pen_status pen_pem_check(const pen_pem_files *files) {
                      paths[PEN_PEM_KEY], paths[PEN_PEM_CERTIFICATE]);
 }
 
+// Whoever reads the key can be taken for this process.
+static void pem_warn_key(const char *path) {
+    struct stat about;
+    if (stat(path, &about) != 0 || (about.st_mode & S_IROTH) == 0) return;
+    pen_log(PEN_LOG_WARNING,
+            "tls: the key '%s' can be read by everybody on this machine (mode %04o), expected its "
+            "owner alone: chmod 600",
+            path, (unsigned)(about.st_mode & 07777));
+}
+
 void pen_pem_warn(const pen_pem_files *files) {
     const char *const *paths = files->paths, *const *texts = files->texts;
     BIO *from = pem_open(texts[PEN_PEM_CERTIFICATE]);
@@ -158,6 +169,7 @@ void pen_pem_warn(const pen_pem_files *files) {
         pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' is not signed by '%s'",
                 paths[PEN_PEM_CERTIFICATE], paths[PEN_PEM_AUTHORITIES]);
     }
+    pem_warn_key(paths[PEN_PEM_KEY]);
 }
 
 static bool pem_take_alternative(const GENERAL_NAME *name, char out_name[PEN_PEM_NAME_BYTES]) {
