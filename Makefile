@@ -99,10 +99,18 @@ test_scripts := $(sort $(wildcard tests/end_to_end/*_test.sh))
 .PHONY: all
 all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (under build/)
 
-# What a build is known by: sources, compiler and flags.
+# What a build is known by: sources, compiler and flags. Where headers of other libraries lie is no part of it. Sanitizers are
+# named besides, so that who is refused sees why.
 library_headers := $(call find_files,$(folders),*.h)
-build_hash = $(shell { echo '$(CC) $(CFLAGS_COMMON) $(DEBUG) $(KERNEL_FLAGS)'; $(CC) --version | head -n 1; \
+build_flags = $(CC) $(CFLAGS_COMMON) $(DEBUG) $(sanitizers) $(COVERAGE) $(KERNEL_FLAGS) \
+  $(foreach level,$(kernel_levels),$(level) $(kernel_flags_$(level)))
+build_hash = $(shell { echo '$(build_flags)'; $(CC) --version | head -n 1; \
   cat $(library_sources) $(library_headers) $(page_files); } | sha256sum | cut -c 1-8)
+build_id = $(build_hash)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
+
+.PHONY: print-build-id
+print-build-id: #! the name that processes of this build have for each other
+	@echo '$(build_id)'
 
 # How objects come about under folder $(1), with compiler $(2) and flags $(3).
 define compile_kernel_rule
@@ -120,7 +128,7 @@ $(1)/%.o: %.c | build/.has-build
 $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(level))
 
 )
-$(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_hash)\"
+$(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_id)\"
 $(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files)
 $(1)/page_text.o: build/page_text.c | build/.has-build
 	@mkdir -p $$(@D)

@@ -6,6 +6,7 @@
 
 #include "base/format/json_reader.h"
 #include "base/format/yaml_reader.h"
+#include "base/system/build.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
@@ -16,6 +17,7 @@
 #include "partition/strategies/metis_strategy.h"
 #include "scheduler/data/gzip_reader.h"
 #include "scheduler/data/image_decode.h"
+#include "scheduler/protocol/message.h"
 #include "scheduler/runtime/run/worker_program.h"
 #include "scheduler/transport/grpc/address_answer.h"
 #include "scheduler/transport/grpc/pem_file.h"
@@ -35,6 +37,7 @@ typedef struct doctor_host {
 typedef struct doctor_report {
     pen_machine machine;
     const char *device;
+    const char *numerics; // what must be alike for equal bits, beside the build
     const char
         *worker;     // the program that is started for devices at localhost, or why there is none
     const char *job; // NULL: none was given
@@ -74,6 +77,12 @@ static pen_status doctor_describe_device(pen_arena *arena, const char **out_text
         pen_arena_format(arena, out_text, "cpu cannot be used: %s", pen_status_message(status));
     pen_status_ignore(status, "told with the rest");
     return copied;
+}
+
+// Of what the device says, that which other processes of a training must say too (worker.h).
+static const char *doctor_find_numerics(const char *device) {
+    const char *numerics = strstr(device, "kernel level");
+    return numerics == NULL ? device : numerics;
 }
 
 static pen_status doctor_find_worker(pen_arena *arena, const char **out_text) {
@@ -172,6 +181,9 @@ static pen_status doctor_print_json(const doctor_report *report) {
     pen_json_writer json;
     pen_command_begin_json(&json, "doctor");
     pen_json_key_text(&json, "version", PEN_VERSION);
+    pen_json_key_text(&json, "build", pen_build_name());
+    pen_json_key_unsigned(&json, "protocol", PEN_PROTOCOL_VERSION);
+    pen_json_key_text(&json, "numerics", report->numerics);
     pen_json_key_text(&json, "compiler", __VERSION__);
     pen_json_key_text(&json, "system", machine->system);
     pen_json_key_text(&json, "processor", machine->processor);
@@ -209,6 +221,7 @@ static pen_status doctor_print_text(const doctor_report *report) {
     char allowed[PEN_QUANTITY_TEXT_BYTES];
     char available[PEN_QUANTITY_TEXT_BYTES];
     printf("penstock      %s (compiled by %s)\n", PEN_VERSION, __VERSION__);
+    printf("build         %s, protocol %u\n", pen_build_name(), PEN_PROTOCOL_VERSION);
     printf("system        %s\n", machine->system);
     printf("processor     %s\n", machine->processor);
     printf("instructions  %s\n", machine->instruction_sets);
@@ -233,6 +246,7 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
     doctor_report report = {0};
     PEN_TRY(pen_machine_detect(context->arena, &report.machine));
     PEN_TRY(doctor_describe_device(context->arena, &report.device));
+    report.numerics = doctor_find_numerics(report.device);
     PEN_TRY(doctor_find_worker(context->arena, &report.worker));
     if (options->common.operand_count > 0) {
         PEN_TRY(doctor_look_at_job(context, options->common.operands[0], &report));

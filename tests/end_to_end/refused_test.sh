@@ -48,3 +48,14 @@ kill -INT $command
 code=0
 wait $command || code=$?
 [ $code -eq 0 ] || die "exit code $code: $(cat said)"
+
+# who asks is shown what is compared: the build, and the numerics of its device
+penstock doctor --json >doctor.json
+check "d['build'].startswith('$name') and d['protocol'] == 1" doctor.json
+check "'kernel level' in d['numerics'] and 'oneDNN' in d['numerics'] and d['numerics'] in d['device']" doctor.json
+# one source and one set of flags is one build; a sanitizer is another, which its name says
+id() { # MAKE'S ARGUMENTS: what build.c would be given
+    env -u MAKEFLAGS -u MAKELEVEL make -C "$top" -s --no-print-directory "$@" print-build-id
+}
+[ "$(id)" != "$(id SANITIZE=address)" ] || die 'a sanitized build has the same name'
+id SANITIZE=address,undefined | grep -qE '^[0-9a-f]{8}-address-undefined$' || die "its name: $(id SANITIZE=address,undefined)"

@@ -11,6 +11,28 @@ static dnnl_engine_t onednn_engine;
 static dnnl_stream_t onednn_stream;
 static char onednn_text[64];
 
+// What its kernels are made for. Two processes that differ in it compute other bits.
+static const char *onednn_isa_name(dnnl_cpu_isa_t isa) {
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_all, "all"},
+        {dnnl_cpu_isa_sse41, "sse41"},
+        {dnnl_cpu_isa_avx, "avx"},
+        {dnnl_cpu_isa_avx2, "avx2"},
+        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+        {dnnl_cpu_isa_avx512_core, "avx512_core"},
+        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].isa == isa) return names[i].name;
+    }
+    return "another";
+}
+
 static void onednn_start_once(void) {
     static const dnnl_cpu_isa_t isas[PEN_KERNEL_LEVEL_COUNT] = {
         [PEN_KERNEL_LEVEL_BASE] = dnnl_cpu_isa_all,
@@ -19,10 +41,10 @@ static void onednn_start_once(void) {
         [PEN_KERNEL_LEVEL_V4] = dnnl_cpu_isa_avx512_core,
     };
     const dnnl_version_t *version = dnnl_version();
-    snprintf(onednn_text, sizeof onednn_text, "oneDNN %d.%d.%d", version->major, version->minor,
-             version->patch);
     // refused when another part of the process has used the library already: then it stays
     (void)dnnl_set_max_cpu_isa(isas[onednn_level]);
+    snprintf(onednn_text, sizeof onednn_text, "oneDNN %d.%d.%d (%s)", version->major,
+             version->minor, version->patch, onednn_isa_name(dnnl_get_effective_cpu_isa()));
     onednn_start_status = dnnl_engine_create(&onednn_engine, dnnl_cpu, 0);
     if (onednn_start_status != dnnl_success) return;
     onednn_start_status =
