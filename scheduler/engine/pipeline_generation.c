@@ -11,6 +11,7 @@
 #define GENERATION_PROGRESS_STEPS 10 // planned ones, in which something must be done
 #define GENERATION_PROGRESS_SECONDS 20.0
 #define GENERATION_LOAD_SECONDS 300.0 // for workers to get ready, or to copy what is saved
+#define GENERATION_WRITE_SPEED 10e6   // bytes a second that any disk for checkpoints writes
 
 static void generation_forget_model(const void *context) {
     const pipeline_engine *p = context;
@@ -41,6 +42,15 @@ static double generation_progress_seconds(const pipeline_engine *p) {
     const double planned = GENERATION_PROGRESS_STEPS * p->plan->step_seconds;
     if (stated > 0) return stated;
     return planned > GENERATION_PROGRESS_SECONDS ? planned : GENERATION_PROGRESS_SECONDS;
+}
+
+// How long a worker may write its part of a checkpoint, which is not more than the whole.
+static double generation_write_seconds(const pipeline_engine *p) {
+    double bytes = 0;
+    for (uint32_t t = 0; t < p->tensors.count; t++) {
+        bytes += (double)p->tensors.tensors[t].bytes;
+    }
+    return GENERATION_LOAD_SECONDS + bytes / GENERATION_WRITE_SPEED;
 }
 
 static pen_status generation_fence(void *context, uint64_t generation) {
@@ -85,6 +95,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .lease_seconds = p->job->recovery.lease_seconds,
                                          .progress_seconds = generation_progress_seconds(p),
                                          .load_seconds = GENERATION_LOAD_SECONDS,
+                                         .write_seconds = generation_write_seconds(p),
                                          .is_gone = generation_is_gone,
                                          .is_gone_context = p,
                                          .fence = generation_fence,

@@ -24,8 +24,6 @@
 //
 //   NONE ──save──► SNAPPING ──all copied──► WRITING ──all durable──► PUBLISHING ──published──► NONE
 //
-// Beside links that are down there are three deadlines: options.lease, progress and load.
-//
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_COORDINATOR_CORE_H
 #define PEN_SCHEDULER_PROTOCOL_COORDINATOR_CORE_H
@@ -74,11 +72,12 @@ typedef struct pen_coordinator_options {
     pen_coordinator_identity self; // what workers must run too
     bool allows_other_build;
     bool allows_other_isa; // results may differ in their last bits
-    // Times are in the unit of the events' `now`; 0: never.
+    // The deadlines, beside links that go down. In the unit of the events' `now`; 0: never.
     uint64_t deadline; // when all workers must be here
     uint64_t lease;    // a worker of which nothing was heard for so long is lost
     uint64_t progress; // rounds under way, and nothing came of them for so long: the run is stuck
     uint64_t load;     // for workers to load, and to copy their tensors aside
+    uint64_t write;    // for a shard to become durable, since all were copied or another one did
     bool needs_fence;  // the generation is to be made durable before anybody is assigned to it
     pen_lanes lanes;   // of which gradients are told; at most PEN_ARRIVALS_LANES
 } pen_coordinator_options;
@@ -183,6 +182,7 @@ typedef enum pen_coordinator_reason {
     PEN_COORDINATOR_REASON_LEASE,      // nothing was heard of it
     PEN_COORDINATOR_REASON_PROGRESS,   // rounds under way do not get on; worker 0: nobody knows why
     PEN_COORDINATOR_REASON_LOAD,       // it did not get ready in time
+    PEN_COORDINATOR_REASON_WRITE,      // its shard did not become durable in time
     PEN_COORDINATOR_REASON_SUPERSEDED, // a coordinator of a higher generation is there
     PEN_COORDINATOR_REASON_STORE,      // the fence could not be written
 } pen_coordinator_reason;

@@ -238,19 +238,42 @@ static bool coordinator_check_leases(pen_coordinator_core *core) {
     return silent == 0;
 }
 
-// All who are not ready, or have not copied their tensors, are to blame; the first is named.
-static void coordinator_fail_loading(pen_coordinator_core *core) {
+static bool coordinator_is_done(const pen_coordinator_core *core,
+                                const coordinator_worker *worker) {
+    if (core->state == PEN_COORDINATOR_ASSIGN) return worker->is_ready;
+    return core->save_state == PEN_COORDINATOR_SAVE_SNAPPING ? worker->has_snapped
+                                                             : worker->has_shard;
+}
+
+// All who are not ready, have not copied their tensors, or not written them, are to blame; the
+// first is named.
+static void coordinator_fail_late(pen_coordinator_core *core, pen_coordinator_reason reason) {
     PEN_ASSERT(core->state == PEN_COORDINATOR_ASSIGN || core->state == PEN_COORDINATOR_RUN);
-    const bool is_saving = core->state == PEN_COORDINATOR_RUN;
     uint32_t late = 0;
     for (uint32_t i = core->table->worker_count; i > 0; i--) {
-        coordinator_worker *worker = &core->workers[i];
-        if (is_saving ? worker->has_snapped : worker->is_ready) continue;
-        worker->is_blamed = true;
+        if (coordinator_is_done(core, &core->workers[i])) continue;
+        core->workers[i].is_blamed = true;
         late = i;
     }
     PEN_ASSERT(late > 0);
-    pen_coordinator_fail(core, PEN_COORDINATOR_REASON_LOAD, late);
+    pen_coordinator_fail(core, reason, late);
+}
+
+// The deadlines of a save, by how far it is. Its commit is the driver's.
+static bool coordinator_check_save(pen_coordinator_core *core) {
+    const pen_coordinator_options *options = &core->options;
+    PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
+    if (core->save_state == PEN_COORDINATOR_SAVE_SNAPPING &&
+        coordinator_is_over(core, core->save_at, options->load)) {
+        coordinator_fail_late(core, PEN_COORDINATOR_REASON_LOAD);
+        return false;
+    }
+    if (core->save_state == PEN_COORDINATOR_SAVE_WRITING &&
+        coordinator_is_over(core, core->save_at, options->write)) {
+        coordinator_fail_late(core, PEN_COORDINATOR_REASON_WRITE);
+        return false;
+    }
+    return true;
 }
 
 // The deadlines of each state. Those that links notice come as events of their own.
@@ -267,16 +290,13 @@ static void coordinator_tick(pen_coordinator_core *core) {
     case PEN_COORDINATOR_ASSIGN:
         if (!coordinator_check_leases(core)) break;
         if (coordinator_is_over(core, core->assigned_at, options->load)) {
-            coordinator_fail_loading(core);
+            coordinator_fail_late(core, PEN_COORDINATOR_REASON_LOAD);
         }
         break;
     case PEN_COORDINATOR_RUN:
-        if (!coordinator_check_leases(core)) break;
-        if (core->save_state == PEN_COORDINATOR_SAVE_SNAPPING &&
-            coordinator_is_over(core, core->save_at, options->load)) {
-            coordinator_fail_loading(core);
-        } else if (core->first_round < core->end_round && !core->is_not_finite &&
-                   coordinator_is_over(core, core->progressed_at, options->progress)) {
+        if (!coordinator_check_leases(core) || !coordinator_check_save(core)) break;
+        if (core->first_round < core->end_round && !core->is_not_finite &&
+            coordinator_is_over(core, core->progressed_at, options->progress)) {
             pen_coordinator_fail(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
         }
         break;

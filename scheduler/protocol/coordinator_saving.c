@@ -92,6 +92,7 @@ void pen_coordinator_take_shard(pen_coordinator_core *core, const pen_coordinato
     if (worker->has_shard) return; // again
     worker->has_snapped = true;    // or it never will, which comes to the same
     worker->has_shard = true;
+    if (core->save_state == PEN_COORDINATOR_SAVE_WRITING) core->save_at = core->now;
     if (event->code != 0 && !core->save_is_failed) coordinator_fail_save(core, event->worker);
 }
 
@@ -125,6 +126,7 @@ void pen_coordinator_advance_save(pen_coordinator_core *core) {
     if (core->save_state == PEN_COORDINATOR_SAVE_SNAPPING &&
         snapped_count == core->table->worker_count) {
         coordinator_save_transition(core, PEN_COORDINATOR_SAVE_WRITING);
+        core->save_at = core->now;
         pen_coordinator_act(core, PEN_COORDINATOR_ACTION_SNAPPED)->step = core->save_step;
     }
     if (core->save_state != PEN_COORDINATOR_SAVE_WRITING) return;

@@ -79,7 +79,7 @@ struct pen_coordinator_core {
     bool save_is_failed;
     pen_coordinator_save_state save_state;
     uint64_t save_step;        // of the last save
-    uint64_t save_at;          // when it was asked for
+    uint64_t save_at;          // when it was asked for; or, in WRITING, last got on
     coordinator_round *rounds; // [PEN_COORDINATOR_ROUND_LIMIT] by number, in turn
     uint32_t action_limit;
     pen_coordinator_action *actions; // during a step

@@ -29,6 +29,8 @@ const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
         return "the rounds under way do not get on";
     case PEN_COORDINATOR_REASON_LOAD:
         return "it did not get ready in time";
+    case PEN_COORDINATOR_REASON_WRITE:
+        return "it did not write its part of a checkpoint in time";
     case PEN_COORDINATOR_REASON_SUPERSEDED:
         return "superseded by a higher generation";
     case PEN_COORDINATOR_REASON_STORE:

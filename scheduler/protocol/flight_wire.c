@@ -105,6 +105,7 @@ static const pen_record_field options_fields[] = {
     OPTION(lease),
     OPTION(progress),
     OPTION(load),
+    OPTION(write),
     OPTION(needs_fence),
     IDENTITY(NUMBER, pen_coordinator_options, lanes.lanes, 8),
     IDENTITY(NUMBER, pen_coordinator_options, lanes.microbatches, 8),

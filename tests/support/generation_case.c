@@ -160,6 +160,7 @@ pen_status generation_begin(generation_case *g, uint64_t generation,
                                          .lease_seconds = g->lease_seconds,
                                          .progress_seconds = 10,
                                          .load_seconds = 20,
+                                         .write_seconds = 20,
                                          .needed_bytes = g->needed_bytes,
                                          .is_missing = g->is_missing};
     if (g->running[1] != NULL) { // a worker of this process is of one generation

@@ -49,6 +49,7 @@ typedef struct pen_coordinator_setup {
     double lease_seconds;         // without a word of a worker, after which it is lost; 0: never
     double progress_seconds; // without a loss or a round done, while nothing computes; 0: never
     double load_seconds;     // from all being there to all being ready; 0: never
+    double write_seconds;    // for one more part of a checkpoint to be written; 0: never
     bool is_local_store;     // each worker saves to a disk of its own
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
     // fails: who is not there, or failed; who is there and was refused: of another build; who had

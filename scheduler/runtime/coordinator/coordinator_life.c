@@ -232,6 +232,7 @@ static pen_status coordinator_make_core(pen_coordinator *c) {
                                        .progress =
                                            coordinator_nanoseconds(c->setup.progress_seconds),
                                        .load = coordinator_nanoseconds(c->setup.load_seconds),
+                                       .write = coordinator_nanoseconds(c->setup.write_seconds),
                                        .needs_fence = c->setup.fence != NULL};
     if (c->spec->lanes.lanes <= PEN_ARRIVALS_LANES) options.lanes = c->spec->lanes;
     PEN_TRY(pen_worker_describe_numerics(PEN_KERNEL_LEVEL_AUTO, c->arena, &numerics));

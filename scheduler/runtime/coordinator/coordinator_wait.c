@@ -70,10 +70,10 @@ void pen_coordinator_look_for_gone(pen_coordinator *c) {
     }
 }
 
-// The core watches over rounds; what else may be waited for has the time that loading has.
+// The core watches over rounds and saves; what else may be waited for has the time that these have.
 static bool coordinator_is_patient(const pen_coordinator *c, double quiet_since) {
     if (c->setup.load_seconds <= 0 || !pen_coordinator_core_is_quiet(c->core)) return true;
-    return pen_clock_seconds() - quiet_since < c->setup.load_seconds;
+    return pen_clock_seconds() - quiet_since < fmax(c->setup.load_seconds, c->setup.write_seconds);
 }
 
 // Every wait of the training goes through here: it ends by what it waits for, by a failure, or by
@@ -437,6 +437,7 @@ static bool coordinator_is_riddle(pen_coordinator_reason reason) {
     case PEN_COORDINATOR_REASON_PROGRESS:
     case PEN_COORDINATOR_REASON_LEASE:
     case PEN_COORDINATOR_REASON_LOAD:
+    case PEN_COORDINATOR_REASON_WRITE:
     case PEN_COORDINATOR_REASON_SAVE:
     case PEN_COORDINATOR_REASON_LOSS:
     case PEN_COORDINATOR_REASON_CREDIT:
@@ -463,6 +464,7 @@ static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline
     case PEN_COORDINATOR_REASON_LOST:
     case PEN_COORDINATOR_REASON_LEASE:
     case PEN_COORDINATOR_REASON_LOAD:
+    case PEN_COORDINATOR_REASON_WRITE:
         return coordinator_explain_loss(c, w, why, deadline);
     case PEN_COORDINATOR_REASON_FAILED:
         return coordinator_explain_failure(c, w);

@@ -9,6 +9,7 @@
 #define LEASE 100
 #define PROGRESS 150
 #define LOAD 400
+#define WRITE 700
 
 static pen_coordinator_action actions[1024];
 static uint32_t action_count;
@@ -23,6 +24,7 @@ static pen_coordinator_core *new_core(pen_arena *arena) {
                                              .lease = LEASE,
                                              .progress = PROGRESS,
                                              .load = LOAD,
+                                             .write = WRITE,
                                              .needs_fence = true};
     pen_coordinator_core *core;
     uint32_t limit;
@@ -244,6 +246,35 @@ static void loading_has_a_deadline(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Each shard that becomes durable gives the others as much time again.
+static void a_shard_that_is_not_written_ends_the_run(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_coordinator_core *core = running_core(arena);
+    STEP(core, SAVE, .step = 4);
+    now += LOAD - 1;
+    for (uint32_t w = 1; w <= WORKERS; w++) {
+        STEP(core, SNAPPED, .worker = w, .step = 4);
+    }
+    now += WRITE - 1;
+    all_hear(core);
+    tick(core);
+    CHECK(action_count == 0, "they write");
+    STEP(core, SHARD, .worker = 1, .step = 4);
+    now += WRITE - 1;
+    all_hear(core);
+    STEP(core, SHARD, .worker = 1, .step = 4); // again: it is known
+    tick(core);
+    CHECK(action_count == 0, "one has written");
+    now += 1;
+    all_hear(core);
+    tick(core);
+    check_failed(core, PEN_COORDINATOR_REASON_WRITE, 2);
+    CHECK(pen_coordinator_core_is_missing(core, 3) && !pen_coordinator_core_is_missing(core, 1),
+          "who has not written");
+    pen_arena_destroy(arena);
+}
+
 static void rounds_that_do_not_get_on_end_the_run(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -461,15 +492,10 @@ static void a_manifest_that_fails_is_given_up(void **state) {
     pen_arena_destroy(arena);
 }
 
-static void copying_has_a_deadline_and_writing_has_none(void **state) {
+static void copying_has_a_deadline(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = writing_core(arena);
-    now += 100 * LOAD;
-    all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "disks may be slow");
-    core = snapping_core(arena);
+    pen_coordinator_core *core = snapping_core(arena);
     STEP(core, SNAPPED, .worker = 1, .step = 20);
     now += LOAD - 1;
     all_hear(core);
@@ -532,6 +558,7 @@ PEN_TEST_MAIN(cmocka_unit_test(nobody_is_assigned_before_the_fence),
               cmocka_unit_test(a_silent_worker_is_lost),
               cmocka_unit_test(the_longest_silent_is_named_and_all_are_to_blame),
               cmocka_unit_test(loading_has_a_deadline),
+              cmocka_unit_test(a_shard_that_is_not_written_ends_the_run),
               cmocka_unit_test(rounds_that_do_not_get_on_end_the_run),
               cmocka_unit_test(what_computes_gets_on),
               cmocka_unit_test(without_deadlines_it_waits_for_ever),
@@ -539,6 +566,6 @@ PEN_TEST_MAIN(cmocka_unit_test(nobody_is_assigned_before_the_fence),
               cmocka_unit_test(a_shard_that_fails_ends_the_save_alone),
               cmocka_unit_test(a_copy_that_fails_ends_the_save_alone),
               cmocka_unit_test(a_manifest_that_fails_is_given_up),
-              cmocka_unit_test(copying_has_a_deadline_and_writing_has_none),
+              cmocka_unit_test(copying_has_a_deadline),
               cmocka_unit_test(a_save_that_was_not_asked_for_ends_the_run),
               cmocka_unit_test(every_reason_and_refusal_has_a_text))

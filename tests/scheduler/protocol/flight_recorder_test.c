@@ -455,7 +455,7 @@ static void all_fields_are_recorded(void **state) {
     CHECK(sizeof(pen_coordinator_event) == 128,
           "pen_coordinator_event has grown to %zu: flight_wire.c packs it",
           sizeof(pen_coordinator_event));
-    CHECK(sizeof(pen_coordinator_options) == 360,
+    CHECK(sizeof(pen_coordinator_options) == 368,
           "pen_coordinator_options has grown to %zu: flight_recorder.c and flight_dump.c have it",
           sizeof(pen_coordinator_options));
 }
