@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Mapping
 from . import _errors, _job, _rows
 
 _PR_SET_PDEATHSIG = 1
-_RESTARTS = 10
+_RESTARTS = 10 # of a process that a signal ended
 _RESTART_SECONDS = 0.5
 _END_SECONDS = 5 # from being told to end to being ended
 
@@ -81,14 +81,14 @@ class Training:
                    "--log", self.path("log.jsonl"), "--save", self.path("parameters.safetensors"),
                    *(["--insecure"] if self.insecure else [])]
         log = self.path(f"messages-{rank}.txt")
-        for _ in range(_RESTARTS):
+        for _ in range(1 + _RESTARTS):
             code = _run(command, environment, log)
             if code == 0:
                 return
             if code > 0:
                 break
             time.sleep(_RESTART_SECONDS)
-        ended = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}, {_RESTARTS} times"
+        ended = f"exit code {code}" if code > 0 else f"{signal.Signals(-code).name}, {_RESTARTS} restarts did not help"
         raise RuntimeError(f"penstock train, task {rank}: {ended}: {_tail(log)}")
 
     def result(self) -> tuple[bytes, str]:

@@ -3,6 +3,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), ["part-00000003.sha256"])
 
     def test_what_cannot_be_taken_is_named(self):
+        self.assertEqual(_rows.array_of([True, False], "x").dtype.str, "|u1")
         for values, words in (([[1, 2], [1]], r"'x': found a row of shape \[1\], expected that of the first, \[2\]"),
                               ([1, None], "'x': found object"), (["a"], "'x': found <U1, expected numbers")):
             self.refuse(words, _rows.array_of, values, "x")
@@ -109,6 +111,15 @@ class Rows(unittest.TestCase):
         command.write_text("#!/bin/sh\necho no such model\nexit 2\n")
         with self.assertRaisesRegex(RuntimeError, r"task 0: exit code 2: no such model\n"):
             _tasks.Training({}, COLUMNS, self.folder, 2, command=str(command)).run(0, "start", lambda: "name")
+
+    def test_a_process_is_started_again_ten_times(self):
+        command = pathlib.Path(self.folder, "command")
+        command.write_text("#!/bin/sh\necho again\nkill -9 $$\n")
+        command.chmod(0o755)
+        with mock.patch.object(_tasks, "_RESTART_SECONDS", 0), self.assertRaisesRegex(
+                RuntimeError, "task 0: SIGKILL, 10 restarts did not help: again\n"):
+            _tasks.Training({}, COLUMNS, self.folder, 2, command=str(command)).run(0, "start", lambda: "name")
+        self.assertEqual(pathlib.Path(self.folder, "messages-0.txt").read_text(encoding="utf-8"), "again\n" * 11)
 
 
 if __name__ == "__main__":
