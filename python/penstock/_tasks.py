@@ -81,6 +81,7 @@ class Training:
                    "--log", self.path("log.jsonl"), "--save", self.path("parameters.safetensors"),
                    *(["--insecure"] if self.insecure else [])]
         log = self.path(f"messages-{rank}.txt")
+        before = os.path.getsize(log) if os.path.exists(log) else 0
         for _ in range(1 + _RESTARTS):
             code = _run(command, environment, log)
             if code == 0:
@@ -89,7 +90,7 @@ class Training:
                 break
             time.sleep(_RESTART_SECONDS)
         ended = f"exit code {code}" if code > 0 else f"{signal.Signals(-code).name}, {_RESTARTS} restarts did not help"
-        raise RuntimeError(f"penstock train, task {rank}: {ended}: {_tail(log)}")
+        raise RuntimeError(f"penstock train, task {rank}: {ended}: {_tail(log, before)}")
 
     def result(self) -> tuple[bytes, str]:
         """The parameters, as the bytes of a safetensors file, and their hash."""
@@ -140,6 +141,7 @@ def _end(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def _tail(path: str) -> str:
-    with open(path, errors="replace") as file:
-        return file.read()[-2000:]
+def _tail(path: str, begin: int) -> str:
+    with open(path, "rb") as file:
+        file.seek(begin)
+        return file.read().decode(errors="replace")[-2000:]

@@ -111,6 +111,9 @@ class Rows(unittest.TestCase):
         command.write_text("#!/bin/sh\necho no such model\nexit 2\n")
         with self.assertRaisesRegex(RuntimeError, r"task 0: exit code 2: no such model\n"):
             _tasks.Training({}, COLUMNS, self.folder, 2, command=str(command)).run(0, "start", lambda: "name")
+        with self.assertRaises(RuntimeError) as raised: # what was said before is not said again
+            _tasks.Training({}, COLUMNS, self.folder, 2, command=str(command)).run(0, "start", lambda: "name")
+        self.assertEqual(str(raised.exception).count("no such model"), 1)
 
     def test_a_process_is_started_again_ten_times(self):
         command = pathlib.Path(self.folder, "command")
