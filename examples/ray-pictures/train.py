@@ -5,7 +5,6 @@
 Within a cluster it uses that; elsewhere Ray starts one in this machine.
 """
 import argparse
-import functools
 import gzip
 import os
 
@@ -18,7 +17,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PICTURES = "/usr/share/datasets/fashion-mnist"
 
 
-@functools.lru_cache
 def read(name):
     """An IDX file: a head of four bytes and one number for each dimension, then bytes."""
     with gzip.open(f"{PICTURES}/{name}-ubyte.gz") as file:
