@@ -4,11 +4,9 @@ NumPy."""
 import argparse
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -60,7 +58,7 @@ def check_equal(arguments, work):
     assert len(rows) == checks.COUNT and right > 80, f"{right} of {len(rows)} right"
     assert trainer(arguments, folder, epochs=10).fit(data).parameters_hash == model.parameters_hash
     checks.check_overhead(arguments.penstock, f"{work}/timed", lambda timed: trainer(arguments, timed, 10).fit(data))
-    print(f"fit and predict: the numbers of one device, {right} of {len(rows)} right; fit again: the same")
+    checks.say(f"fit and predict: the numbers of one device, {right} of {len(rows)} right; fit again: the same")
     return model
 
 
@@ -79,7 +77,7 @@ def check_refused(arguments, work):
     refused(data.drop_columns(["label"]), "has no column 'label', found number, pixels", f"{work}/refused")
     refused(data, "exit code 3", f"{work}/refused", epochs=-1)
     refused(data, "had no room for 3 times", f"{work}/room", threads=2, wait=2)
-    print("other rows, no rows, no column, a bad job, no room: refused")
+    checks.say("other rows, no rows, no column, a bad job, no room: refused")
 
 
 def check_models(arguments, work):
@@ -98,7 +96,7 @@ def check_models(arguments, work):
         wanted = predict({**job, "data": {"eval": {"inputs": {given: inputs}}}}, {given: inputs},
                          parameters=f"{folder}/parameters.safetensors")
         checks.near(found, wanted, f"predictions of {name}")
-        print(f"{name}: trained as what made it trains it, with the numbers of one device; predicted by actors")
+        checks.say(f"{name}: trained as what made it trains it, with the numbers of one device; predicted by actors")
 
 
 def check_regression(arguments, work):
@@ -113,7 +111,25 @@ def check_regression(arguments, work):
                                 workers=2, command=arguments.penstock).fit(data)
         error = max(abs(row["prediction"] - row[kind]).max() for row in model.predict(data).take_all())
         assert error < 0.05, f"{kind}: error {error}"
-    print("numbers and vectors: learned, and predicted")
+    checks.say("numbers and vectors: learned, and predicted")
+
+
+def check_options(arguments, work):
+    """What a bundle has besides, one of two outputs, no TLS; and a model that is made again of what was saved."""
+    from penstock.ray import PenstockModel, PenstockTrainer
+    folder, job, inputs = f"{work}/options", checks.two_outputs(), {"picture": "pixels"}
+    model = PenstockTrainer(job, inputs=inputs, label="label", folder=folder, workers=2, command=arguments.penstock,
+                            resources={"memory": 4 << 20}, strategy="STRICT_SPREAD", device={"memory": "1GiB"},
+                            insecure=True).fit(dataset())
+    assert model.parameters_hash == checks.by_hand(arguments.penstock, folder), "not the numbers of the job by hand"
+    checks.check_devices(folder, "1GiB")
+    model.save(f"{folder}/kept.safetensors")
+    with open(f"{folder}/kept.safetensors", "rb") as file:
+        again = PenstockModel(job, file.read(), inputs=inputs, output="features")
+    row = next(row for row in again.predict(dataset()).take_all() if row["number"] == 7)
+    wanted = checks.predicted(job, f"{folder}/kept.safetensors", 7, "features")
+    checks.near(row["prediction"], wanted, "an output that was asked for")
+    checks.say("bundles with memory, an output by its name, a model made again: right")
 
 
 def trained_while(arguments, folder, kill):
@@ -136,7 +152,7 @@ def trained_while(arguments, folder, kill):
 
 def check_killed(arguments, work, cluster):
     def last():
-        return checks.training_processes(arguments.penstock)[-1][0]
+        return checks.training_processes(arguments.penstock, work)[-1][0]
 
     def process():
         os.kill(last(), signal.SIGKILL)
@@ -150,10 +166,10 @@ def check_killed(arguments, work, cluster):
         cluster.remove_node(found, allow_graceful=False)
     for kill in (process, ray_worker, node):
         events = trained_while(arguments, f"{work}/killed-{kill.__name__}", kill)
-        checks.none_left(lambda: checks.training_processes(arguments.penstock), kill.__name__)
+        checks.none_left(lambda: checks.training_processes(arguments.penstock, work), kill.__name__)
         starts, recoveries = events.count("start"), events.count("recovery")
         assert starts > 1 or recoveries, events
-        print(f"{kill.__name__} killed in fit: the same numbers; {starts} starts, {recoveries} recoveries")
+        checks.say(f"{kill.__name__} killed in fit: the same numbers; {starts} starts, {recoveries} recoveries")
 
 
 def check_killed_in_predict(work, model):
@@ -177,7 +193,7 @@ def check_killed_in_predict(work, model):
     killer.join()
     assert killed, "nobody was killed"
     assert found == wanted, "other predictions after an actor was killed"
-    print("an actor killed in predict: the same predictions")
+    checks.say("an actor killed in predict: the same predictions")
 
 
 def check_driver_killed(arguments, work, cluster):
@@ -188,16 +204,16 @@ def check_driver_killed(arguments, work, cluster):
     with open(f"{folder}.txt", "w") as log:
         driver = subprocess.Popen(command, stdout=log, stderr=log)
     checks.wait_for_event(folder, "checkpoint")
-    assert len(checks.training_processes(arguments.penstock)) == checks.WORKERS
+    assert len(checks.training_processes(arguments.penstock, work)) == checks.WORKERS
     driver.kill()
     assert "end" not in checks.events_of(folder), "the training was over before"
     driver.wait()
-    checks.none_left(lambda: checks.training_processes(arguments.penstock), "trainings of a driver that was killed")
+    checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings of a killed driver")
     checks.none_left(lambda: [args for _, _, args in checks.listed() if "ray::penstock" in args], "Ray's tasks")
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     with open(f"{folder}/hash") as file:
         assert file.read() == checks.by_hand(arguments.penstock, folder), "other numbers after the driver was killed"
-    print("the driver killed: nothing left; the next fit went on to the same numbers")
+    checks.say("the driver killed: nothing left; the next fit went on to the same numbers")
 
 
 def main():
@@ -209,6 +225,7 @@ def main():
     arguments.penstock = os.path.abspath(arguments.penstock)
     os.environ["PYTHONPATH"] = f"{checks.TOP}/python:{checks.TOP}/tests/python"
     os.environ["PENSTOCK_LIBRARY"] = os.path.join(os.path.dirname(arguments.penstock), "libpenstock.so")
+    os.environ["RAY_worker_niceness"] = "0" # or a busy machine lets them wait
     os.environ["RAY_AUTH_MODE"] = "disabled" # nothing of it is seen outside this machine
     sys.path.insert(0, f"{checks.TOP}/python")
     if arguments.fit:
@@ -217,9 +234,16 @@ def main():
         with open(f"{arguments.fit}/hash", "w") as file:
             file.write(model.parameters_hash)
         return
-    work = tempfile.mkdtemp(prefix="ray")
+    with checks.work_folder("check-ray", "ray") as work:
+        run(arguments, work)
+    checks.say("check-ray: all is well")
+
+
+def run(arguments, work):
+    os.environ["RAY_TMPDIR"] = work # of the file with its address: /tmp/ray may have that of a cluster in use
+    os.mkdir(f"{work}/ray")
     limits = {"object_store_memory": MEMORY, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": f"{work}/ray", **limits})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **limits})
     try:
         for _ in range(NODES):
             cluster.add_node(num_cpus=1, **limits)
@@ -228,6 +252,7 @@ def main():
         check_refused(arguments, work)
         check_models(arguments, work)
         check_regression(arguments, work)
+        check_options(arguments, work)
         check_killed_in_predict(work, model)
         check_killed(arguments, work, cluster)
         ray.shutdown()
@@ -235,10 +260,8 @@ def main():
     finally:
         ray.shutdown()
         cluster.shutdown()
-    checks.none_left(lambda: checks.training_processes(arguments.penstock), "trainings")
+    checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings")
     checks.none_left(lambda: [args for _, _, args in checks.listed() if work in args], "processes")
-    shutil.rmtree(work)
-    print("check-ray: all is well")
 
 
 if __name__ == "__main__":

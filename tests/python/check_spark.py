@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -16,6 +15,7 @@ import numpy
 import pyspark
 from pyspark.ml import Pipeline
 from pyspark.ml.evaluation import MulticlassClassificationEvaluator, RegressionEvaluator
+from pyspark.ml.feature import StringIndexer
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 
@@ -70,7 +70,9 @@ def session(port):
     spark = (SparkSession.builder.master(f"spark://127.0.0.1:{port}").appName("check")
              .config("spark.driver.host", "127.0.0.1").config("spark.executor.memory", "512m")
              .config("spark.ui.enabled", "false").config("spark.task.maxFailures", 2)
+             .config("spark.ui.showConsoleProgress", "false")
              .config("spark.network.timeout", "600s") # a machine may stand still for a while
+             .config("spark.python.authenticate.socketTimeout", "600s")
              .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
              .config("spark.executorEnv.PENSTOCK_LIBRARY", os.environ["PENSTOCK_LIBRARY"]).getOrCreate())
     spark.sparkContext.setLogLevel("ERROR")
@@ -109,7 +111,7 @@ def check_equal(arguments, spark, work):
     again = estimator(arguments, folder, epochs=10).fit(data)
     assert again.parameters_hash == fitted.parameters_hash, "other numbers of the same folder"
     checks.check_overhead(arguments.penstock, f"{work}/timed", lambda timed: estimator(arguments, timed, 10).fit(data))
-    print(f"fit and transform: the numbers of one device, accuracy {right}; fit again: the same")
+    checks.say(f"fit and transform: the numbers of one device, accuracy {right}; fit again: the same")
     return again
 
 
@@ -127,7 +129,7 @@ def check_refused(arguments, spark, work):
     refused(turned, "came again with other rows")
     refused(data.where("number < 18").coalesce(1), "came again in other parts")
     refused(data, "exit code 3", f"{work}/refused", epochs=-1)
-    print("other rows, other parts, a bad job: refused")
+    checks.say("other rows, other parts, a bad job: refused")
 
 
 def check_models(arguments, spark, work):
@@ -147,7 +149,7 @@ def check_models(arguments, spark, work):
         wanted = predict({**job, "data": {"eval": {"inputs": {given: inputs}}}}, {given: inputs},
                          parameters=f"{folder}/parameters.safetensors")
         checks.near(numpy.array(found), wanted.reshape(8, -1), f"predictions of {name}")
-        print(f"{name}: trained as what made it trains it, with the numbers of one device; predicted on executors")
+        checks.say(f"{name}: trained as what made it trains it, with the numbers of one device; predicted on executors")
 
 
 def check_regression(arguments, spark, work):
@@ -166,7 +168,33 @@ def check_regression(arguments, spark, work):
         else:
             error = max(row.prediction.squared_distance(row.two) for row in scored.collect()) ** 0.5
         assert error < 0.05, f"{kind}: error {error}"
-    print("numbers and vectors: learned, and predicted as Spark's evaluators take them")
+    checks.say("numbers and vectors: learned, and predicted as Spark's evaluators take them")
+
+
+def check_options(arguments, spark, work):
+    """Labels that are doubles, one of two outputs, no TLS; and a model that is made again of what was saved."""
+    from penstock.spark import PenstockEstimator, PenstockModel
+    folder, job = f"{work}/options", checks.two_outputs()
+    job["data"] = {**job["data"], "train": {"label_type": "index"}}
+    inputs, shapes = {"picture": "pixels"}, {"picture": [checks.SIDE, checks.SIDE]}
+    data = frame(spark).selectExpr("number", "pixels", "concat('class ', label) name")
+    stages = [StringIndexer(inputCol="name", outputCol="label", stringOrderType="alphabetAsc"),
+              PenstockEstimator(job, inputs=inputs, shapes=shapes, label="label", folder=folder, workers=2,
+                                device={"memory": "1GiB"}, insecure=True, kind="class", command=arguments.penstock)]
+    fitted = Pipeline(stages=stages).fit(data)
+    scored = fitted.transform(data)
+    right = MulticlassClassificationEvaluator(metricName="accuracy").evaluate(scored)
+    assert right > 0.9, f"accuracy {right}"
+    model = fitted.stages[1]
+    assert model.parameters_hash == checks.by_hand(arguments.penstock, folder), "not the numbers of the job by hand"
+    checks.check_devices(folder, "1GiB")
+    model.save(f"{folder}/kept.safetensors")
+    with open(f"{folder}/kept.safetensors", "rb") as file:
+        again = PenstockModel(job, file.read(), inputs=inputs, shapes=shapes, kind="vector", output="features")
+    row = again.transform(data).where("number = 7").first()
+    wanted = checks.predicted(job, f"{folder}/kept.safetensors", 7, "features")
+    checks.near(row.prediction.toArray(), wanted, "an output that was asked for")
+    checks.say(f"indexed labels, an output by its name, a model made again: accuracy {right}")
 
 
 def check_executor_killed(arguments, spark, work, cluster):
@@ -187,7 +215,7 @@ def check_executor_killed(arguments, spark, work, cluster):
     events = checks.events_of(folder)
     assert events.count("start") > 1 or "recovery" in events, events
     checks.none_left(lambda: checks.still(killed[0]), "the executor that was killed")
-    print(f"an executor killed in fit: the same numbers; {events.count('start')} starts")
+    checks.say(f"an executor killed in fit: the same numbers; {events.count('start')} starts")
 
 
 def check_killed_in_transform(spark, work, cluster, model):
@@ -210,7 +238,7 @@ def check_killed_in_transform(spark, work, cluster, model):
     assert killed, "nobody was killed"
     assert found == wanted, "other predictions after an executor was killed"
     checks.none_left(lambda: checks.still(killed[0]), "the executor that was killed")
-    print("an executor killed in transform: the same predictions")
+    checks.say("an executor killed in transform: the same predictions")
 
 
 def check_process_killed(arguments, spark, work):
@@ -219,7 +247,7 @@ def check_process_killed(arguments, spark, work):
 
     def kill():
         checks.wait_for_event(folder, "checkpoint")
-        killed.append(checks.training_processes(arguments.penstock)[-1][0])
+        killed.append(checks.training_processes(arguments.penstock, work)[-1][0])
         os.kill(killed[0], signal.SIGKILL)
         assert "end" not in checks.events_of(folder), "the training was over before"
     killer = threading.Thread(target=kill)
@@ -228,7 +256,7 @@ def check_process_killed(arguments, spark, work):
     killer.join()
     assert killed, "nobody was killed"
     assert model.parameters_hash == checks.by_hand(arguments.penstock, folder), "other numbers: a process was killed"
-    print("a process killed: the same numbers")
+    checks.say("a process killed: the same numbers")
 
 
 def check_driver_killed(arguments, work, cluster):
@@ -245,13 +273,13 @@ def check_driver_killed(arguments, work, cluster):
         assert "end" not in checks.events_of(folder), "the training was over before"
         driver.wait(60)
         assert driver.returncode != 0
-        checks.none_left(lambda: checks.training_processes(arguments.penstock), "trainings of a driver that was killed")
+        checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings of a killed driver")
         checks.none_left(cluster.of_applications, "executors of a driver that was killed")
         checks.none_left(lambda: checks.still(family), "processes of a driver that was killed")
         subprocess.run([*command, "--fit", folder, "--port", str(cluster.port)], check=True, stderr=subprocess.DEVNULL)
         with open(f"{folder}/hash") as file:
             assert file.read() == checks.by_hand(arguments.penstock, folder), "other numbers: the driver was killed"
-        print(f"the driver's {victim} killed: nothing left; the next fit went on to the same numbers")
+        checks.say(f"the driver's {victim} killed: nothing left; the next fit went on to the same numbers")
 
 
 def main():
@@ -273,7 +301,13 @@ def main():
         return
     if not shutil.which("java"):
         sys.exit("check-spark: Spark needs Java 17: apt-get install --no-install-recommends openjdk-17-jre-headless")
-    work = tempfile.mkdtemp()
+    with checks.work_folder("check-spark", "spark") as work:
+        run(arguments, work)
+    checks.say("check-spark: all is well")
+
+
+def run(arguments, work):
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={work}" # likewise
     cluster = Cluster(work)
     try:
         spark = session(cluster.port)
@@ -281,6 +315,7 @@ def main():
         check_refused(arguments, spark, work)
         check_models(arguments, spark, work)
         check_regression(arguments, spark, work)
+        check_options(arguments, spark, work)
         check_process_killed(arguments, spark, work)
         check_executor_killed(arguments, spark, work, cluster)
         check_killed_in_transform(spark, work, cluster, model)
@@ -288,9 +323,7 @@ def main():
         check_driver_killed(arguments, work, cluster)
     finally:
         cluster.stop()
-    checks.none_left(lambda: checks.training_processes(arguments.penstock), "trainings")
-    shutil.rmtree(work)
-    print("check-spark: all is well")
+    checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """What the checks of Spark and Ray share: processes, a job over pictures, the same by hand, and models of PyTorch and
 TensorFlow with the numbers that these give. Needs NumPy."""
+import contextlib
 import glob
 import json
 import os
 import shutil
 import struct
 import subprocess
+import sys
+import tempfile
 import time
 
 import numpy
@@ -18,6 +21,24 @@ COUNT = 90
 PARTS = 5
 WORKERS = 3
 OVERHEAD_SECONDS = 15
+BEGIN = time.monotonic()
+
+
+def say(text):
+    print(f"{time.monotonic() - BEGIN:4.0f} s  {text}", flush=True)
+
+
+@contextlib.contextmanager
+def work_folder(check, prefix):
+    """A folder that goes with the check. After a failure it stays: there is what the processes said."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    os.environ["TMPDIR"] = folder # what is killed leaves files there
+    try:
+        yield folder
+    except BaseException:
+        print(f"{check}: failed; what its processes wrote stays in {folder}", file=sys.stderr, flush=True)
+        raise
+    shutil.rmtree(folder)
 
 
 # ---- processes
@@ -54,11 +75,12 @@ def above(pid):
     return found
 
 
-def training_processes(penstock):
-    return [(pid, args) for pid, _, args in listed() if args.startswith(f"{penstock} train ")]
+def training_processes(penstock, folder):
+    """Those of trainings in that folder, or beneath it."""
+    return [(pid, args) for pid, _, args in listed() if args.startswith(f"{penstock} train {folder}/")]
 
 
-def none_left(find, what, seconds=30):
+def none_left(find, what, seconds=120):
     """Nothing that `find` lists is there soon. The processes take a moment."""
     end = time.monotonic() + seconds
     while left := find():
@@ -66,7 +88,7 @@ def none_left(find, what, seconds=30):
         time.sleep(0.1)
 
 
-def wait_for_event(folder, event, seconds=120):
+def wait_for_event(folder, event, seconds=600):
     """Until the training's log has it."""
     end = time.monotonic() + seconds
     while not (os.path.exists(f"{folder}/log.jsonl") and event in events_of(folder)):
@@ -100,6 +122,15 @@ def job(epochs=2):
                       "microbatches": 5, "epochs": epochs, "seed": 1},
             "checkpoint": {"every": "10 steps"}, "recovery": {"grace": "0.5 s"},
             "placement": {"strategy": "round_robin"}}
+
+
+def two_outputs():
+    """A job whose model has outputs `classes`, whose loss is taken, and `features`."""
+    layers = ["flatten", {"dense": {"units": 16, "activation": "relu", "name": "features"}},
+              {"dense": {"units": CLASSES, "name": "classes"}}]
+    described = job(10)
+    return {**described, "model": {**LAYERS, "layers": layers, "outputs": ["classes", "features"]},
+            "train": {**described["train"], "loss_output": "classes"}}
 
 
 def regression(kind):
@@ -146,7 +177,7 @@ def check_overhead(penstock, folder, fit):
     fit(folder)
     seconds = time.monotonic() - begin
     alone = seconds_by_hand(penstock, folder)
-    print(f"fit: {seconds:.1f} s; the same tasks by hand: {alone:.1f} s; overhead {seconds - alone:.1f} s")
+    say(f"fit: {seconds:.1f} s; the same tasks by hand: {alone:.1f} s; overhead {seconds - alone:.1f} s")
     assert is_busy or seconds - alone < OVERHEAD_SECONDS, f"overhead of {seconds - alone:.1f} s"
 
 
@@ -155,6 +186,21 @@ def check_files(folder):
     arrays = [numpy.load(file) for file in files]
     assert len(files) == PARTS and sum(map(len, arrays)) == COUNT, files
     assert (numpy.concatenate(arrays) == [picture(number)[0] for number in range(COUNT)]).all(), "not in order"
+
+
+def check_devices(folder, memory):
+    """Keys of a device came into the job."""
+    with open(f"{folder}/job.yaml") as file:
+        assert f"memory: {memory}" in file.read()
+
+
+def predicted(job, parameters, number, output):
+    """An output of the model for a picture, in this process."""
+    from penstock.training import predict
+    pictures = {"picture": picture(number)[0][None]}
+    job = {"model": job["model"], "train": job["train"],
+           "data": {"normalize": job["data"]["normalize"], "eval": {"inputs": pictures}}}
+    return predict(job, pictures, output, parameters=parameters).reshape(-1)
 
 
 # ---- models of others
