@@ -201,13 +201,11 @@ def check_driver_killed(arguments, work, cluster):
     folder = f"{work}/driver"
     command = [sys.executable, os.path.abspath(__file__), "--penstock", arguments.penstock, "--fit", folder,
                "--address", cluster.address]
-    with open(f"{folder}.txt", "w") as log:
-        driver = subprocess.Popen(command, stdout=log, stderr=log)
-    checks.wait_for_event(folder, "checkpoint")
-    assert len(checks.training_processes(arguments.penstock, work)) == checks.WORKERS
-    driver.kill()
-    assert "end" not in checks.events_of(folder), "the training was over before"
-    driver.wait()
+    with checks.started(command, f"{folder}.txt") as driver:
+        checks.wait_for_event(folder, "checkpoint")
+        assert len(checks.training_processes(arguments.penstock, work)) == checks.WORKERS
+        driver.kill()
+        assert "end" not in checks.events_of(folder), "the training was over before"
     checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings of a killed driver")
     checks.none_left(lambda: [args for _, _, args in checks.listed() if "ray::penstock" in args], "Ray's tasks")
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)

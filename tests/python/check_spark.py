@@ -264,15 +264,13 @@ def check_driver_killed(arguments, work, cluster):
     for victim in ("python", "java"):
         folder = f"{work}/driver-{victim}"
         command = [sys.executable, os.path.abspath(__file__), "--penstock", arguments.penstock]
-        with open(f"{folder}.txt", "w") as log:
-            driver = subprocess.Popen([*command, "--fit", folder, "--port", str(cluster.port)], stdout=log, stderr=log)
-        checks.wait_for_event(folder, "checkpoint")
-        family = dict(checks.beneath(driver.pid))
-        java = next(pid for pid, args in family.items() if "java" in args.split()[0])
-        os.kill(driver.pid if victim == "python" else java, signal.SIGKILL)
-        assert "end" not in checks.events_of(folder), "the training was over before"
-        driver.wait(60)
-        assert driver.returncode != 0
+        with checks.started([*command, "--fit", folder, "--port", str(cluster.port)], f"{folder}.txt") as driver:
+            checks.wait_for_event(folder, "checkpoint")
+            family = dict(checks.beneath(driver.pid))
+            java = next(pid for pid, args in family.items() if "java" in args.split()[0])
+            os.kill(driver.pid if victim == "python" else java, signal.SIGKILL)
+            assert "end" not in checks.events_of(folder), "the training was over before"
+            assert driver.wait(120) != 0
         checks.none_left(lambda: checks.training_processes(arguments.penstock, work), "trainings of a killed driver")
         checks.none_left(cluster.of_applications, "executors of a driver that was killed")
         checks.none_left(lambda: checks.still(family), "processes of a driver that was killed")

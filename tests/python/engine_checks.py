@@ -75,6 +75,18 @@ def above(pid):
     return found
 
 
+@contextlib.contextmanager
+def started(command, log):
+    """A process that is there for the block, at most."""
+    with open(log, "w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 def training_processes(penstock, folder):
     """Those of trainings in that folder, or beneath it."""
     return [(pid, args) for pid, _, args in listed() if args.startswith(f"{penstock} train {folder}/")]
