@@ -56,6 +56,9 @@
 #define PEN_COMMIT_RECORD_BYTES_LIMIT (64u << 20)   // a record of a commit log
 #define PEN_ORDER_RECORD_BYTES_LIMIT (1u << 30)     // the order of lanes of a training
 #define PEN_COMMIT_RECORD_LIMIT (1u << 16)          // records in a commit log
+#define PEN_COMMIT_NUMBER_LIMIT 999999999999ull     // of a record: twelve digits of its name
+#define PEN_GENERATION_LIMIT 999999999999ull        // likewise; one more is always a number
+#define PEN_COUNTER_LIMIT (1ull << 53)              // steps, rounds, examples, epochs, sequences
 #define PEN_COMMIT_SHARD_LIMIT 4096u                // shards of a checkpoint
 #define PEN_SHARD_TENSOR_LIMIT (1u << 16)           // tensors, or ranges of them, in a shard
 #define PEN_SHARD_HEADER_BYTES_LIMIT (16u << 20)    // what a shard says of them

@@ -1,9 +1,13 @@
 #include "scheduler/protocol/message.h"
 
+#include "base/limits.h"
 #include "base/text.h"
 
 #define ROW(kind, number, member, ...)                                                             \
     PEN_RECORD_ROW(kind, number, #member, pen_message, member, __VA_ARGS__)
+// What is counted on: never near the end of its numbers.
+#define COUNT(number, member, ...)                                                                 \
+    ROW(NUMBER, number, member, __VA_ARGS__, .limit = PEN_COUNTER_LIMIT)
 #define NAMED(kind, number, name, member, ...)                                                     \
     PEN_RECORD_ROW(kind, number, name, pen_message, member, __VA_ARGS__)
 #define BLOCK(number, name, ...)                                                                   \
@@ -27,30 +31,30 @@ static const pen_record_field assign_fields[] = {
     ROW(NUMBER, 1, worker, NULL),
     ROW(NUMBER, 2, target_incarnation, "of whom it is meant for"),
     ROW(NUMBER, 3, plan_hash, NULL),
-    ROW(NUMBER, 4, byte_count, "of the description"),
+    COUNT(4, byte_count, "of the description"),
     NAMED(NUMBER, 5, "lease_nanoseconds", clock,
           "of silence, after which the worker leaves; 0: never"),
 };
 static const pen_record_field round_fields[] = {
-    ROW(NUMBER, 1, round, "numbered one after another"),
+    COUNT(1, round, "numbered one after another"),
     ROW(NUMBER, 2, form, NULL),
     ROW(NUMBER, 3, count, "microbatches"),
     ROW(NUMBER, 4, updates, NULL),
     ROW(NUMBER, 5, continues, "adds to the gradients of the round before"),
-    ROW(NUMBER, 6, step, "of the training, from 1"),
+    COUNT(6, step, "of the training, from 1"),
     ROW(FIXED, 7, learning_rate, NULL, .is_real = true),
-    ROW(NUMBER, 8, first_microbatch, "of the step, before this round"),
+    COUNT(8, first_microbatch, "of the step, before this round"),
     ROW(FIXED, 9, value, "a microbatch's share of the step's examples", .is_real = true),
-    ROW(NUMBER, 10, epoch, "whose order workers read in that read by themselves"),
-    ROW(NUMBER, 11, first_example, "of the epoch's order, that the round begins with"),
-    ROW(NUMBER, 12, step_microbatches, "that the step has in all its rounds"),
+    COUNT(10, epoch, "whose order workers read in that read by themselves"),
+    COUNT(11, first_example, "of the epoch's order, that the round begins with"),
+    COUNT(12, step_microbatches, "that the step has in all its rounds"),
 };
 static const pen_record_field go_fields[] = {
-    ROW(NUMBER, 1, round, NULL),
+    COUNT(1, round, NULL),
     ROW(FIXED, 2, order, "of lanes that come as they come: four bits each, the first the lowest"),
 };
 static const pen_record_field loss_fields[] = {
-    ROW(NUMBER, 1, round, NULL),
+    COUNT(1, round, NULL),
     ROW(NUMBER, 2, form, NULL),
     ROW(NUMBER, 3, microbatch, NULL),
     ROW(NUMBER, 4, stage, NULL),
@@ -64,33 +68,33 @@ static const pen_record_field loss_fields[] = {
     ROW(NUMBER, 10, made, "bits: terms that the stage makes"),
 };
 static const pen_record_field round_done_fields[] = {
-    ROW(NUMBER, 1, round, NULL),
+    COUNT(1, round, NULL),
     BLOCK(2, "bytes", "figures of the devices"),
 };
 static const pen_record_field credit_fields[] = {
     ROW(NUMBER, 1, form, NULL),
     ROW(NUMBER, 2, channel, NULL),
-    ROW(NUMBER, 3, sequence, "all frames below are consumed"),
+    COUNT(3, sequence, "all frames below are consumed"),
 };
 static const pen_record_field pull_fields[] = {
     ROW(NUMBER, 1, frame_kind, "Frame.Kind: TENSOR or BLOB"),
     ROW(NUMBER, 2, number, NULL),
-    ROW(NUMBER, 3, offset, "in bytes"),
-    ROW(NUMBER, 4, byte_count, NULL),
-    ROW(NUMBER, 5, sequence, "that the frame shall have"),
+    COUNT(3, offset, "in bytes"),
+    COUNT(4, byte_count, NULL),
+    COUNT(5, sequence, "that the frame shall have"),
 };
 static const pen_record_field ask_fields[] = {
     ROW(NUMBER, 1, number, NULL),
-    ROW(NUMBER, 2, offset, NULL),
+    COUNT(2, offset, NULL),
 };
 static const pen_record_field part_fields[] = {
     ROW(NUMBER, 1, number, NULL),
-    ROW(NUMBER, 2, offset, NULL),
-    ROW(NUMBER, 3, byte_count, "in all"),
+    COUNT(2, offset, NULL),
+    COUNT(3, byte_count, "in all"),
     BLOCK(4, "bytes", "at most 512 KiB"),
 };
 static const pen_record_field pong_fields[] = {
-    ROW(NUMBER, 1, sequence, NULL),
+    COUNT(1, sequence, NULL),
     ROW(NUMBER, 2, clock, "nanoseconds, at the sender; the ping's"),
     ROW(NUMBER, 3, clock_here, NULL),
 };
@@ -102,29 +106,29 @@ static const pen_record_field fail_fields[] = {
 static const pen_record_field stopped_fields[] = {
     ROW(TEXT, 1, text, "what devices waited for"),
 };
-static const pen_record_field taken_fields[] = {ROW(NUMBER, 1, sequence, "of the frame")};
+static const pen_record_field taken_fields[] = {COUNT(1, sequence, "of the frame")};
 static const pen_record_field beat_fields[] = {
     ROW(NUMBER, 1, state, "0 idle, 1 greeted, 2 pulling, 3 loading, 4 running, 5 leaving"),
-    ROW(NUMBER, 2, step, "the last one done"),
+    COUNT(2, step, "the last one done"),
     ROW(NUMBER, 3, step_nanoseconds, "that it took"),
     NAMED(NUMBER, 4, "task_nanoseconds", clock,
           "for which the longest task runs; 0: nothing computes"),
 };
 static const pen_record_field snapshot_fields[] = {
-    ROW(NUMBER, 1, step, "that were done"),
+    COUNT(1, step, "that were done"),
     ROW(NUMBER, 2, worker, "whose shard it is: part of the shard's name"),
     NAMED(TEXT, 3, "folder", text, "where shards go; at most 1023 bytes"),
     ROW(NUMBER, 4, is_local, "it is on a disk of the worker's own, and to be made"),
 };
-static const pen_record_field snapped_fields[] = {ROW(NUMBER, 1, step, NULL)};
+static const pen_record_field snapped_fields[] = {COUNT(1, step, NULL)};
 static const pen_record_field shard_fields[] = {
-    ROW(NUMBER, 1, step, NULL),
+    COUNT(1, step, NULL),
     ROW(NUMBER, 2, code, "0: the shard is durable"),
     ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
     BLOCK(4, "summary", "its name, bytes and checksums; at most 512 KiB"),
 };
 static const pen_record_field survey_fields[] = {
-    ROW(NUMBER, 1, sequence, NULL),
+    COUNT(1, sequence, NULL),
     ROW(NUMBER, 2, number, "0 rates, 1 a node, 2 cpu, 3 load, 4 send, 5 call"),
     ROW(NUMBER, 3, device, "of the whole run"),
     ROW(NUMBER, 4, node, "of its part"),
@@ -133,7 +137,7 @@ static const pen_record_field survey_fields[] = {
     ROW(NUMBER, 7, count, "threads that compute"),
 };
 static const pen_record_field surveyed_fields[] = {
-    ROW(NUMBER, 1, sequence, "of what was asked"),
+    COUNT(1, sequence, "of what was asked"),
     ROW(NUMBER, 2, code, "0: it was measured"),
     ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
     PEN_RECORD_LIST_ROW(ARRAY, FIXED, 4, "figures", pen_message, terms, term_count, NULL,
@@ -141,7 +145,7 @@ static const pen_record_field surveyed_fields[] = {
 };
 
 static const pen_record_field gradient_fields[] = {
-    ROW(NUMBER, 1, round, NULL),
+    COUNT(1, round, NULL),
     ROW(NUMBER, 2, microbatch, NULL),
     ROW(NUMBER, 3, stage, NULL),
 };
@@ -160,7 +164,8 @@ static const pen_record_field gradient_fields[] = {
 static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COUNT] = {
     ROW(NUMBER, 1, protocol, "version: 1"),
     ROW(TEXT, 2, job, "at most 63 bytes"),
-    ROW(NUMBER, 3, generation, "grows with each new start; HELLO: 0, or the last one known"),
+    ROW(NUMBER, 3, generation, "grows with each new start; HELLO: 0, or the last one known",
+        .limit = PEN_GENERATION_LIMIT),
     ROW(NUMBER, 4, incarnation, "of the sender's process"),
     BODY(10, HELLO, "hello", "Hello", "worker: who I am and what I run", FIELDS(hello)),
     BODY(11, REFUSED, "refused", "Refused", "coordinator: why I do not take you", FIELDS(refused)),

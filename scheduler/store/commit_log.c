@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/name_map.h"
 #include "base/planted.h"
@@ -335,12 +336,19 @@ static pen_status log_try(pen_commit_log *log, pen_commit_record *record, bool *
     const char *bytes, *from, *to;
     uint64_t count = 0;
     const bool is_manifest = record->kind == PEN_COMMIT_MANIFEST;
+    if (log->last >= PEN_COMMIT_NUMBER_LIMIT) {
+        return pen_error(PEN_CORRUPT,
+                         "'%s/%s' has the last number that a record can have: if no training wrote "
+                         "it, move it away",
+                         log->folder, pen_commit_log_name(log->last, name));
+    }
     record->number = log->last + 1;
     snprintf(beside, sizeof beside, LOG_BESIDE_FORMAT ".%" PRIx64 ".%" PRIx64, record->number,
              record->generation, log->own_incarnation);
     PEN_TRY(log_path(log, pen_commit_log_name(record->number, name), &to));
     PEN_TRY(log_path(log, beside, &from));
-    PEN_TRY(pen_commit_record_encode(record, log->scratch, &bytes, &count));
+    PEN_TRY(pen_status_add_context(pen_commit_record_encode(record, log->scratch, &bytes, &count),
+                                   "while adding to the records in '%s'", log->folder));
     log_entry entry = {0}; // as it will be read, taken in when it is there
     PEN_TRY(log_reserve(log, &entry.arena));
     pen_status status = pen_commit_record_decode(bytes, count, entry.arena, &entry.record);

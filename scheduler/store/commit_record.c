@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "base/limits.h"
 #include "base/planted.h"
 #include "base/record/record.h"
 #include "base/text.h"
@@ -16,28 +17,41 @@
 #define RECORD_WORD_DIGITS 8 // of a checksum
 #define RECORD_BITS_DIGITS 16
 
-#define RECORD(row, member) PEN_RECORD_ROW(row, 0, #member, pen_commit_record, member, NULL)
+#define RECORD(row, member, ...)                                                                   \
+    PEN_RECORD_ROW(row, 0, #member, pen_commit_record, member, __VA_ARGS__)
 #define MANIFEST(row, member)                                                                      \
     PEN_RECORD_ROW(row, 0, #member, pen_commit_record, manifest.member, NULL)
+#define COUNT(member)                                                                              \
+    PEN_RECORD_ROW(NUMBER, 0, #member, pen_commit_record, manifest.member, NULL,                   \
+                   .limit = PEN_COUNTER_LIMIT)
 
 // Lines in the order in which they stand: FIXED are written as hexadecimal digits.
 static const pen_record_field head_fields[] = {
-    RECORD(NUMBER, number),
-    RECORD(NUMBER, generation),
-    RECORD(TEXT, job),
+    RECORD(NUMBER, number, NULL, .limit = PEN_COMMIT_NUMBER_LIMIT),
+    RECORD(NUMBER, generation, NULL, .limit = PEN_GENERATION_LIMIT),
+    RECORD(TEXT, job, NULL),
 };
 static const pen_record_field fence_fields[] = {
-    RECORD(FIXED, coordinator),
-    RECORD(NUMBER, begins),
+    RECORD(FIXED, coordinator, NULL),
+    RECORD(NUMBER, begins, NULL),
 };
 static const pen_record_field manifest_fields[] = {
-    MANIFEST(NUMBER, step),         MANIFEST(NUMBER, epoch),    MANIFEST(NUMBER, batch_index),
-    MANIFEST(NUMBER, rate_steps),   MANIFEST(FIXED, loss),      MANIFEST(FIXED, losses_hash),
-    MANIFEST(NUMBER, seed),         MANIFEST(NUMBER, examples), MANIFEST(NUMBER, batch),
-    MANIFEST(NUMBER, microbatches), MANIFEST(NUMBER, shuffle),  MANIFEST(NUMBER, drop_last),
-    MANIFEST(TEXT, model_hash),     MANIFEST(TEXT, build),
+    COUNT(step),
+    COUNT(epoch),
+    COUNT(batch_index),
+    MANIFEST(NUMBER, rate_steps), // as many as the job says
+    MANIFEST(FIXED, loss),
+    MANIFEST(FIXED, losses_hash),
+    MANIFEST(NUMBER, seed), // any bits
+    COUNT(examples),
+    COUNT(batch),
+    COUNT(microbatches),
+    MANIFEST(NUMBER, shuffle),
+    MANIFEST(NUMBER, drop_last),
+    MANIFEST(TEXT, model_hash),
+    MANIFEST(TEXT, build),
 };
-static const pen_record_field lanes_fields[] = {MANIFEST(NUMBER, lanes)};
+static const pen_record_field lanes_fields[] = {COUNT(lanes)};
 static const pen_record_field consistency_fields[] = {MANIFEST(TEXT, consistency)};
 static const pen_record_field level_fields[] = {MANIFEST(TEXT, level)};
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
@@ -68,6 +82,20 @@ static uint64_t record_chunk_count(uint64_t bytes) {
     return (bytes + PEN_SHARD_CHUNK_BYTES - 1) / PEN_SHARD_CHUNK_BYTES;
 }
 
+// The first number of a table that is larger than it may be; NULL: none is. What others count on
+// from here, a generation or a step, must not come near the end of its numbers.
+static const pen_record_field *record_find_too_large(const pen_commit_record *record,
+                                                     const pen_record *table,
+                                                     uint64_t *out_number) {
+    for (uint32_t f = 0; f < table->field_count; f++) {
+        const pen_record_field *field = &table->fields[f];
+        if (field->kind != PEN_RECORD_NUMBER) continue;
+        *out_number = pen_record_get_bits(field, (const char *)record + field->offset);
+        if (*out_number > pen_record_number_limit(field)) return field;
+    }
+    return NULL;
+}
+
 // ---- writing
 
 // Driven by tables of fields, so that reading and writing cannot come to differ.
@@ -81,6 +109,12 @@ static pen_status record_write_fields(pen_text *text, const pen_commit_record *r
             return pen_error(PEN_INVALID_INPUT, "the %s cannot be written into a record",
                              field->name);
         }
+    }
+    uint64_t number;
+    const pen_record_field *wrong = record_find_too_large(record, table, &number);
+    if (wrong != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "the %s is %" PRIu64 ", at most %" PRIu64 " can be",
+                         wrong->name, number, pen_record_number_limit(wrong));
     }
     pen_record_print(table, record, 0, text);
     return PEN_OK;
@@ -249,7 +283,11 @@ static pen_status record_read_fields(record_cursor *cursor, const pen_record *ta
             return record_wrong_value(cursor, field->name);
         }
     }
-    return PEN_OK;
+    uint64_t number;
+    const pen_record_field *wrong = record_find_too_large(record, table, &number);
+    if (wrong == NULL) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "the %s is %" PRIu64 ", at most %" PRIu64 " can be", wrong->name,
+                     number, pen_record_number_limit(wrong));
 }
 
 // Lines in a fixed order and form; how many checksums there are follows from the bytes.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "scheduler/transport/wire_code.h"
 
@@ -26,7 +27,8 @@ static const pen_record_field introduction_fields[] = {
     INTRODUCTION(NUMBER, 1, "version", version, "of this file: 2"),
     INTRODUCTION(NUMBER, 2, "peer", peer, "who speaks; 4294967295: waits to be told"),
     INTRODUCTION(NUMBER, 3, "callee", callee, "whom the caller wants to reach"),
-    INTRODUCTION(NUMBER, 4, "generation", generation, "grows with each new start of the job"),
+    INTRODUCTION(NUMBER, 4, "generation", generation, "grows with each new start of the job",
+                 .limit = PEN_GENERATION_LIMIT),
     INTRODUCTION(FIXED, 5, "incarnation", incarnation, "drawn when the process started"),
     INTRODUCTION(FIXED, 7, "session", stream.session,
                  "drawn for this link; 0: it ends with the stream"),
@@ -58,9 +60,9 @@ static const pen_record_field frame_fields[] = {
           "VALUE: an activation or a gradient; TENSOR: bytes of a parameter or of an optimizer's\n"
           "state; BLOB: bytes of a description of a part",
           .choices = frame_kinds, .choices_name = "Kind"),
-    FRAME(NUMBER, 2, generation, NULL),
+    FRAME(NUMBER, 2, generation, NULL, .limit = PEN_GENERATION_LIMIT),
     FRAME(FIXED, 3, incarnation, "of the sender"),
-    FRAME(NUMBER, 4, step, "VALUE: the round"),
+    FRAME(NUMBER, 4, step, "VALUE: the round", .limit = PEN_COUNTER_LIMIT),
     FRAME(NUMBER, 5, form, "which of the part's forms: sizes and modes it was compiled for"),
     FRAME(NUMBER, 6, microbatch, "VALUE: its number in the round"),
     FRAME(NUMBER, 7, channel, "which value, parameter or description"),
@@ -70,8 +72,9 @@ static const pen_record_field frame_fields[] = {
     PEN_RECORD_LIST_ROW(ARRAY, NUMBER, 10, "shape", pen_frame, type.shape.dims, type.shape.rank,
                         "VALUE; outermost first", .limit = PEN_RANK_LIMIT, .item_limit = INT64_MAX,
                         .is_packed = true),
-    FRAME(NUMBER, 11, sequence, NULL),
-    FRAME(NUMBER, 12, offset, "TENSOR, BLOB: of these bytes in the whole"),
+    FRAME(NUMBER, 11, sequence, NULL, .limit = PEN_COUNTER_LIMIT),
+    FRAME(NUMBER, 12, offset, "TENSOR, BLOB: of these bytes in the whole",
+          .limit = PEN_COUNTER_LIMIT),
     FRAME(NUMBER, 13, bytes, "of all chunks of this frame", .limit = PEN_TENSOR_BYTES_LIMIT),
 };
 static const pen_record frame_record = {

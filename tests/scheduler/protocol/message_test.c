@@ -1,5 +1,6 @@
 #include "scheduler/protocol/message.h"
 
+#include "base/limits.h"
 #include "tests/support/check.h"
 #include "tests/support/record_bytes.h"
 
@@ -7,7 +8,7 @@ static pen_message full_message(pen_message_kind kind) {
     static const char bytes[] = "the bytes of a part";
     pen_message message = {.kind = kind,
                            .protocol = PEN_PROTOCOL_VERSION,
-                           .generation = UINT64_MAX,
+                           .generation = PEN_GENERATION_LIMIT,
                            .incarnation = 1,
                            .worker = 3,
                            .target_incarnation = (uint64_t)1 << 63,
@@ -67,7 +68,7 @@ static void reads_back_every_kind(void **state) {
         pen_message read;
         CHECK_OK(pen_message_decode(bytes, length, &read));
         CHECK(read.kind == message.kind, "%s", pen_message_kind_name(message.kind));
-        CHECK(read.generation == UINT64_MAX && read.incarnation == 1, "the header");
+        CHECK(read.generation == PEN_GENERATION_LIMIT && read.incarnation == 1, "the header");
         CHECK(strcmp(read.job, "job") == 0, "the job is '%s'", read.job);
         CHECK(encode(&read, again) == length && memcmp(bytes, again, length) == 0, "%s: others",
               pen_message_kind_name(message.kind));
@@ -112,6 +113,30 @@ static void reads_the_fields_of_some(void **state) {
     message = full_message(PEN_MESSAGE_SHARD);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.step == 5 && read.code == 17 && read.bytes_length == message.bytes_length, "shard");
+}
+
+// Others count on from them: one more must be a number, too.
+static void refuses_counters_near_their_end(void **state) {
+    (void)state;
+    uint8_t bytes[2 * PEN_MESSAGE_ROOM];
+    pen_message read, message = full_message(PEN_MESSAGE_ASSIGN);
+    message.generation = UINT64_MAX;
+    CHECK_ERROR(pen_message_decode(bytes, encode(&message, bytes), &read), PEN_CORRUPT,
+                "field 3 (generation) is 18446744073709551615, at most 999999999999 can be");
+    message = full_message(PEN_MESSAGE_ROUND);
+    message.round = UINT64_MAX - 1;
+    CHECK_ERROR(pen_message_decode(bytes, encode(&message, bytes), &read), PEN_CORRUPT,
+                "field 1 (round) is 18446744073709551614, at most 9007199254740992 can be");
+    message = full_message(PEN_MESSAGE_BEAT);
+    message.step = PEN_COUNTER_LIMIT + 1;
+    CHECK_ERROR(pen_message_decode(bytes, encode(&message, bytes), &read), PEN_CORRUPT,
+                "field 2 (step) is 9007199254740993");
+    message = full_message(PEN_MESSAGE_CREDIT);
+    message.sequence = PEN_COUNTER_LIMIT;
+    CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
+    message.sequence = UINT64_MAX;
+    CHECK_ERROR(pen_message_decode(bytes, encode(&message, bytes), &read), PEN_CORRUPT,
+                "field 3 (sequence) is");
 }
 
 static void refuses_what_is_wrong(void **state) {
@@ -166,6 +191,7 @@ static void has_the_same_bytes_as_ever(void **state) {
     for (uint32_t kind = 0; kind < PEN_MESSAGE_KIND_COUNT; kind++) {
         uint8_t bytes[2 * PEN_MESSAGE_ROOM];
         pen_message message = full_message((pen_message_kind)kind);
+        message.generation = UINT64_MAX; // ten bytes
         message.first_microbatch = 300;
         message.step_microbatches = 301;
         message.is_local = true;
@@ -180,4 +206,5 @@ static void has_the_same_bytes_as_ever(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(has_the_same_bytes_as_ever), cmocka_unit_test(reads_back_every_kind),
-              cmocka_unit_test(reads_the_fields_of_some), cmocka_unit_test(refuses_what_is_wrong))
+              cmocka_unit_test(reads_the_fields_of_some), cmocka_unit_test(refuses_what_is_wrong),
+              cmocka_unit_test(refuses_counters_near_their_end))

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/checksum.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "scheduler/store/commit_record.h"
 #include "scheduler/store/shard.h"
@@ -209,6 +211,94 @@ static void sees_each_byte(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A record as bytes with another value for `key`, and the checksum that they then have.
+static const char *change_value(const pen_commit_record *record, const char *key, const char *value,
+                                pen_arena *arena, uint64_t *out_count) {
+    const char *bytes, *changed;
+    uint64_t count = 0;
+    char line[64];
+    CHECK_OK(pen_commit_record_encode(record, arena, &bytes, &count));
+    snprintf(line, sizeof line, "\n%s: ", key);
+    const char *at = strstr(bytes, line) + strlen(line);
+    const char *rest = strchr(at, '\n'), *last = strstr(rest, "checksum: ");
+    CHECK_OK(pen_arena_format(arena, &changed, "%.*s%s%.*s", (int)(at - bytes), bytes, value,
+                              (int)(last - rest), rest));
+    const uint32_t checksum = pen_checksum(changed, strlen(changed));
+    CHECK_OK(pen_arena_format(arena, &changed, "%schecksum: %08x\n", changed, checksum));
+    *out_count = strlen(changed);
+    return changed;
+}
+
+static void write_record(const char *folder, uint64_t number, const char *bytes, uint64_t count) {
+    char name[PEN_COMMIT_NAME_BYTES], path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, pen_commit_log_name(number, name));
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+// Checksums are right, so only the numbers say that no training wrote these.
+static void refuses_counters_near_their_end(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *error;
+    } cases[] = {
+        {"number", "18446744073709551615", "the number is 18446744073709551615, at most"},
+        {"generation", "18446744073709551615",
+         "the generation is 18446744073709551615, at most 999999999999 can be"},
+        {"generation", "1000000000000", "the generation is 1000000000000, at most"},
+        {"step", "18446744073709551615", "the step is 18446744073709551615, at most"},
+        {"epoch", "9007199254740993", "the epoch is 9007199254740993, at most 9007199254740992"},
+        {"batch_index", "18446744073709551614", "the batch_index is"},
+        {"examples", "18446744073709551615", "the examples is"},
+        {"generation", "18446744073709551616", "no value for 'generation'"},
+    };
+    pen_arena *arena = check_arena();
+    pen_commit_record record = manifest(4, 12), read;
+    const char *bytes;
+    uint64_t count = 0;
+    record.number = 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bytes = change_value(&record, cases[i].key, cases[i].value, arena, &count);
+        CHECK_ERROR(pen_commit_record_decode(bytes, count, arena, &read), PEN_CORRUPT,
+                    cases[i].error);
+    }
+    bytes = change_value(&record, "generation", "999999999999", arena, &count);
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &read));
+    record.generation = UINT64_MAX; // nor is one written
+    CHECK_ERROR(pen_commit_record_encode(&record, arena, &bytes, &count), PEN_INVALID_INPUT,
+                "the generation is 18446744073709551615");
+    pen_arena_destroy(arena);
+}
+
+// Such a record in a folder is passed over as a damaged one, and the training goes on behind it.
+static void passes_over_a_last_generation(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("last/commit");
+    uint64_t count = 0;
+    append(open_log(folder, arena), fence(1, 7));
+    pen_commit_record last = fence(3, 8);
+    last.number = 2;
+    const char *bytes = change_value(&last, "generation", "18446744073709551615", arena, &count);
+    write_record(folder, 2, bytes, count);
+    pen_log_set_level(PEN_LOG_ERROR);
+    pen_commit_log *log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_damaged_count(log), 1);
+    assert_int_equal(pen_commit_log_generation(log), 2);
+    append(log, fence(3, 9));
+    append(log, manifest(3, 10));
+    assert_int_equal(pen_commit_log_manifest(open_log(folder, arena), 0)->manifest.step, 10);
+    write_record(folder, PEN_COMMIT_NUMBER_LIMIT, "x", 1);
+    log = open_log(folder, arena);
+    pen_commit_record next = fence(6, 9);
+    CHECK_ERROR(pen_commit_log_append(log, &next), PEN_CORRUPT,
+                "commit.999999999999' has the last number");
+    pen_log_set_level(PEN_LOG_NOTE);
+    pen_arena_destroy(arena);
+}
+
 // Of two processes that want a number one gets it.
 static void one_wins_each_number(void **state) {
     (void)state;
@@ -402,5 +492,7 @@ static void records_have_the_same_bytes_as_ever(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(records_have_the_same_bytes_as_ever),
               cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
               cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(falls_back_from_damage),
-              cmocka_unit_test(sees_each_byte), cmocka_unit_test(one_wins_each_number),
-              cmocka_unit_test(one_wins_each_generation), cmocka_unit_test(survives_each_call))
+              cmocka_unit_test(refuses_counters_near_their_end),
+              cmocka_unit_test(passes_over_a_last_generation), cmocka_unit_test(sees_each_byte),
+              cmocka_unit_test(one_wins_each_number), cmocka_unit_test(one_wins_each_generation),
+              cmocka_unit_test(survives_each_call))

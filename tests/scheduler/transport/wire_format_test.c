@@ -1,6 +1,7 @@
 // Envelopes written and read again, however they are cut into pieces; and wrong ones.
 #include "scheduler/transport/wire_format.h"
 
+#include "base/limits.h"
 #include "base/random.h"
 #include "scheduler/transport/wire_code.h"
 #include "tests/support/check.h"
@@ -82,7 +83,10 @@ static void chunks_come_back(void **state) {
         pen_wire_envelope read;
         pen_wire_piece pieces[2100];
         uint8_t payload[64], copy[64];
-        const pen_frame frame = random_frame(key, &draw);
+        pen_frame frame = random_frame(key, &draw);
+        frame.generation %= PEN_GENERATION_LIMIT + 1;
+        frame.sequence %= PEN_COUNTER_LIMIT + 1;
+        frame.offset %= PEN_COUNTER_LIMIT + 1;
         const bool has_frame = trial % 3 != 0;
         const size_t count = pen_random_below(key, draw++, 64);
         const uint32_t checksum = (uint32_t)pen_random_below(key, draw++, UINT32_MAX);
@@ -107,6 +111,26 @@ static void chunks_come_back(void **state) {
         const uint8_t *there = pen_wire_find(all, read.chunk.payload);
         if (there != NULL) assert_memory_equal(there, payload, count);
         free_pieces(pieces, piece_count);
+    }
+}
+
+// Others count on from them: one more must be a number, too.
+static void counters_near_their_end_are_refused(void **state) {
+    (void)state;
+    const pen_frame good = {.kind = PEN_FRAME_VALUE, .generation = PEN_GENERATION_LIMIT};
+    pen_frame wrong[4] = {good, good, good, good};
+    wrong[0].generation = UINT64_MAX;
+    wrong[1].step = UINT64_MAX;
+    wrong[2].sequence = UINT64_MAX;
+    wrong[3].offset = UINT64_MAX;
+    for (size_t i = 0; i < 5; i++) {
+        envelope_bytes e;
+        pen_wire_envelope read;
+        e.count = pen_wire_write_chunk(i == 4 ? &good : &wrong[i], 0, 0, 0, e.bytes);
+        const pen_wire_piece piece = {e.bytes, e.count};
+        const pen_status status = pen_wire_read((pen_wire_pieces){&piece, 1}, &read);
+        if (i == 4) CHECK_OK(status);
+        if (i < 4) CHECK_ERROR(status, PEN_CORRUPT, "is 18446744073709551615, at most");
     }
 }
 
@@ -287,6 +311,7 @@ static void heads_have_the_same_bytes_as_ever(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(heads_have_the_same_bytes_as_ever),
-              cmocka_unit_test(chunks_come_back), cmocka_unit_test(heads_fit),
+              cmocka_unit_test(chunks_come_back),
+              cmocka_unit_test(counters_near_their_end_are_refused), cmocka_unit_test(heads_fit),
               cmocka_unit_test(others_come_back), cmocka_unit_test(codes_come_back),
               cmocka_unit_test(wrong_ones_are_refused))
