@@ -54,21 +54,20 @@ static pen_status file_error(const char *doing, const char *path, int error_numb
                      strerror(error_number));
 }
 
-// Opens without waiting, then sets the descriptor to wait: reads of a pipe that has a writer must
-// not fail.
+// Regular files alone: a device may have no end, and a pipe without a writer waits for one. So it
+// is opened without waiting, before it is known what it is.
 static pen_status file_open_to_read(const char *path, int *out_descriptor, struct stat *out_about) {
     if (PEN_FAILPOINT("file.opened")) return file_error("read", path, EIO);
-    // a pipe that nobody writes to is an empty file, not a wait without end
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return file_error("open", path, errno);
     pen_status status = PEN_OK;
-    const int flags = fcntl(descriptor, F_GETFL);
-    if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
-        fstat(descriptor, out_about) != 0) {
+    if (fstat(descriptor, out_about) != 0) {
         status = file_error("open", path, errno);
-    }
-    if (status == PEN_OK && S_ISDIR(out_about->st_mode)) {
+    } else if (S_ISDIR(out_about->st_mode)) {
         status = pen_error(PEN_IO, "cannot open '%s': it is a folder, expected a file", path);
+    } else if (!S_ISREG(out_about->st_mode)) {
+        status = pen_error(PEN_IO, "cannot open '%s': it is a pipe or a device, not a regular file",
+                           path);
     }
     if (status != PEN_OK) {
         close(descriptor);
@@ -87,10 +86,7 @@ pen_status pen_mapping_open(const char *path, pen_mapping *out_mapping) {
     pen_status status = PEN_OK;
     pen_mapping mapping = {
         .bytes = nothing, .file_device = about.st_dev, .file_number = about.st_ino};
-    if (!S_ISREG(about.st_mode)) {
-        status = pen_error(PEN_IO, "cannot map '%s': it is a pipe or a device, not a regular file",
-                           path);
-    } else if (about.st_size > 0) {
+    if (about.st_size > 0) {
         mapping.length = (size_t)about.st_size;
         void *bytes = mmap(NULL, mapping.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (bytes == MAP_FAILED) status = file_error("map", path, errno);
@@ -156,7 +152,7 @@ static pen_status file_read_all(int descriptor, const char *path, size_t bytes_l
                                 pen_arena *arena, const char **out_bytes, size_t *out_length) {
     char *bytes = NULL;
     size_t length = 0;
-    // Sizes told by the system are not trusted (pipes and /proc say 0): read until it ends.
+    // Sizes told by the system are not trusted (/proc says 0): read until it ends.
     for (size_t capacity = FILE_READ_BYTES_FIRST;; capacity *= 4) {
         if (capacity > bytes_limit) capacity = bytes_limit + 1;
         char *larger;

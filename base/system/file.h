@@ -39,7 +39,7 @@ void pen_mapping_read_ahead(const pen_mapping *mapping, bool may_read_ahead);
 // Lets the system drop what was read of it from memory. It stays readable.
 void pen_mapping_forget(const pen_mapping *mapping);
 
-// Reads a small file whole into the arena, with a 0 behind it that does not count. Pipes are fine.
+// Reads a small regular file whole into the arena, with a 0 behind it that does not count.
 // NOT_FOUND, IO, OUT_OF_MEMORY; INVALID_INPUT when it is longer than `bytes_limit`.
 PEN_NODISCARD pen_status pen_file_read(const char *path, size_t bytes_limit, pen_arena *arena,
                                        const char **out_bytes, size_t *out_length);

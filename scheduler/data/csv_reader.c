@@ -84,11 +84,21 @@ static void csv_skip_spaces(csv_cursor *cursor) {
     }
 }
 
+// No text has a zero byte. A file with a hole has very many, so the first one ends the reading.
+static pen_status csv_check_text(const csv_cursor *cursor) {
+    if (cursor->at == cursor->end || *cursor->at != '\0') return PEN_OK;
+    const csv_field here = {.line = cursor->line,
+                            .column = (uint64_t)(cursor->at - cursor->line_start) + 1};
+    return csv_error_at(
+        cursor, &here,
+        pen_error(PEN_INVALID_INPUT, "a byte is zero: this is no text, or a file with a hole"));
+}
+
 // The inside of a quoted field; the cursor is behind the first quote.
 static pen_status csv_take_quoted(csv_cursor *cursor, csv_field *field) {
     field->quoted = true;
     field->bytes = cursor->at;
-    for (; cursor->at < cursor->end; cursor->at++) {
+    for (; cursor->at < cursor->end && *cursor->at != '\0'; cursor->at++) {
         if (*cursor->at == '\n') {
             cursor->line++;
             cursor->line_start = cursor->at + 1;
@@ -97,6 +107,7 @@ static pen_status csv_take_quoted(csv_cursor *cursor, csv_field *field) {
         if (cursor->end - cursor->at == 1 || cursor->at[1] != '"') break;
         cursor->at++;
     }
+    PEN_TRY(csv_check_text(cursor));
     if (cursor->at == cursor->end) {
         return csv_error_at(cursor, field,
                             pen_error(PEN_INVALID_INPUT, "a quoted field is not closed"));
@@ -107,14 +118,16 @@ static pen_status csv_take_quoted(csv_cursor *cursor, csv_field *field) {
     return PEN_OK;
 }
 
-static void csv_take_plain(csv_cursor *cursor, csv_field *field) {
+static pen_status csv_take_plain(csv_cursor *cursor, csv_field *field) {
     field->bytes = cursor->at;
-    while (cursor->at < cursor->end && *cursor->at != cursor->delimiter && *cursor->at != '\n') {
+    while (cursor->at < cursor->end && *cursor->at != cursor->delimiter && *cursor->at != '\n' &&
+           *cursor->at != '\0') {
         cursor->at++;
     }
     field->length = (size_t)(cursor->at - field->bytes);
     while (field->length > 0 && csv_is_space(field->bytes[field->length - 1]))
         field->length--;
+    return csv_check_text(cursor);
 }
 
 // A field knows its line and column for messages. A quoted one may hold the delimiter and line
@@ -127,7 +140,7 @@ static pen_status csv_take_field(csv_cursor *cursor, csv_field *field) {
         cursor->at++;
         PEN_TRY(csv_take_quoted(cursor, field));
     } else {
-        csv_take_plain(cursor, field);
+        PEN_TRY(csv_take_plain(cursor, field));
     }
     if (cursor->at == cursor->end) {
         field->last = true;
