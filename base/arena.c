@@ -27,6 +27,8 @@
 #define ARENA_BLOCK_BYTES_FIRST ((size_t)16 << 10)
 // Blocks are zeroed: what is not used of the last one is resident, too.
 #define ARENA_BLOCK_BYTES_LIMIT ((size_t)512 << 10)
+// Larger blocks are of one piece, which a file may have announced: resident as it is written to.
+#define ARENA_BLOCK_BYTES_LAZY ((size_t)1 << 20)
 
 typedef struct arena_block {
     struct arena_block *next;
@@ -49,14 +51,16 @@ struct pen_arena {
 static arena_block *arena_block_create(pen_arena *parent, size_t bytes) {
     const size_t header = pen_align_up(sizeof(arena_block), ARENA_ALIGNMENT_LIMIT);
     size_t total;
-    if (!pen_size_add(header, bytes, &total)) return NULL;
-    unsigned char *memory = parent == NULL
-                                ? pen_memory_allocate(total, 1)
-                                : pen_arena_allocate(parent, total, 1, ARENA_ALIGNMENT_LIMIT);
+    if (!pen_size_add(header + ARENA_ALIGNMENT_LIMIT, bytes, &total)) return NULL;
+    unsigned char *memory = parent != NULL
+                                ? pen_arena_allocate(parent, total, 1, ARENA_ALIGNMENT_LIMIT)
+                            : bytes < ARENA_BLOCK_BYTES_LAZY ? pen_memory_allocate(total, 1)
+                                                             : pen_memory_allocate_lazily(total, 1);
     if (memory == NULL) return NULL;
     arena_block *block = (arena_block *)(void *)memory;
+    const size_t beyond = (uintptr_t)memory % ARENA_ALIGNMENT_LIMIT;
     block->bytes = bytes;
-    block->data = memory + header;
+    block->data = memory + header + (beyond > 0 ? ARENA_ALIGNMENT_LIMIT - beyond : 0);
     ASAN_POISON_MEMORY_REGION(block->data, bytes);
     return block;
 }

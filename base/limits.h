@@ -21,8 +21,11 @@
 #define PEN_LOSSES_LIMIT 16                       // losses of a training, labels of its data
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
 #define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
+#define PEN_IMAGE_FILE_LIMIT (1ull << 30)         // bytes of one
 #define PEN_DATA_FILES_LIMIT 16384u               // files of a dataset, each mapped
 #define PEN_TEXT_BYTES_LIMIT (1ull << 34)         // of a text that was compressed
+#define PEN_UNPACK_RATIO 500                      // unpacked bytes of a packed one, and at least
+#define PEN_UNPACK_BYTES (64u << 20)              // these: base/format/unpack.h
 #define PEN_SEQUENCE_LIMIT (1u << 20)             // tokens of an example
 #define PEN_SAFETENSORS_HEADER_LIMIT (16u << 20)  // bytes of a header
 #define PEN_SAFETENSORS_COUNT_LIMIT 65536u        // tensors of a file
@@ -33,6 +36,7 @@
 #define PEN_HDF5_OBJECTS_LIMIT (1u << 18)         // groups and datasets of a file
 #define PEN_HDF5_CATALOGUE_LIMIT (128u << 20)     // bytes of what is said of them
 #define PEN_ZIP_MEMBERS_LIMIT 65536u              // files in an archive
+#define PEN_KERAS_CONFIG_LIMIT (64u << 20)        // bytes of a model's configuration
 #define PEN_KERAS_LAYERS_LIMIT 65536u             // layers of a model
 #define PEN_LOCATION_BYTES_LIMIT 1024             // the name of a file of a model's contents
 #define PEN_EXTERNAL_FILES_LIMIT 4096             // files that a model's contents are in

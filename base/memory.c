@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -22,18 +23,32 @@ static int memory_must_fail(uint64_t call) {
     return call == fail_call || atomic_load(&memory_fail_persistent);
 }
 
-void *pen_memory_allocate(size_t count, size_t size) {
+// Counts a call. Whether memory of this size can be given, and how much that is.
+static bool memory_begin(size_t count, size_t size, size_t *out_bytes) {
     const uint64_t call = atomic_fetch_add(&memory_calls, 1) + 1;
-    if (memory_must_fail(call) || PEN_FAILPOINT("memory.asked")) return NULL;
+    if (memory_must_fail(call) || PEN_FAILPOINT("memory.asked")) return false;
+    return !__builtin_mul_overflow(count, size, out_bytes) &&
+           *out_bytes <= SIZE_MAX - MEMORY_ALIGNMENT;
+}
+
+void *pen_memory_allocate(size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
-    if (bytes > SIZE_MAX - MEMORY_ALIGNMENT) return NULL;
+    if (!memory_begin(count, size, &bytes)) return NULL;
     // aligned_alloc wants a multiple of the alignment, and never zero bytes
     const size_t rounded = (bytes / MEMORY_ALIGNMENT + 1) * MEMORY_ALIGNMENT;
     void *memory = aligned_alloc(MEMORY_ALIGNMENT, rounded);
     if (memory == NULL) return NULL;
     atomic_fetch_add_explicit(&memory_live, 1, memory_order_relaxed);
     memset(memory, 0, rounded);
+    return memory;
+}
+
+// calloc knows which memory is fresh from the system, and does not write to that.
+void *pen_memory_allocate_lazily(size_t count, size_t size) {
+    size_t bytes;
+    if (!memory_begin(count, size, &bytes)) return NULL;
+    void *memory = calloc(1, bytes + 1); // never zero bytes
+    if (memory != NULL) atomic_fetch_add_explicit(&memory_live, 1, memory_order_relaxed);
     return memory;
 }
 

@@ -13,14 +13,18 @@
 // `count * size` zeroed bytes, aligned to 64. NULL when memory is out or the product overflows.
 void *pen_memory_allocate(size_t count, size_t size);
 
-// Releases what pen_memory_allocate returned. Accepts NULL.
+// The same for much memory that may not be used to its end, such as what a file announces: the
+// system gives a page of it when it is first written to. Aligned to 16.
+void *pen_memory_allocate_lazily(size_t count, size_t size);
+
+// Releases what these returned. Accepts NULL.
 void pen_memory_free(void *memory);
 
 // Gives freed memory back to the system, which the heap would keep: after much was needed for a
 // short time.
 void pen_memory_trim(void);
 
-// Calls of pen_memory_allocate so far in this process.
+// Calls of them so far in this process.
 uint64_t pen_memory_call_count(void);
 
 // How many of them have given memory that is not freed yet.

@@ -202,6 +202,14 @@ static pen_status npy_measure(pen_npy_header *header, size_t size, const char *p
     return PEN_OK;
 }
 
+size_t pen_npy_header_bytes(const void *bytes, size_t size) {
+    const uint8_t *start = bytes;
+    if (size < 12 || memcmp(start, NPY_MAGIC, NPY_MAGIC_BYTES) != 0) return 0;
+    const size_t length = (size_t)start[8] | (size_t)start[9] << 8;
+    if (start[NPY_MAGIC_BYTES] == 1) return 10 + length;
+    return 12 + (length | (size_t)start[10] << 16 | (size_t)start[11] << 24);
+}
+
 // Versions 1, 2 and 3 differ in the size of the length field and in the header's text encoding
 // only.
 pen_status pen_npy_read_header(const void *bytes, size_t size, const char *path,

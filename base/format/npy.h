@@ -52,6 +52,10 @@ const char *pen_npy_element_name(pen_npy_element element);
 PEN_NODISCARD pen_status pen_npy_read_header(const void *bytes, size_t size, const char *path,
                                              pen_npy_header *out_header);
 
+// How many bytes the header has, as the first 12 bytes of a file say, so that it can be read
+// without what follows; 0 where they are not those of an .npy file.
+size_t pen_npy_header_bytes(const void *bytes, size_t size);
+
 // Writes a version 1 header, a multiple of 64 bytes long. The caller writes the elements after it.
 // Dimensions are not negative. IO.
 PEN_NODISCARD pen_status pen_npy_write_header(FILE *file, pen_npy_element element, uint32_t rank,

@@ -1,7 +1,10 @@
 // NumPy's NPZ archives: arrays by name, each a .npy file in a zip archive.
 //
-// Lifetime: what is read lives in the arena given.
-// Threads:  functions share nothing.
+// Opening one reads the headers of its arrays alone. An array is unpacked when it is asked for, so
+// that an archive takes no more memory than what is wanted of it, whatever else is in it.
+//
+// Lifetime: an archive borrows its bytes until it is closed. What is read lives in the arena given.
+// Threads:  functions share nothing; an archive belongs to one thread at a time.
 #ifndef PEN_GRAPH_IMPORT_NPZ_FILE_H
 #define PEN_GRAPH_IMPORT_NPZ_FILE_H
 
@@ -15,21 +18,28 @@
 typedef struct pen_npz_array {
     const char *name; // without ".npy"
     pen_tensor_type type;
-    const void *data; // the bytes of `type`, at any alignment
 } pen_npz_array;
 
 typedef struct pen_npz {
+    const char *name;
     uint32_t count;
     const pen_npz_array *arrays; // [count], as in the archive
+    struct pen_zip *zip;
 } pen_npz;
 
-// Reads all arrays. `name` stands for the file in messages. Members that are no .npy files are
-// passed over.
+// Lists the arrays. `name` stands for the file in messages, and is borrowed. Members that are no
+// .npy files are passed over.
 //   CORRUPT        it is no archive, or damaged, or an array is
 //   UNSUPPORTED    an array in Fortran order, or of elements that Penstock does not have
 //   INVALID_INPUT  too many members
 //   OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_npz_read(const char *name, const void *bytes, size_t length,
+PEN_NODISCARD pen_status pen_npz_open(const char *name, const void *bytes, size_t length,
                                       pen_arena *arena, pen_npz *out_npz);
+// Accepts one that is all zero.
+void pen_npz_close(pen_npz *npz);
+
+// The contents of an array: the bytes of its type, at any alignment. CORRUPT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_npz_read(const pen_npz *npz, uint32_t index, pen_arena *arena,
+                                      const void **out_data);
 
 #endif // PEN_GRAPH_IMPORT_NPZ_FILE_H

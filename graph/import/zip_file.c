@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zip.h>
 
+#include "base/integer.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/system/library.h"
@@ -182,6 +183,11 @@ static pen_status zip_check(const pen_zip *zip, const char *member, const zip_st
                      zip->length);
 }
 
+static pen_status zip_damaged(const pen_zip *zip, const char *member, zip_file_t *file) {
+    return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
+                     libzip.file_strerror(file));
+}
+
 static pen_status zip_read_all(const pen_zip *zip, const char *member, zip_file_t *file,
                                uint8_t *bytes, uint64_t length) {
     uint64_t done = 0;
@@ -193,31 +199,78 @@ static pen_status zip_read_all(const pen_zip *zip, const char *member, zip_file_
     }
     // the end is where the checksum is compared
     if (done == length && libzip.fread(file, &beyond, 1) == 0) return PEN_OK;
-    return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
-                     libzip.file_strerror(file));
+    return zip_damaged(zip, member, file);
 }
 
-// One byte more than the member is made, so that an empty one has an address.
-pen_status pen_zip_read(const pen_zip *zip, const char *member, pen_arena *arena,
-                        const uint8_t **out_bytes, size_t *out_length) {
-    zip_stat_t stat;
-    uint8_t *bytes;
-    libzip.stat_init(&stat);
+// Where a member is in the archive, and how large.
+static pen_status zip_find(const pen_zip *zip, const char *member, zip_uint64_t *out_index,
+                           zip_stat_t *out_stat) {
+    libzip.stat_init(out_stat);
     const zip_int64_t index = libzip.name_locate(zip->archive, member, 0);
     if (index < 0) {
         return pen_error(PEN_NOT_FOUND, "%s has no member '%.200s'", zip->name, member);
     }
-    if (libzip.stat_index(zip->archive, (zip_uint64_t)index, 0, &stat) != 0) {
+    *out_index = (zip_uint64_t)index;
+    if (libzip.stat_index(zip->archive, *out_index, 0, out_stat) != 0) {
         return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
                          libzip.strerror(zip->archive));
     }
-    PEN_TRY(zip_check(zip, member, &stat));
+    return zip_check(zip, member, out_stat);
+}
+
+static pen_status zip_open_member(const pen_zip *zip, const char *member, zip_uint64_t index,
+                                  zip_file_t **out_file) {
+    *out_file = libzip.fopen_index(zip->archive, index, 0);
+    if (*out_file != NULL) return PEN_OK;
+    return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
+                     libzip.strerror(zip->archive));
+}
+
+pen_status pen_zip_measure(const pen_zip *zip, const char *member, pen_zip_size *out_size) {
+    zip_uint64_t index;
+    zip_stat_t stat;
+    PEN_TRY(zip_find(zip, member, &index, &stat));
+    *out_size = (pen_zip_size){.packed = stat.comp_size,
+                               .bytes = stat.size,
+                               .is_stored = stat.comp_method == ZIP_CM_STORE};
+    return PEN_OK;
+}
+
+pen_status pen_zip_read_start(const pen_zip *zip, const char *member, void *out_bytes, size_t size,
+                              size_t *out_count) {
+    zip_uint64_t index;
+    zip_stat_t stat;
+    zip_file_t *file;
+    PEN_TRY(zip_find(zip, member, &index, &stat));
+    PEN_TRY(zip_open_member(zip, member, index, &file));
+    const size_t wanted = pen_min_u64(size, stat.size);
+    size_t done = 0;
+    while (done < wanted) {
+        const zip_int64_t got = libzip.fread(file, (uint8_t *)out_bytes + done, wanted - done);
+        if (got <= 0) break;
+        done += (size_t)got;
+    }
+    const pen_status status = done == wanted ? PEN_OK : zip_damaged(zip, member, file);
+    libzip.fclose(file);
+    *out_count = done;
+    return status;
+}
+
+// One byte more than the member is made, so that an empty one has an address.
+pen_status pen_zip_read(const pen_zip *zip, const char *member, uint64_t bytes_limit,
+                        pen_arena *arena, const uint8_t **out_bytes, size_t *out_length) {
+    zip_uint64_t index;
+    zip_stat_t stat;
+    zip_file_t *file;
+    uint8_t *bytes;
+    PEN_TRY(zip_find(zip, member, &index, &stat));
+    if (stat.size > bytes_limit) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: '%.200s' has %" PRIu64 " bytes, at most %" PRIu64 " can be",
+                         zip->name, member, (uint64_t)stat.size, bytes_limit);
+    }
     PEN_TRY(PEN_NEW(arena, stat.size + 1, &bytes));
-    zip_file_t *file = libzip.fopen_index(zip->archive, (zip_uint64_t)index, 0);
-    if (file == NULL) {
-        return pen_error(PEN_CORRUPT, "%s: '%.200s' is damaged: %s", zip->name, member,
-                         libzip.strerror(zip->archive));
-    }
+    PEN_TRY(zip_open_member(zip, member, index, &file));
     const pen_status status = zip_read_all(zip, member, file, bytes, stat.size);
     libzip.fclose(file);
     *out_bytes = bytes;

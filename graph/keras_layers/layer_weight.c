@@ -109,7 +109,8 @@ static pen_status weight_make_value(const pen_layer_call *call, const char *name
         if (spec.data_bytes > limit || builder->contents_bytes > limit - spec.data_bytes) {
             return pen_error(PEN_INVALID_INPUT, "the weights so far are above %llu bytes%s",
                              (unsigned long long)limit,
-                             builder->expects_contents ? ", more than the file can have" : "");
+                             builder->expects_contents ? ", more than is made of a file of its size"
+                                                       : "");
         }
         builder->contents_bytes += spec.data_bytes;
         PEN_TRY(PEN_NEW(builder->arena, (size_t)pen_shape_element_count(stored), &contents));

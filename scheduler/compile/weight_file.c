@@ -18,20 +18,23 @@
 
 struct pen_weight_file {
     pen_safetensors *safetensors; // or NULL
+    pen_mapping archive;          // of NPZ; closed when all is read
+    pen_npz npz;
     uint32_t halves_count;
 };
 
 typedef struct weight_entry {
     const char *name; // as in the file
     const pen_tensor_type *type;
-    const void *data;
+    const void *data; // NULL: not unpacked yet, which weight_read does
     bool is_used;
 } weight_entry;
 
 typedef struct weight_loader {
     const pen_weight_options *options;
     pen_model *model;
-    pen_arena *arena; // the model's
+    pen_arena *arena;   // the model's
+    const pen_npz *npz; // the entries' archive; NULL: it is none
     weight_entry *entries;
     uint32_t count;
     pen_name_map names; // as in the model, to entries
@@ -42,21 +45,27 @@ typedef struct weight_loader {
 
 // ---- what the file has
 
-static pen_status weight_list_npz(weight_loader *loader) {
-    pen_mapping mapping;
-    pen_npz npz = {0};
-    PEN_TRY(pen_mapping_open(loader->options->path, &mapping));
-    const pen_status status =
-        pen_npz_read(loader->options->path, mapping.bytes, mapping.length, loader->arena, &npz);
-    pen_mapping_close(&mapping);
-    PEN_TRY(status);
-    PEN_TRY(PEN_NEW(loader->arena, npz.count, &loader->entries));
-    loader->count = npz.count;
-    for (uint32_t i = 0; i < npz.count; i++) {
-        loader->entries[i] = (weight_entry){
-            .name = npz.arrays[i].name, .type = &npz.arrays[i].type, .data = npz.arrays[i].data};
+static pen_status weight_list_npz(weight_loader *loader, pen_weight_file *file) {
+    const char *path = loader->options->path;
+    PEN_TRY(pen_mapping_open(path, &file->archive));
+    PEN_TRY(
+        pen_npz_open(path, file->archive.bytes, file->archive.length, loader->arena, &file->npz));
+    loader->npz = &file->npz;
+    loader->count = file->npz.count;
+    PEN_TRY(PEN_NEW(loader->arena, loader->count, &loader->entries));
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const pen_npz_array *array = &file->npz.arrays[i];
+        loader->entries[i] = (weight_entry){.name = array->name, .type = &array->type};
     }
     return PEN_OK;
+}
+
+// Contents are unpacked once they are known to be of the model's shape: so the model, and not the
+// archive, says how much memory that takes.
+static pen_status weight_read(const weight_loader *loader, weight_entry *entry) {
+    if (entry->data != NULL) return PEN_OK;
+    const uint32_t index = (uint32_t)(entry - loader->entries);
+    return pen_npz_read(loader->npz, index, loader->arena, &entry->data);
 }
 
 static pen_status weight_list_safetensors(weight_loader *loader, pen_weight_file *file) {
@@ -77,7 +86,7 @@ static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
     if (dot != NULL && strcasecmp(dot, ".safetensors") == 0) {
         return weight_list_safetensors(loader, file);
     }
-    if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader);
+    if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader, file);
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of a file of weights is told by the end of its name; "
                      ".safetensors and .npz are possible",
@@ -154,6 +163,7 @@ static pen_status weight_set(weight_loader *loader, pen_value_id id, weight_entr
                        pen_tensor_type_format(type, texts[1]));
         return PEN_OK;
     }
+    PEN_TRY(weight_read(loader, entry));
     pen_graph_set_contents(loader->model->graph, id, entry->type->element, entry->data);
     return PEN_OK;
 }
@@ -185,7 +195,6 @@ static pen_status weight_find_keras(weight_loader *loader, const pen_layer_weigh
 
 static pen_status weight_fill(weight_loader *loader, const pen_layer_weight *weight,
                               weight_entry *entry) {
-    const void *data = entry->data;
     const pen_tensor_type *type = entry->type;
     entry->is_used = true;
     loader->used_count += 1;
@@ -197,6 +206,8 @@ static pen_status weight_fill(weight_loader *loader, const pen_layer_weight *wei
                        weight->layer, pen_shape_format(&weight->shape, texts[1]));
         return PEN_OK;
     }
+    PEN_TRY(weight_read(loader, entry));
+    const void *data = entry->data;
     PEN_TRY(pen_tensor_convert(type, PEN_FLOAT32, loader->arena, &data));
     pen_layer_weight_fill(loader->model->layers, weight, data);
     return PEN_OK;
@@ -291,7 +302,6 @@ static pen_status weight_choose_layout(weight_loader *loader, bool *out_is_keras
 
 static bool weight_is_equal(const pen_tensor_type *a_type, const void *a,
                             const pen_tensor_type *b_type, const void *b) {
-    if (!pen_shape_equal(&a_type->shape, &b_type->shape)) return false;
     const int64_t count = pen_shape_element_count(&a_type->shape);
     for (int64_t i = 0; i < count; i++) {
         if (pen_element_read(a_type->element, a, i) != pen_element_read(b_type->element, b, i)) {
@@ -313,8 +323,9 @@ static pen_status weight_find_other(const weight_loader *loader, const weight_en
     const pen_pt2_weight *weight = pen_pt2_weights_find(&origin->weights, name);
     if (weight == NULL || weight->is_constant) return PEN_OK;
     pen_pt2_weight *first = &origin->weights.entries[weight->same_as];
-    const weight_entry *other = weight_find(loader, first->name);
+    weight_entry *other = weight_find(loader, first->name);
     if (other != NULL && other != entry) {
+        PEN_TRY(weight_read(loader, other));
         *out_type = other->type;
         *out_data = other->data;
         return PEN_OK;
@@ -325,11 +336,14 @@ static pen_status weight_find_other(const weight_loader *loader, const weight_en
 
 // A tensor that is neither a parameter nor a state: of all that state_dict() has, other names of
 // tied weights, and buffers that are constants of the graph, which must say nothing new.
-static pen_status weight_check_rest(weight_loader *loader, const weight_entry *entry) {
+static pen_status weight_check_rest(weight_loader *loader, weight_entry *entry) {
     const pen_tensor_type *type = NULL;
     const void *data;
     PEN_TRY(weight_find_other(loader, entry, &type, &data));
-    if (data != NULL && weight_is_equal(entry->type, entry->data, type, data)) return PEN_OK;
+    if (data != NULL && pen_shape_equal(&entry->type->shape, &type->shape)) {
+        PEN_TRY(weight_read(loader, entry));
+        if (weight_is_equal(entry->type, entry->data, type, data)) return PEN_OK;
+    }
     if (!weight_complain(loader)) return PEN_OK;
     pen_text_print(&loader->problems,
                    data == NULL ? "the model has no '%.200s'"
@@ -367,12 +381,19 @@ static pen_status weight_finish(weight_loader *loader) {
                      loader->options->path, problems);
 }
 
-static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
-    pen_text_init(&loader->problems, loader->arena);
-    PEN_TRY(weight_list(loader, file));
+static pen_status weight_load_listed(weight_loader *loader) {
     PEN_TRY(weight_index(loader));
     PEN_TRY(weight_match(loader));
     return weight_finish(loader);
+}
+
+static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
+    pen_text_init(&loader->problems, loader->arena);
+    pen_status status = weight_list(loader, file);
+    if (status == PEN_OK) status = weight_load_listed(loader);
+    pen_npz_close(&file->npz); // what is used of it was unpacked
+    pen_mapping_close(&file->archive);
+    return status;
 }
 
 // What was taken in another type is counted once all of it fits.

@@ -3,9 +3,11 @@
 #define ZLIB_CONST // next_in is const
 #include <zlib.h>
 
+#include "base/format/unpack.h"
 #include "base/integer.h"
 #include "base/memory.h"
 
+#define GZIP_REMEDY "unpack it with gunzip, then it is mapped and takes no memory"
 #define GZIP_STEP (1u << 30)  // zlib counts in unsigned int
 #define GZIP_WINDOW (15 + 16) // largest window, gzip header expected
 
@@ -14,11 +16,21 @@ struct pen_gzip_reader {
     const uint8_t *bytes; // not given to zlib yet
     size_t left;
     const char *path;
+    uint64_t size; // of the file
+    uint64_t made; // bytes so far
     bool ended;
 };
 
 bool pen_gzip_is(const uint8_t *bytes, size_t size) {
     return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+pen_status pen_gzip_check(const char *path, uint64_t size, uint64_t unpacked) {
+    return pen_unpack_check(path, size, unpacked, GZIP_REMEDY);
+}
+
+pen_status pen_gzip_check_memory(const char *path, uint64_t unpacked) {
+    return pen_unpack_check_memory(path, unpacked, GZIP_REMEDY);
 }
 
 static void *gzip_allocate(void *unused, unsigned count, unsigned size) {
@@ -38,6 +50,7 @@ pen_status pen_gzip_reader_open(const uint8_t *bytes, size_t size, const char *p
     reader->bytes = bytes;
     reader->left = size;
     reader->path = path;
+    reader->size = size;
     reader->stream.zalloc = gzip_allocate;
     reader->stream.zfree = gzip_free;
     if (inflateInit2(&reader->stream, GZIP_WINDOW) != Z_OK) {
@@ -92,6 +105,8 @@ pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out_bytes, size_t
         reader->stream.avail_out = (uInt)step;
         PEN_TRY(gzip_step(reader));
         count += step - reader->stream.avail_out;
+        reader->made += step - reader->stream.avail_out;
+        PEN_TRY(pen_gzip_check(reader->path, reader->size, reader->made));
     }
     *out_count = count;
     return PEN_OK;

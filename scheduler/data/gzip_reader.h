@@ -19,12 +19,20 @@ typedef struct pen_gzip_reader pen_gzip_reader;
 // Whether the bytes begin as gzip files do.
 bool pen_gzip_is(const uint8_t *bytes, size_t size);
 
+// Whether a file of `size` bytes may become `unpacked` ones (base/format/unpack.h). Readers ask it
+// of all that they read; whoever knows before what a file announces asks then. UNSUPPORTED
+PEN_NODISCARD pen_status pen_gzip_check(const char *path, uint64_t size, uint64_t unpacked);
+
+// Whether `unpacked` bytes of it have room in memory, before they are taken. DOES_NOT_FIT
+PEN_NODISCARD pen_status pen_gzip_check_memory(const char *path, uint64_t unpacked);
+
 // Messages name `path`, which is borrowed. OUT_OF_MEMORY.
 PEN_NODISCARD pen_status pen_gzip_reader_open(const uint8_t *bytes, size_t size, const char *path,
                                               pen_gzip_reader **out_reader);
 
 // Reads up to `size` bytes; *out_count is less only at the end of the data.
-//   CORRUPT  not gzip, cut short, or a checksum is wrong
+//   CORRUPT      not gzip, cut short, or a checksum is wrong
+//   UNSUPPORTED  the file is more, unpacked, than may be made of it
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out_bytes, size_t size,
                                               size_t *out_count);

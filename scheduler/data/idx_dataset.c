@@ -111,7 +111,8 @@ static pen_status idx_inflate_header(pen_gzip_reader *reader, const char *path,
     return idx_read_shape(header + 4, path, source, out_bytes);
 }
 
-// The header says how much memory to take, but only as much as `size` compressed bytes can fill.
+// The header says how much memory to take, but only as much as may be made of `size` compressed
+// bytes. It becomes resident as they are read.
 static pen_status idx_inflate(pen_gzip_reader *reader, size_t size, const char *path,
                               pen_array_source *source, uint8_t **inflated) {
     uint64_t expected = 0;
@@ -124,7 +125,9 @@ static pen_status idx_inflate(pen_gzip_reader *reader, size_t size, const char *
                          " bytes, more than %zu compressed bytes can hold",
                          path, expected, size);
     }
-    *inflated = pen_memory_allocate(expected, 1);
+    PEN_TRY(pen_gzip_check(path, size, expected));
+    PEN_TRY(pen_gzip_check_memory(path, expected));
+    *inflated = pen_memory_allocate_lazily(expected, 1);
     if (*inflated == NULL) return pen_error_out_of_memory();
     PEN_TRY(pen_gzip_reader_read(reader, *inflated, expected, &count));
     if (count < expected) return idx_cut_short(path, "the data is cut short", expected, count);

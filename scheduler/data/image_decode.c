@@ -77,11 +77,18 @@ static pen_status image_check_size(const pen_image *image, uint64_t pixels_per_b
                      path, image->width, image->height, size);
 }
 
+// A larger file is none that holds so few pixels; decoders would look through all of it.
+static pen_status image_check_file(size_t size, const char *path) {
+    if (size <= PEN_IMAGE_FILE_LIMIT) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "'%s' has %zu bytes, a picture has at most %llu", path, size,
+                     PEN_IMAGE_FILE_LIMIT);
+}
+
 static pen_status image_reserve(pen_image_decoder *decoder, size_t size) {
     if (size <= decoder->capacity) return PEN_OK;
     pen_memory_free(decoder->pixels);
     decoder->capacity = 0;
-    decoder->pixels = pen_memory_allocate(size, 1);
+    decoder->pixels = pen_memory_allocate_lazily(size, 1); // a file may announce what it lacks
     if (decoder->pixels == NULL) return pen_error_out_of_memory();
     decoder->capacity = size;
     return PEN_OK;
@@ -190,6 +197,7 @@ pen_status pen_image_measure(pen_image_decoder *decoder, const uint8_t *bytes, s
                              const char *path, pen_image *out_image) {
     png_image png;
     *out_image = (pen_image){0};
+    PEN_TRY(image_check_file(size, path));
     switch (image_find_kind(bytes, size)) {
     case IMAGE_JPEG:
         return image_measure_jpeg(decoder, bytes, size, path, out_image);
@@ -206,6 +214,7 @@ pen_status pen_image_measure(pen_image_decoder *decoder, const uint8_t *bytes, s
 pen_status pen_image_decode(pen_image_decoder *decoder, const uint8_t *bytes, size_t size,
                             const char *path, pen_image *out_image) {
     *out_image = (pen_image){0};
+    PEN_TRY(image_check_file(size, path));
     switch (image_find_kind(bytes, size)) {
     case IMAGE_JPEG:
         return image_decode_jpeg(decoder, bytes, size, path, out_image);

@@ -61,6 +61,7 @@ static pen_status token_inflate(const uint8_t *bytes, size_t size, const char *p
     pen_gzip_reader *reader;
     size_t count = 0;
     PEN_TRY(token_inflated_size(bytes, size, path, &length));
+    PEN_TRY(pen_gzip_check_memory(path, length));
     uint8_t *inflated = pen_memory_allocate(length + 1, 1);
     if (inflated == NULL) return pen_error_out_of_memory();
     pen_status status = pen_gzip_reader_open(bytes, size, path, &reader);

@@ -1,5 +1,7 @@
 #include "base/memory.h"
 
+#include <unistd.h>
+
 #include "tests/support/check.h"
 
 static void memory_is_zeroed_and_aligned(void **state) {
@@ -15,6 +17,38 @@ static void memory_is_zeroed_and_aligned(void **state) {
         pen_memory_free(memory);
     }
     pen_memory_free(NULL);
+}
+
+static uint64_t resident_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*s %llu", &pages), 1);
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// Of much memory that is announced only what is written to is resident.
+static void lazy_memory_comes_as_it_is_used(void **state) {
+    (void)state;
+    const size_t much = (size_t)256 << 20;
+    const uint64_t before = resident_bytes();
+    unsigned char *memory = pen_memory_allocate_lazily(much, 1);
+    assert_non_null(memory);
+    assert_int_equal(memory[0] + memory[much - 1], 0);
+    memset(memory, 1, (size_t)1 << 20);
+    assert_true(resident_bytes() < before + ((uint64_t)32 << 20));
+    pen_memory_free(memory);
+    assert_null(pen_memory_allocate_lazily(SIZE_MAX, 2));
+    assert_null(pen_memory_allocate_lazily(SIZE_MAX, 1));
+    const uint64_t calls = pen_memory_call_count(), live = pen_memory_live_count();
+    memory = pen_memory_allocate_lazily(0, 1);
+    assert_non_null(memory);
+    assert_true(pen_memory_call_count() == calls + 1 && pen_memory_live_count() == live + 1);
+    pen_memory_free(memory);
+    pen_memory_fail_at(1, 0);
+    assert_null(pen_memory_allocate_lazily(1, 1));
+    pen_memory_fail_at(0, 0);
 }
 
 static void sizes_beyond_the_address_space_are_refused(void **state) {
@@ -59,5 +93,6 @@ static void a_chosen_call_fails(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(memory_is_zeroed_and_aligned),
+              cmocka_unit_test(lazy_memory_comes_as_it_is_used),
               cmocka_unit_test(sizes_beyond_the_address_space_are_refused),
               cmocka_unit_test(calls_are_counted), cmocka_unit_test(a_chosen_call_fails))

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/format/unpack.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/reserve.h"
@@ -45,6 +46,7 @@ struct pen_hdf5 {
     size_t length;
     pen_hdf5_source source;
     uint64_t bytes_left; // that the source may still send
+    uint64_t unpacked;   // bytes so far
     pen_hdf5_process *process;
     pen_arena *arena;
     file_object *objects;
@@ -399,6 +401,14 @@ static pen_status file_take_contents(pen_hdf5 *file, uint8_t *data, uint64_t len
     return PEN_OK;
 }
 
+pen_status pen_hdf5_find_type(const pen_hdf5 *file, const char *path, pen_tensor_type *out_type) {
+    const file_object *dataset;
+    PEN_TRY(file_require(file, path, PEN_HDF5_DATASET, &dataset));
+    PEN_TRY(file_raise(&dataset->error));
+    *out_type = dataset->of.dataset.type;
+    return PEN_OK;
+}
+
 // What lies unpacked in the file is borrowed from its mapping; the rest is asked of the other
 // process.
 pen_status pen_hdf5_read_dataset(pen_hdf5 *file, const char *path, pen_arena *arena,
@@ -415,6 +425,9 @@ pen_status pen_hdf5_read_dataset(pen_hdf5 *file, const char *path, pen_arena *ar
     }
     file->bytes_left = file->source.contents_bytes;
     if (bytes > file->bytes_left) return file_nonsense(file);
+    file->unpacked += bytes;
+    PEN_TRY(pen_unpack_check(file->name, file->length, file->unpacked,
+                             "write its datasets without compression"));
     PEN_TRY(PEN_NEW(arena, bytes, &data));
     *out_data = data;
     if (bytes == 0) return PEN_OK;

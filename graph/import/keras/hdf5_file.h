@@ -59,9 +59,15 @@ PEN_NODISCARD pen_status pen_hdf5_read_texts(const pen_hdf5 *file, const char *p
                                              const char *attribute, uint32_t *out_count,
                                              const char *const **out_texts);
 
+// The type of the dataset at `path`, as pen_hdf5_read_dataset, which takes memory for contents that
+// are packed.
+PEN_NODISCARD pen_status pen_hdf5_find_type(const pen_hdf5 *file, const char *path,
+                                            pen_tensor_type *out_type);
+
 // Type and contents of the dataset at `path`, little endian.
 //   NOT_FOUND      there is none
-//   UNSUPPORTED    elements that Penstock does not have; external or virtual storage; filters
+//   UNSUPPORTED    elements that Penstock does not have; external or virtual storage; filters; more
+//                  than is unpacked of a file of its size (base/format/unpack.h)
 //   INVALID_INPUT  too large
 //   CORRUPT, DEADLINE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_hdf5_read_dataset(pen_hdf5 *file, const char *path, pen_arena *arena,

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/format/json_reader.h"
+#include "base/format/unpack.h"
+#include "base/limits.h"
 #include "graph/import/import.h"
 #include "graph/import/keras/hdf5_file.h"
 #include "graph/import/keras/keras_build.h"
@@ -12,10 +14,10 @@
 #include "graph/import/keras/keras_options.h"
 #include "graph/import/keras/keras_weights.h"
 #include "graph/import/model_format.h"
+#include "graph/import/stored_zip.h"
 #include "graph/import/zip_file.h"
 
-#define KERAS_SEED 0             // of contents that are replaced by the file's
-#define KERAS_PACKING_LIMIT 1100 // deflate makes at most 1032 bytes of one
+#define KERAS_SEED 0 // of contents that are replaced by the file's
 
 // A model and where its weights are.
 typedef struct keras_import {
@@ -58,7 +60,7 @@ static pen_status keras_make_graph(keras_import *import) {
     PEN_TRY(pen_graph_create(model->arena, keras->name, &model->graph));
     PEN_TRY(pen_layer_builder_new(model->graph, KERAS_SEED, &builder));
     model->layers = builder;
-    pen_layer_builder_expect_contents(builder, KERAS_PACKING_LIMIT * import->length);
+    pen_layer_builder_expect_contents(builder, pen_unpack_limit(import->length));
     const pen_keras_site site = {.file = model->path,
                                  .input_shapes = import->options->input_shapes,
                                  .input_shape_count = import->options->input_shape_count};
@@ -129,15 +131,50 @@ static pen_status keras_open_h5(keras_import *import, const pen_model_input *inp
 
 // ---- .keras
 
+// A member that may be packed. What it would be is weighed before it is unpacked.
+static pen_status keras_unpack(const keras_import *import, const pen_zip *zip, const char *member,
+                               uint64_t limit, const uint8_t **out_bytes, size_t *out_length) {
+    pen_zip_size size;
+    const char *name;
+    PEN_TRY(pen_zip_measure(zip, member, &size));
+    if (!size.is_stored) {
+        PEN_TRY(pen_arena_format(import->model->arena, &name, "%s, '%s'", import->path, member));
+        PEN_TRY(pen_unpack_check(name, size.packed, size.bytes,
+                                 "unpack it, and zip it again without compression (zip -0)"));
+    }
+    return pen_zip_read(zip, member, limit, import->model->arena, out_bytes, out_length);
+}
+
+// Keras stores files as they are, so the weights can be read from where they lie in the archive,
+// however large they are. An archive that was packed otherwise is unpacked into memory.
+static pen_status keras_find_weights(const keras_import *import, const pen_zip *zip,
+                                     const uint8_t **out_bytes, size_t *out_length) {
+    const pen_keras_origin *origin = import->origin;
+    const pen_stored_zip_entry *entry = NULL;
+    pen_stored_zip stored;
+    pen_status status =
+        pen_stored_zip_read(origin->bytes, origin->length, import->model->arena, &stored);
+    if (status == PEN_OK) status = pen_stored_zip_open(&stored, PEN_KERAS_WEIGHTS_MEMBER, &entry);
+    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "it is packed, or what is wrong is found again, and said");
+        return keras_unpack(import, zip, PEN_KERAS_WEIGHTS_MEMBER, UINT64_MAX, out_bytes,
+                            out_length);
+    }
+    *out_bytes = origin->bytes + entry->offset;
+    *out_length = entry->length;
+    return PEN_OK;
+}
+
 static pen_status keras_read_archive(keras_import *import, const pen_zip *zip) {
     pen_arena *arena = import->model->arena;
     const uint8_t *bytes;
     size_t length;
-    PEN_TRY(pen_zip_read(zip, "config.json", arena, &bytes, &length));
+    PEN_TRY(keras_unpack(import, zip, "config.json", PEN_KERAS_CONFIG_LIMIT, &bytes, &length));
     PEN_TRY(keras_load_json(import, "config.json", bytes, length));
     PEN_TRY(pen_keras_compiled_read(json_object_get(import->root, "compile_config"), arena,
                                     &import->model->compiled));
-    PEN_TRY(pen_zip_read(zip, PEN_KERAS_WEIGHTS_MEMBER, arena, &bytes, &length));
+    PEN_TRY(keras_find_weights(import, zip, &bytes, &length));
     import->weights_root = "/";
     import->is_by_place = true;
     PEN_TRY(pen_hdf5_open(PEN_KERAS_WEIGHTS_MEMBER, bytes, length, &import->file));

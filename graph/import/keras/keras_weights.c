@@ -116,8 +116,9 @@ static pen_status weights_fill(weights_loader *loader, const char *path, uint32_
     const pen_layer_weight *weight = pen_layer_weight_at(weights->builder, index);
     pen_tensor_type type;
     const void *data;
-    PEN_TRY(pen_hdf5_read_dataset(weights->file, path, weights->arena, &type, &data));
+    PEN_TRY(pen_hdf5_find_type(weights->file, path, &type));
     if (type.element == PEN_FLOAT32 && pen_shape_equal(&type.shape, &weight->shape)) {
+        PEN_TRY(pen_hdf5_read_dataset(weights->file, path, weights->arena, &type, &data));
         pen_layer_weight_fill(weights->builder, weight, data);
         return weights_note(loader, path, index);
     }

@@ -40,7 +40,7 @@ static void read_member(const char *path, const char *member, pen_arena *arena,
     pen_zip *zip;
     CHECK_OK(pen_mapping_open(path, &mapping));
     CHECK_OK(pen_zip_open(path, mapping.bytes, mapping.length, &zip));
-    CHECK_OK(pen_zip_read(zip, member, arena, out_bytes, out_length));
+    CHECK_OK(pen_zip_read(zip, member, UINT64_MAX, arena, out_bytes, out_length));
     pen_zip_close(zip);
     pen_mapping_close(&mapping);
 }

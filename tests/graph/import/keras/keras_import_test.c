@@ -18,7 +18,8 @@
 typedef struct keras_case {
     pen_arena *arena;
     pen_model *model;
-    pen_npz arrays; // inputs and outputs
+    pen_npz arrays;        // inputs and outputs; its archive is closed
+    const void **contents; // [arrays.count]
     run_graph run;
 } keras_case;
 
@@ -32,9 +33,10 @@ static const pen_npz_array *find_array(const keras_case *keras, const char *kind
     return NULL;
 }
 
-static float array_number(const pen_npz_array *array, int64_t index) {
+static float array_number(const keras_case *keras, const pen_npz_array *array, int64_t index) {
+    const char *data = keras->contents[array - keras->arrays.arrays];
     float number;
-    memcpy(&number, (const char *)array->data + (size_t)index * sizeof number, sizeof number);
+    memcpy(&number, data + (size_t)index * sizeof number, sizeof number);
     return number;
 }
 
@@ -43,7 +45,13 @@ static void read_arrays(keras_case *keras, const char *name) {
     pen_mapping mapping;
     snprintf(path, sizeof path, FOLDER "%s.npz", name);
     CHECK_OK(pen_mapping_open(path, &mapping));
-    CHECK_OK(pen_npz_read(path, mapping.bytes, mapping.length, keras->arena, &keras->arrays));
+    pen_npz npz;
+    CHECK_OK(pen_npz_open(path, mapping.bytes, mapping.length, keras->arena, &npz));
+    CHECK_OK(PEN_NEW(keras->arena, npz.count, &keras->contents));
+    for (uint32_t i = 0; i < npz.count; i++)
+        CHECK_OK(pen_npz_read(&npz, i, keras->arena, &keras->contents[i]));
+    keras->arrays = npz;
+    pen_npz_close(&npz);
     pen_mapping_close(&mapping);
 }
 
@@ -63,8 +71,9 @@ static void run_model(keras_case *keras) {
         void *data = keras->run.tensors[input.index].data;
         CHECK(pen_shape_equal(&type->shape, &array->type.shape), "input %u", i);
         for (int64_t e = 0; e < pen_shape_element_count(&type->shape); e++) {
-            if (type->element == PEN_INT64) ((int64_t *)data)[e] = (int64_t)array_number(array, e);
-            if (type->element == PEN_FLOAT32) ((float *)data)[e] = array_number(array, e);
+            if (type->element == PEN_INT64)
+                ((int64_t *)data)[e] = (int64_t)array_number(keras, array, e);
+            if (type->element == PEN_FLOAT32) ((float *)data)[e] = array_number(keras, array, e);
         }
     }
     CHECK_OK(run_graph_all(&keras->run));
@@ -80,7 +89,7 @@ static void check_outputs(const keras_case *keras, const char *path) {
         CHECK(pen_shape_equal(&pen_value_type(graph, output)->shape, &array->type.shape), "%s: %u",
               path, i);
         for (int64_t e = 0; e < count; e++) {
-            const double expected = (double)array_number(array, e);
+            const double expected = (double)array_number(keras, array, e);
             CHECK(fabs((double)data[e] - expected) <= KERAS_TOLERANCE * (1 + fabs(expected)),
                   "%s: output %u[%lld] is %g, expected %g", path, i, (long long)e, (double)data[e],
                   expected);

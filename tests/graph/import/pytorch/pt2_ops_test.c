@@ -68,7 +68,7 @@ static const char *cases_unpack(const cases *c, const char *ending) {
     snprintf(archive, sizeof archive, CASES_FOLDER "/%s", c->archive);
     CHECK_OK(pen_mapping_open(archive, &mapping));
     CHECK_OK(pen_zip_open(archive, mapping.bytes, mapping.length, &zip));
-    CHECK_OK(pen_zip_read(zip, name, c->arena, &bytes, &length));
+    CHECK_OK(pen_zip_read(zip, name, UINT64_MAX, c->arena, &bytes, &length));
     const char *path = scratch_file(name, bytes, length);
     pen_zip_close(zip);
     pen_mapping_close(&mapping);
