@@ -54,10 +54,10 @@ class Cluster:
                 if "CoarseGrainedExecutorBackend" in args and "java" in args.split()[0]]
 
     def of_applications(self):
-        """What runs in the cluster besides the cluster."""
+        """What runs in the cluster besides the cluster. What has ended is Spark's to take note of."""
         own = {process.pid for process in self.processes}
         return [(pid, args) for process in self.processes for pid, args in checks.beneath(process.pid)
-                if pid not in own and "org.apache.spark.deploy." not in args]
+                if pid not in own and "org.apache.spark.deploy." not in args and "<defunct>" not in args]
 
     def stop(self):
         for process in self.processes:
