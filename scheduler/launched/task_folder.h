@@ -17,9 +17,8 @@
 #include "scheduler/launched/task_record.h"
 
 typedef struct pen_task_folder {
-    const char *path; // "run1/launched/train-17.0"
-    atomic_uint
-        *said; // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told
+    const char *path;  // "run1/launched/train-17.0"
+    atomic_uint *said; // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told
 } pen_task_folder;
 #define PEN_TASK_DAMAGES 64u
 

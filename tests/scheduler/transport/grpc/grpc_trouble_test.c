@@ -372,7 +372,8 @@ static void a_killed_peer_is_missed_at_once(void **state) {
         const double start = pen_clock_seconds();
         kill(child, SIGKILL);
         assert_true(station_wait_down(&one, 0, turn));
-        CHECK(pen_clock_seconds() - start < 10, "noticed after %.1f s", pen_clock_seconds() - start);
+        CHECK(pen_clock_seconds() - start < 10, "noticed after %.1f s",
+              pen_clock_seconds() - start);
         CHECK(strstr(one.down_text, "broke") != NULL, "%s", one.down_text);
         assert_int_equal(one.down_code, PEN_UNAVAILABLE);
         int status;
