@@ -43,7 +43,8 @@ job '{format: idx, images: images.gz, labels: labels.idx}' "$(flat 1024)" >image
 fails 3 "images.gz: [0-9]+ packed bytes would become 2147483648.*gunzip" \
     "${held[@]}" "$PENSTOCK" train -q images.yaml
 # which helps, without memory for it: it is mapped
-gunzip -c images.gz >images.idx
+{ gunzip -c images.gz 2>/dev/null || true; } | head -c 16 >images.idx
+truncate -s $(((2 << 30) + 16)) images.idx # the zeros that follow, without writing them
 job '{format: idx, images: images.idx, labels: labels.idx}' "$(flat 1024)" >images.yaml
 timeout 120 "$PENSTOCK" train -q images.yaml 2>messages || die "unpacked: $(cat messages)"
 rm images.idx
@@ -104,5 +105,5 @@ rm "$record"
 mkfifo "$record"
 code=0
 timeout -k 1 20 "$PENSTOCK" checkpoint verify kept >verified 2>&1 || code=$?
-[ $code -ne 124 ] && [ $code -ne 0 ] || die "a record that is a pipe: exit code $code: $(cat verified)"
+case $code in 0 | 124 | 137) die "a record that is a pipe: exit code $code: $(cat verified)" ;; esac
 grep -qF "$record" verified || die "a record that is a pipe: $(cat verified)"
