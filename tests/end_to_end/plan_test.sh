@@ -167,7 +167,8 @@ penstock explain pinned.yaml /conv1/Conv | grep -q "pinned to 'c'" || die 'the p
 other=$(json '[i for i, s in enumerate(d["stages"]) if s["device"] != "c"][0]' <pinned.json)
 sed "s|\(name: \"/conv1/Conv\", stage:\) [0-9]*|\1 $other|" pinned.yaml >moved.yaml
 fails 3 "pinned to 'c'|wait for each other|must share" "$PENSTOCK" plan job.yaml --from moved.yaml
-fails 3 "more than|stage 99 is not there" "$PENSTOCK" plan job.yaml --from <(sed 's/stage: 0/stage: 99/' pinned.yaml)
+sed 's/stage: 0/stage: 99/' pinned.yaml >beyond.yaml
+fails 3 "more than|stage 99 is not there" "$PENSTOCK" plan job.yaml --from beyond.yaml
 
 fails 3 "its nodes are said to be [0-9]+, but [0-9]+ are in it|has no node" "$PENSTOCK" show -o moved.svg moved.yaml
 # figures that contradict each other are told by all that read plans
