@@ -18,8 +18,6 @@
 
 struct pen_weight_file {
     pen_safetensors *safetensors; // or NULL
-    pen_mapping archive;          // of NPZ; closed when all is read
-    pen_npz npz;
     uint32_t halves_count;
 };
 
@@ -33,8 +31,9 @@ typedef struct weight_entry {
 typedef struct weight_loader {
     const pen_weight_options *options;
     pen_model *model;
-    pen_arena *arena;   // the model's
-    const pen_npz *npz; // the entries' archive; NULL: it is none
+    pen_arena *arena;    // the model's
+    pen_mapping archive; // of NPZ, and what is in it
+    pen_npz npz;
     weight_entry *entries;
     uint32_t count;
     pen_name_map names; // as in the model, to entries
@@ -45,16 +44,15 @@ typedef struct weight_loader {
 
 // ---- what the file has
 
-static pen_status weight_list_npz(weight_loader *loader, pen_weight_file *file) {
+static pen_status weight_list_npz(weight_loader *loader) {
     const char *path = loader->options->path;
-    PEN_TRY(pen_mapping_open(path, &file->archive));
-    PEN_TRY(
-        pen_npz_open(path, file->archive.bytes, file->archive.length, loader->arena, &file->npz));
-    loader->npz = &file->npz;
-    loader->count = file->npz.count;
+    PEN_TRY(pen_mapping_open(path, &loader->archive));
+    PEN_TRY(pen_npz_open(path, loader->archive.bytes, loader->archive.length, loader->arena,
+                         &loader->npz));
+    loader->count = loader->npz.count;
     PEN_TRY(PEN_NEW(loader->arena, loader->count, &loader->entries));
     for (uint32_t i = 0; i < loader->count; i++) {
-        const pen_npz_array *array = &file->npz.arrays[i];
+        const pen_npz_array *array = &loader->npz.arrays[i];
         loader->entries[i] = (weight_entry){.name = array->name, .type = &array->type};
     }
     return PEN_OK;
@@ -65,7 +63,7 @@ static pen_status weight_list_npz(weight_loader *loader, pen_weight_file *file) 
 static pen_status weight_read(const weight_loader *loader, weight_entry *entry) {
     if (entry->data != NULL) return PEN_OK;
     const uint32_t index = (uint32_t)(entry - loader->entries);
-    return pen_npz_read(loader->npz, index, loader->arena, &entry->data);
+    return pen_npz_read(&loader->npz, index, loader->arena, &entry->data);
 }
 
 static pen_status weight_list_safetensors(weight_loader *loader, pen_weight_file *file) {
@@ -86,7 +84,7 @@ static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
     if (dot != NULL && strcasecmp(dot, ".safetensors") == 0) {
         return weight_list_safetensors(loader, file);
     }
-    if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader, file);
+    if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader);
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of a file of weights is told by the end of its name; "
                      ".safetensors and .npz are possible",
@@ -391,8 +389,8 @@ static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
     pen_text_init(&loader->problems, loader->arena);
     pen_status status = weight_list(loader, file);
     if (status == PEN_OK) status = weight_load_listed(loader);
-    pen_npz_close(&file->npz); // what is used of it was unpacked
-    pen_mapping_close(&file->archive);
+    pen_npz_close(&loader->npz); // what is used of it was unpacked
+    pen_mapping_close(&loader->archive);
     return status;
 }
 

@@ -261,19 +261,14 @@ static void coordinator_fail_late(pen_coordinator_core *core, pen_coordinator_re
 
 // The deadlines of a save, by how far it is. Its commit is the driver's.
 static bool coordinator_check_save(pen_coordinator_core *core) {
-    const pen_coordinator_options *options = &core->options;
+    const bool is_copying = core->save_state == PEN_COORDINATOR_SAVE_SNAPPING;
+    const uint64_t limit = is_copying ? core->options.load : core->options.write;
     PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
-    if (core->save_state == PEN_COORDINATOR_SAVE_SNAPPING &&
-        coordinator_is_over(core, core->save_at, options->load)) {
-        coordinator_fail_late(core, PEN_COORDINATOR_REASON_LOAD);
-        return false;
-    }
-    if (core->save_state == PEN_COORDINATOR_SAVE_WRITING &&
-        coordinator_is_over(core, core->save_at, options->write)) {
-        coordinator_fail_late(core, PEN_COORDINATOR_REASON_WRITE);
-        return false;
-    }
-    return true;
+    if (!is_copying && core->save_state != PEN_COORDINATOR_SAVE_WRITING) return true;
+    if (!coordinator_is_over(core, core->save_at, limit)) return true;
+    coordinator_fail_late(core,
+                          is_copying ? PEN_COORDINATOR_REASON_LOAD : PEN_COORDINATOR_REASON_WRITE);
+    return false;
 }
 
 // The deadlines of each state. Those that links notice come as events of their own.
