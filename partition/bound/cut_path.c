@@ -49,19 +49,24 @@ static pen_status cut_walk_trace(cut_walk *walk, pen_arena *arena) {
 // The least that a byte takes from one device to another, and the least latency.
 static void cut_walk_link(const pen_problem_given *given, double *out_seconds,
                           double *out_latency) {
-    *out_seconds = *out_latency = INFINITY;
-    for (uint32_t from = 0; from < given->device_count; from++) {
-        for (uint32_t to = 0; to < given->device_count; to++) {
-            const uint64_t at = (uint64_t)from * given->device_count + to;
+    const uint32_t count = given->device_count;
+    double seconds = INFINITY, latency = INFINITY;
+    for (uint32_t from = 0; from < count; from++) {
+        const double *link = given->link == NULL ? NULL : &given->link[(size_t)from * count];
+        const double *wait = link == NULL || given->link_latency == NULL
+                                 ? NULL
+                                 : &given->link_latency[(size_t)from * count];
+        for (uint32_t to = 0; to < count; to++) {
             if (from == to) continue;
-            const double link = given->link == NULL ? 0.0 : given->link[at];
-            const double latency =
-                given->link == NULL || given->link_latency == NULL ? 0.0 : given->link_latency[at];
-            *out_seconds =
-                fmin(*out_seconds, given->devices[from].send + given->devices[to].receive + link);
-            *out_latency = fmin(*out_latency, latency);
+            const double byte = given->devices[from].send + given->devices[to].receive +
+                                (link == NULL ? 0.0 : link[to]);
+            const double first = wait == NULL ? 0.0 : wait[to];
+            seconds = byte < seconds ? byte : seconds;
+            latency = first < latency ? first : latency;
         }
     }
+    *out_seconds = seconds;
+    *out_latency = latency;
 }
 
 // What it takes at least to send the result of a node; no more than costs may be.

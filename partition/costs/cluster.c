@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "base/name_map.h"
 #include "base/text.h"
+#include "partition/costs/cluster_links.h"
 #include "partition/spec/name_match.h"
 
 // Where a device is. Devices with equal numbers are in one process, or on one host; number 0 is
@@ -243,34 +244,46 @@ static pen_carrier cluster_carrier(const pen_cluster_spec *spec, const cluster_s
     return spec->uses_tls ? PEN_CARRIER_LOOPBACK_TLS : PEN_CARRIER_LOOPBACK;
 }
 
-// What links cost that nobody measured or stated; one to itself costs nothing. On this host, a core
-// that is left takes what comes at once.
-static pen_cluster_link cluster_assume_link(const cluster_builder *builder, uint32_t from,
-                                            uint32_t to) {
-    const cluster_seat *source = &builder->seats[from], *target = &builder->seats[to];
-    if (from == to) {
-        return (pen_cluster_link){.bandwidth = INFINITY,
-                                  .source = PEN_FIGURE_STATED,
-                                  .latency_source = PEN_FIGURE_STATED};
-    }
-    const pen_assumed_link assumed =
-        pen_cluster_assumed_link(cluster_carrier(builder->spec, source, target));
-    const bool is_here = source->host == 0 && target->host == 0;
+// What links cost that nobody measured or stated. On this host, a core that is left takes what
+// comes at once.
+static pen_cluster_link cluster_assume_link(pen_carrier carrier, bool is_idle) {
+    const pen_assumed_link assumed = pen_cluster_assumed_link(carrier);
     return (pen_cluster_link){.bandwidth = assumed.bandwidth,
-                              .latency = is_here && builder->has_core_left ? assumed.latency_idle
-                                                                           : assumed.latency,
+                              .latency = is_idle ? assumed.latency_idle : assumed.latency,
                               .send = assumed.send > 0 ? 1 / assumed.send : 0,
                               .receive = assumed.receive > 0 ? 1 / assumed.receive : 0,
                               .message = assumed.message};
 }
 
-static void cluster_assume_links(const cluster_builder *builder, pen_cluster_link *links) {
+// The first links: one from a device to itself, which costs nothing, then two for each carrier.
+static pen_status cluster_assume_links(const cluster_builder *builder, pen_link_set *set) {
     const uint32_t count = builder->spec->device_count;
-    for (uint32_t from = 0; from < count; from++) {
-        for (uint32_t to = 0; to < count; to++) {
-            links[(uint64_t)from * count + to] = cluster_assume_link(builder, from, to);
+    PEN_TRY(pen_link_set_init(set, count, builder->arena));
+    uint32_t number[PEN_CARRIER_NETWORK_TLS + 1][2];
+    uint32_t own;
+    PEN_TRY(pen_link_set_add(set,
+                             &(pen_cluster_link){.bandwidth = INFINITY,
+                                                 .source = PEN_FIGURE_STATED,
+                                                 .latency_source = PEN_FIGURE_STATED},
+                             &own));
+    for (uint32_t c = 0; c <= PEN_CARRIER_NETWORK_TLS; c++) {
+        for (uint32_t is_idle = 0; is_idle < 2; is_idle++) {
+            const pen_cluster_link link = cluster_assume_link((pen_carrier)c, is_idle != 0);
+            PEN_TRY(pen_link_set_add(set, &link, &number[c][is_idle]));
         }
     }
+    for (uint32_t from = 0; from < count; from++) {
+        const cluster_seat *source = &builder->seats[from];
+        for (uint32_t to = 0; to < count; to++) {
+            const cluster_seat *target = &builder->seats[to];
+            const bool is_here = source->host == 0 && target->host == 0;
+            set->link_of_pair[(uint64_t)from * count + to] =
+                from == to ? own
+                           : number[cluster_carrier(builder->spec, source, target)]
+                                   [is_here && builder->has_core_left];
+        }
+    }
+    return PEN_OK;
 }
 
 // The devices that one end of a link means. `field` is what the user wrote.
@@ -293,35 +306,48 @@ static void cluster_state_handling(const pen_cluster_link_spec *spec, pen_cluste
     if (spec->has_message) link->message = link->message_stated = spec->message;
 }
 
-// Sets the links from each of `from` to each of `to`; returns how many.
-static uint64_t cluster_set_links(const pen_cluster_link_spec *spec, uint32_t device_count,
-                                  const pen_name_matches *from, const pen_name_matches *to,
-                                  pen_cluster_link *links) {
-    uint64_t count = 0;
+static void cluster_state_link(const pen_cluster_link_spec *spec, pen_cluster_link *link) {
+    link->bandwidth = spec->bandwidth;
+    link->bandwidth_stated = spec->bandwidth;
+    link->source = PEN_FIGURE_STATED;
+    cluster_state_handling(spec, link);
+    if (!spec->has_latency) return;
+    link->latency = spec->latency;
+    link->latency_stated = spec->latency;
+    link->latency_source = PEN_FIGURE_STATED;
+}
+
+// Sets the links from each of `from` to each of `to`; adds to `count` how many. All pairs that had
+// one link before have one after.
+static pen_status cluster_set_links(const pen_cluster_link_spec *spec, const pen_name_matches *from,
+                                    const pen_name_matches *to, pen_link_set *set,
+                                    uint64_t *count) {
+    const uint32_t before = set->count;
+    uint32_t *number; // of each link of before; 0: none yet, since 0 is that of a device to itself
+    PEN_TRY(PEN_NEW(set->arena, before, &number));
     for (uint32_t i = 0; i < from->count; i++) {
         for (uint32_t j = 0; j < to->count; j++) {
             const uint32_t source = from->indices[i];
             const uint32_t target = to->indices[j];
             if (source == target) continue;
-            pen_cluster_link *link = &links[(uint64_t)source * device_count + target];
-            link->bandwidth = spec->bandwidth;
-            link->bandwidth_stated = spec->bandwidth;
-            link->source = PEN_FIGURE_STATED;
-            count += 1;
-            cluster_state_handling(spec, link);
-            if (!spec->has_latency) continue;
-            link->latency = spec->latency;
-            link->latency_stated = spec->latency;
-            link->latency_source = PEN_FIGURE_STATED;
+            uint32_t *at = &set->link_of_pair[(uint64_t)source * set->device_count + target];
+            *count += 1;
+            if (*at >= before) continue; // set by an earlier name of the same end
+            if (number[*at] == 0) {
+                pen_cluster_link link = set->links[*at];
+                cluster_state_link(spec, &link);
+                PEN_TRY(pen_link_set_add(set, &link, &number[*at]));
+            }
+            *at = number[*at];
         }
     }
-    return count;
+    return PEN_OK;
 }
 
 // Later entries win, so a general pattern can come first. An entry that names one device at both
 // ends means nothing and is refused.
 static pen_status cluster_state_links(const cluster_builder *builder, const pen_name_set *names,
-                                      pen_cluster_link *links) {
+                                      pen_link_set *set) {
     const pen_cluster_link_spec *specs = builder->spec->written_links.items;
     for (uint32_t i = 0; i < builder->spec->written_links.count; i++) {
         const pen_cluster_link_spec *spec = &specs[i];
@@ -333,8 +359,9 @@ static pen_status cluster_state_links(const cluster_builder *builder, const pen_
         pen_name_matches to;
         PEN_TRY(cluster_match_end(builder, names, from_field, &from));
         PEN_TRY(cluster_match_end(builder, names, to_field, &to));
-        uint64_t count = cluster_set_links(spec, names->count, &from, &to, links);
-        if (is_symmetric) count += cluster_set_links(spec, names->count, &to, &from, links);
+        uint64_t count = 0;
+        PEN_TRY(cluster_set_links(spec, &from, &to, set, &count));
+        if (is_symmetric) PEN_TRY(cluster_set_links(spec, &to, &from, set, &count));
         if (count > 0 || builder->spec->is_reduced) continue;
         return pen_cluster_spec_blame(builder->spec, to_field,
                                       pen_error(PEN_INVALID_INPUT,
@@ -356,48 +383,56 @@ static void cluster_measure_handling(const pen_cost_link *measured, bool is_here
     }
 }
 
-// What is stated of a link to another host is not overridden.
-static void cluster_measure_links(const cluster_builder *builder, const pen_name_set *names,
-                                  pen_cluster_link *links) {
-    if (builder->costs == NULL) return;
-    for (uint32_t from = 0; from < names->count; from++) {
-        for (uint32_t to = 0; to < names->count; to++) {
-            const pen_cost_link *measured =
-                from == to ? NULL
-                           : pen_cost_table_find_link(builder->costs, names->names[from],
-                                                      names->names[to]);
-            if (measured == NULL) continue;
-            pen_cluster_link *link = &links[(uint64_t)from * names->count + to];
-            const bool is_here = builder->seats[from].host == 0 && builder->seats[to].host == 0;
-            if (is_here || link->source != PEN_FIGURE_STATED) {
-                link->bandwidth = measured->bandwidth;
-                link->source = PEN_FIGURE_MEASURED;
-            }
-            if (is_here || link->latency_source != PEN_FIGURE_STATED) {
-                link->latency = measured->latency;
-                link->latency_source = PEN_FIGURE_MEASURED;
-            }
-            cluster_measure_handling(measured, is_here, link);
-        }
+// What was measured of one pair. What is stated of a link to another host is not overridden.
+static void cluster_measure_link(const pen_cost_link *measured, bool is_here,
+                                 pen_cluster_link *link) {
+    if (is_here || link->source != PEN_FIGURE_STATED) {
+        link->bandwidth = measured->bandwidth;
+        link->source = PEN_FIGURE_MEASURED;
     }
+    if (is_here || link->latency_source != PEN_FIGURE_STATED) {
+        link->latency = measured->latency;
+        link->latency_source = PEN_FIGURE_MEASURED;
+    }
+    cluster_measure_handling(measured, is_here, link);
 }
 
-static pen_status cluster_build_links(const cluster_builder *builder,
-                                      const pen_cluster_link **out_links) {
+// A cost table names pairs; those of other clusters are passed over.
+static pen_status cluster_measure_links(const cluster_builder *builder, pen_link_set *set) {
+    const uint32_t count = builder->costs == NULL ? 0 : pen_cost_table_link_count(builder->costs);
+    if (count == 0) return PEN_OK;
+    pen_name_map devices;
+    pen_name_map_init(&devices, builder->arena);
+    for (uint32_t d = 0; d < set->device_count; d++) {
+        PEN_TRY(pen_name_map_add(&devices, builder->devices[d].name, d));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_cost_link *measured = pen_cost_table_link_at(builder->costs, i);
+        const uint32_t from = pen_name_map_find(&devices, measured->from);
+        const uint32_t to = pen_name_map_find(&devices, measured->to);
+        if (from == PEN_NAME_MAP_NONE || to == PEN_NAME_MAP_NONE || from == to) continue;
+        uint32_t *at = &set->link_of_pair[(uint64_t)from * set->device_count + to];
+        pen_cluster_link link = set->links[*at];
+        const bool is_here = builder->seats[from].host == 0 && builder->seats[to].host == 0;
+        cluster_measure_link(measured, is_here, &link);
+        PEN_TRY(pen_link_set_add(set, &link, at));
+    }
+    return PEN_OK;
+}
+
+static pen_status cluster_build_links(const cluster_builder *builder, pen_cluster *cluster) {
     const uint32_t count = builder->spec->device_count;
     const char **names;
-    pen_cluster_link *links;
+    pen_link_set set;
     PEN_TRY(PEN_NEW(builder->arena, count, &names));
-    PEN_TRY(PEN_NEW(builder->arena, (size_t)count * count, &links));
     for (uint32_t i = 0; i < count; i++) {
         names[i] = builder->devices[i].name;
     }
-    const pen_name_set set = {.names = names, .count = count, .what = "device"};
-    cluster_assume_links(builder, links);
-    PEN_TRY(cluster_state_links(builder, &set, links));
-    cluster_measure_links(builder, &set, links);
-    *out_links = links;
-    return PEN_OK;
+    const pen_name_set name_set = {.names = names, .count = count, .what = "device"};
+    PEN_TRY(cluster_assume_links(builder, &set));
+    PEN_TRY(cluster_state_links(builder, &name_set, &set));
+    PEN_TRY(cluster_measure_links(builder, &set));
+    return pen_cluster_link_up(cluster, &set);
 }
 
 // From what was written, the machine and a cost table to figures for every device and link, each
@@ -425,7 +460,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
     }
     cluster->device_count = spec->device_count;
     cluster->devices = builder.devices;
-    PEN_TRY(cluster_build_links(&builder, &cluster->links));
+    PEN_TRY(cluster_build_links(&builder, cluster));
     *out_cluster = cluster;
     return PEN_OK;
 }

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/system/machine.h"
 #include "partition/costs/cost_table.h"
+#include "partition/costs/link_ends.h"
 #include "partition/spec/cluster_spec.h"
 
 // What is assumed where nobody measured or said: of the order of a core that runs vector kernels,
@@ -94,10 +95,26 @@ typedef struct pen_cluster_link {
     double message_stated; // seconds; 0: not, or nothing
 } pen_cluster_link;
 
+// What plans look up for pairs of devices again and again, worked out once. Tables are
+// [device_count][device_count], from row to column; 0 from a device to itself.
+typedef struct pen_cluster_tables {
+    const double *byte_seconds;    // 1 / bandwidth
+    const double *latency;         // seconds
+    const double *message_load;    // seconds of either end for one result, besides its bytes
+    const pen_device_seat *seats;  // [device_count]
+    const pen_link_handling *ends; // [link_count]
+    uint64_t hash;                 // pen_cluster_hash
+} pen_cluster_tables;
+
+// Of 4,096 devices there are 16 million pairs, but their links differ in a few ways only: each way
+// is kept once, and a pair has its number.
 typedef struct pen_cluster {
     uint32_t device_count; // at least 1
+    uint32_t link_count;
     const pen_cluster_device *devices;
-    const pen_cluster_link *links; // [device_count][device_count], from row to column
+    const pen_cluster_link *links; // [link_count]
+    const uint32_t *link_of_pair;  // [device_count][device_count], from row to column
+    pen_cluster_tables tables;
 } pen_cluster;
 
 // Whether a device's host ("" or NULL: none) stands for a process that is started for it alone:
@@ -108,7 +125,12 @@ static inline bool pen_host_is_started(const char *host) {
 
 static inline const pen_cluster_link *pen_cluster_link_at(const pen_cluster *cluster, uint32_t from,
                                                           uint32_t to) {
-    return &cluster->links[(uint64_t)from * cluster->device_count + to];
+    return &cluster->links[cluster->link_of_pair[(uint64_t)from * cluster->device_count + to]];
+}
+
+// What the ends of a link compute for what goes over it.
+static inline pen_link_handling pen_link_ends(const pen_cluster_link *link) {
+    return (pen_link_handling){link->send, link->receive, link->message};
 }
 
 // Completes a spec with what is not said in it.

@@ -164,54 +164,15 @@ static void lowering_charge_results(lowering *l) {
     }
 }
 
-// As a plan's file has it: rounded, so that the schedule of a plan that was read is the same. Rates
-// that were rounded before stay as they are.
-static double seat_rate(double rate) {
-    return rate > 0 && rate < INFINITY ? pen_yaml_round(rate, PEN_UNIT_BANDWIDTH) : INFINITY;
-}
-
-// Hosts and processes are called by their first device.
-pen_status pen_cluster_seats(const pen_cluster *cluster, pen_arena *arena,
-                             const pen_device_seat **out_seats) {
-    const uint32_t count = cluster->device_count;
-    const pen_cluster_device *devices = cluster->devices;
-    pen_device_seat *seats;
-    PEN_TRY(PEN_NEW(arena, count, &seats));
-    for (uint32_t d = 0; d < count; d++) {
-        pen_device_seat *seat = &seats[d];
-        while (devices[seat->host].host_index != devices[d].host_index)
-            seat->host += 1;
-        while (devices[seat->process].process != devices[d].process)
-            seat->process += 1;
-        pen_device_seat *first = &seats[seat->host];
-        for (uint32_t e = 0; e < count; e++) {
-            if (devices[e].host_index == devices[d].host_index) continue;
-            first->out_rate = fmax(first->out_rate, pen_cluster_link_at(cluster, d, e)->bandwidth);
-            first->in_rate = fmax(first->in_rate, pen_cluster_link_at(cluster, e, d)->bandwidth);
-        }
-    }
-    for (uint32_t d = 0; d < count; d++) {
-        const pen_device_seat *first = &seats[seats[d].host];
-        seats[d].out_rate = seat_rate(first->out_rate);
-        seats[d].in_rate = seat_rate(first->in_rate);
-    }
-    *out_seats = seats;
-    return PEN_OK;
-}
-
-// Links cost seconds a byte and a latency.
+// Links cost seconds a byte, and a latency or what messages add to a load.
 static pen_status lowering_devices(const lowering *l, pen_problem_given *given) {
     const pen_graph_problem_request *request = l->request;
     const pen_cluster *cluster = request->cluster;
+    const pen_cluster_tables *tables = &cluster->tables;
     const uint32_t count = cluster->device_count;
     pen_problem_device *devices;
-    double *link, *latency;
-    pen_link_handling *handling;
     const char **names;
     PEN_TRY(PEN_NEW(l->arena, count, &devices));
-    PEN_TRY(PEN_NEW(l->arena, (size_t)count * count, &link));
-    PEN_TRY(PEN_NEW(l->arena, (size_t)count * count, &latency));
-    PEN_TRY(PEN_NEW(l->arena, (size_t)count * count, &handling));
     PEN_TRY(PEN_NEW(l->arena, count, &names));
     for (uint32_t d = 0; d < count; d++) {
         devices[d] = (pen_problem_device){.kind = request->costs->row_of_device[d],
@@ -219,24 +180,18 @@ static pen_status lowering_devices(const lowering *l, pen_problem_given *given) 
                                           .bytes_limit = request->bytes_limit[d],
                                           .microbatches = request->microbatches[d]};
         names[d] = cluster->devices[d].name;
-        for (uint32_t e = 0; e < count; e++) {
-            if (d == e) continue;
-            const pen_cluster_link *from_to = pen_cluster_link_at(cluster, d, e);
-            link[(size_t)d * count + e] = 1.0 / from_to->bandwidth;
-            const pen_link_handling ends = pen_cluster_link_handling(from_to);
-            latency[(size_t)d * count + e] = request->objective == PEN_OBJECTIVE_THROUGHPUT
-                                                 ? pen_link_handling_load(&ends)
-                                                 : from_to->latency;
-            handling[(size_t)d * count + e] = ends;
-        }
     }
+    const bool is_load = request->objective == PEN_OBJECTIVE_THROUGHPUT;
     given->devices = devices;
     given->device_count = count;
     given->device_names = names;
-    given->link = link;
-    given->link_latency = latency;
-    given->handling = handling;
-    return pen_cluster_seats(cluster, l->arena, &given->seats);
+    given->link = tables->byte_seconds;
+    given->link_latency = is_load ? tables->message_load : tables->latency;
+    given->link_load = tables->message_load;
+    given->handling = tables->ends;
+    given->handling_of_pair = cluster->link_of_pair;
+    given->seats = tables->seats;
+    return PEN_OK;
 }
 
 // Seconds of a microbatch; of updates those of a step where the objective wants them so.

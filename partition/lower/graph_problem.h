@@ -49,16 +49,6 @@ typedef struct pen_graph_problem_request {
     const void *step_time_context;
 } pen_graph_problem_request;
 
-// What the ends of a link compute for what goes over it.
-static inline pen_link_handling pen_cluster_link_handling(const pen_cluster_link *link) {
-    return (pen_link_handling){link->send, link->receive, link->message};
-}
-
-// Where devices are ([device_count]): a host's line out is as fast as the fastest link out of it,
-// to any other host; likewise its line in. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_cluster_seats(const pen_cluster *cluster, pen_arena *arena,
-                                           const pen_device_seat **out_seats);
-
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_graph_problem_build(const pen_graph_problem_request *request,
                                                  pen_arena *arena, pen_problem_given *out_given);

@@ -159,7 +159,7 @@ pen_status pen_stage_transfers_find(const pen_planned_graph *planned,
         const uint32_t to = split->device_of_stage[items[i].target];
         if (from == to) continue;
         const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
-        const pen_link_handling handling = pen_cluster_link_handling(link);
+        const pen_link_handling handling = pen_link_ends(link);
         const double bytes = (double)items[i].bytes;
         items[i].seconds = bytes / link->bandwidth;
         pen_stage_handling_add(&items[i].handling, &handling, link->latency, bytes);
@@ -319,8 +319,6 @@ pen_status pen_stage_costs_find(const pen_stage_costs_request *request, pen_aren
     const pen_stage_split *split = request->split;
     const uint32_t stage_count = split->stage_count;
     costs_builder b = {0};
-    const pen_device_seat *seats;
-    PEN_TRY(pen_cluster_seats(request->cluster, arena, &seats));
     PEN_TRY(PEN_NEW(arena, stage_count, &b.stages));
     PEN_TRY(PEN_NEW(arena, request->transfers->count, &b.edges));
     PEN_TRY(PEN_NEW(arena, request->transfers->count, &b.step_edges));
@@ -349,7 +347,7 @@ pen_status pen_stage_costs_find(const pen_stage_costs_request *request, pen_aren
                                    .stages = b.stages,
                                    .edges = b.edges,
                                    .bytes_limit = request->bytes_limit,
-                                   .seats = seats,
+                                   .seats = request->cluster->tables.seats,
                                    .update_phase_count = request->transfers->phase_count,
                                    .step_edge_count = b.step_edge_count,
                                    .step_edges = b.step_edges};

@@ -183,7 +183,9 @@ static double step_time_move(const pen_problem_given *given, uint32_t u, uint32_
     const double seconds = transfer * (given->devices[from].send + given->devices[to].receive);
     if (given->link == NULL || transfer == 0.0) return seconds;
     const uint64_t at = (uint64_t)from * given->device_count + to;
-    pen_stage_handling_add(handling, given->handling == NULL ? &nothing : &given->handling[at],
+    pen_stage_handling_add(handling,
+                           given->handling == NULL ? &nothing
+                                                   : &given->handling[given->handling_of_pair[at]],
                            given->link_latency == NULL ? 0.0 : given->link_latency[at], transfer);
     return seconds + transfer * given->link[at];
 }

@@ -117,9 +117,4 @@ typedef struct pen_plan {
     uint32_t assumed_count;
 } pen_plan;
 
-// What of a cluster a plan depends on: names, kinds, hosts, and the threads and figures that
-// the user stated. Not what was measured or assumed: the same file means the same cluster on every
-// machine.
-uint64_t pen_cluster_hash(const pen_cluster *cluster);
-
 #endif // PEN_PARTITION_PLAN_PLAN_H

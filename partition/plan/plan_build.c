@@ -169,7 +169,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
                    .model = request->model,
                    .costs = request->cost_table,
                    .model_hash = pen_graph_hash(planner->owners),
-                   .cluster_hash = pen_cluster_hash(request->cluster),
+                   .cluster_hash = request->cluster->tables.hash,
                    .seed = (uint64_t)request->placement->seed,
                    .strategy = placed->strategy,
                    .objective = pen_objective_names[request->placement->objective],
@@ -262,7 +262,7 @@ pen_status pen_plan_check_devices(const pen_cluster *cluster, const pen_plan *pl
                          "'%s'",
                          d, plan->devices[d].name, cluster->devices[d].name);
     }
-    const uint64_t hash = pen_cluster_hash(cluster);
+    const uint64_t hash = cluster->tables.hash;
     if (hash == plan->cluster_hash) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT,
                      "the cluster has changed since the plan was made (its hash is %016llx, the "

@@ -7,17 +7,22 @@
 
 #define DEVICE_STATE_LIMIT 192 // beyond this many states devices are taken in sequence
 
-// Mean cost factor of the links of `device`: out of it, or into it.
-static double device_classes_mean_link(const pen_problem_given *given, uint32_t device,
-                                       bool is_out) {
-    if (given->link == NULL || given->device_count < 2) return 0.0;
-    double sum = 0.0;
-    for (uint32_t d = 0; d < given->device_count; d++) {
-        if (d == device) continue;
-        sum += is_out ? given->link[(size_t)device * given->device_count + d]
-                      : given->link[(size_t)d * given->device_count + device];
+// Mean cost factors of the links out of each device, and into each: [device_count]. Row by row, as
+// the table lies.
+static void device_classes_mean_links(const pen_problem_given *given, double *out, double *in) {
+    const uint32_t count = given->device_count;
+    if (given->link == NULL || count < 2) return;
+    for (uint32_t from = 0; from < count; from++) {
+        const double *row = &given->link[(size_t)from * count];
+        for (uint32_t to = 0; to < count; to++)
+            out[from] += to == from ? 0.0 : row[to];
+        for (uint32_t to = 0; to < count; to++)
+            in[to] += to == from ? 0.0 : row[to];
     }
-    return sum / (double)(given->device_count - 1);
+    for (uint32_t d = 0; d < count; d++) {
+        out[d] /= (double)(count - 1);
+        in[d] /= (double)(count - 1);
+    }
 }
 
 static bool device_classes_same(const pen_problem_given *given, const bool *is_pinned, uint32_t a,
@@ -26,8 +31,7 @@ static bool device_classes_same(const pen_problem_given *given, const bool *is_p
     const pen_problem_device *x = &given->devices[a], *y = &given->devices[b];
     return x->kind == y->kind && x->slowness == y->slowness && x->send == y->send &&
            x->receive == y->receive && x->bytes_limit == y->bytes_limit &&
-           x->microbatches == y->microbatches && x->is_parallel == y->is_parallel &&
-           given->link == NULL;
+           x->microbatches == y->microbatches && x->is_parallel == y->is_parallel;
 }
 
 // Devices that cannot be told apart are one class: exact searches then try one of them instead of
@@ -36,14 +40,18 @@ static pen_status device_classes_group(const pen_problem *problem, pen_arena *ar
                                        pen_device_classes *classes) {
     const pen_problem_given *given = &problem->given;
     bool *is_pinned; // of each device: some group is
+    double *out, *in;
     PEN_TRY(PEN_NEW(arena, given->device_count, &is_pinned));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &out));
+    PEN_TRY(PEN_NEW(arena, given->device_count, &in));
+    device_classes_mean_links(given, out, in);
     for (uint32_t g = 0; g < problem->group_count; g++) {
         if (problem->group_pin[g] != PEN_PROBLEM_ANY) is_pinned[problem->group_pin[g]] = true;
     }
     PEN_TRY(PEN_NEW(arena, given->device_count, &classes->classes));
     PEN_TRY(PEN_NEW(arena, given->device_count, &classes->class_of_device));
     for (uint32_t d = 0; d < given->device_count; d++) {
-        uint32_t c = 0;
+        uint32_t c = given->link != NULL ? classes->class_count : 0; // each differs by its links
         while (c < classes->class_count &&
                !device_classes_same(given, is_pinned, classes->classes[c].devices[0], d)) {
             c++;
@@ -55,13 +63,14 @@ static pen_status device_classes_group(const pen_problem *problem, pen_arena *ar
             *class = (pen_device_class){
                 .kind = device->kind,
                 .slowness = device->slowness,
-                .send = device->send + device_classes_mean_link(given, d, true),
-                .receive = device->receive + device_classes_mean_link(given, d, false),
+                .send = device->send + out[d],
+                .receive = device->receive + in[d],
                 .bytes_limit = pen_problem_bytes_limit(problem, d),
                 .microbatches = device->microbatches,
                 .is_parallel = device->is_parallel,
             };
-            PEN_TRY(PEN_NEW(arena, given->device_count - d, &class->devices));
+            const uint32_t most = given->link != NULL ? 1 : given->device_count - d;
+            PEN_TRY(PEN_NEW(arena, most, &class->devices));
         }
         class->devices[class->device_count++] = d;
         classes->class_of_device[d] = c;

@@ -122,12 +122,7 @@ pen_status pen_problem_as_throughput(const pen_problem *problem, pen_arena *aren
     other->given.objective = PEN_OBJECTIVE_THROUGHPUT;
     *out_problem = other;
     if (given->objective == PEN_OBJECTIVE_STEP_TIME && given->handling != NULL) {
-        const size_t pairs = (size_t)given->device_count * given->device_count;
-        double *load;
-        PEN_TRY(PEN_NEW(arena, pairs, &load));
-        for (size_t i = 0; i < pairs; i++)
-            load[i] = pen_link_handling_load(&given->handling[i]);
-        other->given.link_latency = load;
+        other->given.link_latency = given->link_load;
     }
     if (given->objective != PEN_OBJECTIVE_STEP_TIME || given->microbatch_count == 1) return PEN_OK;
     double *compute;

@@ -96,8 +96,7 @@ typedef struct pen_problem_forbidden {
 } pen_problem_forbidden;
 
 // Step time: steps of up to `step_seconds` count alike, and what is sent decides between them, in
-// multiples of `sent_seconds` (pen_stage_graph_sent_seconds). What a step is longer by counts many
-// times.
+// multiples of `sent_seconds` (pen_stage_graph_sent_seconds). What is longer counts many times.
 typedef struct pen_problem_sparing {
     double step_seconds;
     double sent_seconds; // > 0
@@ -117,20 +116,21 @@ typedef struct pen_problem_given {
     const double *compute;             // [kind_count][node_count]; INFINITY: cannot run there
     const double *link;                // [device_count][device_count], or NULL
     const double *link_latency;        // [device_count][device_count], or NULL; only beside `link`
-    const pen_link_handling *handling; // [device_count][device_count], or NULL; only beside `link`
+    const pen_link_handling *handling; // of links that differ, or NULL; only beside `link`
+    const uint32_t *handling_of_pair;  // [device_count][device_count]: its place in `handling`
+    const double *link_load;           // likewise; pen_link_handling_load of it
     const pen_device_seat *seats;      // [device_count], or NULL
     const pen_problem_forbidden *forbidden; // [forbidden_count] in any order
     uint32_t forbidden_count;
     uint32_t devices_used_minimum; // devices with a node, at least; 0: any number
     uint32_t devices_used_maximum; // and at most; 0: any number
     uint32_t microbatch_count;     // step time: of a step, at least 1
-    bool is_finer; // step time, bounds: stages may be cut finer than a placement's are
-    pen_step_time_fn
-        step_time; // step time; see partition/objective/step_time.h for what it must keep
+    bool is_finer;              // step time, bounds: stages may be cut finer than a placement's are
+    pen_step_time_fn step_time; // step time; partition/objective/step_time.h: what it must keep
     const void *step_time_context;
     const pen_problem_sparing *sparing; // step time; NULL: the step alone counts
     const char *const *names;           // [node_count] for messages, or NULL: numbers
-    const char *const *device_names;    // [device_count], or NULL: numbers
+    const char *const *device_names;    // [device_count], likewise
 } pen_problem_given;
 
 typedef struct pen_problem {

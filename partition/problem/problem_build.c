@@ -12,6 +12,47 @@ static bool problem_is_amount(double number) {
     return number >= 0.0 && number < PEN_PROBLEM_COST_LIMIT;
 }
 
+// How many figures of `table` are amounts, up to the first that is none.
+static uint64_t problem_count_amounts(const double *table, uint64_t count) {
+    bool is_amount = true;
+    for (uint64_t i = 0; i < count; i++)
+        is_amount &= table[i] >= 0.0 && table[i] < PEN_PROBLEM_COST_LIMIT;
+    if (is_amount) return count;
+    uint64_t first = 0;
+    while (problem_is_amount(table[first]))
+        first++;
+    return first;
+}
+
+// Links of all pairs of devices: tables of millions of figures, looked at in their order.
+static pen_status problem_check_links(const pen_problem_given *given) {
+    const uint64_t pairs = (uint64_t)given->device_count * given->device_count;
+    const uint64_t costs = problem_count_amounts(given->link, pairs);
+    if (costs < pairs) {
+        return pen_error(PEN_INVALID_INPUT, "links must cost finite amounts, found %g",
+                         given->link[costs]);
+    }
+    const uint64_t latencies =
+        given->link_latency == NULL ? pairs : problem_count_amounts(given->link_latency, pairs);
+    if (latencies < pairs) {
+        return pen_error(PEN_INVALID_INPUT, "links must have a finite latency, found %g",
+                         given->link_latency[latencies]);
+    }
+    for (uint64_t i = 0; given->handling != NULL && i < pairs; i++) {
+        const uint32_t number = given->handling_of_pair[i];
+        if (i > 0 && number == given->handling_of_pair[i - 1]) continue;
+        const pen_link_handling *handling = &given->handling[number];
+        if (problem_is_amount(handling->send) && problem_is_amount(handling->receive) &&
+            problem_is_amount(handling->message)) {
+            continue;
+        }
+        return pen_error(PEN_INVALID_INPUT,
+                         "what the ends of a link compute must be finite, found %g, %g and %g",
+                         handling->send, handling->receive, handling->message);
+    }
+    return PEN_OK;
+}
+
 // Figures come from users and files; sums over them must stay finite and positive.
 static pen_status problem_check_devices(const pen_problem_given *given) {
     char name[PEN_PROBLEM_NAME_BYTES];
@@ -31,27 +72,7 @@ static pen_status problem_check_devices(const pen_problem_given *given) {
         }
     }
     PEN_ASSERT(given->link != NULL || (given->link_latency == NULL && given->handling == NULL));
-    if (given->link == NULL) return PEN_OK;
-    for (uint64_t i = 0; i < (uint64_t)given->device_count * given->device_count; i++) {
-        if (!problem_is_amount(given->link[i])) {
-            return pen_error(PEN_INVALID_INPUT, "links must cost finite amounts, found %g",
-                             given->link[i]);
-        }
-        if (given->link_latency != NULL && !problem_is_amount(given->link_latency[i])) {
-            return pen_error(PEN_INVALID_INPUT, "links must have a finite latency, found %g",
-                             given->link_latency[i]);
-        }
-        const pen_link_handling *handling = given->handling == NULL ? NULL : &given->handling[i];
-        if (handling == NULL ||
-            (problem_is_amount(handling->send) && problem_is_amount(handling->receive) &&
-             problem_is_amount(handling->message))) {
-            continue;
-        }
-        return pen_error(PEN_INVALID_INPUT,
-                         "what the ends of a link compute must be finite, found %g, %g and %g",
-                         handling->send, handling->receive, handling->message);
-    }
-    return PEN_OK;
+    return given->link == NULL ? PEN_OK : problem_check_links(given);
 }
 
 // What is asked of the whole: objective and number of devices.

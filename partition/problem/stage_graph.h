@@ -28,6 +28,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "partition/costs/link_ends.h"
 
 typedef struct pen_stage {
     uint32_t device;
@@ -86,17 +87,6 @@ typedef enum pen_exchange {
 
 // "after_backward", "overlapped", NULL: by the numbers above.
 extern const char *const pen_exchange_names[];
-
-// Where a device is. What goes from host to host takes the source's line out and the target's line
-// in, each for bytes / its rate, whichever devices of the two hosts it is between. What goes
-// between processes of one host takes the line out of the one and into the other while it is on
-// its way. What stays in one process takes no line.
-typedef struct pen_device_seat {
-    uint32_t host;
-    uint32_t process; // by one count for all hosts
-    double out_rate;  // bytes a second of the host's line out, > 0; INFINITY: no limit
-    double in_rate;   // and in
-} pen_device_seat;
 
 typedef struct pen_stage_graph {
     uint32_t stage_count; // in topological order: edges go from lower to higher

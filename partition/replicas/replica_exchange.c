@@ -312,7 +312,7 @@ static pen_status exchange_write(exchange_builder *b, pen_replica_exchange *out_
         if (item->phase + 2 > phase_count) phase_count = item->phase + 2;
         if (from == to) continue;
         const pen_cluster_link *link = pen_cluster_link_at(cluster, from, to);
-        const pen_link_handling handling = pen_cluster_link_handling(link);
+        const pen_link_handling handling = pen_link_ends(link);
         const double seconds = (double)item->bytes / link->bandwidth;
         edge->seconds += seconds;
         pen_stage_handling_add(&edge->handling, &handling, link->latency, (double)item->bytes);

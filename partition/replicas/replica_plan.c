@@ -261,7 +261,8 @@ static pen_status join_devices(join_work *j) {
     join_owner_devices(j);
     j->plan->stages.bytes_limit = limits;
     j->plan->stages.device_count = cluster->device_count;
-    return pen_cluster_seats(cluster, j->scratch, &j->plan->stages.seats);
+    j->plan->stages.seats = cluster->tables.seats;
+    return PEN_OK;
 }
 
 // The schedule of the whole may hold more or fewer microbatches than that of a replica alone.
@@ -417,7 +418,7 @@ static pen_status join_run(join_work *j) {
 // The head of the plan of all: that of the first, for the whole cluster and step.
 static pen_plan join_head(const join_work *j) {
     pen_plan plan = *j->parts->plans[0];
-    plan.cluster_hash = pen_cluster_hash(j->request->cluster);
+    plan.cluster_hash = j->request->cluster->tables.hash;
     plan.device_count = j->request->cluster->device_count;
     plan.lane_count = j->request->lanes > 1 ? j->request->lanes : 1;
     plan.replica_count = j->replica_count;

@@ -29,7 +29,7 @@ static pen_status rebuild_part(const pen_replica_view *view, const pen_plan *giv
     PEN_TRY(PEN_NEW(arena, given->node_count, &nodes));
     *part = *given;
     part->replica_count = part->owner_count = 0;
-    part->cluster_hash = pen_cluster_hash(&view->cluster);
+    part->cluster_hash = view->cluster.tables.hash;
     part->microbatch_count = view->planned.microbatch_count;
     part->device_count = replica->device_count;
     for (uint32_t i = 0; i < replica->device_count; i++) {

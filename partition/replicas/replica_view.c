@@ -7,6 +7,7 @@
 #include "graph/lanes.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
+#include "partition/costs/cluster_links.h"
 #include "partition/replicas/replica_spec.h"
 #include "partition/spec/name_match.h"
 
@@ -36,10 +37,9 @@ static pen_status view_cluster(view_builder *b, const uint64_t *reserved) {
     const pen_cluster *whole = b->whole->cluster;
     const uint32_t count = b->replica->device_count;
     pen_cluster_device *devices;
-    pen_cluster_link *links;
+    pen_link_set links;
     uint32_t *rows;
     PEN_TRY(PEN_NEW(b->arena, count, &devices));
-    PEN_TRY(PEN_NEW(b->arena, (size_t)count * count, &links));
     PEN_TRY(PEN_NEW(b->arena, count, &rows));
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t from = b->replica->devices[i];
@@ -48,12 +48,10 @@ static pen_status view_cluster(view_builder *b, const uint64_t *reserved) {
             devices[i].bytes_limit -= pen_min_u64(devices[i].bytes_limit, reserved[from]);
         }
         rows[i] = b->whole->costs->row_of_device[from];
-        for (uint32_t j = 0; j < count; j++) {
-            links[(size_t)i * count + j] =
-                *pen_cluster_link_at(whole, from, b->replica->devices[j]);
-        }
     }
-    b->view->cluster = (pen_cluster){.device_count = count, .devices = devices, .links = links};
+    b->view->cluster = (pen_cluster){.device_count = count, .devices = devices};
+    PEN_TRY(pen_link_set_cut(whole, b->replica->devices, count, b->arena, &links));
+    PEN_TRY(pen_cluster_link_up(&b->view->cluster, &links));
     b->view->costs = *b->whole->costs;
     b->view->costs.row_of_device = rows;
     return PEN_OK;

@@ -39,6 +39,7 @@ static pen_status reduced_for_traffic(const pen_problem *problem, pen_arena *are
     other->given.link = NULL;
     other->given.link_latency = NULL;
     other->given.handling = NULL;
+    other->given.link_load = NULL;
     *out_problem = other;
     return PEN_OK;
 }
@@ -78,13 +79,13 @@ static pen_status reduced_cut(const double *square, uint32_t side, const uint32_
 static pen_status reduced_seats(const pen_problem_given *given, const uint32_t *devices,
                                 uint32_t count, pen_arena *arena, pen_problem *other) {
     if (given->handling != NULL) {
-        pen_link_handling *cut;
+        uint32_t *cut;
         PEN_TRY(PEN_NEW(arena, (size_t)count * count, &cut));
         for (size_t i = 0; i < (size_t)count * count; i++) {
-            cut[i] = given->handling[(size_t)devices[i / count] * given->device_count +
-                                     devices[i % count]];
+            cut[i] = given->handling_of_pair[(size_t)devices[i / count] * given->device_count +
+                                             devices[i % count]];
         }
-        other->given.handling = cut;
+        other->given.handling_of_pair = cut;
     }
     if (given->seats == NULL) return PEN_OK;
     pen_device_seat *seats;
@@ -154,6 +155,8 @@ pen_status pen_reduced_problem_on(const pen_problem *problem, const uint32_t *de
         reduced_cut(given->link, given->device_count, devices, count, arena, &other->given.link));
     PEN_TRY(reduced_cut(given->link_latency, given->device_count, devices, count, arena,
                         &other->given.link_latency));
+    PEN_TRY(reduced_cut(given->link_load, given->device_count, devices, count, arena,
+                        &other->given.link_load));
     PEN_TRY(reduced_seats(given, devices, count, arena, other));
     PEN_TRY(reduced_pin(other, number_of, arena));
     *out_problem = other;

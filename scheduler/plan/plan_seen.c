@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "partition/costs/cluster_links.h"
 #include "scheduler/trace/trace_file.h"
 
 #define SEEN_NONE UINT32_MAX
@@ -53,16 +54,18 @@ pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_are
     pen_trace_seen seen;
     pen_cluster *made;
     pen_cluster_device *devices;
-    pen_cluster_link *links;
-    uint32_t *number;
+    pen_link_set links;
+    uint32_t *number, *every;
     PEN_TRY(pen_trace_file_read(path, arena, &trace));
     PEN_TRY(pen_status_add_context(pen_trace_see(trace, arena, &seen), "in %s", path));
     PEN_TRY(seen_match(cluster, trace, path, arena, &number));
     PEN_TRY(PEN_NEW(arena, 1, &made));
     PEN_TRY(PEN_NEW(arena, count, &devices));
-    PEN_TRY(PEN_NEW(arena, (size_t)count * count, &links));
+    PEN_TRY(PEN_NEW(arena, count, &every));
     memcpy(devices, cluster->devices, count * sizeof *devices);
-    memcpy(links, cluster->links, (size_t)count * count * sizeof *links);
+    for (uint32_t d = 0; d < count; d++)
+        every[d] = d;
+    PEN_TRY(pen_link_set_cut(cluster, every, count, arena, &links));
     for (uint32_t d = 0; d < seen.device_count; d++) {
         if (number[d] == SEEN_NONE || !(seen.slowness[d] > 0)) continue;
         devices[number[d]].slowness = seen.slowness[d];
@@ -72,11 +75,14 @@ pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_are
         const uint32_t from = number[link->source], to = number[link->target];
         if (from == SEEN_NONE || to == SEEN_NONE) continue;
         if (i > 0 && link[-1].source == link->source && link[-1].target == link->target) continue;
-        pen_cluster_link *changed = &links[(size_t)from * count + to];
-        changed->latency = seen_latency(&seen, i);
-        changed->latency_source = PEN_FIGURE_MEASURED;
+        uint32_t *at = &links.link_of_pair[(size_t)from * count + to];
+        pen_cluster_link changed = links.links[*at];
+        changed.latency = seen_latency(&seen, i);
+        changed.latency_source = PEN_FIGURE_MEASURED;
+        PEN_TRY(pen_link_set_add(&links, &changed, at));
     }
-    *made = (pen_cluster){.device_count = count, .devices = devices, .links = links};
+    *made = (pen_cluster){.device_count = count, .devices = devices};
+    PEN_TRY(pen_cluster_link_up(made, &links));
     *out_cluster = made;
     return PEN_OK;
 }

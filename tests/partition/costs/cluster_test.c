@@ -446,6 +446,41 @@ static void the_examples_can_be_built(void **state) {
     }
 }
 
+// Links of a large cluster are kept by what they are, not pair by pair; an overlap of two rules is
+// a link of its own, and what was measured of one pair is that pair's alone.
+static void equal_links_are_kept_once(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_cost_table *costs;
+    CHECK_OK(pen_cost_table_new(arena, &costs));
+    CHECK_OK(pen_cost_table_set_link(
+        costs, &(pen_cost_link){.from = "a7", .to = "b9", .bandwidth = 5e9, .latency = 1e-3}));
+    const pen_cluster *cluster =
+        built(arena,
+              "devices:\n"
+              "  - {name: 'a[1-1000]', host: 'a[1-1000]:7070', memory: 1GiB, threads: 1}\n"
+              "  - {name: 'b[1-1000]', host: 'b[1-1000]:7070', memory: 1GiB, threads: 1}\n"
+              "links:\n"
+              "  - {between: [^a, ^b], bandwidth: 1GB/s}\n"
+              "  - {from: '^.*1$', to: ^b, bandwidth: 2GB/s, latency: 1ms}\n",
+              costs);
+    CHECK(cluster->link_count < 32, "%u", cluster->link_count);
+    assert_true(pen_cluster_link_at(cluster, 0, 1)->source == PEN_FIGURE_ASSUMED); // a1 a2
+    assert_true(pen_cluster_link_at(cluster, 0, 1001)->bandwidth == 2e9);          // a1 b2
+    assert_true(pen_cluster_link_at(cluster, 1, 1001)->bandwidth == 1e9);          // a2 b2
+    assert_true(pen_cluster_link_at(cluster, 1001, 0)->bandwidth == 1e9);          // b2 a1
+    assert_true(pen_cluster_link_at(cluster, 1000, 1001)->latency == 1e-3);        // b1 b2
+    assert_true(pen_cluster_link_at(cluster, 1001, 1000)->bandwidth == 1e9 / 8);   // b2 b1
+    assert_true(isinf(pen_cluster_link_at(cluster, 1000, 1000)->bandwidth));       // b1 b1
+    assert_true(pen_cluster_link_at(cluster, 6, 1008)->latency == 1e-3);           // a7 b9
+    assert_true(pen_cluster_link_at(cluster, 6, 1008)->bandwidth == 1e9);          // as stated
+    assert_true(pen_cluster_link_at(cluster, 5, 1008)->latency_source == PEN_FIGURE_ASSUMED);
+    const pen_cluster_tables *tables = &cluster->tables;
+    assert_true(tables->byte_seconds[1001] == 1 / 2e9 && tables->latency[1001] == 1e-3);
+    assert_true(tables->byte_seconds[0] == 0 && tables->latency[0] == 0);
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(ranges_become_devices),
               cmocka_unit_test(memory_and_cores_of_this_host_are_shared),
               cmocka_unit_test(a_spec_without_devices_has_one),
@@ -453,4 +488,5 @@ PEN_TEST_MAIN(cmocka_unit_test(every_key_is_read), cmocka_unit_test(ranges_becom
               cmocka_unit_test(later_links_win), cmocka_unit_test(ends_of_links_compute),
               cmocka_unit_test(rates_of_a_host_are_its_own), cmocka_unit_test(measured_figures_win),
               cmocka_unit_test(every_mistake_is_explained),
+              cmocka_unit_test(equal_links_are_kept_once),
               cmocka_unit_test(the_examples_can_be_built))

@@ -76,6 +76,9 @@ static const double chain_latency[] = {0, 0.5, 0.25, 0};
 static const pen_link_handling chain_handling[] = {
     {.message = 0}, {0.002, 0.003, 0.1}, {0.02, 0.03, 0.2}, {.message = 0}};
 
+static const uint32_t chain_handling_of_pair[] = {0, 1, 2, 3};
+static const double chain_load[] = {0, 0.3, 0.6, 0}; // a message and the two back
+
 static const pen_problem_device chain_devices[] = {
     {.slowness = 1, .bytes_limit = 1000},
     {.slowness = 2, .bytes_limit = 2000},
@@ -95,6 +98,8 @@ static pen_problem_given chain_given(void) {
         .link = chain_link,
         .link_latency = chain_latency,
         .handling = chain_handling,
+        .handling_of_pair = chain_handling_of_pair,
+        .link_load = chain_load,
         .microbatch_count = MICROBATCHES,
         .step_time = one_by_one,
     };

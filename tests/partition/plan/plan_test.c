@@ -1,3 +1,4 @@
+#include "partition/costs/cluster_links.h"
 #include "partition/plan/plan.h"
 
 #include <math.h>
@@ -162,7 +163,12 @@ static void cluster_hashes_are_of_what_is_stated(void **state) {
     memcpy(changed, links, sizeof links);
     pen_cluster_device devices[2] = {{.name = "a", .kind = "cpu", .threads = 1, .bytes_limit = 5},
                                      {.name = "b", .kind = "cpu", .threads = 1, .flops = 1e9}};
-    pen_cluster cluster = {.device_count = 2, .devices = devices, .links = links};
+    static const uint32_t link_of_pair[4] = {0, 1, 2, 3};
+    pen_cluster cluster = {.device_count = 2,
+                           .link_count = 4,
+                           .devices = devices,
+                           .links = links,
+                           .link_of_pair = link_of_pair};
     const uint64_t hash = pen_cluster_hash(&cluster);
     devices[0].bytes_limit = 6; // what the system grants
     changed[1].bandwidth = 2e9;

@@ -305,8 +305,9 @@ static void late_exchanges_are_transfers(void **state) {
     // a plan has one latency for a link: the mean of the transfers over it
     const char *path = scratch_file("run.json", "", 0);
     pen_cluster_device cluster_devices[2] = {{.name = "a"}, {.name = "b"}};
-    pen_cluster_link links[4] = {{.bandwidth = 1}};
-    const pen_cluster cluster = {2, cluster_devices, links};
+    const pen_cluster_link kept = {.bandwidth = 1};
+    static const uint32_t link_of_pair[4]; // the one link
+    const pen_cluster cluster = {2, 1, cluster_devices, &kept, link_of_pair, {0}};
     const pen_cluster *learned;
     CHECK_OK(pen_trace_file_write(&run->trace, path, arena));
     CHECK_OK(pen_cluster_see(&cluster, path, arena, &learned));
@@ -328,11 +329,9 @@ static void clusters_learn_from_files(void **state) {
     pen_trace_seen seen;
     CHECK_OK(pen_trace_see(read, arena, &seen));
     pen_cluster_device devices[3] = {{.name = "b"}, {.name = "c"}, {.name = "a"}};
-    pen_cluster_link links[9] = {{.bandwidth = 1}};
-    for (uint32_t i = 0; i < 9; i++) {
-        links[i].latency = 7;
-    }
-    const pen_cluster cluster = {3, devices, links};
+    const pen_cluster_link link = {.bandwidth = 1, .latency = 7};
+    static const uint32_t link_of_pair[9]; // the one link
+    const pen_cluster cluster = {3, 1, devices, &link, link_of_pair, {0}};
     const pen_cluster *learned;
     CHECK_OK(pen_cluster_see(&cluster, path, arena, &learned));
     CHECK(fabs(learned->devices[0].slowness - SLOWNESS) < 1e-4, "%g", learned->devices[0].slowness);
