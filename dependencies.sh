@@ -11,7 +11,7 @@ packages_of() {
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
         libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
         libgrpc-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
-        libmicrohttpd-dev ;;
+        libmicrohttpd-dev libseccomp-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo g++ libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-numpy python3-onnx python3-yaml ;;

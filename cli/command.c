@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/system/sandbox.h"
+#include "scheduler/transport/ring/ring_socket.h"
 
 #define COMMAND_ENTRY(name) &pen_command_##name,
 
@@ -83,6 +85,27 @@ static pen_status command_print_help(pen_arena *arena) {
     return pen_command_print(&text);
 }
 
+// --sandbox: before a file is looked at. Processes of one host meet in a folder of their user's.
+static pen_status command_enter_sandbox(pen_command_context *context, const pen_command *command,
+                                        const pen_option_list *given) {
+    const char *const *items = given->items;
+    const char **folders;
+    pen_ring_meeting meeting;
+    if (given->count == 0) return PEN_OK;
+    PEN_TRY(PEN_NEW(context->arena, given->count + 1, &folders));
+    pen_sandbox sandbox = {
+        .folders = folders, .connects = command->connects, .starts_itself = command->starts_itself};
+    for (uint32_t i = 0; i < given->count; i++) {
+        if (strcmp(items[i], "-") != 0) folders[sandbox.folder_count++] = items[i];
+    }
+    if (command->starts_itself) {
+        const pen_status status = pen_ring_meeting_find(&meeting);
+        if (status == PEN_OK) folders[sandbox.folder_count++] = meeting.folder;
+        pen_status_ignore(status, "processes then meet over sockets");
+    }
+    return pen_sandbox_enter(&sandbox);
+}
+
 // Parses the options of a verb and runs it. context->exit_code says what a success means.
 static pen_status command_run_verb(pen_command_context *context, int argument_count,
                                    char *const *arguments) {
@@ -102,6 +125,7 @@ static pen_status command_run_verb(pen_command_context *context, int argument_co
     if (common->quiet) pen_log_set_level(PEN_LOG_WARNING);
     context->input_exit_code = PEN_EXIT_SPEC;
     context->settings = common->settings;
+    PEN_TRY(command_enter_sandbox(context, command, &common->sandbox));
     const pen_status status = command->run(context, options);
     if (status == PEN_OK || !common->json || command_has_json) return status;
     pen_json_writer json; // a reader of JSON is told of the error, too

@@ -41,6 +41,10 @@ typedef struct pen_command {
     pen_cli_table table;
     size_t options_bytes; // of the struct that `run` gets; it begins with a pen_cli_common
 
+    // What it needs in a sandbox (base/system/sandbox.h) besides folders.
+    bool connects;      // to other hosts, or takes links from them
+    bool starts_itself; // workers of its own
+
     // Does the work. Results go to standard output, messages to standard error (base/log.h).
     pen_status (*run)(pen_command_context *context, const void *options);
 } pen_command;

@@ -7,6 +7,10 @@
 static const pen_cli_option cli_common_options[] = {
     PEN_CLI_FLAG(0, "json", pen_cli_common, json, "one JSON object on standard output"),
     PEN_CLI_FLAG('q', "quiet", pen_cli_common, quiet, "warnings and errors only"),
+    {.value_name = "DIR",
+     .is_repeated = true,
+     .field = PEN_OPTION_AS("sandbox", TEXT, pen_cli_common, sandbox,
+                            "write beneath DIR alone, or \"-\" nowhere; run no other program")},
     PEN_CLI_FLAG('h', "help", pen_cli_common, help, "this text"),
 };
 #define CLI_COMMON_COUNT (sizeof cli_common_options / sizeof *cli_common_options)

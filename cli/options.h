@@ -52,6 +52,7 @@ typedef struct pen_cli_common {
     bool help;
     bool quiet;
     pen_option_list settings;    // const char *: of --set, in order
+    pen_option_list sandbox;     // const char *: folders that may be written, "-" for none
     const char *const *operands; // [operand_count]
     uint32_t operand_count;
 } pen_cli_common;

@@ -8,6 +8,7 @@
 #include "base/format/yaml_reader.h"
 #include "base/system/build.h"
 #include "base/system/machine.h"
+#include "base/system/sandbox.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
 #include "device/device.h"
@@ -195,6 +196,7 @@ static pen_status doctor_print_json(const doctor_report *report) {
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
     pen_json_key_text(&json, "device", report->device);
     pen_json_key_text(&json, "worker", report->worker);
+    pen_json_key_bool(&json, "sandbox", pen_sandbox_is_possible());
     pen_json_key_object(&json, "libraries");
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         pen_json_key_text(&json, doctor_libraries[i].name, doctor_libraries[i].version());
@@ -233,6 +235,8 @@ static pen_status doctor_print_text(const doctor_report *report) {
            pen_bytes_format(machine->memory_bytes_free, available));
     printf("device        %s\n", report->device);
     printf("worker        %s\n", report->worker);
+    printf("sandbox       %s\n",
+           pen_sandbox_is_possible() ? "Landlock and seccomp" : "not possible");
     for (size_t i = 0; i < DOCTOR_LIBRARY_COUNT; i++) {
         printf("%-13s %s\n", doctor_libraries[i].name, doctor_libraries[i].version());
     }
@@ -261,6 +265,7 @@ const pen_command pen_command_doctor = {
               .details =
                   "With a job, also whether its certificates fit, and who answers at the hosts "
                   "of its\ndevices. Exit code 3 or 6 when not.\n"},
+    .connects = true,
     .options_bytes = sizeof(doctor_options),
     .run = doctor_run,
 };

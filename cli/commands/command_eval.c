@@ -93,6 +93,8 @@ const pen_command pen_command_eval = {
     .name = "eval",
     .summary = "loss and accuracy on the evaluation data",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true},
+    .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(eval_options),
     .run = eval_run,
 };

@@ -254,6 +254,8 @@ const pen_command pen_command_predict = {
     .summary = "write the outputs for the evaluation data",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options),
               .takes_job = true},
+    .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(predict_options),
     .run = predict_run_verb,
 };

@@ -408,6 +408,7 @@ const pen_command pen_command_probe = {
               .details =
                   "Links between processes are measured by the workers that the job names, as a "
                   "training\nuses them: both ways at once, and while the ends compute.\n"},
+    .connects = true,
     .options_bytes = sizeof(probe_options),
     .run = probe_run_verb,
 };

@@ -452,6 +452,7 @@ const pen_command pen_command_profile = {
                          "measured. With --in-step it gets\nthe times that operators had within "
                          "whole training steps, for planning anew.\nDevices on other machines are "
                          "measured by the workers that the job names.\n"},
+    .connects = true,
     .options_bytes = sizeof(profile_options),
     .run = profile_run_verb,
 };

@@ -103,6 +103,7 @@ const pen_command pen_command_serve = {
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(serve_cli_options),
               .details = "The Open Inference Protocol, over gRPC and HTTP, until SIGTERM or "
                          "SIGINT. SIGHUP has\nthe parameters read again.\n"},
+    .connects = true,
     .options_bytes = sizeof(serve_options),
     .run = serve_run_verb,
 };

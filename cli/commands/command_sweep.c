@@ -459,6 +459,8 @@ const pen_command pen_command_sweep = {
     .summary = "train a job with many values, and say which did best",
     .table = {PEN_CLI_OPERANDS("SWEEP", 1, 1), PEN_CLI_OPTIONS(sweep_cli_options),
               .details = "A sweep that was stopped or killed goes on with the same command.\n"},
+    .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(sweep_options),
     .run = sweep_run_verb,
 };

@@ -567,6 +567,8 @@ const pen_command pen_command_train = {
     .summary = "train the model of a job, by its plan",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options),
               .takes_job = true},
+    .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(train_options),
     .run = train_run_verb,
 };

@@ -247,6 +247,7 @@ const pen_command pen_command_worker = {
               .details =
                   "Jobs name it as the `host` of their devices. It serves one training after "
                   "another\nuntil it gets SIGTERM or SIGINT.\n"},
+    .connects = true,
     .options_bytes = sizeof(worker_options),
     .run = worker_run_verb,
 };

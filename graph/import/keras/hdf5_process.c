@@ -14,6 +14,8 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/system/sandbox.h"
+#include "graph/import/keras/hdf5_library.h"
 #include "graph/import/keras/hdf5_serve.h"
 
 #define PROCESS_SECONDS 4                  // of the processor, for the smallest file
@@ -71,6 +73,14 @@ static void process_bound(size_t length) {
     (void)setrlimit(RLIMIT_CPU, &time);
 }
 
+// The library is loaded first, since no file can be opened afterwards. Where the kernel has no
+// filter, the limits above are what there is.
+static void process_confine(void) {
+    const pen_hdf5_library *h5;
+    pen_status_ignore(pen_hdf5_library_load(&h5), "is said to who reads the file");
+    (void)pen_sandbox_enter_calculator();
+}
+
 // It releases nothing.
 __attribute__((noreturn)) static void process_run(const char *name, const void *bytes,
                                                   size_t length, int given) {
@@ -78,6 +88,7 @@ __attribute__((noreturn)) static void process_run(const char *name, const void *
     process_leave_files(socket);
     process_bound_memory(length);
     process_bound(length);
+    process_confine();
     pen_hdf5_serve(name, bytes, length, socket);
     _exit(0);
 }

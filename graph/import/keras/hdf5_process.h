@@ -2,7 +2,9 @@
 //
 // libhdf5 trusts what it reads: files that are damaged, or made for it, can crash it or keep it
 // busy for ever. So it is loaded and used in a process of its own alone, forked from ours, which
-// tells us what it finds (hdf5_stream.h), and whose crash is an error about the file.
+// tells us what it finds (hdf5_stream.h), and whose crash is an error about the file. It can open
+// no file, no connection and no program (base/system/sandbox.h), so that whoever makes it run his
+// code has nothing to reach.
 //
 // Lifetime: a process lives until it is ended, and borrows the bytes and the name.
 // Threads:  a process, one at a time; any number of them.

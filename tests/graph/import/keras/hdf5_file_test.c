@@ -19,6 +19,34 @@ static pen_hdf5 *open_file(const char *path, pen_mapping *mapping) {
     return file;
 }
 
+// What /proc says of the first process that this one started: "Seccomp:\t2" of one with a filter.
+static void child_status(char *out_text, size_t size) {
+    char path[64];
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &child), 1);
+    fclose(file);
+    snprintf(path, sizeof path, "/proc/%d/status", child);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    out_text[fread(out_text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+// Whoever makes libhdf5 run code of his has nothing to reach.
+static void the_reading_process_is_confined(void **state) {
+    (void)state;
+    char status[4096];
+    pen_mapping mapping;
+    pen_hdf5 *file = open_file(NESTED, &mapping); // it has said what is in it
+    child_status(status, sizeof status);
+    CHECK(strstr(status, "Seccomp:\t2") != NULL, "%s", status);
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+}
+
 static void groups_attributes_and_datasets_are_read(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -222,6 +250,7 @@ static void circles_end(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(threads_read_beside_each_other),
               cmocka_unit_test(packed_contents_come_in_pieces), cmocka_unit_test(circles_end),
               cmocka_unit_test(groups_attributes_and_datasets_are_read),
+              cmocka_unit_test(the_reading_process_is_confined),
               cmocka_unit_test(what_is_no_hdf5_is_refused),
               cmocka_unit_test(every_storage_gives_the_same_numbers),
               cmocka_unit_test(what_leads_out_of_the_file_is_refused))
