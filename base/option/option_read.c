@@ -3,24 +3,32 @@
 #include "base/option/option.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/reserve.h"
 #include "base/system/file.h"
 
 #define OPTION_NAMES_SHOWN 40 // possible keys in an error
 
 #define OPTION_DEPTH_LIMIT 64 // keys and indices of one path; tables are far shallower
 
-// Where a value was written, by the address it went to.
+// Where a value was written, by the address it went to. Values lie within each other or apart.
 typedef struct option_record {
-    const struct option_record *next;
     uintptr_t address;
-    size_t bytes; // of the value
+    size_t bytes;    // of the value
+    uint32_t number; // later ones are more exact about the same bytes
+    uint32_t around; // sorted: the record that this one is the next smaller within, or OPTION_NONE
     const pen_yaml_node *node;
 } option_record;
 
+#define OPTION_NONE UINT32_MAX
+
 struct pen_option_source {
-    const option_record *newest;
+    option_record *records; // [count]
+    uint32_t count;
+    uint32_t capacity;
+    bool is_sorted; // by address, what is around first: all has been read
 };
 
 typedef struct option_step {
@@ -52,22 +60,67 @@ static void option_pop(option_reader *reader) {
 
 static pen_status option_record_node(option_reader *reader, const void *value, size_t bytes,
                                      const pen_yaml_node *node) {
-    option_record *record;
-    PEN_TRY(PEN_NEW(reader->arena, 1, &record));
-    *record = (option_record){
-        .next = reader->source->newest, .address = (uintptr_t)value, .bytes = bytes, .node = node};
-    reader->source->newest = record;
+    pen_option_source *source = reader->source;
+    PEN_TRY(PEN_RESERVE(reader->arena, &source->records, source->count, &source->capacity, 64));
+    source->records[source->count] = (option_record){
+        .address = (uintptr_t)value, .bytes = bytes, .number = source->count, .node = node};
+    source->count += 1;
     return PEN_OK;
 }
 
+static bool option_record_has(const option_record *record, uintptr_t address) {
+    return record->address <= address && address - record->address < record->bytes;
+}
+
+static int option_record_compare(const void *left, const void *right) {
+    const option_record *a = left, *b = right;
+    if (a->address != b->address) return a->address < b->address ? -1 : 1;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+// A file of many layers is asked where each was written: then one look must not go through all.
+static void option_sort_records(pen_option_source *source) {
+    if (source->count == 0) return;
+    qsort(source->records, source->count, sizeof *source->records, option_record_compare);
+    uint32_t around = OPTION_NONE;
+    for (uint32_t i = 0; i < source->count; i++) {
+        option_record *record = &source->records[i];
+        while (around != OPTION_NONE &&
+               !option_record_has(&source->records[around], record->address))
+            around = source->records[around].around;
+        record->around = around;
+        around = i;
+    }
+    source->is_sorted = true;
+}
+
+// The last record that does not begin after `address`; OPTION_NONE: all do.
+static uint32_t option_find_last(const pen_option_source *source, uintptr_t address) {
+    uint32_t first = 0, end = source->count;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (source->records[middle].address <= address) first = middle + 1;
+        if (source->records[middle].address > address) end = middle;
+    }
+    return first == 0 ? OPTION_NONE : first - 1;
+}
+
+// The smallest value that contains the address: itself when written, else its mapping.
 const pen_yaml_node *pen_option_find_node(const pen_option_source *source, const void *field) {
-    // the smallest value that contains the address: itself when written, else its mapping
     const uintptr_t address = (uintptr_t)field;
-    const option_record *best = NULL;
-    for (const option_record *record = source->newest; record != NULL; record = record->next) {
-        const bool contains =
-            record->address <= address && address - record->address < record->bytes;
-        if (contains && (best == NULL || record->bytes < best->bytes)) best = record;
+    if (source->is_sorted) {
+        uint32_t at = option_find_last(source, address);
+        while (at != OPTION_NONE && !option_record_has(&source->records[at], address))
+            at = source->records[at].around;
+        return at == OPTION_NONE ? NULL : source->records[at].node;
+    }
+    const option_record *best = NULL; // a table's check, while the file is read
+    for (uint32_t i = source->count; i-- > 0;) {
+        const option_record *record = &source->records[i];
+        if (option_record_has(record, address) && (best == NULL || record->bytes < best->bytes)) {
+            best = record;
+        }
     }
     return best == NULL ? NULL : best->node;
 }
@@ -502,6 +555,7 @@ pen_status pen_option_read(const pen_option_table *table, const pen_yaml_node *r
     const pen_option_field whole = {.kind = PEN_OPTION_MAPPING, .table = table};
     PEN_TRY(PEN_NEW(arena, 1, &reader.source));
     PEN_TRY(option_read_value(&reader, &whole, root, out_object));
+    option_sort_records(reader.source);
     *out_source = reader.source;
     return PEN_OK;
 }
