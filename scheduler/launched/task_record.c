@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/record/record.h"
+#include "base/text.h"
 
 #define RECORD_TASK_LIMIT 4096
 #define RECORD_CODE_LIMIT 255
@@ -40,18 +41,20 @@ size_t pen_task_record_encode(const pen_task_record *record,
     return length;
 }
 
-// Texts are shown to people, so signs that move a terminal's cursor become '?'.
-static void record_tidy(char *text) {
-    for (char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' && *at != '\n') *at = '?';
-    }
+// What a task can end with: what docs/recovery.md lists, 1, or a signal. All others end with it.
+static bool record_is_exit_code(uint64_t code) {
+    return code <= 9 || (code > 128 && code <= 128 + 64);
 }
 
 pen_status pen_task_record_decode(const void *bytes, size_t count, pen_task_record *out_record) {
     memset(out_record, 0, sizeof *out_record);
     PEN_TRY(pen_record_decode(&record_table, bytes, count, NULL, out_record));
-    record_tidy(out_record->address);
-    record_tidy(out_record->node);
-    record_tidy(out_record->reason);
+    if (!record_is_exit_code(out_record->code)) {
+        return pen_error(PEN_CORRUPT, "no task ends with code %u", (unsigned)out_record->code);
+    }
+    (void)pen_text_clean(out_record->address, false);
+    (void)pen_text_clean(out_record->node, false);
+    (void)pen_text_clean(out_record->system, false);
+    (void)pen_text_clean(out_record->reason, true);
     return PEN_OK;
 }

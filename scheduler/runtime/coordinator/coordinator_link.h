@@ -166,6 +166,10 @@ struct pen_coordinator {
 
 // Tells the core, now, and does what it says.
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event);
+// Whether a code of a worker may become ours. With the lock
+bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t worker, uint32_t code);
+// Says which code it gave, where it may not. Takes the error.
+PEN_NODISCARD pen_status pen_coordinator_add_unjust(pen_status take_status, uint32_t code);
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message);
 pen_transport_events pen_coordinator_events(pen_coordinator *c);
 

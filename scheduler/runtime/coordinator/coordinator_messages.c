@@ -184,7 +184,7 @@ static pen_status link_on_round_done(pen_coordinator *c, const pen_message *mess
 // Whether a worker may end with this code: its process can have come to it by itself. That somebody
 // asked to stop, or that the user's input is wrong, is seen here and not there, unless the worker
 // reads data by itself. With the lock.
-static bool link_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t code) {
+bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t code) {
     const bool is_own = peer == c->setup.local_worker; // runs in this process
     switch (code) {
     case PEN_UNSUPPORTED:
@@ -196,8 +196,8 @@ static bool link_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t
     case PEN_INTERNAL:
     case PEN_NO_STORAGE:
         return true;
-    case PEN_DOES_NOT_FIT: // found when it loads
-        return is_own || !c->is_running;
+    case PEN_DOES_NOT_FIT: // found when it loads, or measures
+        return is_own || !c->is_running || c->spec->survey != PEN_RUN_SURVEY_NONE;
     case PEN_NOT_FINITE: // found when it computes
         return is_own || c->is_running;
     case PEN_INVALID_INPUT:
@@ -214,13 +214,13 @@ static bool link_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t
 // goes by it; else the worker is lost.
 static pen_status_code link_judge_code(pen_coordinator *c, uint32_t peer, uint32_t code) {
     pen_mutex_lock(&c->lock);
-    const bool may_be = link_may_fail_with(c, peer, code);
+    const bool may_be = pen_coordinator_may_fail_with(c, peer, code);
     c->workers[peer].is_unjust = !may_be;
     pen_mutex_unlock(&c->lock);
     return may_be ? (pen_status_code)code : PEN_UNAVAILABLE;
 }
 
-static pen_status link_add_unjust(pen_status status, uint32_t code) {
+pen_status pen_coordinator_add_unjust(pen_status status, uint32_t code) {
     if (code > PEN_CODE_OK && code <= PEN_NO_STORAGE) {
         return pen_status_add_context(status, "it says '%s', which is not for a worker to say",
                                       pen_status_code_name((pen_status_code)code));
@@ -235,7 +235,7 @@ static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message
         strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
     const size_t line = strcspn(text, "\n");
     pen_status status = pen_error(code, "%.*s", (int)line, text);
-    if (worker->is_unjust) status = link_add_unjust(status, message->code);
+    if (worker->is_unjust) status = pen_coordinator_add_unjust(status, message->code);
     for (text += line; *text != '\0';) {
         text += strspn(text, "\n ");
         const size_t length = strcspn(text, "\n");

@@ -30,15 +30,17 @@ void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,
     pen_coordinator_tell(c, worker, &message);
 }
 
-// Figures of another process: numbers that are none are an error of it.
-static pen_status survey_read(const pen_message *message, pen_survey_answer *out_answer) {
+// Figures of another process: numbers that are none are an error of it. With the lock.
+static pen_status survey_read(const pen_coordinator *c, uint32_t peer, const pen_message *message,
+                              pen_survey_answer *out_answer) {
     if (message->code != 0) {
-        // that somebody asked to stop is seen here, and a number that means nothing is no code
-        const bool is_code = message->code <= PEN_NO_STORAGE && message->code != PEN_CANCELLED;
-        const uint32_t code = is_code ? message->code : (uint32_t)PEN_UNAVAILABLE;
+        const bool may_be = pen_coordinator_may_fail_with(c, peer, message->code);
+        const pen_status_code code =
+            may_be ? (pen_status_code)message->code : (pen_status_code)PEN_UNAVAILABLE;
         const char *text =
             strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
-        return pen_error((pen_status_code)code, "%.*s", (int)strcspn(text, "\n"), text);
+        const pen_status status = pen_error(code, "%.*s", (int)strcspn(text, "\n"), text);
+        return may_be ? status : pen_coordinator_add_unjust(status, message->code);
     }
     memcpy(out_answer->figures, message->terms, sizeof out_answer->figures);
     for (uint32_t i = 0; i < PEN_SURVEY_FIGURES; i++) {
@@ -54,7 +56,7 @@ void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_me
     if (!asked->is_surveyed && asked->survey_sequence > 0 &&
         message->sequence == asked->survey_sequence) {
         asked->answer = (pen_survey_answer){0};
-        asked->survey_failure = survey_read(message, &asked->answer);
+        asked->survey_failure = survey_read(c, peer, message, &asked->answer);
         asked->is_surveyed = true;
         pen_condition_broadcast(&c->changed);
     }

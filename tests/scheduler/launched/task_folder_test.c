@@ -77,5 +77,28 @@ static void many_damages_are_told_once_each(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(damage_is_told_once),
+// What another task says becomes words of ours, and its exit code may become our own.
+static void other_tasks_are_judged(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t code;
+        bool is_code;
+    } codes[] = {{0, true},   {6, true},   {9, true},    {137, true},
+                 {10, false}, {77, false}, {128, false}, {255, false}};
+    uint8_t bytes[PEN_TASK_RECORD_BYTES_LIMIT];
+    pen_task_record said = {.size = 2, .node = "\x1b[2J\x9b", .reason = "one\n\x7ftwo\xff"}, read;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        said.code = codes[i].code;
+        const pen_status status =
+            pen_task_record_decode(bytes, pen_task_record_encode(&said, bytes), &read);
+        CHECK((status == PEN_OK) == codes[i].is_code, "code %u", (unsigned)codes[i].code);
+        pen_status_ignore(status, "it is looked at");
+        if (status != PEN_OK) continue;
+        CHECK(read.code == codes[i].code && strcmp(read.node, "?[2J?") == 0 &&
+                  strcmp(read.reason, "one\n?two?") == 0,
+              "code %u: '%s', '%s'", (unsigned)read.code, read.node, read.reason);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(damage_is_told_once), cmocka_unit_test(other_tasks_are_judged),
               cmocka_unit_test(many_damages_are_told_once_each))

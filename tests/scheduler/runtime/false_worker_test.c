@@ -14,6 +14,7 @@
 typedef struct false_worker {
     pen_transport *transport;
     pen_message hello, fail;
+    pen_message surveyed; // what it answers to an order
     pen_mutex lock;
     bool is_assigned; // guarded by lock
 } false_worker;
@@ -52,12 +53,17 @@ static void false_message(void *context, uint32_t peer, const void *bytes, uint6
     pen_message message;
     if (peer != 0) return;
     CHECK_OK(pen_message_decode(bytes, (size_t)count, &message));
+    if (message.kind == PEN_MESSAGE_SURVEY) {
+        w->surveyed.generation = message.generation;
+        w->surveyed.sequence = message.sequence;
+        false_send(w, &w->surveyed);
+    }
     if (message.kind != PEN_MESSAGE_ASSIGN) return;
     w->fail.generation = message.generation;
     pen_mutex_lock(&w->lock);
     w->is_assigned = true;
     pen_mutex_unlock(&w->lock);
-    if (w->fail.kind == PEN_MESSAGE_FAIL) false_send(w, &w->fail);
+    if (w->fail.kind != PEN_MESSAGE_HELLO) false_send(w, &w->fail); // or that it is ready
 }
 
 // In place of worker 2. It runs what we run, until a test changes that.
@@ -167,6 +173,43 @@ static void its_codes_are_judged(void **unused) {
     generation_case_deinit(&g);
 }
 
+// The figures that it was asked for: there its codes are judged likewise.
+static void its_codes_of_surveys_are_judged(void **unused) {
+    (void)unused;
+    static const struct {
+        uint32_t code;
+        pen_status_code ours;
+        const char *text;
+    } cases[] = {
+        {PEN_UNSUPPORTED, PEN_UNSUPPORTED, "no figures"},
+        {PEN_DOES_NOT_FIT, PEN_DOES_NOT_FIT, "no figures"},
+        {PEN_CANCELLED, PEN_UNAVAILABLE, "it says 'cancelled', which is not for a worker to say"},
+        {PEN_INVALID_INPUT, PEN_UNAVAILABLE, "it says 'invalid input', which is not for"},
+        {4711, PEN_UNAVAILABLE, "it says code 4711, which means nothing"},
+    };
+    generation_case g;
+    generation_case_init(&g, "local");
+    g.spec.survey = PEN_RUN_SURVEY_OPERATORS;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        false_worker w;
+        pen_coordinator *coordinator;
+        pen_survey_answer answer;
+        pen_status failure;
+        const pen_survey_order order = {.kind = PEN_SURVEY_RATES, .device = 1};
+        false_worker_open(&w, &g);
+        w.fail = (pen_message){.kind = PEN_MESSAGE_READY};
+        w.surveyed = (pen_message){
+            .kind = PEN_MESSAGE_SURVEYED, .code = cases[i].code, .text = "error: no figures"};
+        CHECK_OK(generation_begin(&g, i + 1, &coordinator));
+        pen_coordinator_order(coordinator, FALSE_WORKER, &order);
+        CHECK_OK(pen_coordinator_await_survey(coordinator, FALSE_WORKER, 20, &answer, &failure));
+        CHECK_ERROR(failure, cases[i].ours, cases[i].text);
+        pen_coordinator_destroy(coordinator);
+        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
 static void its_words_are_cleaned(void **unused) {
     (void)unused;
     generation_case g;
@@ -189,4 +232,5 @@ static void its_words_are_cleaned(void **unused) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_are_judged),
+              cmocka_unit_test(its_codes_of_surveys_are_judged),
               cmocka_unit_test(its_words_are_cleaned))
