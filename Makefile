@@ -171,7 +171,7 @@ demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST ov
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-levels check-replicas check-exports check-models check-databases check-examples simulate-long fuzz lint #! check, other kernel levels, replicas of every kind, exports and models judged by ONNX and PyTorch, a database, the examples, 100000 simulated trainings, every fuzzer for a while, and lint in depth
+check-long: check check-levels check-replicas check-exports check-models check-databases check-examples simulate-long check-power fuzz lint #! check, other kernel levels, replicas of every kind, exports and models judged by ONNX and PyTorch, a database, the examples, 100000 simulated trainings, power lost at each call, every fuzzer for a while, and lint in depth
 check-long: DEEP := 1
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
@@ -244,7 +244,8 @@ check-models: | test check-exports
 check-databases: | test check-exports check-models
 check-examples: | test check-exports check-models check-databases
 simulate-long: | test check-exports check-models check-examples
-fuzz: | test check-exports check-models check-examples simulate-long
+check-power: | test simulate-long
+fuzz: | test check-exports check-models check-examples simulate-long check-power
 endif
 
 chosen_tests = $(if $(TESTS),$(foreach program,$(1),$(if $(findstring $(TESTS),$(program)),$(program))),$(1))
@@ -326,7 +327,7 @@ faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each
 .PHONY: simulate simulate-mistakes
 SEEDS := 1000
 PROFILE := mixed
-simulator_support := tests/support/faulty_disk.c tests/support/arrivals_judge.c
+simulator_support := tests/support/faulty_disk.c tests/support/faulty_medium.c tests/support/arrivals_judge.c
 simulator_sources := $(filter-out %_test.c %/simulate.c,$(wildcard tests/simulator/*.c)) $(simulator_support)
 simulator := $(BUILD)/tests/simulator/simulate
 $(simulator): $(BUILD)/tests/simulator/simulate.o $(call objects,$(simulator_sources)) $(BUILD)/libpenstock.a
@@ -365,11 +366,23 @@ $(BUILD)/tests/simulator/ring/ring_simulator_test: $(call objects,tests/simulato
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
 planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' --exclude-dir=ring $(folders)) tests/simulator/simulate.c \
   tests/simulator/shape_table.c
-MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' --exclude-dir=ring $(folders) | sed 's/PEN_PLANTED.//' | sort -u)
+MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' --exclude-dir=ring $(folders) | sed 's/PEN_PLANTED.//' | grep -v '^power_' | sort -u)
 build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) \
   $(call objects,$(filter-out $(planted_sources),$(simulator_sources))) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# What the power takes from the checkpoints of one process; mistakes about that are called power_….
+power_sources := tests/scheduler/checkpoint/power_training.c
+power_test := $(BUILD)/tests/scheduler/checkpoint/power_loss_test
+$(power_test): $(call objects,$(power_sources))
+build/planted/power_loss_test: $(patsubst %.c,build/planted/%.o,$(filter scheduler/%,$(planted_sources)) $(power_test:$(BUILD)/%=%.c)) \
+  $(call objects,$(power_sources) $(support_sources)) $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+.PHONY: check-power
+check-power: $(power_test) build/planted/power_loss_test #! the power goes at every call that checkpoints make to their disk; SEEDS=1000
+	@PEN_POWER_SEEDS=$(SEEDS) $(power_test) && PEN_TEST_FILTER='finds_planted*' build/planted/power_loss_test
+
 simulate-mistakes: build/planted/simulate #! each planted mistake must be found by the simulator
 	@tests/simulator/find_mistakes.sh $< $(MISTAKES)
 

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 
 #define BOOK_NAME_FORMAT "order.%012" PRIu64
@@ -323,6 +324,7 @@ pen_status pen_order_book_add(pen_order_book *book, uint64_t step, const pen_ste
 pen_status pen_order_book_sync(pen_order_book *book) {
     pen_status status = PEN_OK;
     if (book->folder == NULL || (book->file != NULL && book->is_synced)) return PEN_OK;
+    if (book->file != NULL && PEN_PLANTED(power_order_unsynced)) return PEN_OK;
     if (book->file != NULL) {
         status = book->disk->kind->sync(book->file);
         book->is_synced = status == PEN_OK;

@@ -245,6 +245,26 @@ static pen_status log_scan(pen_commit_log *log) {
     return PEN_OK;
 }
 
+// Makes the folder's name durable, and those of the folders it is in, from the inside out: whoever
+// made them may have died before they were. What another user's rights keep closed was there
+// before.
+static pen_status log_settle_folder(pen_commit_log *log) {
+    char *path;
+    const size_t length = strlen(log->folder);
+    PEN_TRY(PEN_NEW(log->scratch, length + 2, &path));
+    memcpy(path, log->folder, length);
+    for (bool is_outermost = false; !is_outermost;) {
+        char *slash = strrchr(path, '/');
+        is_outermost = slash == NULL || slash == path;
+        if (slash == NULL) memcpy(path, ".", 2);
+        if (slash != NULL) slash[slash == path] = '\0';
+        const pen_status status = log->disk->kind->sync_path(log->disk, path);
+        if (pen_status_get_code(status) == PEN_NO_STORAGE) return status;
+        pen_status_ignore(status, "the folder is not ours to open");
+    }
+    return PEN_OK;
+}
+
 pen_status pen_commit_log_open(pen_disk *disk, const char *folder, pen_arena *arena,
                                pen_commit_log **out_log) {
     pen_commit_log *log;
@@ -254,6 +274,7 @@ pen_status pen_commit_log_open(pen_disk *disk, const char *folder, pen_arena *ar
     PEN_TRY(pen_arena_copy_text(arena, folder, strlen(folder), &log->folder));
     PEN_TRY(pen_arena_create_within(arena, &log->scratch));
     PEN_TRY(disk->kind->make_folder(disk, folder));
+    if (!PEN_PLANTED(power_folders_unsettled)) PEN_TRY(log_settle_folder(log));
     PEN_TRY(log_scan(log));
     pen_arena_reset(log->scratch);
     *out_log = log;
@@ -287,7 +308,8 @@ static pen_status log_write_beside(pen_commit_log *log, const char *path, const 
     pen_disk_file *file = NULL;
     PEN_TRY(kind->create(log->disk, path, &file));
     pen_status status = kind->append(file, bytes, count);
-    if (status == PEN_OK && !PEN_PLANTED(no_fsync_file)) status = kind->sync(file);
+    const bool is_skipped = PEN_PLANTED(no_fsync_file) || PEN_PLANTED(power_record_unsynced);
+    if (status == PEN_OK && !is_skipped) status = kind->sync(file);
     kind->close(file);
     if (status == PEN_OK) return PEN_OK;
     pen_status_ignore(kind->remove(log->disk, path), "it is in nobody's way");
@@ -326,6 +348,7 @@ static pen_status log_publish(pen_commit_log *log, const char *from, const char 
     // one
     if (*out_is_taken && record->kind == PEN_COMMIT_MANIFEST) return PEN_OK;
     if (*out_is_taken) return disk->kind->remove(disk, to);
+    if (PEN_PLANTED(power_record_unsynced)) PEN_TRY(disk->kind->sync_path(disk, to));
     if (PEN_PLANTED(no_fsync_folder)) return PEN_OK;
     return disk->kind->sync_path(disk, log->folder);
 }
@@ -522,7 +545,12 @@ static pen_status log_prune(pen_commit_log *log, const pen_shard_place *shards, 
     }
     const uint64_t newest_step = newest->manifest.step;
     log_mark_kept(log, keep);
+    const uint32_t count = log->count;
     PEN_TRY(log_remove_records(log));
+    // or a loss of power brings a record back whose shards are gone
+    if (log->count < count && !PEN_PLANTED(power_removal_unordered)) {
+        PEN_TRY(log->disk->kind->sync_path(log->disk, log->folder));
+    }
     return log_remove_shards(log, shards, newest_step);
 }
 

@@ -3,50 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/chance.h"
-
-#define DISK_NAMES 64 // that there is room for at first
-#define DISK_OPERATIONS 512
-#define DISK_NAME_BYTES 128
-
-// A file's contents. Several names may lead to it.
-typedef struct disk_node {
-    uint8_t *bytes;
-    uint64_t count;
-    uint64_t room;
-    uint8_t *safe; // what is on the medium
-    uint64_t safe_count;
-    uint64_t given_up; // bytes below were not written when a sync failed, and never will be
-    uint32_t owner;    // who wrote last
-    bool is_dirty;
-} disk_node;
-
-typedef struct disk_name {
-    uint32_t hash; // of the path
-    char path[DISK_NAME_BYTES];
-    disk_node *node; // NULL: not there
-    disk_node *safe; // on the medium
-} disk_name;
-
-// What was done to names and is not on the medium. `to` gets the node, `from` loses it.
-typedef struct disk_operation {
-    disk_name *to;   // NULL: removed
-    disk_name *from; // NULL: a new name
-    disk_node *node;
-    uint32_t owner;
-} disk_operation;
-
-struct faulty_disk {
-    pen_arena *arena;
-    chance dice;
-    faulty_disk_rates rates;
-    faulty_disk_counts counts;
-    disk_name **names; // [name_room]
-    uint32_t name_count;
-    uint32_t name_room;
-    disk_operation operations[DISK_OPERATIONS];
-    uint32_t operation_count;
-};
+#include "tests/support/faulty_medium.h"
 
 struct pen_disk_file {
     faulty_view *view;
@@ -88,153 +45,6 @@ static faulty_view *disk_view(pen_disk *disk) {
     return (faulty_view *)(void *)disk;
 }
 
-// ---- names
-
-static uint32_t disk_hash(const char *path) {
-    uint32_t hash = 2166136261u; // FNV-1a
-    for (; *path != '\0'; path++) {
-        hash = (hash ^ (uint8_t)*path) * 16777619u;
-    }
-    return hash;
-}
-
-static disk_name *disk_find(const faulty_disk *disk, const char *path) {
-    const uint32_t hash = disk_hash(path);
-    for (uint32_t i = disk->name_count; i-- > 0;) {
-        disk_name *name = disk->names[i];
-        if (name->hash == hash && strcmp(name->path, path) == 0) return name;
-    }
-    return NULL;
-}
-
-static disk_name *disk_intern(faulty_disk *disk, const char *path) {
-    disk_name *name = disk_find(disk, path);
-    if (name != NULL) return name;
-    const size_t length = strlen(path);
-    PEN_ASSERT(length < DISK_NAME_BYTES);
-    if (disk->name_count == disk->name_room) {
-        const uint32_t room = disk->name_room == 0 ? DISK_NAMES : 2 * disk->name_room;
-        disk_name **names;
-        if (PEN_NEW(disk->arena, room, &names) != PEN_OK) abort();
-        if (disk->name_count > 0) memcpy(names, disk->names, disk->name_count * sizeof *names);
-        disk->names = names;
-        disk->name_room = room;
-    }
-    if (PEN_NEW(disk->arena, 1, &name) != PEN_OK) abort();
-    disk->names[disk->name_count++] = name;
-    name->hash = disk_hash(path);
-    memcpy(name->path, path, length + 1);
-    return name;
-}
-
-static bool disk_is_in(const disk_name *name, const char *folder, size_t length) {
-    return strncmp(name->path, folder, length) == 0 && name->path[length] == '/' &&
-           strchr(name->path + length + 1, '/') == NULL;
-}
-
-static void disk_apply(disk_operation *operation) {
-    if (operation->to != NULL) operation->to->safe = operation->node;
-    if (operation->from != NULL) operation->from->safe = NULL;
-}
-
-static void disk_note(faulty_disk *disk, disk_operation operation) {
-    if (disk->operation_count == DISK_OPERATIONS) { // the oldest have long come through
-        disk_apply(&disk->operations[0]);
-        memmove(disk->operations, disk->operations + 1,
-                (DISK_OPERATIONS - 1) * sizeof *disk->operations);
-        disk->operation_count -= 1;
-    }
-    disk->operations[disk->operation_count++] = operation;
-    if (operation.to != NULL) operation.to->node = operation.node;
-    if (operation.from != NULL) operation.from->node = NULL;
-}
-
-// Makes what was done to names of a folder safe.
-static void disk_sync_folder(faulty_disk *disk, const char *folder) {
-    const size_t length = strlen(folder);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < disk->operation_count; i++) {
-        disk_operation *operation = &disk->operations[i];
-        const disk_name *name = operation->to != NULL ? operation->to : operation->from;
-        if (disk_is_in(name, folder, length)) {
-            disk_apply(operation);
-        } else {
-            disk->operations[kept++] = *operation;
-        }
-    }
-    disk->operation_count = kept;
-}
-
-// ---- contents
-
-static pen_status disk_node_new(faulty_disk *disk, uint32_t owner, disk_node **out_node) {
-    PEN_TRY(PEN_NEW(disk->arena, 1, out_node));
-    (*out_node)->owner = owner;
-    return PEN_OK;
-}
-
-static pen_status disk_node_reserve(faulty_disk *disk, disk_node *node, uint64_t room) {
-    if (room <= node->room) return PEN_OK;
-    uint8_t *bytes;
-    uint64_t size = node->room == 0 ? 256 : node->room;
-    while (size < room) {
-        size *= 2;
-    }
-    PEN_TRY(PEN_NEW(disk->arena, size, &bytes));
-    if (node->count > 0) memcpy(bytes, node->bytes, node->count);
-    node->bytes = bytes;
-    node->room = size;
-    return PEN_OK;
-}
-
-static void disk_node_sync(faulty_disk *disk, disk_node *node) {
-    if (!node->is_dirty) return;
-    uint8_t *safe;
-    if (PEN_NEW(disk->arena, node->count, &safe) != PEN_OK) abort();
-    if (node->count > 0) memcpy(safe, node->bytes, node->count);
-    for (uint64_t i = 0; i < node->given_up && i < node->count; i++) {
-        safe[i] = i < node->safe_count ? node->safe[i] : 0;
-    }
-    node->safe = safe;
-    node->safe_count = node->count;
-    node->is_dirty = false;
-}
-
-// What is left of a file that was not synced.
-static void disk_node_tear(faulty_disk *disk, disk_node *node) {
-    if (!node->is_dirty && node->given_up == 0) return;
-    uint64_t kept = node->safe_count;
-    const uint64_t way = node->is_dirty ? chance_below(&disk->dice, 4) : 0;
-    if (way == 1) kept = node->count;
-    if (way >= 2 && node->count > kept) {
-        kept += chance_below(&disk->dice, node->count - kept + 1);
-        disk->counts.torn_files += 1;
-    }
-    uint8_t *bytes;
-    if (PEN_NEW(disk->arena, kept + 1, &bytes) != PEN_OK) abort();
-    if (kept > 0) {
-        const uint64_t common = kept < node->count ? kept : node->count;
-        memcpy(bytes, node->bytes, common);
-        const uint64_t safe = node->safe_count < kept ? node->safe_count : kept;
-        const bool keeps_old = way != 1 || node->given_up > 0;
-        if (safe > 0 && keeps_old) memcpy(bytes, node->safe, safe);
-        for (uint64_t i = safe; i < node->given_up && i < kept; i++) {
-            bytes[i] = 0;
-        }
-        if (way == 3 && kept > safe) { // the length came through before the bytes
-            const uint64_t at = safe + chance_below(&disk->dice, kept - safe);
-            memset(bytes + at, 0, kept - at);
-        }
-    }
-    disk->counts.lost_bytes += node->count > kept ? node->count - kept : 0;
-    *node = (disk_node){.bytes = bytes,
-                        .count = kept,
-                        .room = kept + 1,
-                        .safe = bytes,
-                        .safe_count = kept,
-                        .owner = node->owner};
-}
-
 // ---- the calls
 
 static pen_status disk_create(pen_disk *self, const char *path, pen_disk_file **out_file) {
@@ -247,11 +57,12 @@ static pen_status disk_create(pen_disk *self, const char *path, pen_disk_file **
     }
     disk_node *node;
     pen_disk_file *file;
-    PEN_TRY(disk_node_new(disk, view->owner, &node));
+    PEN_TRY(faulty_medium_make(disk, view->owner, &node));
     PEN_TRY(PEN_NEW(disk->arena, 1, &file));
     *file = (pen_disk_file){.view = view, .node = node};
-    disk_note(disk,
-              (disk_operation){.to = disk_intern(disk, path), .node = node, .owner = view->owner});
+    faulty_medium_note(disk, (disk_operation){.to = faulty_medium_intern(disk, path),
+                                              .node = node,
+                                              .owner = view->owner});
     *out_file = file;
     return PEN_OK;
 }
@@ -268,7 +79,7 @@ static pen_status disk_append(pen_disk_file *file, const void *bytes, uint64_t c
     }
     if (dies || is_full) written = chance_below(&disk->dice, count + 1);
     disk_node *node = file->node;
-    PEN_TRY(disk_node_reserve(disk, node, node->count + written));
+    PEN_TRY(faulty_medium_reserve(disk, node, node->count + written));
     if (written > 0) memcpy(node->bytes + node->count, bytes, written);
     node->count += written;
     node->is_dirty = true;
@@ -280,13 +91,13 @@ static pen_status disk_sync_node(faulty_view *view, disk_node *node, const char 
     faulty_disk *disk = view->disk;
     bool dies;
     const bool lives = disk_enter(view, &dies);
-    if (dies && chance_below(&disk->dice, 2) == 0) disk_node_sync(disk, node);
+    if (dies && chance_below(&disk->dice, 2) == 0) faulty_medium_sync(disk, node);
     if (!lives) return disk_refuse("sync", path);
     if (disk_happens(disk, disk->rates.sync)) {
         if (node->is_dirty) node->given_up = node->count;
         return disk_refuse("sync", path);
     }
-    disk_node_sync(disk, node);
+    faulty_medium_sync(disk, node);
     return PEN_OK;
 }
 
@@ -307,16 +118,17 @@ static pen_status disk_publish(pen_disk *self, const char *from, const char *to,
     const bool lives = disk_enter(view, &dies);
     if (!lives && !(dies && chance_below(&disk->dice, 2) == 0)) return disk_refuse("publish", to);
     if (lives && disk_happens(disk, disk->rates.write)) return disk_refuse("publish", to);
-    const disk_name *source = disk_find(disk, from);
+    const disk_name *source = faulty_medium_find(disk, from);
     if (source == NULL || source->node == NULL) {
         return pen_error(PEN_NOT_FOUND, "there is no file '%s'", from);
     }
-    disk_name *target = disk_intern(disk, to);
+    disk_name *target = faulty_medium_intern(disk, to);
     if (target->node != NULL) {
         *out_is_taken = lives;
         return lives ? PEN_OK : disk_refuse("publish", to);
     }
-    disk_note(disk, (disk_operation){.to = target, .node = source->node, .owner = view->owner});
+    faulty_medium_note(disk,
+                       (disk_operation){.to = target, .node = source->node, .owner = view->owner});
     if (!lives || disk_happens(disk, disk->rates.done_after)) return disk_refuse("publish", to);
     return PEN_OK;
 }
@@ -328,14 +140,14 @@ static pen_status disk_rename(pen_disk *self, const char *from, const char *to) 
     const bool lives = disk_enter(view, &dies);
     if (!lives && !(dies && chance_below(&disk->dice, 2) == 0)) return disk_refuse("rename", from);
     if (lives && disk_happens(disk, disk->rates.write)) return disk_refuse("rename", from);
-    disk_name *source = disk_find(disk, from);
+    disk_name *source = faulty_medium_find(disk, from);
     if (source == NULL || source->node == NULL) {
         return pen_error(PEN_NOT_FOUND, "there is no file '%s'", from);
     }
-    disk_note(disk, (disk_operation){.to = disk_intern(disk, to),
-                                     .from = source,
-                                     .node = source->node,
-                                     .owner = view->owner});
+    faulty_medium_note(disk, (disk_operation){.to = faulty_medium_intern(disk, to),
+                                              .from = source,
+                                              .node = source->node,
+                                              .owner = view->owner});
     if (!lives || disk_happens(disk, disk->rates.done_after)) return disk_refuse("rename", from);
     return PEN_OK;
 }
@@ -347,24 +159,26 @@ static pen_status disk_remove(pen_disk *self, const char *path) {
     const bool lives = disk_enter(view, &dies);
     if (!lives && !(dies && chance_below(&disk->dice, 2) == 0)) return disk_refuse("remove", path);
     if (lives && disk_happens(disk, disk->rates.write)) return disk_refuse("remove", path);
-    disk_name *name = disk_find(disk, path);
+    disk_name *name = faulty_medium_find(disk, path);
     if (name == NULL || name->node == NULL) {
         return pen_error(PEN_NOT_FOUND, "there is no file '%s'", path);
     }
-    disk_note(disk, (disk_operation){.from = name, .owner = view->owner});
+    faulty_medium_note(disk, (disk_operation){.from = name, .owner = view->owner});
     return lives ? PEN_OK : disk_refuse("remove", path);
 }
 
 static pen_status disk_sync_path(pen_disk *self, const char *path) {
     faulty_view *view = disk_view(self);
     faulty_disk *disk = view->disk;
-    const disk_name *name = disk_find(disk, path);
-    if (name != NULL && name->node != NULL) return disk_sync_node(view, name->node, path);
+    if (strcmp(path, ".") == 0 || strcmp(path, "/") == 0) path = "";
+    const disk_name *name = faulty_medium_find(disk, path);
+    const bool is_file = name != NULL && name->node != NULL && !name->node->is_folder;
+    if (is_file) return disk_sync_node(view, name->node, path);
     bool dies;
     const bool lives = disk_enter(view, &dies);
-    if (dies && chance_below(&disk->dice, 2) == 0) disk_sync_folder(disk, path);
+    if (dies && chance_below(&disk->dice, 2) == 0) faulty_medium_sync_folder(disk, path);
     if (!lives || disk_happens(disk, disk->rates.sync)) return disk_refuse("sync", path);
-    disk_sync_folder(disk, path);
+    faulty_medium_sync_folder(disk, path);
     return PEN_OK;
 }
 
@@ -372,7 +186,7 @@ static pen_status disk_size(pen_disk *self, const char *path, uint64_t *out_byte
     faulty_view *view = disk_view(self);
     bool dies;
     if (!disk_enter(view, &dies)) return disk_refuse("look at", path);
-    const disk_name *name = disk_find(view->disk, path);
+    const disk_name *name = faulty_medium_find(view->disk, path);
     if (name == NULL || name->node == NULL) {
         return pen_error(PEN_NOT_FOUND, "there is no file '%s'", path);
     }
@@ -388,7 +202,7 @@ static pen_status disk_read(pen_disk *self, const char *path, uint64_t offset, v
     if (!disk_enter(view, &dies) || disk_happens(disk, disk->rates.read)) {
         return disk_refuse("read", path);
     }
-    const disk_name *name = disk_find(disk, path);
+    const disk_name *name = faulty_medium_find(disk, path);
     if (name == NULL || name->node == NULL) {
         return pen_error(PEN_NOT_FOUND, "there is no file '%s'", path);
     }
@@ -423,7 +237,7 @@ static pen_status disk_list(pen_disk *self, const char *folder, uint32_t limit, 
     PEN_TRY(PEN_NEW(arena, disk->name_count, &names));
     for (uint32_t i = 0; i < disk->name_count; i++) {
         const disk_name *name = disk->names[i];
-        if (name->node == NULL || !disk_is_in(name, folder, length)) continue;
+        if (name->node == NULL || !faulty_medium_is_in(name, folder, length)) continue;
         PEN_TRY(pen_arena_copy_text(arena, name->path + length + 1, strlen(name->path + length + 1),
                                     &names[count++]));
     }
@@ -434,9 +248,40 @@ static pen_status disk_list(pen_disk *self, const char *folder, uint32_t limit, 
     return PEN_OK;
 }
 
+// One folder, made and made durable in the folder that it is in. One that is there is left alone:
+// whoever made it may have died before it was durable.
+static bool disk_make_one(faulty_view *view, const char *path, bool dies) {
+    faulty_disk *disk = view->disk;
+    disk_node *node;
+    char parent[FAULTY_NAME_BYTES];
+    const disk_name *name = faulty_medium_find(disk, path);
+    if (name != NULL && name->node != NULL) return true;
+    if (dies && chance_below(&disk->dice, 2) == 0) return false;
+    if (faulty_medium_make(disk, view->owner, &node) != PEN_OK) abort();
+    node->is_folder = true;
+    faulty_medium_note(disk, (disk_operation){.to = faulty_medium_intern(disk, path),
+                                              .node = node,
+                                              .owner = view->owner});
+    if (dies && chance_below(&disk->dice, 2) == 0) return false;
+    faulty_medium_parent(path, parent);
+    if (disk->lie != FAULTY_DISK_LOSES_MADE_FOLDERS) faulty_medium_sync_folder(disk, parent);
+    return true;
+}
+
 static pen_status disk_make_folder(pen_disk *self, const char *path) {
+    char part[FAULTY_NAME_BYTES];
     bool dies;
-    return disk_enter(disk_view(self), &dies) ? PEN_OK : disk_refuse("make", path);
+    const bool lives = disk_enter(disk_view(self), &dies);
+    if (!lives && !dies) return disk_refuse("make", path);
+    const size_t length = strlen(path);
+    PEN_ASSERT(length < sizeof part);
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (!disk_make_one(disk_view(self), part, dies)) break;
+    }
+    return lives ? PEN_OK : disk_refuse("make", path);
 }
 
 static const pen_disk_kind disk_kind = {.name = "faulty",
@@ -472,47 +317,20 @@ void faulty_disk_set_rates(faulty_disk *disk, const faulty_disk_rates *rates) {
     disk->rates = *rates;
 }
 
+void faulty_disk_tear_sectors(faulty_disk *disk) {
+    disk->tears_sectors = true;
+}
+
+void faulty_disk_tell_lie(faulty_disk *disk, faulty_disk_lie lie) {
+    disk->lie = lie;
+}
+
 const faulty_disk_counts *faulty_disk_get_counts(const faulty_disk *disk) {
     return &disk->counts;
 }
 
-void faulty_disk_lose_power(faulty_disk *disk, uint32_t owner) {
-    const bool in_order = chance_below(&disk->dice, 2) == 0; // as a journal has it
-    bool has_lost = false;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < disk->operation_count; i++) {
-        disk_operation *operation = &disk->operations[i];
-        if (owner != FAULTY_DISK_ANY && operation->owner != owner) {
-            disk->operations[kept++] = *operation;
-            continue;
-        }
-        const bool is_lost = (in_order && has_lost) || chance_below(&disk->dice, 2) == 0;
-        has_lost = has_lost || is_lost;
-        if (is_lost) {
-            disk->counts.lost_names += 1;
-        } else {
-            disk_apply(operation);
-        }
-    }
-    disk->operation_count = kept;
-    for (uint32_t i = 0; i < disk->name_count; i++) {
-        disk_name *name = disk->names[i];
-        name->node = name->safe;
-    }
-    for (uint32_t i = 0; i < kept; i++) { // what others did is still there
-        disk_operation *operation = &disk->operations[i];
-        if (operation->to != NULL) operation->to->node = operation->node;
-        if (operation->from != NULL) operation->from->node = NULL;
-    }
-    for (uint32_t i = 0; i < disk->name_count; i++) {
-        disk_node *node = disk->names[i]->node;
-        if (node == NULL || (owner != FAULTY_DISK_ANY && node->owner != owner)) continue;
-        disk_node_tear(disk, node);
-    }
-}
-
 bool faulty_disk_rot(faulty_disk *disk, const char *path) {
-    const disk_name *name = disk_find(disk, path);
+    const disk_name *name = faulty_medium_find(disk, path);
     if (name == NULL || name->node == NULL || name->node->count == 0) return false;
     disk_node *node = name->node;
     const uint64_t at = chance_below(&disk->dice, node->count);
@@ -525,7 +343,7 @@ bool faulty_disk_rot(faulty_disk *disk, const char *path) {
 
 const uint8_t *faulty_disk_look(const faulty_disk *disk, const char *path, bool is_safe,
                                 uint64_t *out_count) {
-    const disk_name *name = disk_find(disk, path);
+    const disk_name *name = faulty_medium_find(disk, path);
     const disk_node *node = name == NULL ? NULL : is_safe ? name->safe : name->node;
     if (node == NULL) return NULL;
     *out_count = is_safe ? node->safe_count : node->count;
@@ -535,7 +353,7 @@ const uint8_t *faulty_disk_look(const faulty_disk *disk, const char *path, bool 
 const char *faulty_disk_name(const faulty_disk *disk, uint32_t index) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < disk->name_count; i++) {
-        if (disk->names[i]->node == NULL) continue;
+        if (disk->names[i]->node == NULL || disk->names[i]->node->is_folder) continue;
         if (count++ == index) return disk->names[i]->path;
     }
     return NULL;

@@ -1,9 +1,11 @@
 // A disk in memory that loses, tears, refuses and forgets as real ones do, by seed.
 //
 // What was appended is safe from a loss of power only when it was synced, a name only when its
-// folder was. After a failed sync the bytes that were not safe before are never made safe, though
-// a second sync says that all is well. A process that crashes at a call (faulty_disk_crash_at) sees
-// IO from it and from all calls after it, of which nothing was done, or the beginning.
+// folder was. A folder is a name, too: it is made durable when it is made, unless its maker dies
+// within the call; with a folder goes what is in it. After a failed sync the bytes that were not
+// safe before are never made safe, though a second sync says that all is well. A process that
+// crashes at a call (faulty_disk_crash_at) sees IO from it and from all calls after it, of which
+// nothing was done, or the beginning.
 //
 // Several processes share a disk: each looks at it through a view, which is the pen_disk that it is
 // handed. Files belong to the disk and stay when the view's process is gone.
@@ -41,6 +43,14 @@ typedef struct faulty_disk_counts {
 
 typedef struct faulty_disk faulty_disk;
 
+// What a disk says it did, and did not: as if the caller had forgotten to ask for it.
+typedef enum faulty_disk_lie {
+    FAULTY_DISK_IS_HONEST,
+    FAULTY_DISK_LOSES_FILES,        // that files were synced
+    FAULTY_DISK_LOSES_NAMES,        // that folders were
+    FAULTY_DISK_LOSES_MADE_FOLDERS, // that a folder that was made is durable
+} faulty_disk_lie;
+
 typedef struct faulty_view {
     pen_disk base;
     faulty_disk *disk;
@@ -58,6 +68,10 @@ PEN_NODISCARD pen_status faulty_disk_new(uint64_t seed, pen_arena *arena, faulty
 PEN_NODISCARD pen_status faulty_view_new(faulty_disk *disk, uint32_t owner, faulty_view **out_view);
 
 void faulty_disk_set_rates(faulty_disk *disk, const faulty_disk_rates *rates);
+// From now on a file that is not synced is also torn by sectors (512 bytes): each comes through or
+// not, in any order, and what did not is zeros or what was there before.
+void faulty_disk_tear_sectors(faulty_disk *disk);
+void faulty_disk_tell_lie(faulty_disk *disk, faulty_disk_lie lie);
 const faulty_disk_counts *faulty_disk_get_counts(const faulty_disk *disk);
 
 // The power of the machine of process `owner` goes (FAULTY_DISK_ANY: of all): what it did and was
