@@ -432,10 +432,18 @@ REPLICAS :=
 EXCHANGE :=
 SERVE :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
+# The newest PyTorch, for `make bench PEER=DIR`: in a virtual environment of its own, about 5.5 GB.
+.PHONY: bench-peer
+bench-peer: #! the newest PyTorch to compare with, in a virtual environment; PEER=DIR
+	$(if $(PEER),,$(error bench-peer: PEER=DIR says where; about 5.5 GB, outside of this tree))
+	python3 -m venv $(PEER)
+	$(PEER)/bin/pip install --quiet --upgrade torch torchvision numpy
+	$(PEER)/bin/python -c 'import torch, torchvision; print("PyTorch", torch.__version__, "torchvision", torchvision.__version__)'
+
 bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench serve_load)
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
@@ -456,7 +464,7 @@ else ifneq ($(SERVE),)
 else
 ifeq ($(PLACEMENT),)
 	@$(BUILD)/tests/bench/bench_enqueue
-	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(BENCH)
+	@/usr/bin/python3 tests/bench/run_bench.py --penstock $(BUILD)/penstock $(if $(PEER),--peer-python $(PEER)/bin/python) $(BENCH)
 	$(if $(BENCH),,@/usr/bin/python3 tests/bench/cost_check.py --penstock $(BUILD)/penstock)
 endif
 ifeq ($(BENCH),)

@@ -97,6 +97,10 @@ def gpt4():
     return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=50257)
 
 
+def gpt12():
+    return Decoder(layers=12, width=768, heads=12, length=128, vocabulary=50257)
+
+
 def gpt4_bytes():
     """The same of bytes: an answer is 128 KiB, where gpt4's is 25 MB."""
     return Decoder(layers=4, width=768, heads=12, length=128, vocabulary=256)
@@ -163,9 +167,80 @@ def vit_tiny():
     return torchvision.models.VisionTransformer(224, 16, 12, 3, 192, 768)
 
 
+def vit_b16():
+    import torchvision
+    return torchvision.models.vit_b_16(weights=None)
+
+
 def convnext_tiny():
     import torchvision
     return torchvision.models.convnext_tiny(weights=None, stochastic_depth_prob=0.0)
+
+
+def efficientnet_b0():
+    import torchvision
+    return torchvision.models.efficientnet_b0(weights=None, stochastic_depth_prob=0.0)
+
+
+def mobilenet_v3_large():
+    import torchvision
+    return torchvision.models.mobilenet_v3_large(weights=None)
+
+
+class UNet(nn.Module):
+    """Four levels of two convolutions each, down and up again, each level joined with its like."""
+
+    def __init__(self, classes, widths=(32, 64, 128, 256)):
+        super().__init__()
+        self.down = nn.ModuleList(self.pair(before, width) for before, width in zip((3,) + widths, widths))
+        self.bottom = self.pair(widths[-1], 2 * widths[-1])
+        self.wider = nn.ModuleList(nn.ConvTranspose2d(2 * width, width, 2, 2) for width in widths[::-1])
+        self.up = nn.ModuleList(self.pair(2 * width, width) for width in widths[::-1])
+        self.head = nn.Conv2d(widths[0], classes, 1)
+
+    @staticmethod
+    def pair(before, width):
+        parts = []
+        for channels in (before, width):
+            parts += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+        return nn.Sequential(*parts)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down:
+            kept.append(block(x))
+            x = nn.functional.max_pool2d(kept[-1], 2)
+        x = self.bottom(x)
+        for wider, block in zip(self.wider, self.up):
+            x = block(torch.cat([kept.pop(), wider(x)], dim=1))
+        return self.head(x).permute(0, 2, 3, 1)  # a class for each pixel
+
+
+class Recommender(nn.Module):
+    """DLRM: 13 counts and 26 categories; their vectors meet in pairs. SPARSE: gradients of rows alone."""
+
+    COUNTS, TABLES, ROWS, WIDTH = 13, 26, 20000, 32
+
+    def __init__(self, sparse):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(self.ROWS, self.WIDTH, sparse=sparse)
+                                    for _ in range(self.TABLES))
+        self.bottom = nn.Sequential(nn.Linear(self.COUNTS, 256), nn.ReLU(), nn.Linear(256, self.WIDTH), nn.ReLU())
+        vectors = self.TABLES + 1
+        pairs = [row * vectors + column for row in range(vectors) for column in range(row)]
+        self.register_buffer("pairs", torch.tensor(pairs), persistent=False)
+        self.top = nn.Sequential(nn.Linear(self.WIDTH + len(pairs), 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(),
+                                 nn.Linear(256, 2))
+        for table in self.tables:
+            nn.init.uniform_(table.weight, -0.01, 0.01)
+
+    def forward(self, x):
+        counts = self.bottom(torch.log(x[:, :self.COUNTS].to(torch.float32) + 1.0))
+        vectors = [counts] + [table(x[:, self.COUNTS + i]) for i, table in enumerate(self.tables)]
+        vectors = torch.stack(vectors, dim=1)
+        products = vectors @ vectors.transpose(1, 2)
+        met = torch.index_select(products.flatten(1), 1, self.pairs)
+        return self.top(torch.cat([counts, met], dim=1))
 
 
 # name: (constructor, shape of one example, classes, batch)
@@ -179,13 +254,23 @@ MODELS = {
     "inception_v3": (inception_v3, (3, 299, 299), 1000, 8),
     "densenet121": (densenet121, (3, 224, 224), 1000, 8),
     "vit_tiny": (vit_tiny, (3, 224, 224), 1000, 8),
+    "vit_b16": (vit_b16, (3, 224, 224), 1000, 8),
     "convnext_tiny": (convnext_tiny, (3, 224, 224), 1000, 8),
+    "efficientnet_b0": (efficientnet_b0, (3, 224, 224), 1000, 8),
+    "mobilenet_v3_large": (mobilenet_v3_large, (3, 224, 224), 1000, 8),
+    "unet": (lambda: UNet(21), (3, 128, 128), 21, 4),
+    "dlrm": (lambda: Recommender(False), (39,), 2, 512),
+    "dlrm_sparse": (lambda: Recommender(True), (39,), 2, 512),
     "gpt4": (gpt4, (128,), 50257, 4),
+    "gpt12": (gpt12, (128,), 50257, 4),
     "gpt4_bytes": (gpt4_bytes, (128,), 256, 8),
     "bert4": (bert4, (128,), 10, 8),
 }
 # How many tokens there are, of models that read these. Of gpt4 the labels are the next tokens.
-TOKENS = {"gpt4": 50257, "gpt4_bytes": 256, "bert4": 30522}
+TOKENS = {"gpt4": 50257, "gpt12": 50257, "gpt4_bytes": 256, "bert4": 30522, "dlrm": Recommender.ROWS,
+          "dlrm_sparse": Recommender.ROWS}
+BY_PIXEL = {"unet"}  # a label for each
+WITHOUT_MOMENTUM = {"dlrm_sparse"}  # PyTorch's SGD makes gradients of rows dense for it
 
 
 def build(name):
@@ -209,4 +294,5 @@ def data(name):
             return tokens[:, :-1].copy(), tokens[:, 1:].copy()
         return tokens[:, :-1].copy(), random.randint(0, classes, count).astype(numpy.int64)
     inputs = random.standard_normal((count,) + shape).astype(numpy.float32)
-    return inputs, random.randint(0, classes, count).astype(numpy.int64)
+    places = (count,) + shape[1:] if name in BY_PIXEL else (count,)
+    return inputs, random.randint(0, classes, places).astype(numpy.int64)

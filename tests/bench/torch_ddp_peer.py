@@ -99,7 +99,7 @@ def main():
         print(json.dumps(measure(options)))
         return
     cases = [run_variant(options, variant)
-             for variant in options.variant or torch_peer.default_variants(options.model)]
+             for variant in options.variant or torch_peer.eager_variants(options.model)]
     print(json.dumps({"model": options.model, "batch": options.batch, "microbatches": options.microbatches,
                       "best": min(cases, key=lambda case: case["step_ms"]), "cases": cases}, indent=1))
 

@@ -195,7 +195,7 @@ def main():
                           "step_ms": seconds * 1e3, "samples_per_second": options.batch / seconds,
                           "losses": [losses[0], losses[-1]]}))
         return
-    variants = options.variant or torch_peer.default_variants(
+    variants = options.variant or torch_peer.eager_variants(
         "mlp4096" if options.model.startswith("mlp") else options.model)
     cases = [run_case(options, variant, cut)
              for cut in options.cut or CUTS[options.model] for variant in variants]
