@@ -52,14 +52,9 @@ static void hub_deliver_connect(pen_hub_link *link) {
     pen_mutex_unlock(&hub->lock);
 }
 
-// Whether the listener takes a link; `who` has texts of the caller's copied into `job`.
-static pen_status hub_judge(pen_hub_end *listener, const pen_hub_link *link,
-                            const pen_introduction *who, const pen_introduction *self) {
-    if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self->peer) {
-        return pen_error(PEN_INVALID_INPUT, "it calls itself peer %" PRIu32, who->peer);
-    }
-    // what serves somebody else now may be what is looked for later
-    PEN_TRY(listener->events.accept(listener->events.context, who, link->address));
+// Whether the caller looks for whom it has found.
+static pen_status hub_compare(const pen_hub_link *link, const pen_introduction *who,
+                              const pen_introduction *self) {
     if (self->peer != PEN_TRANSPORT_ANY_PEER && link->peers[0] != self->peer) {
         return pen_error(PEN_INVALID_INPUT, "here is peer %" PRIu32 ", not %" PRIu32, self->peer,
                          link->peers[0]);
@@ -68,6 +63,21 @@ static pen_status hub_judge(pen_hub_end *listener, const pen_hub_link *link,
         return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self->job, who->job);
     }
     return PEN_OK;
+}
+
+// Whether the listener takes a link; `who` has texts of the caller's copied into `job`. What serves
+// somebody else now may be what is looked for later, so one that is misled is asked about, too.
+static pen_status hub_judge(pen_hub_end *listener, const pen_hub_link *link, pen_introduction *who,
+                            const pen_introduction *self) {
+    if (who->peer >= PEN_TRANSPORT_PEER_LIMIT || who->peer == self->peer) {
+        return pen_error(PEN_INVALID_INPUT, "it calls itself peer %" PRIu32, who->peer);
+    }
+    const pen_status misled = hub_compare(link, who, self);
+    who->is_misled = misled != PEN_OK;
+    const pen_status status = listener->events.accept(listener->events.context, who, link->address);
+    if (status == PEN_OK) return misled;
+    pen_status_ignore(misled, "it is refused for another reason");
+    return status;
 }
 
 // The listener's older links to the same peer go down first, also those of whose end it would have
@@ -156,7 +166,12 @@ static void hub_deliver_ask(pen_hub_end *listener, pen_hub_link *link) {
         if (link->is_down) hub_drop_handshake(link);
     }
     pen_mutex_unlock(&hub->lock);
-    if (is_taken) listener->events.up(listener->events.context, who.peer);
+    if (is_taken) {
+        listener->events.up(listener->events.context, who.peer);
+    } else {
+        listener->events.down(listener->events.context, who.peer,
+                              pen_error(PEN_UNAVAILABLE, "the link ended when it was taken"));
+    }
 }
 
 // One that is not available yet is called again until the deadline; any other refusal is final.

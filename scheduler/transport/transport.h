@@ -73,6 +73,7 @@ typedef struct pen_introduction {
                              // NULL without TLS
     bool shares_memory;      // of who speaks: frames to and from peers of its host may go through
                              // shared memory, if they want it too
+    bool is_misled;          // told to `accept`: it looks for another peer or job than is here now
 } pen_introduction;
 
 // Called on the transport's own threads: what is about frames (begin, end, let_go) may run beside
@@ -80,7 +81,9 @@ typedef struct pen_introduction {
 typedef struct pen_transport_events {
     void *context;
     // Whether to take a link that someone opened to us; an error is told to them. They try again
-    // when its code is UNAVAILABLE. A link to the same peer that is still there goes down first.
+    // when its code is UNAVAILABLE. A link to the same peer that is still there goes down first,
+    // then comes `up`, or `down` instead. One that is misled is not taken, and neither follows: the
+    // question is only whether it may try again.
     pen_status (*accept)(void *context, const pen_introduction *introduction, const char *address);
     void (*up)(void *context, uint32_t peer);
     void (*down)(void *context, uint32_t peer, pen_status take_reason); // once after each up, or

@@ -98,7 +98,8 @@ static pen_status worker_accept(void *context, const pen_introduction *introduct
             : pen_member_core_judge(&worker->member, introduction->peer, job,
                                     introduction->generation, introduction->incarnation, &leaves);
     const pen_status status = worker_answer(worker, answer, introduction, job);
-    if (status == PEN_OK && introduction->peer == 0) {
+    const bool is_taken = status == PEN_OK && !introduction->is_misled;
+    if (is_taken && introduction->peer == 0) {
         const pen_member_event call = {.kind = PEN_MEMBER_EVENT_CALL,
                                        .now = pen_worker_now(),
                                        .generation = introduction->generation,
@@ -107,10 +108,10 @@ static pen_status worker_accept(void *context, const pen_introduction *introduct
         memcpy(worker->job, job, sizeof worker->job);
         worker->level = introduction->level;
         pen_member_core_step(&worker->member, &call, actions, &count);
-    } else if (leaves) {
+    } else if (leaves && !introduction->is_misled) {
         pen_member_core_supersede(&worker->member, actions, &count);
     }
-    if (status == PEN_OK) worker->links[introduction->peer] = WORKER_LINK_PENDING;
+    if (is_taken) worker->links[introduction->peer] = WORKER_LINK_PENDING;
     pen_worker_note(worker, actions, count);
     pen_mutex_unlock(&worker->lock);
     pen_worker_carry_out(worker, actions, count);

@@ -114,22 +114,35 @@ static pen_status server_check(pen_grpc_link *link, const pen_wire_introduction 
     return PEN_OK;
 }
 
-// Whether to take a new link.
+// Whether the caller looks for whom it has found.
+static pen_status server_compare(const pen_introduction *self,
+                                 const pen_wire_introduction *introduction,
+                                 const pen_introduction *who) {
+    if (self->peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self->peer) {
+        return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self->peer,
+                         introduction->callee);
+    }
+    if (self->job[0] != '\0' && who->job[0] != '\0' && strcmp(self->job, who->job) != 0) {
+        return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self->job, who->job);
+    }
+    return PEN_OK;
+}
+
+// Whether to take a new link. What serves somebody else now may be what is looked for later, so
+// one that is misled is asked about, too.
 static pen_status server_judge(pen_grpc_link *link, const pen_wire_introduction *introduction,
                                const pen_introduction *who) {
     pen_grpc *transport = link->transport;
     char job[PEN_WIRE_TEXT_LIMIT + 1];
     const pen_introduction self = pen_grpc_link_self(transport, job);
-    // what serves somebody else now may be what is looked for later
-    PEN_TRY(transport->events.accept(transport->events.context, who, link->address));
-    if (self.peer != PEN_TRANSPORT_ANY_PEER && introduction->callee != self.peer) {
-        return pen_error(PEN_INVALID_INPUT, "here is peer %u, not %u", self.peer,
-                         introduction->callee);
-    }
-    if (self.job[0] != '\0' && who->job[0] != '\0' && strcmp(self.job, who->job) != 0) {
-        return pen_error(PEN_INVALID_INPUT, "here is job '%s', not '%s'", self.job, who->job);
-    }
-    return PEN_OK;
+    const pen_status misled = server_compare(&self, introduction, who);
+    pen_introduction caller = *who;
+    caller.is_misled = misled != PEN_OK;
+    const pen_status status =
+        transport->events.accept(transport->events.context, &caller, link->address);
+    if (status == PEN_OK) return misled;
+    pen_status_ignore(misled, "it is refused for another reason");
+    return status;
 }
 
 // The link that a new stream of `peer` belongs to. NULL: to none that is known.

@@ -8,6 +8,7 @@
 #include "scheduler/store/shard.h"
 #include "tests/support/check.h"
 #include "tests/support/generation_case.h"
+#include "tests/support/station.h"
 
 #define DESTROY_SECONDS 10.0 // far more than it takes on a busy machine, far less than leases
 
@@ -194,6 +195,26 @@ static void a_save_that_fails_ends_alone(void **unused) {
     generation_case_deinit(&g);
 }
 
+// Somebody who calls a worker by another's number is not linked, and the worker does not wait for
+// that link to end when it leaves.
+static void a_misled_caller_is_forgotten(void **unused) {
+    (void)unused;
+    generation_case g;
+    station caller;
+    pen_coordinator *coordinator;
+    const pen_transport_options options = {
+        .self = {.job = "generations", .peer = 5, .generation = 1, .incarnation = 99}};
+    generation_case_init(&g, "local");
+    CHECK_OK(generation_begin(&g, 1, &coordinator));
+    CHECK_OK(station_open(&caller, "local", &options, NULL, 0));
+    CHECK_OK(caller.kind->connect(caller.transport, 4, g.workers[2].address, 10));
+    CHECK(station_wait_down(&caller, 4, 1), "it was taken");
+    CHECK(strstr(caller.down_text, "here is peer 2, not 4") != NULL, "%s", caller.down_text);
+    destroy_quickly(coordinator);
+    station_close(&caller);
+    generation_case_deinit(&g);
+}
+
 // ---- a coordinator that falls silent, made of a bare transport
 
 typedef struct silent {
@@ -359,6 +380,7 @@ static void nobody_is_assigned_before_the_fence(void **unused) {
 
 PEN_TEST_MAIN(cmocka_unit_test(follow_one_another_in_a_process),
               cmocka_unit_test(follow_one_another_over_grpc),
+              cmocka_unit_test(a_misled_caller_is_forgotten),
               cmocka_unit_test(lose_a_worker_in_a_process),
               cmocka_unit_test(lose_a_worker_over_grpc), cmocka_unit_test(saves_while_it_trains),
               cmocka_unit_test(a_save_that_fails_ends_alone), cmocka_unit_test(silence_ends_a_run),

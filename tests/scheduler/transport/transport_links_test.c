@@ -16,6 +16,24 @@ static pen_status judge_wants_patience(const pen_introduction *who) {
     return ++judge_count < 3 ? pen_error(PEN_UNAVAILABLE, "not yet, peer %u", who->peer) : PEN_OK;
 }
 
+static _Atomic uint32_t taken_count, misled_count; // likewise
+
+static pen_status judge_counts(const pen_introduction *who) {
+    if (who->is_misled) {
+        misled_count++;
+    } else {
+        taken_count++;
+    }
+    return PEN_OK;
+}
+
+static station *judge_caller; // of the test
+
+static pen_status judge_sees_it_end(const pen_introduction *who) {
+    judge_caller->kind->disconnect(judge_caller->transport, 1);
+    return judge_counts(who);
+}
+
 static void connect_to(station *from, const station *to, uint32_t peer, double seconds) {
     char address[64];
     snprintf(address, sizeof address, "127.0.0.1:%u", to->port);
@@ -46,6 +64,8 @@ FOR_EACH_KIND(a_listener_may_refuse)
 static void the_wrong_peer_is_refused_of_kind(void) {
     station zero, one;
     open_station(&one, 1, true, 0);
+    taken_count = misled_count = 0;
+    station_set_judge(&one, judge_counts);
     const pen_transport_options other = {.self = {.job = "another", .peer = 0}, .network = network};
     CHECK_OK(station_open(&zero, kind_name, &other, NULL, 0));
     connect_to(&zero, &one, 1, 10);
@@ -58,11 +78,31 @@ static void the_wrong_peer_is_refused_of_kind(void) {
     CHECK(station_wait_down(&zero, 2, 1), "%s", kind_name);
     CHECK(strstr(zero.down_text, "here is peer 1, not 2") != NULL, "%s: %s", kind_name,
           zero.down_text);
+    CHECK(one.up_count[0] == 0 && one.down_count[0] == 0, "%s: of a misled link", kind_name);
     CHECK(station_link(&zero, &one, 0, 1), "%s: the right one", kind_name);
+    CHECK(misled_count == 2 && taken_count == 1, "%s: %u misled, %u not", kind_name, misled_count,
+          taken_count);
     station_close(&zero);
     station_close(&one);
 }
 FOR_EACH_KIND(the_wrong_peer_is_refused)
+
+// Who took a link hears of its end, also of one that never was up.
+static void a_link_may_end_while_it_is_taken_of_kind(void) {
+    station zero, one;
+    open_station(&zero, 0, false, 0);
+    open_station(&one, 1, true, 0);
+    taken_count = 0;
+    judge_caller = &zero;
+    station_set_judge(&one, judge_sees_it_end);
+    connect_to(&zero, &one, 1, 10);
+    CHECK(station_wait_down(&zero, 1, 1), "%s", kind_name);
+    station_close(&zero);
+    station_close(&one);
+    CHECK(taken_count == 1 && one.down_count[0] == 1, "%s: %u taken, %u ended", kind_name,
+          taken_count, one.down_count[0]);
+}
+FOR_EACH_KIND(a_link_may_end_while_it_is_taken)
 
 static void any_peer_learns_its_number_of_kind(void) {
     station zero, any, two;
@@ -208,6 +248,7 @@ static void unknown_kinds_are_named(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(a_listener_may_refuse), cmocka_unit_test(the_wrong_peer_is_refused),
+              cmocka_unit_test(a_link_may_end_while_it_is_taken),
               cmocka_unit_test(any_peer_learns_its_number),
               cmocka_unit_test(a_newer_link_replaces_the_older), cmocka_unit_test(nobody_listens),
               cmocka_unit_test(a_late_listener_is_found), cmocka_unit_test(every_state_can_end),
