@@ -15,6 +15,7 @@ typedef struct false_worker {
     pen_transport *transport;
     pen_message hello, fail;
     pen_message surveyed; // what it answers to an order
+    bool refuses_workers;
     pen_mutex lock;
     bool is_assigned; // guarded by lock
 } false_worker;
@@ -30,10 +31,10 @@ static void false_send(false_worker *w, pen_message *message) {
 
 static pen_status false_accept(void *context, const pen_introduction *introduction,
                                const char *address) {
-    (void)context;
-    (void)introduction;
+    const false_worker *w = context;
     (void)address;
-    return PEN_OK;
+    if (introduction->peer == 0 || !w->refuses_workers) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "nobody may");
 }
 
 // Worker 1 may still call the one of the generation before, whose port this one may have.
@@ -210,6 +211,21 @@ static void its_codes_of_surveys_are_judged(void **unused) {
     generation_case_deinit(&g);
 }
 
+// What it refuses another worker with is not what that one fails with: the two are told apart from
+// mistakes of the user's.
+static void what_it_refuses_with_is_judged(void **unused) {
+    (void)unused;
+    generation_case g;
+    false_worker w;
+    pen_coordinator *coordinator;
+    generation_case_init(&g, "local");
+    false_worker_open(&w, &g);
+    w.refuses_workers = true;
+    CHECK_ERROR(generation_begin(&g, 1, &coordinator), PEN_UNAVAILABLE, "nobody may");
+    false_worker_close(&w);
+    generation_case_deinit(&g);
+}
+
 static void its_words_are_cleaned(void **unused) {
     (void)unused;
     generation_case g;
@@ -233,4 +249,5 @@ static void its_words_are_cleaned(void **unused) {
 
 PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_are_judged),
               cmocka_unit_test(its_codes_of_surveys_are_judged),
+              cmocka_unit_test(what_it_refuses_with_is_judged),
               cmocka_unit_test(its_words_are_cleaned))
