@@ -321,6 +321,18 @@ faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each
 	  for script in network_faults node_faults; do python3 tests/faults/$$script.py || [ $$? -eq 77 ] || failed=1; done; \
 	  exit $$failed
 
+# ---- trainings whose messages a middleman drops, repeats, delays, reorders and changes
+#   make check-hostile SANITIZE=address,undefined     make check-hostile TRAININGS=100 HOSTILE='--first 4711 --tell'
+.PHONY: check-hostile
+TRAININGS := 2000
+HOSTILE :=
+hostile := $(BUILD)/tests/hostile/hostile
+$(hostile): $(call objects,$(wildcard tests/hostile/*.c) tests/fuzz/fuzz_message.c $(support_sources)) $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+check-hostile: $(hostile) #! TRAININGS=2000 through a middleman that does harm: no crash, no hang, no wrong number, memory bounded
+	@$< --trainings $(TRAININGS) $(HOSTILE)
+
 # ---- the simulator: the protocol, its links and its store through schedules of faults
 #   make simulate SEEDS=100000                     make simulate SEEDS=4711..4712 PROFILE=disk
 #   make simulate-mistakes [MISTAKES='no_dedup']   each planted mistake must be found

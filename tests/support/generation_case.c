@@ -113,7 +113,12 @@ static void generation_make_feeds(generation_case *g) {
 }
 
 void generation_case_init(generation_case *g, const char *transport) {
-    *g = (generation_case){.arena = check_arena(), .lease_seconds = 2};
+    *g = (generation_case){.arena = check_arena(),
+                           .lease_seconds = 2,
+                           .rendezvous_seconds = 20,
+                           .progress_seconds = 10,
+                           .load_seconds = 20,
+                           .write_seconds = 20};
     const pen_job *job = generation_job(g->arena);
     const pen_trainer_options options = {.step_limit = 1};
     CHECK_OK(pen_trainer_create(job, &options, &g->trainer));
@@ -141,6 +146,7 @@ void generation_start_worker(generation_case *g, uint32_t worker) {
     uint16_t port;
     CHECK_OK(pen_worker_create(&options, &g->running[worker], &port));
     CHECK_OK(pen_arena_format(g->arena, &g->workers[worker].address, "127.0.0.1:%u", port));
+    if (g->started != NULL) g->started(g, worker);
 }
 
 void generation_end_worker(generation_case *g, uint32_t worker) {
@@ -154,13 +160,13 @@ pen_status generation_begin(generation_case *g, uint64_t generation,
     const pen_coordinator_setup setup = {.spec = &g->spec,
                                          .transport = g->transport,
                                          .job = GENERATION_JOB,
-                                         .rendezvous_seconds = 20,
+                                         .rendezvous_seconds = g->rendezvous_seconds,
                                          .local_worker = 1,
                                          .generation = generation,
                                          .lease_seconds = g->lease_seconds,
-                                         .progress_seconds = 10,
-                                         .load_seconds = 20,
-                                         .write_seconds = 20,
+                                         .progress_seconds = g->progress_seconds,
+                                         .load_seconds = g->load_seconds,
+                                         .write_seconds = g->write_seconds,
                                          .needed_bytes = g->needed_bytes,
                                          .is_missing = g->is_missing};
     if (g->running[1] != NULL) { // a worker of this process is of one generation

@@ -18,9 +18,11 @@ typedef struct generation_case {
     pen_worker *running[GENERATION_WORKERS + 1]; // 1 has the spec, the others pull it
     const void **feeds;
     bool is_missing[GENERATION_WORKERS + 1];
-    double lease_seconds;
+    double lease_seconds, rendezvous_seconds, progress_seconds, load_seconds, write_seconds;
     const uint64_t *needed_bytes; // [GENERATION_WORKERS + 1]; NULL: nothing is said of memory
     const char *folder;           // of checkpoints
+    // A worker was started, whose address may be changed. NULL: nobody wants to know.
+    void (*started)(struct generation_case *g, uint32_t worker);
 } generation_case;
 
 // Three devices, one on each worker, on this kind of transport. Fails the test on error, as all
