@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "scheduler/transport/grpc/pem_file.h"
 
 #define WORKER_ASK_SECONDS 5.0 // before it is as good as not there
+#define WORKER_END_SECONDS 1   // for a worker that was told to end
 
 typedef struct worker_options {
     pen_cli_common common;
@@ -106,12 +108,26 @@ static void worker_dump(void) {
 // leaves it to that command.
 static void worker_serve(pen_worker *worker, const sigset_t *signals, bool has_parent) {
     const struct timespec pause = {.tv_nsec = 200000000};
-    while (!pen_worker_is_over(worker)) {
+    while (!pen_worker_is_over(worker) && !pen_worker_is_stuck(worker)) {
         const int signal_number = sigtimedwait(signals, NULL, &pause);
         if (signal_number == SIGUSR1) worker_dump();
         if (signal_number == SIGTERM) return;
         if (signal_number == SIGINT && !has_parent) return;
     }
+}
+
+static void worker_end_now(int signal_number) {
+    (void)signal_number;
+    _exit(PEN_EXIT_OK);
+}
+
+// What is still done then serves nobody: a task, or a disk that does not answer, is waited for no
+// longer than this. Its coordinator was told, and a part of a checkpoint counts only when whole.
+static void worker_end_soon(void) {
+    const struct sigaction action = {.sa_handler = worker_end_now};
+    const struct itimerval soon = {.it_value = {.tv_sec = WORKER_END_SECONDS}};
+    (void)sigaction(SIGALRM, &action, NULL); // fails for numbers that are none
+    (void)setitimer(ITIMER_REAL, &soon, NULL);
 }
 
 // Signals are blocked in all threads and taken by this one in turn: gRPC's threads must not be
@@ -152,6 +168,8 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
             pen_log(PEN_LOG_NOTE, "worker takes links at port %u", port);
         }
         worker_serve(worker, &signals, options->parent != 0);
+        if (pen_worker_is_stuck(worker)) _exit(PEN_EXIT_PEER_LOST); // its threads do not end
+        if (!pen_worker_is_over(worker)) worker_end_soon();
         if (!pen_worker_is_over(worker)) pen_worker_leave(worker, "the worker was told to end");
         if (options->once && pen_worker_is_over(worker)) status = pen_worker_join(worker);
     }

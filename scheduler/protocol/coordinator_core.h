@@ -76,8 +76,9 @@ typedef struct pen_coordinator_options {
     uint64_t deadline; // when all workers must be here
     uint64_t lease;    // a worker of which nothing was heard for so long is lost
     uint64_t progress; // rounds under way, and nothing came of them for so long: the run is stuck
-    uint64_t load;     // for workers to load, and to copy their tensors aside
-    uint64_t write;    // for a shard to become durable, since all were copied or another one did
+    uint64_t load;     // for workers to load, to copy their tensors aside, to take what is sent
+    uint64_t write;    // for a shard to become durable, since all were copied or another one did;
+                       // for the fence, and for a manifest
     bool needs_fence;  // the generation is to be made durable before anybody is assigned to it
     pen_lanes lanes;   // of which gradients are told; at most PEN_ARRIVALS_LANES
 } pen_coordinator_options;
@@ -95,8 +96,8 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_SHARD,      // step, code: 0 the shard is durable, else it will not be
     PEN_COORDINATOR_EVENT_GRADIENT,   // round, microbatch, stage
     // of a worker: worker, incarnation
-    PEN_COORDINATOR_EVENT_COMPUTES, // sequence: for how long its longest task runs, in the unit of
-                                    // `now`. That is progress, for ten times the limit of it
+    PEN_COORDINATOR_EVENT_COMPUTES, // sequence: for so long its longest task runs: progress, up to
+                                    // ten times the limit of that
     PEN_COORDINATOR_EVENT_HEARD,    // any message of it that is no event, or a beat
     PEN_COORDINATOR_EVENT_FAILED,   // it says that it cannot go on
     PEN_COORDINATOR_EVENT_LOST,     // its link is down
@@ -109,6 +110,8 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_PUBLISHED, // step, code of the append that PUBLISH asked for
     PEN_COORDINATOR_EVENT_TICK,
     PEN_COORDINATOR_EVENT_STOP,
+    PEN_COORDINATOR_EVENT_OWED, // worker, count: pieces that it was sent or is asked for now;
+                                // sequence: those of them that are there now
 } pen_coordinator_event_kind;
 
 typedef struct pen_coordinator_loss {
@@ -184,7 +187,8 @@ typedef enum pen_coordinator_reason {
     PEN_COORDINATOR_REASON_LOAD,       // it did not get ready in time
     PEN_COORDINATOR_REASON_WRITE,      // its shard did not become durable in time
     PEN_COORDINATOR_REASON_SUPERSEDED, // a coordinator of a higher generation is there
-    PEN_COORDINATOR_REASON_STORE,      // the fence could not be written
+    PEN_COORDINATOR_REASON_STORE,      // the commit log could not be written, or not in time
+    PEN_COORDINATOR_REASON_PIECE,      // it did not take or give a piece in time
 } pen_coordinator_reason;
 
 typedef struct pen_coordinator_action {
@@ -218,17 +222,13 @@ void pen_coordinator_core_step(pen_coordinator_core *core, const pen_coordinator
 
 // Whether BEGIN may come now, and the number that its round will have.
 bool pen_coordinator_core_can_begin(const pen_coordinator_core *core, uint64_t *out_round);
-
 bool pen_coordinator_core_is_quiet(const pen_coordinator_core *core);
-
 // Whether SAVE may come now: no round and no other save is under way.
 bool pen_coordinator_core_can_save(const pen_coordinator_core *core);
-
 pen_coordinator_state pen_coordinator_core_state(const pen_coordinator_core *core);
 // *out_step: of the save that is under way.
 pen_coordinator_save_state pen_coordinator_core_save_state(const pen_coordinator_core *core,
                                                            uint64_t *out_step);
-
 bool pen_coordinator_core_is_present(const pen_coordinator_core *core, uint32_t worker);
 // Whether a worker is not here, or the run failed because of it.
 bool pen_coordinator_core_is_missing(const pen_coordinator_core *core, uint32_t worker);

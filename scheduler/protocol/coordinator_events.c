@@ -134,7 +134,10 @@ static void coordinator_assign(pen_coordinator_core *core) {
         if (core->state == PEN_COORDINATOR_RECRUIT) {
             coordinator_transition(core, PEN_COORDINATOR_FENCE);
         }
-        if (!core->is_fence_asked) pen_coordinator_act(core, PEN_COORDINATOR_ACTION_FENCE);
+        if (!core->is_fence_asked) {
+            pen_coordinator_act(core, PEN_COORDINATOR_ACTION_FENCE);
+            core->fence_at = core->now;
+        }
         core->is_fence_asked = true;
         if (!PEN_PLANTED(generation_not_durable)) return;
     }
@@ -259,16 +262,53 @@ static void coordinator_fail_late(pen_coordinator_core *core, pen_coordinator_re
     pen_coordinator_fail(core, reason, late);
 }
 
-// The deadlines of a save, by how far it is. Its commit is the driver's.
+// The deadlines of a save, by how far it is. That of the manifest has nobody to blame.
 static bool coordinator_check_save(pen_coordinator_core *core) {
-    const bool is_copying = core->save_state == PEN_COORDINATOR_SAVE_SNAPPING;
-    const uint64_t limit = is_copying ? core->options.load : core->options.write;
+    const pen_coordinator_options *options = &core->options;
     PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
-    if (!is_copying && core->save_state != PEN_COORDINATOR_SAVE_WRITING) return true;
-    if (!coordinator_is_over(core, core->save_at, limit)) return true;
-    coordinator_fail_late(core,
-                          is_copying ? PEN_COORDINATOR_REASON_LOAD : PEN_COORDINATOR_REASON_WRITE);
-    return false;
+    switch (core->save_state) {
+    case PEN_COORDINATOR_SAVE_NONE:
+        return true;
+    case PEN_COORDINATOR_SAVE_SNAPPING:
+        if (PEN_PLANTED(waits_for_copies)) return true;
+        if (!coordinator_is_over(core, core->save_at, options->load)) return true;
+        coordinator_fail_late(core, PEN_COORDINATOR_REASON_LOAD);
+        return false;
+    case PEN_COORDINATOR_SAVE_WRITING:
+        if (PEN_PLANTED(waits_for_shards)) return true;
+        if (!coordinator_is_over(core, core->save_at, options->write)) return true;
+        coordinator_fail_late(core, PEN_COORDINATOR_REASON_WRITE);
+        return false;
+    case PEN_COORDINATOR_SAVE_PUBLISHING:
+        if (PEN_PLANTED(waits_for_manifest)) return true;
+        if (!coordinator_is_over(core, core->save_at, options->write)) return true;
+        pen_coordinator_fail(core, PEN_COORDINATOR_REASON_STORE, 0);
+        return false;
+    }
+    PEN_NEVER("a state of a save");
+}
+
+// All who owe a piece for too long are to blame; the one that does so for longest is named.
+static bool coordinator_check_pieces(pen_coordinator_core *core) {
+    PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
+    uint32_t late = 0;
+    for (uint32_t i = 1; i <= core->table->worker_count; i++) {
+        coordinator_worker *worker = &core->workers[i];
+        if (worker->owed_count <= 0 || PEN_PLANTED(waits_for_pieces)) continue;
+        if (!coordinator_is_over(core, worker->owed_at, core->options.load)) continue;
+        worker->is_blamed = true;
+        if (late == 0 || worker->owed_at < core->workers[late].owed_at) late = i;
+    }
+    if (late > 0) pen_coordinator_fail(core, PEN_COORDINATOR_REASON_PIECE, late);
+    return late == 0;
+}
+
+static void coordinator_check_rounds(pen_coordinator_core *core) {
+    PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
+    if (core->first_round == core->end_round || core->is_not_finite) return;
+    if (PEN_PLANTED(waits_for_rounds)) return;
+    if (!coordinator_is_over(core, core->progressed_at, core->options.progress)) return;
+    pen_coordinator_fail(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
 }
 
 // The deadlines of each state. Those that links notice come as events of their own.
@@ -278,22 +318,23 @@ static void coordinator_tick(pen_coordinator_core *core) {
     switch (core->state) {
     case PEN_COORDINATOR_RECRUIT:
         if (options->deadline == 0 || core->now < options->deadline) break;
+        if (PEN_PLANTED(waits_for_workers)) break;
         pen_coordinator_fail(core, PEN_COORDINATOR_REASON_MISSING, 0);
         break;
     case PEN_COORDINATOR_FENCE:
+        if (PEN_PLANTED(waits_for_fence)) break;
+        if (!coordinator_is_over(core, core->fence_at, options->write)) break;
+        pen_coordinator_fail(core, PEN_COORDINATOR_REASON_STORE, 0);
         break;
     case PEN_COORDINATOR_ASSIGN:
-        if (!coordinator_check_leases(core)) break;
+        if (!coordinator_check_leases(core) || PEN_PLANTED(waits_for_ready)) break;
         if (coordinator_is_over(core, core->assigned_at, options->load)) {
             coordinator_fail_late(core, PEN_COORDINATOR_REASON_LOAD);
         }
         break;
     case PEN_COORDINATOR_RUN:
         if (!coordinator_check_leases(core) || !coordinator_check_save(core)) break;
-        if (core->first_round < core->end_round && !core->is_not_finite &&
-            coordinator_is_over(core, core->progressed_at, options->progress)) {
-            pen_coordinator_fail(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
-        }
+        if (coordinator_check_pieces(core)) coordinator_check_rounds(core);
         break;
     case PEN_COORDINATOR_DONE:
         PEN_NEVER("a deadline of a run that is over");
@@ -314,6 +355,17 @@ static bool coordinator_hears(pen_coordinator_core *core, const pen_coordinator_
     worker->heard_at = core->now;
     return event->kind >= PEN_COORDINATOR_EVENT_COMPUTES ||
            event->generation == core->options.generation || PEN_PLANTED(accept_stale_generation);
+}
+
+// Pieces are counted up and down by two threads of the driver, in any order. Those of shards show
+// that a checkpoint gets on.
+static void coordinator_take_owed(pen_coordinator_core *core, const pen_coordinator_event *event) {
+    PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_OWED);
+    if (event->worker == 0 || event->worker > core->table->worker_count) return;
+    const uint64_t there = event->sequence < UINT32_MAX ? event->sequence : UINT32_MAX;
+    core->workers[event->worker].owed_count += (int64_t)event->count - (int64_t)there;
+    core->workers[event->worker].owed_at = core->now;
+    if (core->save_state == PEN_COORDINATOR_SAVE_PUBLISHING) core->save_at = core->now;
 }
 
 // Events of workers are heard only when they are of this generation and incarnation; after the end
@@ -383,6 +435,9 @@ static void coordinator_take(pen_coordinator_core *core, const pen_coordinator_e
         break;
     case PEN_COORDINATOR_EVENT_STOP:
         coordinator_end(core);
+        break;
+    case PEN_COORDINATOR_EVENT_OWED:
+        coordinator_take_owed(core, event);
         break;
     }
 }

@@ -138,6 +138,7 @@ void pen_coordinator_advance_save(pen_coordinator_core *core) {
         return;
     }
     coordinator_save_transition(core, PEN_COORDINATOR_SAVE_PUBLISHING);
+    core->save_at = core->now;
     pen_coordinator_act(core, PEN_COORDINATOR_ACTION_PUBLISH)->step = core->save_step;
     if (PEN_PLANTED(early_durable_ack)) {
         coordinator_tell_all(core, PEN_COORDINATOR_ACTION_COMMITTED);

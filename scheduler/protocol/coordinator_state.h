@@ -18,6 +18,8 @@ typedef struct coordinator_worker {
     uint64_t incarnation;
     uint64_t heard_at;   // the last sign of life
     uint64_t done_round; // all below are done there
+    int64_t owed_count;  // pieces that it is to take or give
+    uint64_t owed_at;    // when that was last another number
 } coordinator_worker;
 
 typedef struct coordinator_round {
@@ -72,6 +74,7 @@ struct pen_coordinator_core {
     bool is_not_finite;          // a loss of a training form was
     uint64_t now;                // the latest of all events
     uint64_t assigned_at;
+    uint64_t fence_at;      // when it was asked for
     uint64_t progressed_at; // a loss or an end of a round came, or a round began from quiet
     bool is_fence_asked;    // FENCE was said
     bool is_fenced;         // and done
@@ -79,7 +82,7 @@ struct pen_coordinator_core {
     bool save_is_failed;
     pen_coordinator_save_state save_state;
     uint64_t save_step;        // of the last save
-    uint64_t save_at;          // when it was asked for; or, in WRITING, last got on
+    uint64_t save_at;          // when it was asked for, or last got on
     coordinator_round *rounds; // [PEN_COORDINATOR_ROUND_LIMIT] by number, in turn
     uint32_t action_limit;
     pen_coordinator_action *actions; // during a step

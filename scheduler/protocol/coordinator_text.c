@@ -35,6 +35,8 @@ const char *pen_coordinator_reason_text(pen_coordinator_reason reason) {
         return "superseded by a higher generation";
     case PEN_COORDINATOR_REASON_STORE:
         return "the commit log could not be written";
+    case PEN_COORDINATOR_REASON_PIECE:
+        return "it did not take or give a tensor in time";
     }
     PEN_NEVER("a reason of the coordinator");
 }

@@ -143,6 +143,9 @@ static void flight_print_details(flight_text *out, const pen_coordinator_event *
     case PEN_COORDINATOR_EVENT_COMPUTES:
         flight_print(out, " for %.3f s", (double)event->sequence * 1e-9);
         break;
+    case PEN_COORDINATOR_EVENT_OWED:
+        flight_print(out, ": %" PRIu32 " more, %" PRIu64 " fewer", event->count, event->sequence);
+        break;
     case PEN_COORDINATOR_EVENT_HELLO:
     case PEN_COORDINATOR_EVENT_READY:
     case PEN_COORDINATOR_EVENT_CREDIT:

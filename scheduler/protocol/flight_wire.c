@@ -156,6 +156,7 @@ const char *flight_coordinator_event_name(uint64_t kind) {
         [PEN_COORDINATOR_EVENT_BEGIN] = "begin",
         [PEN_COORDINATOR_EVENT_TICK] = "tick",
         [PEN_COORDINATOR_EVENT_STOP] = "stop",
+        [PEN_COORDINATOR_EVENT_OWED] = "pieces owed",
     };
     return kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }

@@ -181,12 +181,14 @@ static void member_take_call(pen_member_core *core, const pen_member_event *even
     core->coordinator = event->incarnation;
     core->has_left = false;
     core->is_called = true;
+    core->is_dropped = false;
     core->heard_at = event->now;
 }
 
 static void member_take_down(pen_member_core *core, member_step *step) {
     if (!core->is_linked) {
         core->is_called = false; // instead of UP
+        core->is_dropped = false;
         return;
     }
     core->is_linked = false;
@@ -201,6 +203,7 @@ static void member_take_down(pen_member_core *core, member_step *step) {
 
 static void member_take_up(pen_member_core *core, uint64_t now, member_step *step) {
     if (!core->is_called || core->is_linked || core->state != PEN_MEMBER_IDLE) return;
+    if (core->is_dropped) return; // DOWN follows
     core->is_called = false;
     core->is_linked = true;
     core->heard_at = now;
@@ -222,6 +225,7 @@ static void member_take_assign(pen_member_core *core, const pen_member_event *ev
     core->worker = event->worker;
     core->generation = event->generation;
     core->jobs[core->job].assigned = event->generation;
+    core->is_started = false;
     member_transition(core, PEN_MEMBER_PULLING);
     member_act(core, step, PEN_MEMBER_ACTION_PULL);
 }
@@ -248,7 +252,121 @@ static void member_take_left(pen_member_core *core, member_step *step) {
     member_transition(core, core->is_linked ? PEN_MEMBER_GREETED : PEN_MEMBER_IDLE);
 }
 
+// ---- deadlines
+
+// What is waited for follows from the state, so that no wait is forgotten.
+static pen_member_wait member_find_wait(const pen_member_core *core) {
+    PEN_ASSERT(core->is_called || !core->is_dropped);
+    PEN_ASSERT(core->is_linked || !core->is_disconnecting);
+    if (core->state == PEN_MEMBER_LEAVING) return PEN_MEMBER_WAIT_LEFT;
+    if (core->is_disconnecting || core->is_dropped) return PEN_MEMBER_WAIT_DOWN;
+    switch (core->state) {
+    case PEN_MEMBER_IDLE:
+        return core->is_called ? PEN_MEMBER_WAIT_LINK : PEN_MEMBER_WAIT_NONE;
+    case PEN_MEMBER_GREETED:
+        return core->has_left ? PEN_MEMBER_WAIT_END : PEN_MEMBER_WAIT_ASSIGNMENT;
+    case PEN_MEMBER_PULLING:
+        return PEN_MEMBER_WAIT_DESCRIPTION;
+    case PEN_MEMBER_LOADING:
+        return PEN_MEMBER_WAIT_LOADED;
+    case PEN_MEMBER_RUNNING:
+        return core->is_started ? PEN_MEMBER_WAIT_NONE : PEN_MEMBER_WAIT_START;
+    case PEN_MEMBER_LEAVING:
+        break;
+    }
+    PEN_NEVER("a state of a member");
+}
+
+// 0: it may last for ever.
+static uint64_t member_find_limit(const pen_member_core *core) {
+    const pen_member_options *options = &core->options;
+    switch (core->wait) {
+    case PEN_MEMBER_WAIT_NONE:
+        return 0;
+    case PEN_MEMBER_WAIT_LINK:
+        return PEN_PLANTED(member_waits_for_link) ? 0 : options->link;
+    case PEN_MEMBER_WAIT_ASSIGNMENT:
+        return PEN_PLANTED(member_waits_for_assignment) ? 0 : options->assign;
+    case PEN_MEMBER_WAIT_DESCRIPTION:
+        return PEN_PLANTED(member_waits_for_description) ? 0 : options->load;
+    case PEN_MEMBER_WAIT_LOADED:
+        return PEN_PLANTED(member_waits_for_loading) ? 0 : options->load;
+    case PEN_MEMBER_WAIT_START:
+        return PEN_PLANTED(member_waits_for_start) ? 0 : options->load;
+    case PEN_MEMBER_WAIT_LEFT:
+        return PEN_PLANTED(member_waits_for_leaving) ? 0 : options->leave;
+    case PEN_MEMBER_WAIT_END:
+        return PEN_PLANTED(member_waits_for_end) ? 0 : options->assign;
+    case PEN_MEMBER_WAIT_DOWN:
+        return PEN_PLANTED(member_waits_for_down) ? 0 : options->link;
+    }
+    PEN_NEVER("a wait of a member");
+}
+
+// What is waited for has not come in time. A process that cannot leave, or is not rid of a link, is
+// told of again and again: it is of no use to anybody.
+static void member_end_wait(pen_member_core *core, uint64_t now, member_step *step) {
+    const pen_member_wait wait = core->wait;
+    PEN_ASSERT(wait != PEN_MEMBER_WAIT_NONE);
+    PEN_ASSERT(now >= core->wait_at);
+    switch (wait) {
+    case PEN_MEMBER_WAIT_NONE:
+        break;
+    case PEN_MEMBER_WAIT_LINK:
+        core->is_dropped = true;
+        member_act(core, step, PEN_MEMBER_ACTION_DISCONNECT);
+        break;
+    case PEN_MEMBER_WAIT_ASSIGNMENT:
+    case PEN_MEMBER_WAIT_END:
+        member_disconnect(core, step);
+        break;
+    case PEN_MEMBER_WAIT_DESCRIPTION:
+    case PEN_MEMBER_WAIT_LOADED:
+    case PEN_MEMBER_WAIT_START:
+        member_act(core, step, PEN_MEMBER_ACTION_LATE);
+        step->actions[step->count - 1].wait = wait;
+        member_leave(core, step);
+        break;
+    case PEN_MEMBER_WAIT_LEFT:
+    case PEN_MEMBER_WAIT_DOWN:
+        core->wait_at = now;
+        member_act(core, step, PEN_MEMBER_ACTION_STUCK);
+        step->actions[step->count - 1].wait = wait;
+        break;
+    }
+}
+
+// For people: what the coordinator and the log are told.
+const char *pen_member_wait_text(pen_member_wait wait) {
+    switch (wait) {
+    case PEN_MEMBER_WAIT_NONE:
+        return "nothing is waited for";
+    case PEN_MEMBER_WAIT_LINK:
+        return "the link that was taken did not come up";
+    case PEN_MEMBER_WAIT_ASSIGNMENT:
+        return "nothing was assigned";
+    case PEN_MEMBER_WAIT_DESCRIPTION:
+        return "the description of the run did not come";
+    case PEN_MEMBER_WAIT_LOADED:
+        return "the run was not loaded, or not linked";
+    case PEN_MEMBER_WAIT_START:
+        return "the run did not start";
+    case PEN_MEMBER_WAIT_LEFT:
+        return "the run could not be left";
+    case PEN_MEMBER_WAIT_END:
+        return "the run that is over was not taken down";
+    case PEN_MEMBER_WAIT_DOWN:
+        return "the link did not go down";
+    }
+    PEN_NEVER("a wait of a member");
+}
+
 static void member_tick(pen_member_core *core, uint64_t now, member_step *step) {
+    const uint64_t limit = member_find_limit(core);
+    if (limit > 0 && now > core->wait_at && now - core->wait_at >= limit) {
+        member_end_wait(core, now, step);
+        return;
+    }
     if (!core->is_linked || core->is_disconnecting) return;
     const uint64_t lease = core->options.lease;
     const bool is_over = lease > 0 && now > core->heard_at && now - core->heard_at >= lease;
@@ -286,6 +404,9 @@ static void member_take(pen_member_core *core, const pen_member_event *event, me
     case PEN_MEMBER_EVENT_LOADED:
         if (core->state == PEN_MEMBER_LOADING) member_transition(core, PEN_MEMBER_RUNNING);
         break;
+    case PEN_MEMBER_EVENT_STARTED: // it may be noted before the loading is
+        if (event->generation == core->generation) core->is_started = true;
+        break;
     case PEN_MEMBER_EVENT_FAILED:
         if (member_has_run(core)) member_leave(core, step);
         break;
@@ -301,6 +422,8 @@ static void member_take(pen_member_core *core, const pen_member_event *event, me
     }
 }
 
+// The clock of a wait starts with the event that began it, or with the next one, where it began
+// outside of a step.
 void pen_member_core_step(pen_member_core *core, const pen_member_event *event,
                           pen_member_action *out_actions, uint32_t *out_action_count) {
     member_step step = {.actions = out_actions};
@@ -308,7 +431,15 @@ void pen_member_core_step(pen_member_core *core, const pen_member_event *event,
                           event->kind == PEN_MEMBER_EVENT_ASSIGN ||
                           event->kind == PEN_MEMBER_EVENT_STOP;
     if (is_heard && event->now > core->heard_at) core->heard_at = event->now;
+    if (member_find_wait(core) != core->wait) { // since somebody was judged
+        core->wait = member_find_wait(core);
+        core->wait_at = event->now;
+    }
     member_take(core, event, &step);
+    if (member_find_wait(core) != core->wait) {
+        core->wait = member_find_wait(core);
+        core->wait_at = event->now;
+    }
     *out_action_count = step.count;
     PEN_ASSERT(core->is_linked || core->state != PEN_MEMBER_GREETED);
     PEN_ASSERT(!core->is_disconnecting || core->is_linked);

@@ -13,6 +13,9 @@
 // lower one is told that it is superseded. One of a higher one makes us leave the run that is here,
 // and is taken when it calls again. A generation is run once.
 //
+// Each of its waits has a deadline (pen_member_wait), but that for the next round: how long its
+// coordinator thinks between two rounds is not for it to say.
+//
 // Threads: one at a time.
 #ifndef PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
 #define PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H
@@ -49,6 +52,7 @@ typedef enum pen_member_event_kind {
     PEN_MEMBER_EVENT_ASSIGN,    // generation, incarnation (whom it is meant for), worker
     PEN_MEMBER_EVENT_DESCRIBED, // what is to be run is here whole
     PEN_MEMBER_EVENT_LOADED,    // and loaded, and linked
+    PEN_MEMBER_EVENT_STARTED,   // generation: the coordinator says that all are
     PEN_MEMBER_EVENT_FAILED,    // the run cannot go on; the driver has told the coordinator
     PEN_MEMBER_EVENT_STOP,      // generation
     PEN_MEMBER_EVENT_LEFT,      // the run is given up, nothing of it is used any more
@@ -64,6 +68,19 @@ typedef struct pen_member_event {
     const char *job;
 } pen_member_event;
 
+// What a member waits for, and how that ends when it does not come.
+typedef enum pen_member_wait {
+    PEN_MEMBER_WAIT_NONE,
+    PEN_MEMBER_WAIT_LINK,        // that was taken to be up: it is dropped
+    PEN_MEMBER_WAIT_ASSIGNMENT,  // the coordinator is disconnected; it calls again if it is well
+    PEN_MEMBER_WAIT_DESCRIPTION, // it is told, and the run is left
+    PEN_MEMBER_WAIT_LOADED,      // likewise
+    PEN_MEMBER_WAIT_START,       // likewise
+    PEN_MEMBER_WAIT_LEFT,        // STUCK
+    PEN_MEMBER_WAIT_END,         // the coordinator, of which nothing is left, is disconnected
+    PEN_MEMBER_WAIT_DOWN,        // STUCK
+} pen_member_wait;
+
 typedef enum pen_member_action_kind {
     PEN_MEMBER_ACTION_HELLO,      // introduce ourselves to the coordinator
     PEN_MEMBER_ACTION_PULL,       // ask for what is to be run
@@ -73,18 +90,26 @@ typedef enum pen_member_action_kind {
                                   // superseded; then DOWN
     PEN_MEMBER_ACTION_STOPPED,    // tell the coordinator that we have left
     PEN_MEMBER_ACTION_BEAT,       // tell the coordinator that we are here
+    PEN_MEMBER_ACTION_LATE,       // wait: tell the coordinator that the run cannot go on
+    PEN_MEMBER_ACTION_STUCK,      // wait: this process is of no use any more
 } pen_member_action_kind;
 
 typedef struct pen_member_action {
     pen_member_action_kind kind;
     uint64_t generation;
     uint32_t worker;
+    pen_member_wait wait;
 } pen_member_action;
 
 typedef struct pen_member_options {
     uint64_t incarnation;
     uint64_t lease; // nanoseconds without a word of the coordinator; 0: for ever
     uint64_t beat;  // nanoseconds between beats
+    // of waits, in nanoseconds; 0: for ever
+    uint64_t link;   // LINK, DOWN
+    uint64_t assign; // ASSIGNMENT, END
+    uint64_t load;   // DESCRIPTION, LOADED, START
+    uint64_t leave;  // LEFT
 } pen_member_options;
 
 typedef struct pen_member_job {
@@ -105,11 +130,15 @@ typedef struct pen_member_core {
     uint32_t worker;      // that we are in the run
     bool is_called;       // a call was taken: UP or DOWN will come
     bool is_linked;
+    bool is_started;
+    bool is_dropped;       // the call that was taken: UP is passed over, DOWN will come
     bool is_disconnecting; // DOWN will come
     bool has_left;         // the run, or was told to stop before there was one
     bool sends_stopped;    // when it is left
     uint64_t heard_at;     // the last word of the coordinator
     uint64_t beat_at;      // the last beat
+    pen_member_wait wait;
+    uint64_t wait_at; // when it began
 } pen_member_core;
 
 void pen_member_core_init(pen_member_core *core, const pen_member_options *options);
@@ -128,5 +157,8 @@ void pen_member_core_supersede(pen_member_core *core, pen_member_action *out_act
 // out_actions [PEN_MEMBER_ACTION_LIMIT]. Events that do not fit the state change nothing.
 void pen_member_core_step(pen_member_core *core, const pen_member_event *event,
                           pen_member_action *out_actions, uint32_t *out_action_count);
+
+// "the description of the run did not come"
+const char *pen_member_wait_text(pen_member_wait wait);
 
 #endif // PEN_SCHEDULER_PROTOCOL_MEMBER_CORE_H

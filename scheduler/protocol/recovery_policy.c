@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/planted.h"
+
 #define RECOVERY_STEPLESS_FACTOR 10
 #define RECOVERY_RETURN_LIMIT 10 // doublings of the time that a worker stays out
 
@@ -188,7 +190,8 @@ void pen_recovery_decide(pen_recovery *recovery, const pen_recovery_situation *s
         const uint64_t end = worker->missing_since + recovery->options.grace;
         if (end > grace_end) grace_end = end;
     }
-    if (missing_count > 0 && situation->now < grace_end) {
+    const bool is_grace = situation->now < grace_end || PEN_PLANTED(waits_for_the_lost);
+    if (missing_count > 0 && is_grace) {
         recovery_wait(out_decision, grace_end, first_missing);
         return;
     }

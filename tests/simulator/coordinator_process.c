@@ -6,6 +6,8 @@
 #include "tests/simulator/checkpoints.h"
 #include "tests/simulator/checks.h"
 #include "tests/simulator/faults.h"
+#include "tests/simulator/stuck.h"
+#include "tests/simulator/waits.h"
 
 #define COORDINATOR_STORE_RETRY (5 * WORLD_MILLISECOND)
 
@@ -117,7 +119,7 @@ static void coordinator_open(process *p, void *context, uint64_t value) {
     if (status != PEN_OK) {
         WORLD_NOTE(w, p, "the log cannot be opened", pen_status_get_code(status), 0, 0);
         pen_status_ignore(status, "it is tried again");
-        world_call_in(w, COORDINATOR_STORE_RETRY, p, coordinator_open, c, 0);
+        world_work_in(w, COORDINATOR_STORE_RETRY, p, coordinator_open, c, 0);
         return;
     }
     WORLD_NOTE(w, p, "the log is open", pen_commit_log_generation(c->log), 0, 0);
@@ -193,7 +195,7 @@ static void coordinator_decide(process *p, void *context, uint64_t value) {
             uint64_t wait = 5 * WORLD_MILLISECOND;
             const uint64_t now = process_now(p);
             if (decision.until > now && decision.until - now < wait) wait = decision.until - now;
-            world_call_in(w, wait + 1000, p, coordinator_decide, c, 0);
+            world_work_in(w, wait + 1000, p, coordinator_decide, c, 0);
             return;
         }
         case PEN_RECOVERY_USE_SPARE:
@@ -223,7 +225,7 @@ void coordinator_recover(coordinator_process *c) {
     w->result->recoveries += 1;
     pen_recovery_note_failure(c->recovery, process_now(p), run->done_step, is_missing);
     coordinator_end_generation(c);
-    world_call_in(w, chance_below(&w->chaos, WORLD_MILLISECOND), p, coordinator_decide, c, 0);
+    world_work_in(w, chance_below(&w->chaos, WORLD_MILLISECOND), p, coordinator_decide, c, 0);
 }
 
 // ---- a generation
@@ -238,6 +240,7 @@ static void coordinator_tick(process *p, void *context, uint64_t value) {
         pen_message ping = {.kind = PEN_MESSAGE_PING};
         if (link_is_up(p, i)) coordinator_tell(c, i, &ping);
     }
+    waits_tick_coordinator(c);
 }
 
 static void coordinator_choose(coordinator_process *c, coordinator_run *run) {
@@ -264,6 +267,7 @@ static void coordinator_new_core(coordinator_process *c, coordinator_run *run) {
         .lease = w->times.lease,
         .progress = w->times.progress,
         .load = w->times.load,
+        .write = w->times.write,
         .needs_fence = !w->fences_first,
         .lanes = w->shape->lanes};
     uint32_t limit;
@@ -301,7 +305,7 @@ static void coordinator_try_generation(process *p, void *context, uint64_t value
     coordinator_choose(c, run);
     if (w->fences_first && !coordinator_fence_first(c, run)) {
         if (!p->is_alive || p->disk->has_crashed) return;
-        world_call_in(w, COORDINATOR_STORE_RETRY, p, coordinator_try_generation, c, 0);
+        world_work_in(w, COORDINATOR_STORE_RETRY, p, coordinator_try_generation, c, 0);
         return;
     }
     WORLD_NOTE(w, p, "generation begins", run->generation, run->worker_count, run->table->variant);
@@ -377,6 +381,6 @@ void coordinator_start(process *p) {
                                           .attempts = 50,
                                           .worker_count = w->worker_count};
     if (pen_recovery_new(&options, w->arena, &c->recovery) != PEN_OK) abort();
-    world_call_in(w, chance_below(&w->chaos, WORLD_MILLISECOND), p, coordinator_open, c, 0);
+    world_work_in(w, chance_below(&w->chaos, WORLD_MILLISECOND), p, coordinator_open, c, 0);
     world_call_in(w, w->times.beat, p, coordinator_tick, c, 0);
 }

@@ -55,6 +55,13 @@ typedef struct coordinator_run {
     orders_step orders[SHAPE_STEPS + 1];
     pen_shard_summary summaries[SHAPE_WORKERS + 1];
     bool has_summary[SHAPE_WORKERS + 1];
+    // what it waits for
+    uint64_t owed[SHAPE_WORKERS + 1];        // stages whose parameters a worker is sent, as bits
+    uint32_t shard_count;                    // that workers told of
+    uint32_t report_count;                   // losses, gradients, ends of rounds
+    uint64_t heard_count[SHAPE_WORKERS + 1]; // messages
+    wait_watch watches[4];
+    wait_watch silence[SHAPE_WORKERS + 1];
     bool is_stepping;
     uint32_t queue_first, queue_end;
     pen_coordinator_event queue[COORDINATOR_QUEUE];

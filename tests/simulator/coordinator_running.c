@@ -7,6 +7,7 @@
 #include "tests/simulator/checks.h"
 #include "tests/simulator/coordinator_process.h"
 #include "tests/simulator/ghosts.h"
+#include "tests/simulator/stuck.h"
 #include "tests/simulator/worker_process.h"
 
 void coordinator_tell(coordinator_process *c, uint32_t peer, pen_message *message) {
@@ -18,6 +19,8 @@ void coordinator_tell(coordinator_process *c, uint32_t peer, pen_message *messag
     memcpy(message->job, SIMULATION_JOB, sizeof SIMULATION_JOB);
     const size_t length = pen_message_encode(message, bytes, sizeof bytes);
     PEN_ASSERT(length <= sizeof bytes);
+    const bool may_wait = message->kind != PEN_MESSAGE_PING;
+    if (may_wait && process_holds_message(p, peer, bytes, (uint32_t)length)) return;
     link_send_message(p, peer, bytes, (uint32_t)length);
     ghost_follow(p, peer, message);
 }
@@ -147,8 +150,21 @@ static void coordinator_tell_round(coordinator_process *c, const pen_coordinator
     coordinator_tell(c, action->worker, &message);
 }
 
-static void coordinator_do_fence(coordinator_process *c) {
-    coordinator_run *run = c->run;
+// Work of a generation, which may be over when a stuck process comes to it.
+static void coordinator_work(coordinator_process *c, world_call call, uint64_t value) {
+    process *p = c->process;
+    if (p->is_stuck) {
+        world_work_in(p->world, 0, p, call, c->run, value);
+    } else {
+        call(p, c->run, value);
+    }
+}
+
+static void coordinator_do_fence(process *p, void *context, uint64_t value) {
+    coordinator_process *c = p->coordinator;
+    coordinator_run *run = context;
+    (void)value;
+    if (c->run != run || run->is_over) return;
     pen_status_code code = coordinator_append_fence(c, run->generation);
     if (!c->process->is_alive || c->process->disk->has_crashed) return;
     if (code == PEN_CODE_OK) {
@@ -157,6 +173,46 @@ static void coordinator_do_fence(coordinator_process *c) {
     }
     coordinator_feed_event(
         c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_FENCED, .code = (uint32_t)code});
+}
+
+static void coordinator_do_publish(process *p, void *context, uint64_t step) {
+    coordinator_process *c = p->coordinator;
+    coordinator_run *run = context;
+    if (c->run != run || run->is_over) return;
+    const pen_status_code code = coordinator_publish(c, step);
+    if (!p->is_alive || p->disk->has_crashed) return;
+    coordinator_feed_event(c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_PUBLISHED,
+                                                      .step = step,
+                                                      .code = (uint32_t)code});
+    if (c->run != run) return;
+    run->begins_anew = code == PEN_CODE_OK && !run->is_final && coordinator_takes_back(c);
+}
+
+// Parameters of all stages to the workers that have them, before the first round.
+static void coordinator_do_send(process *p, void *context, uint64_t value) {
+    coordinator_process *c = p->coordinator;
+    coordinator_run *run = context;
+    const shape_table *table = run->table;
+    (void)value;
+    for (uint32_t s = 0; s < p->world->shape->stage_count; s++) {
+        if (c->run != run || run->is_over) return;
+        const uint32_t worker = table->table->forms[0].devices[table->device_of_stage[s]].worker;
+        const pen_message pull = {.frame_kind = PEN_FRAME_TENSOR, .number = s, .sequence = s};
+        run->owed[worker] |= (uint64_t)1 << s;
+        coordinator_send_piece(c, worker, &pull);
+        coordinator_feed_event(c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_OWED,
+                                                          .worker = worker,
+                                                          .count = 1});
+    }
+}
+
+static void coordinator_take_piece(coordinator_process *c, uint32_t peer, uint64_t stage) {
+    coordinator_run *run = c->run;
+    if (stage >= SHAPE_STAGES || (run->owed[peer] >> stage & 1) == 0) return;
+    run->owed[peer] &= ~((uint64_t)1 << stage);
+    coordinator_feed_event(
+        c,
+        (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_OWED, .worker = peer, .sequence = 1});
 }
 
 // Those of its actions that are not messages alone.
@@ -176,17 +232,14 @@ static void coordinator_do_other(coordinator_process *c, const pen_coordinator_a
         coordinator_take_round_done(c, action->round);
         return;
     case PEN_COORDINATOR_ACTION_FENCE:
-        coordinator_do_fence(c);
+        coordinator_work(c, coordinator_do_fence, 0);
         return;
-    case PEN_COORDINATOR_ACTION_PUBLISH: {
-        const pen_status_code code = coordinator_publish(c, action->step);
-        if (!c->process->is_alive || c->process->disk->has_crashed) return;
-        coordinator_feed_event(c, (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_PUBLISHED,
-                                                          .step = action->step,
-                                                          .code = (uint32_t)code});
-        c->run->begins_anew = code == PEN_CODE_OK && !c->run->is_final && coordinator_takes_back(c);
+    case PEN_COORDINATOR_ACTION_PUBLISH:
+        coordinator_work(c, coordinator_do_publish, action->step);
         return;
-    }
+    case PEN_COORDINATOR_ACTION_RUNNING:
+        if (w->sends_first) coordinator_work(c, coordinator_do_send, 0);
+        return;
     case PEN_COORDINATOR_ACTION_SAVE_FAILED:
         w->result->failed_saves += 1;
         if (action->step == w->shape->step_count) c->run->saved_step = c->run->done_step - 1;
@@ -243,6 +296,18 @@ static void coordinator_do(coordinator_process *c, const pen_coordinator_action 
     coordinator_tell(c, action->worker, &message);
 }
 
+static void coordinator_go_on(process *p, void *context, uint64_t value) {
+    coordinator_process *c = p->coordinator;
+    const coordinator_run *run = context;
+    (void)value;
+    if (c->run != run) return; // it did already
+    if (run->is_over) {
+        coordinator_recover(c);
+    } else if (run->begins_anew) {
+        coordinator_begin_generation(c);
+    }
+}
+
 // Events that come while one is dealt with wait. A generation that is over is recovered from when
 // nothing waits.
 void coordinator_feed_event(coordinator_process *c, pen_coordinator_event event) {
@@ -266,11 +331,7 @@ void coordinator_feed_event(coordinator_process *c, pen_coordinator_event event)
     }
     run->is_stepping = false;
     if (c->run != run) return;
-    if (run->is_over) {
-        coordinator_recover(c);
-    } else if (run->begins_anew) {
-        coordinator_begin_generation(c);
-    }
+    if (run->is_over || run->begins_anew) coordinator_work(c, coordinator_go_on, 0);
 }
 
 // ---- what workers tell
@@ -302,6 +363,17 @@ static void coordinator_greet(coordinator_process *c, uint32_t peer, const pen_m
                                                       .identity = identity});
 }
 
+// What shows that a wait gets on (waits.h).
+static void coordinator_count(coordinator_run *run, uint32_t peer, const pen_message *message) {
+    const pen_message_kind kind = message->kind;
+    if (message->incarnation == run->incarnations[peer]) run->heard_count[peer] += 1;
+    if (kind == PEN_MESSAGE_SHARD) run->shard_count += 1;
+    if (kind == PEN_MESSAGE_LOSS || kind == PEN_MESSAGE_GRADIENT ||
+        kind == PEN_MESSAGE_ROUND_DONE) {
+        run->report_count += 1;
+    }
+}
+
 void coordinator_message(process *p, uint32_t peer, const pen_message *message) {
     coordinator_process *c = p->coordinator;
     WORLD_NOTE(p->world, p, pen_message_kind_name(message->kind), peer, message->generation,
@@ -324,6 +396,7 @@ void coordinator_message(process *p, uint32_t peer, const pen_message *message) 
                                             .target_count = message->target_count}};
     const bool is_its_own = message->generation == c->run->generation &&
                             message->incarnation == c->run->incarnations[peer];
+    coordinator_count(c->run, peer, message);
     switch (message->kind) {
     case PEN_MESSAGE_HELLO:
         coordinator_greet(c, peer, message);
@@ -360,9 +433,10 @@ void coordinator_message(process *p, uint32_t peer, const pen_message *message) 
     case PEN_MESSAGE_STOPPED:
         if (is_its_own) c->run->has_stopped[peer] = true;
         break;
-    case PEN_MESSAGE_BEAT:
     case PEN_MESSAGE_TAKEN:
-    case PEN_MESSAGE_PONG:
+        if (is_its_own) coordinator_take_piece(c, peer, message->sequence);
+        break;
+    case PEN_MESSAGE_BEAT:
         break;
     default:
         world_wrong(p->world, "message", "a coordinator is sent a message of kind %s",

@@ -109,7 +109,10 @@ static void training_finish(coordinator_process *c) {
 
 void coordinator_train(coordinator_process *c) {
     const coordinator_run *run = c->run;
-    if (c->process->world->is_wrong) return;
+    if (c->process->world->is_wrong || c->process->is_stuck) return;
+    for (uint32_t i = 1; i <= run->worker_count; i++) {
+        if (run->owed[i] != 0) return;
+    }
     const pen_coordinator_state state = pen_coordinator_core_state(run->core);
     if (state == PEN_COORDINATOR_RUN) {
         (void)(training_save(c) || training_begin(c));

@@ -5,6 +5,7 @@
 
 #include "tests/simulator/checks.h"
 #include "tests/simulator/links.h"
+#include "tests/simulator/stuck.h"
 
 #define FAULT_LIMIT 10u
 
@@ -313,6 +314,29 @@ static void fault_calm(process *nobody, void *context, uint64_t value) {
     }
 }
 
+// It gives signs of life, and no more, in whatever state it is.
+static void fault_stick(process *nobody, void *context, uint64_t value) {
+    world *w = context;
+    process *p = fault_choose(w, !chance_one_in(&w->chaos, 3));
+    (void)nobody;
+    (void)value;
+    if (w->is_calm || p == NULL) return;
+    const uint64_t most = chance_one_in(&w->chaos, 4) ? 50 : 6000;
+    w->result->faults[SIMULATION_FAULT_STUCK] += 1;
+    process_stick(p, chance_between(&w->chaos, 1, most) * WORLD_MILLISECOND);
+}
+
+// In every fifth seed, from dice of their own, so that others mean what they meant.
+static void fault_plan_stuck(world *w, uint64_t horizon) {
+    const simulation_profile profile = w->options.profile;
+    if (w->seed % 5 != 3 || profile == SIMULATION_LOSS_ONLY || profile == SIMULATION_CALM) return;
+    chance dice = {.state = chance_mix(w->seed ^ 0x57ac)};
+    w->sends_first = chance_one_in(&dice, 2);
+    for (uint64_t count = chance_between(&dice, 1, 4); count > 0; count--) {
+        world_call_in(w, chance_below(&dice, horizon), NULL, fault_stick, w, 0);
+    }
+}
+
 static void fault_plan(world *w) {
     const uint8_t *weights = fault_weights[w->options.profile];
     uint32_t total = 0;
@@ -333,6 +357,7 @@ static void fault_plan(world *w) {
         }
         world_call_in(w, chance_below(&w->dice, horizon), NULL, fault_happen, w, choice);
     }
+    fault_plan_stuck(w, horizon);
     w->faults_end = horizon + 2 * WORLD_SECOND;
     w->bound = w->faults_end + 60 * WORLD_SECOND;
     w->event_limit = 2000000;
@@ -392,6 +417,10 @@ static void draw_times(world *w) {
                              .resend = chance_between(&w->dice, 3, 8) * WORLD_MILLISECOND,
                              .ack = chance_between(&w->dice, 2, 20) * 100 * WORLD_MICROSECOND};
     w->times.beat = w->times.lease / 20;
+    w->times.write = w->times.load + w->times.load / 4;
+    w->times.link = w->times.load;
+    w->times.assign = w->times.recruit + w->times.write + w->times.load;
+    w->times.leave = w->times.load;
 }
 
 static void draw_job(world *w) {

@@ -32,6 +32,10 @@ bool link_is_up(const process *p, uint32_t peer) {
     return l != NULL && l->state == LINK_UP;
 }
 
+void *link_identity(const process *p, uint32_t peer) {
+    return link_find(p, peer);
+}
+
 process *link_other_process(const process *p, uint32_t peer, uint32_t *out_peer) {
     const link_end *l = link_find(p, peer);
     const link_end *other = l == NULL ? NULL : link_other_end(l);

@@ -40,6 +40,8 @@ void link_call_peer(process *p, uint32_t peer, uint32_t host, const link_introdu
                     uint64_t deadline);
 void link_disconnect(process *p, uint32_t peer);
 bool link_is_up(const process *p, uint32_t peer);
+// Tells this link to a peer from those before and after it; NULL: there is none.
+void *link_identity(const process *p, uint32_t peer);
 // Who is at the other end of a link that is up at both; NULL: nobody. *out_peer: what it calls us.
 process *link_other_process(const process *p, uint32_t peer, uint32_t *out_peer);
 void link_send_message(process *p, uint32_t peer, const void *bytes, uint32_t count);

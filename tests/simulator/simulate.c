@@ -31,7 +31,7 @@ typedef struct simulate_sums {
     double duration;
     uint64_t faults[SIMULATION_FAULT_COUNT];
     uint64_t generations, recoveries, commits, failed_saves, fallbacks, takeovers, superseded;
-    uint64_t steps, resent;
+    uint64_t steps, resent, late_waits;
 } simulate_sums;
 
 typedef struct simulate_options {
@@ -59,6 +59,7 @@ static void simulate_add(simulate_sums *sums, const simulation_result *result) {
     sums->superseded += result->superseded;
     sums->steps += result->steps;
     sums->resent += result->resent;
+    sums->late_waits += result->late_waits;
 }
 
 static void simulate_print(const simulate_sums *sums, double seconds) {
@@ -73,6 +74,7 @@ static void simulate_print(const simulate_sums *sums, double seconds) {
     printf("  %-24s %12" PRIu64 "\n  %-24s %12" PRIu64 "\n  %-24s %12" PRIu64 "\n", "takeovers",
            sums->takeovers, "coordinators superseded", sums->superseded, "sent again",
            sums->resent);
+    printf("  %-24s %12" PRIu64 "\n", "waits of workers ended", sums->late_waits);
     for (uint32_t i = 0; i < SIMULATION_FAULT_COUNT; i++) {
         printf("  %-24s %12" PRIu64 "\n", simulation_fault_names[i], sums->faults[i]);
     }

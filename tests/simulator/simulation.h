@@ -49,8 +49,9 @@ typedef enum simulation_fault {
     SIMULATION_FAULT_FLIP, // bits read wrong
     SIMULATION_FAULT_GHOST,
     SIMULATION_FAULT_ROT, // bits of shards and records
+    SIMULATION_FAULT_STUCK,
 } simulation_fault;
-#define SIMULATION_FAULT_COUNT (SIMULATION_FAULT_ROT + 1)
+#define SIMULATION_FAULT_COUNT (SIMULATION_FAULT_STUCK + 1)
 extern const char *const simulation_fault_names[SIMULATION_FAULT_COUNT];
 
 typedef struct simulation_result {
@@ -68,8 +69,9 @@ typedef struct simulation_result {
     uint64_t fallbacks; // to a manifest before the newest
     uint64_t takeovers; // coordinators that found a log
     uint64_t superseded;
-    uint64_t steps;  // done, also again
-    uint64_t resent; // by links
+    uint64_t steps;      // done, also again
+    uint64_t resent;     // by links
+    uint64_t late_waits; // of workers, that a deadline ended
 } simulation_result;
 
 // The last events are written to `log` when an invariant is broken.

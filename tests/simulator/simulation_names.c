@@ -34,4 +34,5 @@ const char *const simulation_fault_names[SIMULATION_FAULT_COUNT] = {
     [SIMULATION_FAULT_FLIP] = "bits read wrong",
     [SIMULATION_FAULT_GHOST] = "ghosts of messages",
     [SIMULATION_FAULT_ROT] = "bits of files turned",
+    [SIMULATION_FAULT_STUCK] = "processes stuck",
 };

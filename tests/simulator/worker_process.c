@@ -6,6 +6,8 @@
 #include "tests/simulator/checks.h"
 #include "tests/simulator/faults.h"
 #include "tests/simulator/ghosts.h"
+#include "tests/simulator/stuck.h"
+#include "tests/simulator/waits.h"
 
 // ---- telling
 
@@ -18,6 +20,8 @@ void worker_tell(worker_process *worker, uint32_t peer, pen_message *message) {
     memcpy(message->job, SIMULATION_JOB, sizeof SIMULATION_JOB);
     const size_t length = pen_message_encode(message, bytes, sizeof bytes);
     PEN_ASSERT(length <= sizeof bytes);
+    const bool may_wait = message->kind != PEN_MESSAGE_BEAT;
+    if (may_wait && process_holds_message(p, peer, bytes, (uint32_t)length)) return;
     link_send_message(p, peer, bytes, (uint32_t)length);
     ghost_follow(p, peer, message);
 }
@@ -32,6 +36,11 @@ void worker_fail(worker_process *worker, const char *why) {
 
 // ---- the member core
 
+void worker_tick_once(worker_process *worker) {
+    worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK});
+    if (worker->process->is_alive) waits_tick_worker(worker);
+}
+
 static void worker_tick(process *p, void *context, uint64_t value) {
     worker_process *worker = context;
     (void)value;
@@ -39,7 +48,7 @@ static void worker_tick(process *p, void *context, uint64_t value) {
     if (!worker->member.is_linked) return;
     worker->is_ticking = true;
     world_call_in(p->world, p->world->times.beat / 2, p, worker_tick, worker, 0);
-    worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK});
+    worker_tick_once(worker);
 }
 
 static void worker_left(process *p, void *context, uint64_t value) {
@@ -49,6 +58,28 @@ static void worker_left(process *p, void *context, uint64_t value) {
     if (worker->run != NULL && worker->run->running_count > 0) return; // its last task calls
     worker->run = NULL;
     worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_LEFT});
+}
+
+// That a link is up or down reaches a stuck process late.
+static void worker_take_up(process *p, void *context, uint64_t value) {
+    (void)value;
+    if (context != link_identity(p, 0)) return;
+    worker_member(p->worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_UP});
+}
+
+static void worker_take_down(process *p, void *context, uint64_t value) {
+    (void)context;
+    (void)value;
+    worker_member(p->worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_DOWN});
+}
+
+static void worker_hear_down(worker_process *worker) {
+    process *p = worker->process;
+    if (p->is_stuck) {
+        world_work_in(p->world, 0, p, worker_take_down, NULL, 0);
+    } else {
+        worker_take_down(p, NULL, 0);
+    }
 }
 
 static void worker_do(worker_process *worker, const pen_member_action *action) {
@@ -76,12 +107,22 @@ static void worker_do(worker_process *worker, const pen_member_action *action) {
         break;
     case PEN_MEMBER_ACTION_LEAVE:
         worker_run_close(worker);
-        world_call_in(w, chance_below(&w->chaos, 200 * WORLD_MICROSECOND), p, worker_left, worker,
+        world_work_in(w, chance_below(&w->chaos, 200 * WORLD_MICROSECOND), p, worker_left, worker,
                       0);
         break;
     case PEN_MEMBER_ACTION_DISCONNECT:
         link_disconnect(p, 0);
-        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_DOWN});
+        worker_hear_down(worker);
+        break;
+    case PEN_MEMBER_ACTION_LATE:
+        message.kind = PEN_MESSAGE_FAIL;
+        message.code = PEN_DEADLINE;
+        w->result->late_waits += 1;
+        worker_tell(worker, 0, &message);
+        break;
+    case PEN_MEMBER_ACTION_STUCK: // it ends itself, so that another takes its place
+        w->result->late_waits += 1;
+        process_crash(p, false);
         break;
     case PEN_MEMBER_ACTION_STOPPED:
         message.kind = PEN_MESSAGE_STOPPED;
@@ -153,7 +194,11 @@ void worker_up(process *p, uint32_t peer) {
     worker_process *worker = p->worker;
     WORLD_NOTE(p->world, p, "link is up", peer, 0, 0);
     if (peer == 0) {
-        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_UP});
+        if (p->is_stuck) {
+            world_work_in(p->world, 0, p, worker_take_up, link_identity(p, 0), 0);
+        } else {
+            worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_UP});
+        }
     } else if (worker->run != NULL) {
         worker_run_check_loaded(worker);
     }
@@ -163,7 +208,7 @@ void worker_down(process *p, uint32_t peer) {
     worker_process *worker = p->worker;
     WORLD_NOTE(p->world, p, "link is down", peer, 0, 0);
     if (peer == 0) {
-        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_DOWN});
+        worker_hear_down(worker);
     } else if (worker->run != NULL && !worker->run->is_closed) {
         worker_fail(worker, "lost a worker's link");
     }
@@ -175,7 +220,10 @@ void worker_message(process *p, uint32_t peer, const pen_message *message) {
     worker_process *worker = p->worker;
     WORLD_NOTE(p->world, p, pen_message_kind_name(message->kind), peer, message->generation,
                message->round + message->sequence);
-    if (peer == 0) worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_HEARD});
+    if (peer == 0) {
+        worker->heard_count += 1;
+        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_HEARD});
+    }
     pen_worker_event event = {.generation = message->generation,
                               .round = message->round,
                               .form = message->form,
@@ -201,6 +249,11 @@ void worker_message(process *p, uint32_t peer, const pen_message *message) {
         }
         return;
     case PEN_MESSAGE_START:
+        worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_STARTED,
+                                                 .generation = message->generation});
+        if (worker->run != NULL && worker->run->memory->generation == message->generation) {
+            worker->run->is_started = true;
+        }
         event.kind = PEN_WORKER_EVENT_START;
         break;
     case PEN_MESSAGE_GO:
@@ -297,8 +350,8 @@ void worker_end(process *p, uint32_t peer, const link_frame *frame) {
         }
         run->memory->stages[frame->channel].parameters = worker->tensor;
         run->memory->stages[frame->channel].step = worker->description[0] >> 32;
-        PEN_ASSERT(run->missing_tensors > 0);
-        run->missing_tensors -= 1;
+        PEN_ASSERT(run->missing_tensors > 0 || p->world->sends_first);
+        if (run->missing_tensors > 0) run->missing_tensors -= 1;
         pen_message taken = {.kind = PEN_MESSAGE_TAKEN, .sequence = frame->sequence};
         worker_tell(worker, 0, &taken);
         worker_run_check_loaded(worker);
@@ -331,7 +384,11 @@ void worker_start(process *p) {
     p->worker = worker;
     const pen_member_options options = {.incarnation = p->incarnation,
                                         .lease = p->world->times.lease,
-                                        .beat = p->world->times.beat};
+                                        .beat = p->world->times.beat,
+                                        .link = p->world->times.link,
+                                        .assign = p->world->times.assign,
+                                        .load = p->world->times.load,
+                                        .leave = p->world->times.leave};
     pen_member_core_init(&worker->member, &options);
 }
 

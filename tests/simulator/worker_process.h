@@ -18,6 +18,7 @@ typedef struct worker_run {
     uint64_t read_at; // when all that it reads will be there
     uint32_t missing_tensors;
     bool is_loaded;
+    bool is_started;
     bool is_closed;
     uint32_t hosts[SHAPE_WORKERS + 1];
     bool is_stepping;
@@ -32,6 +33,8 @@ typedef struct worker_process {
     uint64_t description[SHAPE_WORDS];
     uint64_t tensor; // that arrives
     bool is_ticking;
+    wait_watch watch, silence;
+    uint64_t heard_count; // messages of its coordinator
     bool is_stepping;
     uint32_t queue_first, queue_end;
     pen_member_event queue[WORKER_QUEUE];
@@ -50,6 +53,7 @@ void worker_end(process *p, uint32_t peer, const link_frame *frame);
 void worker_let_go(process *p, uint64_t token);
 
 // ---- within the worker
+void worker_tick_once(worker_process *worker);
 void worker_tell(worker_process *worker, uint32_t peer, pen_message *message);
 void worker_fail(worker_process *worker, const char *why);
 void worker_member(worker_process *worker, pen_member_event event);

@@ -6,6 +6,7 @@
 
 #include "scheduler/store/shard.h"
 #include "tests/simulator/checkpoints.h"
+#include "tests/simulator/stuck.h"
 #include "tests/simulator/worker_process.h"
 
 // ---- tasks
@@ -57,7 +58,7 @@ static void running_begin(worker_process *worker, const pen_worker_action *actio
     worker->run->running_count += 1;
     const uint64_t most = chance_one_in(&w->chaos, 16) ? 1000 : 150;
     const uint64_t takes = chance_between(&w->chaos, 10, most) * WORLD_MICROSECOND;
-    world_call_in(w, takes * p->slowness, p, running_end, running, 0);
+    world_work_in(w, takes * p->slowness, p, running_end, running, 0);
 }
 
 // A frame that this worker reads by itself.
@@ -109,7 +110,7 @@ static void running_read(worker_process *worker, const pen_worker_action *action
     worker_run *run = worker->run;
     if (run->read_at < now) run->read_at = now; // one after the other
     run->read_at += takes * p->slowness;
-    world_call_in(p->world, run->read_at - now, p, running_end_reading, reading, 0);
+    world_work_in(p->world, run->read_at - now, p, running_end_reading, reading, 0);
 }
 
 // ---- what the core wants
@@ -280,7 +281,7 @@ void worker_run_check_loaded(worker_process *worker) {
         if (!link_is_up(p, peer)) return;
     }
     run->is_loaded = true;
-    world_call_in(p->world, chance_below(&p->world->chaos, WORLD_MILLISECOND), p, running_loaded,
+    world_work_in(p->world, chance_below(&p->world->chaos, WORLD_MILLISECOND), p, running_loaded,
                   run, 0);
 }
 
@@ -324,7 +325,7 @@ void worker_run_load(worker_process *worker, uint64_t generation, uint32_t numbe
         link_call_peer(p, peer, run->hosts[peer], &self, w->times.load);
     }
     for (uint32_t s = 0; s < w->shape->stage_count; s++) {
-        if (!computing_has_stage(run->memory, s)) continue;
+        if (!computing_has_stage(run->memory, s) || w->sends_first) continue;
         run->missing_tensors += 1;
         pen_message pull = {.kind = PEN_MESSAGE_PULL,
                             .frame_kind = PEN_FRAME_TENSOR,
@@ -386,6 +387,6 @@ void worker_snapshot(worker_process *worker, uint64_t step) {
     }
     pen_message message = {.kind = PEN_MESSAGE_SNAPPED, .step = step};
     worker_tell(worker, 0, &message);
-    world_call_in(w, chance_between(&w->chaos, 50, 2000) * WORLD_MICROSECOND, p,
+    world_work_in(w, chance_between(&w->chaos, 50, 2000) * WORLD_MICROSECOND, p,
                   running_write_shard, shard, 0);
 }

@@ -8,6 +8,7 @@
 #include "tests/simulator/coordinator_process.h"
 #include "tests/simulator/faults.h"
 #include "tests/simulator/links.h"
+#include "tests/simulator/stuck.h"
 #include "tests/simulator/worker_process.h"
 
 void *world_allocate(world *w, size_t count, size_t size) {
@@ -59,28 +60,39 @@ static world_event heap_take(world *w) {
     return first;
 }
 
+void world_put(world *w, uint64_t delay, world_event event) {
+    event.at = w->now + delay;
+    event.order = w->order++;
+    heap_put(w, event);
+}
+
 void world_call_in(world *w, uint64_t delay, process *p, world_call call, void *context,
                    uint64_t value) {
-    heap_put(w, (world_event){.at = w->now + delay,
-                              .order = w->order++,
-                              .process = p,
-                              .call = call,
-                              .context = context,
-                              .value = value});
+    world_put(w, delay,
+              (world_event){.process = p, .call = call, .context = context, .value = value});
+}
+
+void world_work_in(world *w, uint64_t delay, process *p, world_call call, void *context,
+                   uint64_t value) {
+    world_put(w, delay,
+              (world_event){
+                  .process = p, .call = call, .context = context, .value = value, .is_work = true});
+}
+
+static void events_add(world *w, world_events *events, const world_event *event) {
+    if (events->count == events->room) {
+        const uint32_t room = events->room == 0 ? 32 : 2 * events->room;
+        world_event *items = world_allocate(w, room, sizeof *items);
+        if (events->count > 0) memcpy(items, events->items, events->count * sizeof *items);
+        events->items = items;
+        events->room = room;
+    }
+    events->items[events->count++] = *event;
 }
 
 void world_defer(process *frozen, process *p, world_call call, void *context, uint64_t value) {
-    if (frozen->deferred_count == frozen->deferred_room) {
-        const uint32_t room = frozen->deferred_room == 0 ? 32 : 2 * frozen->deferred_room;
-        world_event *events = world_allocate(frozen->world, room, sizeof *events);
-        if (frozen->deferred_count > 0) {
-            memcpy(events, frozen->deferred, frozen->deferred_count * sizeof *events);
-        }
-        frozen->deferred = events;
-        frozen->deferred_room = room;
-    }
-    frozen->deferred[frozen->deferred_count++] =
-        (world_event){.process = p, .call = call, .context = context, .value = value};
+    const world_event event = {.process = p, .call = call, .context = context, .value = value};
+    events_add(frozen->world, &frozen->deferred, &event);
 }
 
 bool world_step(world *w) {
@@ -91,7 +103,11 @@ bool world_step(world *w) {
     process *p = event.process;
     if (p != NULL && !p->is_alive) return true;
     if (p != NULL && (p->is_frozen || p->is_held)) {
-        world_defer(p, p, event.call, event.context, event.value);
+        events_add(w, &p->deferred, &event);
+        return true;
+    }
+    if (p != NULL && p->is_stuck && event.is_work) {
+        events_add(w, &p->held, &event);
         return true;
     }
     w->result->events += 1;
@@ -215,11 +231,10 @@ static void process_wake(process *p) {
     world *w = p->world;
     if (p->is_frozen || p->is_held) return;
     WORLD_NOTE(w, p, "thaws", 0, 0, 0);
-    for (uint32_t i = 0; i < p->deferred_count; i++) {
-        const world_event *event = &p->deferred[i];
-        world_call_in(w, 0, event->process, event->call, event->context, event->value);
+    for (uint32_t i = 0; i < p->deferred.count; i++) {
+        world_put(w, 0, p->deferred.items[i]);
     }
-    p->deferred_count = 0;
+    p->deferred.count = 0;
 }
 
 static void process_thaw(process *p, void *context, uint64_t value) {

@@ -43,7 +43,14 @@ typedef struct world_event {
     world_call call;
     void *context;
     uint64_t value;
+    bool is_work; // that is not done while the process is stuck
 } world_event;
+
+typedef struct world_events {
+    world_event *items; // [room]
+    uint32_t count;
+    uint32_t room;
+} world_events;
 
 // What happened, for the last lines before a violation.
 typedef struct world_note {
@@ -52,6 +59,12 @@ typedef struct world_note {
     uint32_t process;
     uint64_t numbers[3];
 } world_note;
+
+// A wait that is counted (waits.h).
+typedef struct wait_watch {
+    uint64_t key;
+    uint64_t ticks;
+} wait_watch;
 
 struct process {
     world *world;
@@ -64,9 +77,10 @@ struct process {
     uint64_t incarnation;
     uint64_t clock_offset;
     int64_t clock_drift;   // in a million
-    world_event *deferred; // [deferred_room] while it is frozen
-    uint32_t deferred_count;
-    uint32_t deferred_room;
+    world_events deferred; // while it is frozen
+    bool is_stuck, is_stuck_ticking;
+    uint64_t sticks_until;
+    world_events held; // while it is stuck
     uint64_t slowness; // tasks take that many times as long
     struct link *links;
     faulty_view *disk;
@@ -101,9 +115,11 @@ typedef struct world_times {
     uint64_t beat;
     uint64_t progress;
     uint64_t load;
-    uint64_t recruit; // a coordinator waits for workers
-    uint64_t grace;   // for those that are missing to come back
-    uint64_t resume;  // a broken stream may take
+    uint64_t recruit;             // a coordinator waits for workers
+    uint64_t write;               // for shards, the fence and manifests
+    uint64_t link, assign, leave; // of a worker's waits
+    uint64_t grace;               // for those that are missing to come back
+    uint64_t resume;              // a broken stream may take
     uint64_t resend;
     uint64_t ack;
 } world_times;
@@ -141,6 +157,7 @@ struct world {
     // the job
     uint32_t worker_count; // at the start
     uint32_t save_every;
+    bool sends_first;  // parameters, before the first round; else workers ask for them
     bool fences_first; // before workers are recruited; else the core asks for it
     uint32_t variant;
     pen_recovery_on_loss on_loss;
@@ -156,6 +173,8 @@ void world_call_in(world *w, uint64_t delay, process *p, world_call call, void *
                    uint64_t value);
 // Keeps an event until a frozen process thaws.
 void world_defer(process *frozen, process *p, world_call call, void *context, uint64_t value);
+// The same, of anything.
+void world_put(world *w, uint64_t delay, world_event event);
 // One event. False: there are none.
 bool world_step(world *w);
 

@@ -28,6 +28,7 @@ static pen_status copy_ask(pen_coordinator *c, uint64_t offset) {
     copy->is_answered = false;
     copy->is_asking = true;
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_note_pieces(c, copy->worker, 1, 0);
     pen_coordinator_tell(c, copy->worker, &ask);
     pen_mutex_lock(&c->lock);
     while (!copy->is_answered && !copy_is_over(c)) {
@@ -38,6 +39,7 @@ static pen_status copy_ask(pen_coordinator *c, uint64_t offset) {
     const bool is_answered = copy->is_answered;
     copy->is_asking = false;
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_note_pieces(c, copy->worker, 0, 1); // or it is asked for no more
     if (is_answered) return PEN_OK;
     return pen_error(PEN_UNAVAILABLE, "%s does not give its shard",
                      c->spec->workers[copy->worker].name);
@@ -71,7 +73,6 @@ void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer,
         memcpy(copy->part, message->bytes, message->bytes_length);
         copy->part_length = message->bytes_length;
         copy->is_answered = true;
-        c->moved_count += 1;
         pen_condition_broadcast(&c->changed);
     }
     pen_mutex_unlock(&c->lock);

@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/system/build.h"
@@ -72,6 +73,7 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
     const pen_status status = pen_coordinator_await(c, coordinator_can_begin, 0);
     if (status == PEN_OK) {
         PEN_ASSERT(pen_coordinator_core_can_begin(c->core, out_round));
+        c->has_begun = true;
         c->announced[*out_round % COORDINATOR_ROUNDS].number = *out_round;
     }
     pen_mutex_unlock(&c->lock);
@@ -273,11 +275,17 @@ static pen_status coordinator_connect(pen_coordinator *c) {
 static void coordinator_keep_time(void *context) {
     pen_coordinator *c = context;
     const pen_coordinator_event tick = {.kind = PEN_COORDINATOR_EVENT_TICK};
+    bool is_said = false;
     pen_mutex_lock(&c->lock);
     while (!c->is_closed) {
         (void)pen_condition_wait_for(&c->ended, &c->lock, c->beat_seconds);
         const bool is_over = c->is_closed || c->is_failed;
+        const bool is_stuck = c->is_failed && c->reason == PEN_COORDINATOR_REASON_STORE;
         pen_mutex_unlock(&c->lock);
+        if (is_stuck && !is_said)
+            pen_log(PEN_LOG_WARNING, "the commit log is not written: "
+                                     "does the disk of checkpoints answer?");
+        is_said = is_said || is_stuck;
         if (!is_over) pen_coordinator_step(c, &tick);
         for (uint32_t w = 1; w <= c->table->worker_count && !is_over; w++) {
             pen_message beat = {.kind = PEN_MESSAGE_BEAT};

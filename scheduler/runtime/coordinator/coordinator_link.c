@@ -2,6 +2,7 @@
 
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -253,6 +254,16 @@ static bool link_is_movement(pen_coordinator_event_kind kind) {
     return kind != PEN_COORDINATOR_EVENT_TICK && kind != PEN_COORDINATOR_EVENT_HEARD;
 }
 
+// How long nothing moved, which is seen by who wants to stop. Holds the lock.
+static void link_note_movement(pen_coordinator *c, pen_coordinator_event_kind kind) {
+    const double now = pen_clock_seconds();
+    if (!link_is_movement(kind)) return;
+    if (!pen_coordinator_core_is_quiet(c->core)) {
+        c->longest_still = fmax(c->longest_still, now - c->moved_at);
+    }
+    c->moved_at = now;
+}
+
 // Events come from several threads. One at a time steps the core and carries out what it said, so
 // that messages leave in the order of the core's actions; the lock is not held while they are sent.
 void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event) {
@@ -268,6 +279,7 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     c->is_stepping = true;
     now.now = (uint64_t)(pen_clock_seconds() * 1e9);
     const bool is_recorded = link_is_movement(event->kind);
+    link_note_movement(c, event->kind);
     if (is_recorded) pen_flight_record_coordinator(c->recorder, &now);
     pen_coordinator_core_step(c->core, &now, c->actions, &count);
     if (!is_recorded && count > 0) pen_flight_record_coordinator(c->recorder, &now);
@@ -275,7 +287,6 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     for (uint32_t i = 0; i < count; i++) {
         if (link_note(c, &c->actions[i])) is_noted = true;
     }
-    if (link_is_movement(event->kind)) c->moved_count += 1;
     if (is_noted) pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
     for (uint32_t i = 0; i < count; i++) {
@@ -285,6 +296,13 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     c->is_stepping = false;
     if (c->stepper_count > 0) pen_condition_signal(&c->stepped);
     pen_mutex_unlock(&c->lock);
+}
+
+void pen_coordinator_note_pieces(pen_coordinator *c, uint32_t worker, uint32_t asked,
+                                 uint32_t there) {
+    const pen_coordinator_event event = {
+        .kind = PEN_COORDINATOR_EVENT_OWED, .worker = worker, .count = asked, .sequence = there};
+    pen_coordinator_step(c, &event);
 }
 
 void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, uint32_t worker) {

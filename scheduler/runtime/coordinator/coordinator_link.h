@@ -144,10 +144,12 @@ struct pen_coordinator {
     bool is_explained; // somebody was told why
     bool is_not_finite;
     bool is_closed;
+    bool has_begun;       // a round
+    double moved_at;      // when an event last showed that something moves,
+    double longest_still; // and for how long none did, while rounds were under way
     pen_coordinator_reason reason;
     uint32_t failed_worker;
     pen_status fence_failure;
-    uint64_t moved_count; // events that show that something moves
     coordinator_piece pieces[COORDINATOR_PIECES];
     coordinator_save save;
     coordinator_copy copy;
@@ -171,6 +173,11 @@ bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t worker, ui
 // Says which code it gave, where it may not. Takes the error.
 PEN_NODISCARD pen_status pen_coordinator_add_unjust(pen_status take_status, uint32_t code);
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message);
+// Tells the core of pieces that a worker was sent or is asked for, or of which so many are there.
+void pen_coordinator_note_pieces(pen_coordinator *c, uint32_t worker, uint32_t asked,
+                                 uint32_t there);
+// Whether somebody wishes to stop, and nothing is lost by it.
+bool pen_coordinator_may_stop(const pen_coordinator *c);
 pen_transport_events pen_coordinator_events(pen_coordinator *c);
 
 // The run is over for a reason that the core does not see.
@@ -178,11 +185,14 @@ void pen_coordinator_end_run(pen_coordinator *c, pen_coordinator_reason reason, 
 // A worker is lost. Takes the reason.
 void pen_coordinator_lose(pen_coordinator *c, uint32_t worker, pen_status take_reason);
 
-// Waits until `is_done` holds (with the lock), the run fails, or nothing moves for too long. The
-// lock is held at the call and after it.
+// Waits until `is_done` holds (with the lock), the run fails, or, before its first round, somebody
+// wishes it to stop. The lock is held at the call and after it.
 typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
 PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                                uint64_t argument);
+// As pen_coordinator_compare_clocks, of a worker that may not answer, for half a second.
+PEN_NODISCARD pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t worker,
+                                                   double *out_seconds);
 // Looks for workers whose processes have ended. Without the lock, on the caller's thread.
 void pen_coordinator_look_for_gone(pen_coordinator *c);
 // Says once who is not there and why, when the rendezvous has taken a while. As look_for_gone

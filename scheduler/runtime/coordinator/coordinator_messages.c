@@ -103,9 +103,6 @@ static void link_end(void *context, uint32_t peer, const pen_frame *frame,
     (void)is_compared; // these are few
     link_hear(c, peer, frame->incarnation);
     pen_coordinator_end_piece(c, frame, checksums);
-    pen_mutex_lock(&c->lock);
-    c->moved_count += 1;
-    pen_mutex_unlock(&c->lock);
 }
 
 static void link_let_go(void *context, uint32_t peer, uint64_t token) {
@@ -244,13 +241,6 @@ static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message
     }
     pen_mutex_lock(&c->lock);
     worker->failure = pen_status_join(status, worker->failure);
-    pen_mutex_unlock(&c->lock);
-}
-
-static void link_on_taken(pen_coordinator *c, uint32_t peer, uint64_t sequence) {
-    pen_coordinator_take_piece(c, peer, sequence);
-    pen_mutex_lock(&c->lock);
-    c->moved_count += 1;
     pen_mutex_unlock(&c->lock);
 }
 
@@ -407,7 +397,7 @@ static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message
         message = &shard;
     }
     if (!link_take_event(c, peer, message)) return PEN_OK;
-    if (message->kind == PEN_MESSAGE_TAKEN) link_on_taken(c, peer, message->sequence);
+    if (message->kind == PEN_MESSAGE_TAKEN) pen_coordinator_take_piece(c, peer, message->sequence);
     if (message->kind == PEN_MESSAGE_PART) link_on_part(c, peer, message);
     if (message->kind == PEN_MESSAGE_PONG) link_on_pong(c, message);
     if (message->kind == PEN_MESSAGE_PULL) link_send_blob(c, peer, message);

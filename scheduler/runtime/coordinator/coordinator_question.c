@@ -65,7 +65,7 @@ void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason) {
         const bool is_up = c->workers[w].is_up && !c->workers[w].is_stopped;
         pen_mutex_unlock(&c->lock);
         if (!is_up) continue;
-        const pen_status status = pen_coordinator_compare_clocks(c, w, &seconds);
+        const pen_status status = pen_coordinator_ask_clock(c, w, &seconds);
         if (status == PEN_OK) nanoseconds = (int64_t)(seconds * 1e9);
         pen_status_ignore(status, "its times are its own then");
         pen_message ask = {.kind = PEN_MESSAGE_ASK,

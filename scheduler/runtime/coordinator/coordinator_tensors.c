@@ -97,6 +97,7 @@ static pen_status tensors_begin(pen_coordinator *c, const pen_tensor_piece *what
                                  .memory = memory,
                                  .is_lent = state == COORDINATOR_PIECE_WRITE};
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_note_pieces(c, tensors_worker_of(c, what->device), 1, 0);
     if (state == COORDINATOR_PIECE_WRITE) return tensors_send(c, piece, number, what, memory);
     pen_message pull = {.kind = PEN_MESSAGE_PULL,
                         .frame_kind = PEN_FRAME_TENSOR,
@@ -171,20 +172,24 @@ void pen_coordinator_end_piece(pen_coordinator *c, const pen_frame *frame,
     piece->is_arriving = false;
     piece->is_there = true;
     piece->checksum = frame->bytes == 0 ? 0 : checksums[0];
+    const uint32_t peer = piece->peer;
     pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_note_pieces(c, peer, 0, 1);
 }
 
 // A worker has a piece that was written. It may be late, or lie.
 void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequence) {
     coordinator_piece *piece = &c->pieces[sequence % COORDINATOR_PIECES];
     pen_mutex_lock(&c->lock);
-    if (piece->state == COORDINATOR_PIECE_WRITE && piece->sequence == sequence &&
-        piece->peer == peer) {
+    const bool is_new = piece->state == COORDINATOR_PIECE_WRITE && piece->sequence == sequence &&
+                        piece->peer == peer && !piece->is_there;
+    if (is_new) {
         piece->is_there = true;
         pen_condition_broadcast(&c->changed);
     }
     pen_mutex_unlock(&c->lock);
+    if (is_new) pen_coordinator_note_pieces(c, peer, 0, 1);
 }
 
 void pen_coordinator_let_piece_go(pen_coordinator *c, uint64_t index) {

@@ -15,7 +15,9 @@
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
 #define COORDINATOR_LOST_SECONDS 1.0    // and for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.05
-#define COORDINATOR_STAGES_LISTED 32u // in messages
+#define COORDINATOR_STILL_SECONDS 0.9    // without any movement, and somebody wants to stop
+#define COORDINATOR_QUESTION_SECONDS 0.5 // for answers to somebody who asks how it stands
+#define COORDINATOR_STAGES_LISTED 32u    // in messages
 
 // ---- asking
 
@@ -47,7 +49,9 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
     return is_answered;
 }
 
-static double coordinator_answer_seconds(const pen_coordinator *c) {
+// Who asks how it stands (SIGUSR1) does not wait for those that stand still.
+static double coordinator_answer_seconds(const pen_coordinator *c, pen_run_inquiry what) {
+    if (what == PEN_RUN_INQUIRY_WAITS) return COORDINATOR_QUESTION_SECONDS;
     return c->setup.lease_seconds + COORDINATOR_ANSWER_SECONDS;
 }
 
@@ -70,18 +74,29 @@ void pen_coordinator_look_for_gone(pen_coordinator *c) {
     }
 }
 
-// The core watches over rounds and saves; what else may be waited for has the time that these have.
-static bool coordinator_is_patient(const pen_coordinator *c, double quiet_since) {
-    if (c->setup.load_seconds <= 0 || !pen_coordinator_core_is_quiet(c->core)) return true;
-    return pen_clock_seconds() - quiet_since < fmax(c->setup.load_seconds, c->setup.write_seconds);
+// What was done counts from the first round on: until then nothing is lost.
+bool pen_coordinator_may_stop(const pen_coordinator *c) {
+    return !c->has_begun && pen_interrupt_wished(c->setup.cancel);
 }
 
-// Every wait of the training goes through here: it ends by what it waits for, by a failure, or by
-// the deadline for progress, and meanwhile answers SIGUSR1 and looks for workers that are gone.
+// Whether somebody wishes to stop, and the step under way, which would be finished first, does not
+// get on: for longer than ever before, by far, and for a moment at least.
+static bool coordinator_is_still(const pen_coordinator *c) {
+    if (!c->has_begun || !pen_interrupt_wished(c->setup.cancel)) return false;
+    if (pen_coordinator_core_is_quiet(c->core)) return false;
+    const double most = fmax(COORDINATOR_STILL_SECONDS, 2 * c->longest_still);
+    return pen_clock_seconds() > c->moved_at + most;
+}
+
+static pen_status coordinator_refuse_to_wait(void) {
+    return pen_error(PEN_CANCELLED, "stopped while workers take what they are to run");
+}
+
+// Every wait of the training goes through here: it ends by what it waits for, or by a failure, as
+// which the core tells of its deadlines. Meanwhile it answers SIGUSR1 and looks for workers that
+// are gone.
 pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                  uint64_t argument) {
-    uint64_t moved = c->moved_count;
-    double quiet_since = pen_clock_seconds();
     while (!is_done(c, argument)) {
         if (pen_interrupt_take_question()) {
             pen_mutex_unlock(&c->lock);
@@ -94,15 +109,9 @@ pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_don
             pen_mutex_lock(&c->lock);
             return status;
         }
-        if (c->moved_count != moved) {
-            moved = c->moved_count;
-            quiet_since = pen_clock_seconds();
-        }
-        if (!coordinator_is_patient(c, quiet_since)) {
-            c->is_failed = true;
-            c->reason = PEN_COORDINATOR_REASON_PROGRESS;
-            c->failed_worker = 0;
-            continue;
+        if (pen_coordinator_may_stop(c)) return coordinator_refuse_to_wait();
+        if (coordinator_is_still(c)) {
+            return pen_error(PEN_CANCELLED, "stopped: the step under way does not get on");
         }
         if (pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS)) continue;
         pen_mutex_unlock(&c->lock);
@@ -154,7 +163,7 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
     char *bytes = NULL;
     uint64_t count = 0, total = 0;
     do {
-        if (!coordinator_ask(c, worker, what, count, coordinator_answer_seconds(c))) {
+        if (!coordinator_ask(c, worker, what, count, coordinator_answer_seconds(c, what))) {
             return coordinator_explain_silence(c, worker);
         }
         if (bytes == NULL) {
@@ -181,9 +190,8 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
 
 // The difference of two clocks, taken at the middle of a round trip. Of five tries the quickest has
 // the least error.
-pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t worker,
-                                          double *out_seconds) {
-    pen_coordinator *c = coordinator;
+static pen_status coordinator_compare_clocks(pen_coordinator *c, uint32_t worker, double seconds,
+                                             double *out_seconds) {
     double least = 0;
     *out_seconds = 0;
     for (uint32_t i = 0; i < 5; i++) { // the quickest answer says most
@@ -196,19 +204,31 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
         pen_coordinator_tell(c, worker, &ping);
         pen_mutex_lock(&c->lock);
         while (!c->is_ponged && c->workers[worker].is_up && !c->is_failed &&
-               pen_clock_seconds() < sent + coordinator_answer_seconds(c)) {
+               !pen_coordinator_may_stop(c) && pen_clock_seconds() < sent + seconds) {
             (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         }
         const bool is_ponged = c->is_ponged;
         const double there = (double)c->pong_here * 1e-9;
         pen_mutex_unlock(&c->lock);
         const double took = pen_clock_seconds() - sent;
+        if (!is_ponged && pen_coordinator_may_stop(c)) return coordinator_refuse_to_wait();
         if (!is_ponged) return coordinator_explain_silence(c, worker);
         if (i > 0 && took >= least) continue;
         least = took;
         *out_seconds = sent + took / 2 - there;
     }
     return PEN_OK;
+}
+
+pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t worker,
+                                          double *out_seconds) {
+    return coordinator_compare_clocks(
+        coordinator, worker, coordinator_answer_seconds(coordinator, PEN_RUN_INQUIRY_FIGURES),
+        out_seconds);
+}
+
+pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t worker, double *out_seconds) {
+    return coordinator_compare_clocks(c, worker, COORDINATOR_QUESTION_SECONDS, out_seconds);
 }
 
 // ---- why it failed
@@ -376,6 +396,15 @@ static pen_status coordinator_take_fence_failure(pen_coordinator *c) {
     return failure;
 }
 
+// Its disk has refused, or has not answered.
+static pen_status coordinator_explain_store(pen_coordinator *c) {
+    const pen_status failure = coordinator_take_fence_failure(c);
+    if (failure != PEN_OK) return failure;
+    return pen_error(PEN_NO_STORAGE, "%s within %.4g s: its disk does not answer",
+                     pen_coordinator_reason_text(PEN_COORDINATOR_REASON_STORE),
+                     c->setup.write_seconds);
+}
+
 static pen_status coordinator_explain_superseded(pen_coordinator *c, uint32_t w) {
     const pen_status fence = coordinator_take_fence_failure(c);
     const pen_status said = w > 0 ? coordinator_take_failure(c, w) : PEN_OK;
@@ -438,6 +467,7 @@ static bool coordinator_is_riddle(pen_coordinator_reason reason) {
     case PEN_COORDINATOR_REASON_LEASE:
     case PEN_COORDINATOR_REASON_LOAD:
     case PEN_COORDINATOR_REASON_WRITE:
+    case PEN_COORDINATOR_REASON_PIECE:
     case PEN_COORDINATOR_REASON_SAVE:
     case PEN_COORDINATOR_REASON_LOSS:
     case PEN_COORDINATOR_REASON_CREDIT:
@@ -465,6 +495,7 @@ static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline
     case PEN_COORDINATOR_REASON_LEASE:
     case PEN_COORDINATOR_REASON_LOAD:
     case PEN_COORDINATOR_REASON_WRITE:
+    case PEN_COORDINATOR_REASON_PIECE:
         return coordinator_explain_loss(c, w, why, deadline);
     case PEN_COORDINATOR_REASON_FAILED:
         return coordinator_explain_failure(c, w);
@@ -475,7 +506,7 @@ static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline
     case PEN_COORDINATOR_REASON_SUPERSEDED:
         return coordinator_explain_superseded(c, w);
     case PEN_COORDINATOR_REASON_STORE:
-        return coordinator_take_fence_failure(c);
+        return coordinator_explain_store(c);
     case PEN_COORDINATOR_REASON_SAVE:
     case PEN_COORDINATOR_REASON_LOSS:
     case PEN_COORDINATOR_REASON_CREDIT:

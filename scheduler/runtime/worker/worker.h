@@ -52,6 +52,8 @@ PEN_NODISCARD pen_status pen_worker_create(const pen_worker_options *options,
 // that ended that run.
 PEN_NODISCARD pen_status pen_worker_join(pen_worker *worker);
 bool pen_worker_is_over(pen_worker *worker);
+// Whether it cannot leave a run, or a link, which was said: its process is to end, without destroy.
+bool pen_worker_is_stuck(pen_worker *worker);
 // Whether a coordinator is linked with it.
 bool pen_worker_is_led(pen_worker *worker);
 // Tells the coordinator, if there is a run, that this worker ends because of `why`; then it is to

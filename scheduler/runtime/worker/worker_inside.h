@@ -42,6 +42,7 @@ struct pen_worker {
     bool wants_leave;
     bool wants_disconnect; // from the coordinator
     bool is_closed;
+    bool is_stuck;
     bool is_over;                       // nothing will run any more
     char waits[PEN_MESSAGE_TEXT_BYTES]; // of the devices, when the run ended
     uint32_t callback_count;            // of the transport, that use the run now

@@ -19,6 +19,10 @@
 #define WORKER_LEASE_SECONDS 10.0  // until the coordinator says another one
 #define WORKER_RESUME_SECONDS 60.0 // that a link waits; the coordinator's lease ends a run before
 #define WORKER_BEAT_SECONDS 0.25
+// Deadlines of waits, behind those of a coordinator that is well: its reasons say more.
+#define WORKER_ASSIGN_SECONDS 600.0 // it calls again while it waits for others for longer
+#define WORKER_LOAD_SECONDS 360.0
+#define WORKER_STUCK_SECONDS 600.0 // for a task, and the part of a checkpoint, to end
 
 // ---- loading, on the worker's thread
 
@@ -433,7 +437,11 @@ pen_status pen_worker_create(const pen_worker_options *options, pen_worker **out
     worker->incarnation = pen_random_incarnation();
     const pen_member_options member = {.incarnation = worker->incarnation,
                                        .lease = (uint64_t)(WORKER_LEASE_SECONDS * 1e9),
-                                       .beat = (uint64_t)(WORKER_BEAT_SECONDS * 1e9)};
+                                       .beat = (uint64_t)(WORKER_BEAT_SECONDS * 1e9),
+                                       .link = (uint64_t)(WORKER_LINK_SECONDS * 1e9),
+                                       .assign = (uint64_t)(WORKER_ASSIGN_SECONDS * 1e9),
+                                       .load = (uint64_t)(WORKER_LOAD_SECONDS * 1e9),
+                                       .leave = (uint64_t)(WORKER_STUCK_SECONDS * 1e9)};
     pen_member_core_init(&worker->member, &member);
     pen_mutex_init(&worker->lock);
     pen_condition_init(&worker->changed);
@@ -466,6 +474,13 @@ bool pen_worker_is_over(pen_worker *worker) {
     const bool is_over = worker->is_over;
     pen_mutex_unlock(&worker->lock);
     return is_over;
+}
+
+bool pen_worker_is_stuck(pen_worker *worker) {
+    pen_mutex_lock(&worker->lock);
+    const bool is_stuck = worker->is_stuck;
+    pen_mutex_unlock(&worker->lock);
+    return is_stuck;
 }
 
 bool pen_worker_is_led(pen_worker *worker) {

@@ -548,6 +548,11 @@ static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
         return PEN_OK;
     }
     if (message->kind == PEN_MESSAGE_SURVEY) return worker_on_survey(worker, message);
+    if (message->kind == PEN_MESSAGE_START) {
+        const pen_member_event started = {.kind = PEN_MEMBER_EVENT_STARTED,
+                                          .generation = message->generation};
+        pen_worker_step(worker, &started);
+    }
     pen_worker_run *run = pen_worker_use_run(worker);
     if (run == NULL) return worker_on_survey_message(worker, peer, message);
     const pen_status status = worker_on_run_message(worker, run, message);

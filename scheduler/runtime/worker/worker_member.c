@@ -125,6 +125,22 @@ static void member_tell_stopped(pen_worker *worker, uint64_t generation) {
     pen_worker_tell(worker, 0, &message);
 }
 
+// The run is given up because something did not come, which the coordinator is told.
+static void member_give_up(pen_worker *worker, const pen_member_action *action) {
+    const pen_member_options *options = &worker->member.options;
+    pen_status status = pen_error(PEN_DEADLINE, "%s within %.4g s",
+                                  pen_member_wait_text(action->wait), (double)options->load * 1e-9);
+    pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+    pen_worker_fail(worker, status);
+}
+
+static void member_note_stuck(pen_worker *worker, const pen_member_action *action) {
+    pen_log(PEN_LOG_ERROR, "this worker cannot go on: %s", pen_member_wait_text(action->wait));
+    pen_mutex_lock(&worker->lock);
+    worker->is_stuck = true;
+    pen_mutex_unlock(&worker->lock);
+}
+
 // Loading and leaving take long and are done by the worker's own thread; the rest is a message
 // each.
 void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, uint32_t count) {
@@ -141,6 +157,12 @@ void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, 
             break;
         case PEN_MEMBER_ACTION_STOPPED:
             member_tell_stopped(worker, actions[i].generation);
+            break;
+        case PEN_MEMBER_ACTION_LATE:
+            member_give_up(worker, &actions[i]);
+            break;
+        case PEN_MEMBER_ACTION_STUCK:
+            member_note_stuck(worker, &actions[i]);
             break;
         case PEN_MEMBER_ACTION_LOAD: // noted
         case PEN_MEMBER_ACTION_LEAVE:

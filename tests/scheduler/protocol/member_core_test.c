@@ -38,8 +38,8 @@ static bool leaves_for(const pen_member_core *core, const char *job, uint64_t ge
 
 // "hello pull": what the last step said.
 static const char *said(void) {
-    static const char *const names[] = {"hello ",      "pull ",    "load ", "leave ",
-                                        "disconnect ", "stopped ", "beat "};
+    static const char *const names[] = {"hello ",   "pull ", "load ", "leave ", "disconnect ",
+                                        "stopped ", "beat ", "late ", "stuck "};
     static char text[128];
     text[0] = 0;
     for (uint32_t i = 0; i < action_count; i++) {
@@ -357,6 +357,68 @@ static void it_beats_and_notices_silence(void **state) {
     EXPECT(&core, PEN_MEMBER_RUNNING, "");
 }
 
+enum { LINK = 300, ASSIGN = 500, LOAD = 400, LEAVE = 700 };
+
+// A peer that gives signs of life and does nothing else, in every state.
+static void every_wait_ends(void **state) {
+    (void)state;
+    static const struct {
+        place where;
+        uint64_t limit;
+        pen_member_state next;
+        const char *words;
+        pen_member_wait wait;
+    } ends[] = {
+        {CALLED, LINK, PEN_MEMBER_IDLE, "disconnect ", PEN_MEMBER_WAIT_NONE},
+        {GREETED, ASSIGN, PEN_MEMBER_GREETED, "disconnect ", PEN_MEMBER_WAIT_NONE},
+        {PULLING, LOAD, PEN_MEMBER_LEAVING, "late leave ", PEN_MEMBER_WAIT_DESCRIPTION},
+        {LOADING, LOAD, PEN_MEMBER_LEAVING, "late leave ", PEN_MEMBER_WAIT_LOADED},
+        {RUNNING, LOAD, PEN_MEMBER_LEAVING, "late leave ", PEN_MEMBER_WAIT_START},
+        {LEAVING, LEAVE, PEN_MEMBER_LEAVING, "stuck ", PEN_MEMBER_WAIT_LEFT},
+        {LEAVING_STOPPED, LEAVE, PEN_MEMBER_LEAVING, "stuck ", PEN_MEMBER_WAIT_LEFT},
+        {LEFT, ASSIGN, PEN_MEMBER_GREETED, "disconnect ", PEN_MEMBER_WAIT_NONE},
+        {SILENT, LINK, PEN_MEMBER_GREETED, "stuck ", PEN_MEMBER_WAIT_DOWN},
+    };
+    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        pen_member_core core = core_in(ends[i].where);
+        const uint64_t end = core.wait_at + ends[i].limit;
+        core.options = (pen_member_options){OURS, LEASE, 100000, LINK, ASSIGN, LOAD, LEAVE};
+        step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_HEARD, .now = end - 1});
+        step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK, .now = end - 1});
+        CHECK(strcmp(said(), "") == 0, "%u, too early: said '%s'", i, said());
+        step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK, .now = end});
+        CHECK(strcmp(said(), ends[i].words) == 0, "%u: said '%s'", i, said());
+        CHECK(core.state == ends[i].next, "%u: state %u", i, (unsigned)core.state);
+        CHECK(actions[0].wait == ends[i].wait, "%u: wait %u", i, (unsigned)actions[0].wait);
+    }
+}
+
+// Between rounds its coordinator may think for as long as it likes.
+static void a_run_that_has_started_waits(void **state) {
+    (void)state;
+    pen_member_core core = core_in(LOADING);
+    core.options.load = LOAD;
+    core.options.lease = 0;
+    step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_STARTED, .generation = 4});
+    step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_STARTED, .generation = 5});
+    tell(&core, PEN_MEMBER_EVENT_LOADED);
+    step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK, .now = 100 * LOAD});
+    EXPECT(&core, PEN_MEMBER_RUNNING, "beat ");
+}
+
+// A link that was dropped and comes up in that moment is none.
+static void a_dropped_link_stays_dropped(void **state) {
+    (void)state;
+    pen_member_core core = core_in(CALLED);
+    core.options.link = LINK;
+    step(&core, (pen_member_event){.kind = PEN_MEMBER_EVENT_TICK, .now = LINK});
+    EXPECT(&core, PEN_MEMBER_IDLE, "disconnect ");
+    tell(&core, PEN_MEMBER_EVENT_UP);
+    EXPECT(&core, PEN_MEMBER_IDLE, "");
+    tell(&core, PEN_MEMBER_EVENT_DOWN);
+    CHECK(judge(&core, 0, "other", 5, 77) == PEN_MEMBER_TAKE, "another may call");
+}
+
 // ---- random lives, held against simple rules
 
 typedef struct life {
@@ -402,6 +464,10 @@ static void live_on(life *l, bool is_tick) {
         case PEN_MEMBER_ACTION_STOPPED:
         case PEN_MEMBER_ACTION_BEAT:
             CHECK(l->is_up, "to nobody");
+            break;
+        case PEN_MEMBER_ACTION_LATE:
+        case PEN_MEMBER_ACTION_STUCK:
+            CHECK(false, "without a deadline");
             break;
         }
     }
@@ -526,5 +592,7 @@ PEN_TEST_MAIN(cmocka_unit_test(every_state_takes_every_event),
               cmocka_unit_test(workers_are_taken_into_the_same_run),
               cmocka_unit_test(a_newer_coordinator_is_taken_when_the_run_is_left),
               cmocka_unit_test(a_link_is_replaced), cmocka_unit_test(the_last_jobs_are_remembered),
-              cmocka_unit_test(it_beats_and_notices_silence),
+              cmocka_unit_test(it_beats_and_notices_silence), cmocka_unit_test(every_wait_ends),
+              cmocka_unit_test(a_run_that_has_started_waits),
+              cmocka_unit_test(a_dropped_link_stays_dropped),
               cmocka_unit_test(random_lives_keep_the_rules))
