@@ -10,6 +10,7 @@
 
 #include "base/checksum.h"
 #include "base/log.h"
+#include "base/system/failpoint.h"
 #include "base/system/file.h"
 
 #define FOLDER_MODE 0700
@@ -74,10 +75,13 @@ pen_status pen_task_folder_write(const pen_task_folder *folder, const char *name
     pen_file *file = NULL;
     const size_t length = pen_task_record_encode(record, bytes);
     PEN_TRY(folder_path(folder, name, path));
+    pen_task_watch_ask(folder->watch);
     pen_status status = pen_file_create_beside(path, &file);
     if (status == PEN_OK) status = pen_file_write(file, bytes, length);
     if (status == PEN_OK) status = pen_file_commit(file);
-    return pen_status_join(status, pen_file_close(file));
+    status = pen_status_join(status, pen_file_close(file));
+    pen_task_watch_answer(folder->watch);
+    return status;
 }
 
 // Network file systems show a new file to those that ask for the folder's list.
@@ -118,22 +122,36 @@ static void folder_say_damage(const pen_task_folder *folder, const char *path, c
             pen_status_message(damage));
 }
 
+// The bytes of a file; *out_length -1: there is none.
+static pen_status folder_ask(const pen_task_folder *folder, const char *path,
+                             uint8_t bytes[PEN_TASK_RECORD_BYTES_LIMIT + 1], ssize_t *out_length) {
+    (void)PEN_FAILPOINT("task.folder_asked");
+    folder_refresh(folder);
+    *out_length = -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) return PEN_OK;
+    if (fd < 0) return pen_error(PEN_IO, "cannot read '%s': %s", path, strerror(errno));
+    *out_length = folder_read_all(fd, bytes);
+    const int why = errno;
+    close(fd);
+    if (*out_length >= 0) return PEN_OK;
+    return pen_error(PEN_IO, "cannot read '%s': %s", path, strerror(why));
+}
+
 // A file that was damaged is as good as none: whoever wrote it writes it again, or is gone.
 pen_status pen_task_folder_read(const pen_task_folder *folder, const char *name,
                                 pen_task_record *out_record, bool *out_is_there) {
     char path[FOLDER_PATH_BYTES];
     uint8_t bytes[PEN_TASK_RECORD_BYTES_LIMIT + 1];
+    ssize_t length;
     *out_is_there = false;
     PEN_TRY(folder_path(folder, name, path));
-    folder_refresh(folder);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) return PEN_OK;
-    if (fd < 0) return pen_error(PEN_IO, "cannot read '%s': %s", path, strerror(errno));
-    const ssize_t length = folder_read_all(fd, bytes);
-    const int why = errno;
-    close(fd);
-    if (length < 0) return pen_error(PEN_IO, "cannot read '%s': %s", path, strerror(why));
-    const pen_status status =
+    pen_task_watch_ask(folder->watch);
+    pen_status status = folder_ask(folder, path, bytes, &length);
+    pen_task_watch_answer(folder->watch);
+    PEN_TRY(status);
+    if (length < 0) return PEN_OK;
+    status =
         length <= PEN_TASK_RECORD_BYTES_LIMIT
             ? pen_task_record_decode(bytes, (size_t)length, out_record)
             : pen_error(PEN_CORRUPT, "it is longer than %d bytes", PEN_TASK_RECORD_BYTES_LIMIT);

@@ -15,10 +15,12 @@
 
 #include "base/arena.h"
 #include "scheduler/launched/task_record.h"
+#include "scheduler/launched/task_watch.h"
 
 typedef struct pen_task_folder {
-    const char *path;  // "run1/launched/train-17.0"
-    atomic_uint *said; // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told
+    const char *path;      // "run1/launched/train-17.0"
+    atomic_uint *said;     // [PEN_TASK_DAMAGES] of files that were damaged: checksums of those told
+    pen_task_watch *watch; // that is told of each question; NULL: none
 } pen_task_folder;
 #define PEN_TASK_DAMAGES 64u
 

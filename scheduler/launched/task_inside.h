@@ -23,6 +23,7 @@ typedef struct task_life {
     const pen_task_options *options;
     pen_arena *arena;
     pen_task_folder folder;
+    pen_task_watch *watch;
     pen_transport_tls tls;
     pen_worker *worker;
     pen_task_record own;

@@ -1,5 +1,6 @@
 #include "scheduler/launched/task_life.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,12 +198,28 @@ static pen_status life_listen(task_life *task) {
     return PEN_OK;
 }
 
-static pen_status life_begin(task_life *task, bool *out_is_over, int *out_code) {
+// The folder, and who looks whether it answers: within the time for a rendezvous.
+static pen_status life_open_folder(task_life *task) {
     const pen_task_options *options = task->options;
     const bool makes_keys = options->tls.ca == NULL && !options->is_insecure;
+    const pen_status hung = pen_error(PEN_NO_STORAGE, "the folder does not answer");
+    const int code = options->exit_code(options->context, hung);
+    pen_status_ignore(hung, "its code is wanted");
+    PEN_TRY(pen_task_watch_create(options->checkpoints,
+                                  fmax(options->wait_seconds, options->lease_seconds), code,
+                                  &task->watch));
+    pen_task_watch_ask(task->watch);
+    const pen_status status =
+        pen_task_folder_open(options->checkpoints, options->verb, options->identity->start,
+                             makes_keys, task->arena, &task->folder);
+    pen_task_watch_answer(task->watch);
+    task->folder.watch = task->watch;
+    return status;
+}
+
+static pen_status life_begin(task_life *task, bool *out_is_over, int *out_code) {
     task->began = pen_clock_seconds();
-    PEN_TRY(pen_task_folder_open(options->checkpoints, options->verb, options->identity->start,
-                                 makes_keys, task->arena, &task->folder));
+    PEN_TRY(life_open_folder(task));
     PEN_TRY(life_describe(task));
     PEN_TRY(life_read_earlier_end(task, out_is_over, out_code));
     if (*out_is_over) return PEN_OK;
@@ -301,6 +318,7 @@ pen_status pen_task_run(const pen_task_options *options, int *out_code) {
     pen_status status = pen_arena_create(&task->arena);
     if (status == PEN_OK) status = life_live(task, out_code);
     pen_worker_destroy(task->worker);
+    pen_task_watch_destroy(task->watch);
     pen_arena_destroy(task->arena);
     pen_condition_deinit(&task->changed);
     pen_mutex_deinit(&task->lock);

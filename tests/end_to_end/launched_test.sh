@@ -157,6 +157,12 @@ job alone '{name: n, per: task, threads: 1}' 'recovery: {on_loss: wait}
 pipeline: {rendezvous_timeout: 1 s}
 checkpoint: {dir: lonely}'
 PENSTOCK_RANK=0 PENSTOCK_SIZE=3 alone 6 '2 of 3 tasks, task 1 first, have not come within 1 s' alone.yaml
+# a folder that hangs ends the task, which nobody could end otherwise
+job hangs '{name: n, per: task, threads: 1}' 'recovery: {on_loss: wait, lease: 1 s}
+pipeline: {rendezvous_timeout: 1 s}
+checkpoint: {dir: hung}'
+PENSTOCK_FAILPOINT=task.folder_asked:3:sleep=30 PENSTOCK_RANK=1 PENSTOCK_SIZE=2 \
+    alone 9 "the folder 'hung' has not answered for 1 s" hangs.yaml
 
 penstock plan kept.yaml --tasks 3 --json >plan.json
 check '[x["name"] for x in d["devices"]] == ["n0", "n1", "n2"]' plan.json
