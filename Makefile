@@ -399,21 +399,31 @@ simulate-mistakes: build/planted/simulate #! each planted mistake must be found 
 	@tests/simulator/find_mistakes.sh $< $(MISTAKES)
 
 # ---- fuzzers: tests/fuzz/NAME_fuzz.c, with corpus/NAME and NAME.dict beside it
-.PHONY: fuzz
+# Whoever brings an engine and flags of his own (tests/fuzz/oss-fuzz/build.sh) gives FUZZ_CC, FUZZ_LINK, FUZZ_FLAGS and
+# FUZZ_ENGINE, and another FUZZ_BUILD.
+.PHONY: fuzz fuzz-programs
 FUZZ :=
-FUZZ_SECONDS := 60
+FUZZ_SECONDS :=
 FUZZ_EXECUTIONS :=
+FUZZ_QUIET :=
+FUZZ_KEEP :=
+FUZZ_BUILD := build/fuzz
 FUZZ_CC := clang
-fuzz_flags := -O1 -Wno-pass-failed -fsanitize=address,undefined -fno-sanitize-recover=all
-$(eval $(call compile_rules,build/fuzz,$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(fuzz_flags) -fsanitize=fuzzer-no-link $$(package_cflags)))
-fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,build/fuzz/%_fuzz,$(fuzz_sources))
-build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(patsubst %.c,build/fuzz/%.o,$(fuzz_shared) $(fuzz_support)) build/fuzz/libpenstock.a
+FUZZ_FLAGS := -O1 -Wno-pass-failed -fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize=fuzzer-no-link
+FUZZ_LINK = $(FUZZ_CC) $(filter-out -fsanitize=fuzzer-no-link,$(FUZZ_FLAGS))
+FUZZ_ENGINE := -fsanitize=fuzzer
+$(eval $(call compile_rules,$(FUZZ_BUILD),$$(FUZZ_CC),$$(CFLAGS_COMMON) $$(FUZZ_FLAGS) $$(package_cflags)))
+fuzz_programs := $(patsubst tests/fuzz/%_fuzz.c,$(FUZZ_BUILD)/%_fuzz,$(fuzz_sources))
+$(FUZZ_BUILD)/%_fuzz: $(FUZZ_BUILD)/tests/fuzz/%_fuzz.o $(patsubst %.c,$(FUZZ_BUILD)/%.o,$(fuzz_shared) $(fuzz_support)) \
+  $(FUZZ_BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(FUZZ_CC) -fopenmp $(fuzz_flags) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
-$(patsubst %.c,build/fuzz/%.o,$(library_sources) $(fuzz_sources) $(fuzz_shared) $(fuzz_support)): | build/.has-fuzz
-chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),build/fuzz/$(name)_fuzz),$(fuzz_programs))
-fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, or FUZZ_EXECUTIONS=n; FUZZ='yaml csv' these
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_EXECUTIONS=$(FUZZ_EXECUTIONS) tests/fuzz/run_fuzzers.sh $^
+	$(Q)$(FUZZ_LINK) -fopenmp $^ $(FUZZ_ENGINE) $(LDLIBS) -o $@
+$(patsubst %.c,$(FUZZ_BUILD)/%.o,$(library_sources) $(fuzz_sources) $(fuzz_shared) $(fuzz_support)): | build/.has-fuzz
+chosen_fuzzers = $(if $(FUZZ),$(foreach name,$(FUZZ),$(FUZZ_BUILD)/$(name)_fuzz),$(fuzz_programs))
+fuzz-programs: $(chosen_fuzzers)
+fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, FUZZ_EXECUTIONS=n, or until nothing is new in FUZZ_QUIET=n; FUZZ='yaml csv' these
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_EXECUTIONS=$(FUZZ_EXECUTIONS) FUZZ_QUIET=$(FUZZ_QUIET) FUZZ_KEEP=$(FUZZ_KEEP) \
+	  tests/fuzz/run_fuzzers.sh $^
 
 # ---- benchmarks
 #   make bench                        everything (an hour)
@@ -542,4 +552,4 @@ help: #! this list
 	@sed -n 's/^\([a-z-]*\):[^#=]*#! \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 	@printf '%s\n' '' 'With any of them:' '  SANITIZE=address,undefined   CC=clang   DEBUG=1   JOBS=2   V=1 (show commands)'
 
--include $(shell find $(BUILD) $(if $(findstring fuzz,$(MAKECMDGOALS))$(call asks_for,check-long),build/fuzz) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) $(if $(findstring fuzz,$(MAKECMDGOALS))$(call asks_for,check-long),$(FUZZ_BUILD)) -name '*.d' 2>/dev/null)

@@ -41,7 +41,7 @@ static const void *find_contents(void *context, const pen_graph *graph, pen_valu
 // Whether the weights could be written back: they lie apart from each other, or an error says so.
 static void look_at_export(const pen_keras_origin *origin, const pen_graph *graph,
                            pen_layer_builder *builder) {
-    const pen_keras_export_options options = {.contents = {find_contents, NULL}};
+    const pen_keras_export_options options = {.contents = {.find = find_contents}};
     const pen_model model = {
         .graph = (pen_graph *)(uintptr_t)graph, .path = "fuzz", .layers = builder, .keras = origin};
     pen_status_ignore(pen_keras_export(&model, &options, NULL), "either will do");

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzzers of PostgreSQL's values, of what is kept on disk, and of tar files.
+"""Writes the seeds of the fuzzers of PostgreSQL's values, of what is kept on disk, of tar and gzip files, of short
+texts, and of what comes over a local socket; with 'pem' also those of certificates, with new keys.
 
-  /usr/bin/python3 tests/fuzz/make_data_seeds.py
+  /usr/bin/python3 tests/fuzz/make_data_seeds.py [pem]
 """
+import functools
+import gzip
 import io
 import json
 import os
 import struct
+import subprocess
+import sys
 import tarfile
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -71,3 +77,56 @@ def make_tar():
 
 
 make_tar()
+
+
+def make_gzip():
+    text = b"so much at a time as asked for " * 40
+    packed = gzip.compress(text, mtime=0)
+    seeds = {"one": packed, "two": packed + gzip.compress(b"more", mtime=0), "empty": gzip.compress(b"", mtime=0),
+             "zeros": gzip.compress(bytes(1 << 18), mtime=0), "stored": gzip.compress(text, 0, mtime=0),
+             "cut": packed[:-9]}
+    for name, data in seeds.items():
+        write("gzip", name, b"\x07" + data)
+
+
+def make_texts():
+    texts = ["127.0.0.1:4000", "[::1]:65535", "*:1", "host.example:80", "[fe80::1%eth0]:9",
+             "g3-s120-w2.safetensors", "g3-s120",
+             "postgresql://user:pass%40word@host:5432/name?sslmode=require&password=x", "sqlite:/dev/null",
+             "Bearer secret", "12GiB", "1.5 min", "10Gbit/s", "80G", "100 steps", "0x10", "-3",
+             "n[01-16]/cpu[0-1]", "^encoder\\.layers\\.[0-9]+\\.(attention|mlp){1,3}$"]
+    for i, text in enumerate(texts):
+        for choice in range(6):
+            write("texts", f"{i:02}-{choice}", bytes([choice]) + text.encode())
+
+
+def make_greeting():
+    for count in range(3):
+        write("greeting", f"greeting-{count}", bytes([count]) + struct.pack("<IIQ", 0x70656e72, 1, 7))
+
+
+def make_pem():
+    """New keys each time: the texts are all that matters."""
+    def openssl(*arguments):
+        return subprocess.run(["openssl", *arguments], check=True, capture_output=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        at = functools.partial(os.path.join, folder)
+        for name in ["ca", "own", "other"]:
+            with open(at(name + ".key"), "wb") as file:
+                file.write(openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"))
+        openssl("req", "-x509", "-new", "-key", at("ca.key"), "-subj", "/CN=ca", "-days", "9999", "-out", at("ca"))
+        openssl("req", "-x509", "-new", "-key", at("own.key"), "-CA", at("ca"), "-CAkey", at("ca.key"),
+                "-subj", "/CN=a.example", "-days", "9999", "-out", at("own"),
+                "-addext", "subjectAltName=DNS:*.example,IP:127.0.0.1,IP:::1,URI:spiffe://b/c")
+        read = {name: open(at(name), "rb").read() for name in ["ca", "own", "ca.key", "own.key", "other.key"]}
+    write("pem", "whole", b"\n%\n".join([read["ca"], read["own"] + read["ca"], read["own.key"]]))
+    write("pem", "other_key", b"\n%\n".join([read["ca"], read["own"], read["other.key"]]))
+    write("pem", "own_authority", b"\n%\n".join([read["ca"], read["ca"], read["ca.key"]]))
+    write("pem", "all_in_one", read["own"] + read["own.key"])
+
+
+make_gzip()
+make_texts()
+make_greeting()
+if "pem" in sys.argv[1:]:
+    make_pem()

@@ -28,11 +28,22 @@ static void read_run(const uint8_t *data, size_t size, pen_arena *arena) {
     fuzz_must(again_count == size && memcmp(again, data, size) == 0);
 }
 
+static void read_sent(const uint8_t *data, size_t size, pen_arena *arena) {
+    const pen_run_sent *sent;
+    uint32_t count;
+    const void *again;
+    uint64_t again_count;
+    if (!fuzz_reads(pen_run_sent_decode(data, size, arena, &sent, &count))) return;
+    if (!fuzz_works(pen_run_sent_encode(sent, count, arena, &again, &again_count))) return;
+    fuzz_must(again_count == size && memcmp(again, data, size) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pen_arena *arena;
     read_rounds(data, size);
     if (!fuzz_works(pen_arena_create(&arena))) return 0;
     read_run(data, size, arena);
+    read_sent(data, size, arena);
     pen_arena_destroy(arena);
     return 0;
 }
