@@ -46,6 +46,7 @@ static void serve_wait(pen_serve *serve, const sigset_t *signals) {
     const struct timespec pause = {.tv_nsec = 200000000};
     while (!pen_serve_is_over(serve)) {
         const int signal_number = sigtimedwait(signals, NULL, &pause);
+        pen_serve_tend(serve);
         if (signal_number == SIGHUP) pen_serve_reload(serve);
         if (signal_number == SIGTERM || signal_number == SIGINT) return;
     }

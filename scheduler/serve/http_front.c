@@ -2,17 +2,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/system/library.h"
+#include "base/thread.h"
 #include "scheduler/serve/infer_json.h"
 #include "scheduler/serve/infer_texts.h"
 #include "scheduler/transport/grpc/address.h"
@@ -28,6 +31,7 @@
     X(add_response_header)                                                                         \
     X(create_response_from_buffer)                                                                 \
     X(destroy_response)                                                                            \
+    X(get_connection_info)                                                                         \
     X(get_daemon_info)                                                                             \
     X(is_feature_supported)                                                                        \
     X(lookup_connection_value)                                                                     \
@@ -64,13 +68,78 @@ static pen_status http_load(void) {
     return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(http_load_status));
 }
 
-// ---- calls
+// ---- connections
+
+// One that is open. libmicrohttpd ends those that are silent; one whose head trickles never is.
+typedef struct http_peer {
+    struct http_peer *next, *previous;
+    int socket;
+    double head_until; // when the head that is awaited must be whole; INFINITY: none is awaited
+} http_peer;
 
 struct pen_http_front {
     pen_front_options options;
     atomic_uint open_count; // calls
     struct MHD_Daemon *daemon;
+    pen_mutex lock;
+    http_peer *peers; // guarded by lock, as what they hold
 };
+
+// libmicrohttpd tells of a connection before it reads from it, and before it closes its socket. Out
+// of memory, a connection is without a peer: only silence ends it.
+static void http_connected(void *context, struct MHD_Connection *connection, void **peer_place,
+                           enum MHD_ConnectionNotificationCode code) {
+    pen_http_front *front = context;
+    http_peer *peer = *peer_place;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        peer = info == NULL ? NULL : pen_memory_allocate(1, sizeof *peer);
+        *peer_place = peer;
+        if (peer == NULL) return;
+        peer->socket = info->connect_fd;
+        peer->head_until = pen_clock_seconds() + front->options.timeout_seconds;
+        pen_mutex_lock(&front->lock);
+        peer->next = front->peers;
+        if (peer->next != NULL) peer->next->previous = peer;
+        front->peers = peer;
+        pen_mutex_unlock(&front->lock);
+        return;
+    }
+    if (peer == NULL) return;
+    pen_mutex_lock(&front->lock);
+    if (peer->next != NULL) peer->next->previous = peer->previous;
+    if (peer->previous != NULL) peer->previous->next = peer->next;
+    if (front->peers == peer) front->peers = peer->next;
+    pen_mutex_unlock(&front->lock);
+    pen_memory_free(peer);
+    *peer_place = NULL;
+}
+
+static void http_await_head(pen_http_front *front, struct MHD_Connection *connection,
+                            double until) {
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    http_peer *peer = info == NULL ? NULL : info->socket_context;
+    if (peer == NULL) return;
+    pen_mutex_lock(&front->lock);
+    peer->head_until = until;
+    pen_mutex_unlock(&front->lock);
+}
+
+// What is shut down here is closed by libmicrohttpd's thread, which sees its end.
+void pen_http_front_end_late(pen_http_front *front) {
+    const double now = pen_clock_seconds();
+    pen_mutex_lock(&front->lock);
+    for (http_peer *peer = front->peers; peer != NULL; peer = peer->next) {
+        if (now <= peer->head_until) continue;
+        (void)shutdown(peer->socket, SHUT_RDWR);
+        peer->head_until = INFINITY;
+    }
+    pen_mutex_unlock(&front->lock);
+}
+
+// ---- calls
 
 typedef struct http_call {
     pen_http_front *front;
@@ -380,6 +449,7 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
         call->began = pen_clock_seconds();
         atomic_fetch_add(&call->front->open_count, 1);
         *call_place = call;
+        http_await_head(call->front, connection, INFINITY);
         return http_refuse_head(call, path, method, &result) ? result : MHD_YES;
     }
     if (*upload_length > 0) {
@@ -395,10 +465,9 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
 static void http_release(void *context, struct MHD_Connection *connection, void **call_place,
                          enum MHD_RequestTerminationCode code) {
     http_call *call = *call_place;
-    (void)context;
-    (void)connection;
     (void)code;
     if (call == NULL) return;
+    http_await_head(context, connection, pen_clock_seconds() + HTTP_IDLE_SECONDS);
     pen_status_ignore(call->failure, "the caller has gone");
     pen_status_ignore(call->outcome, "the caller was told");
     atomic_fetch_sub(&call->front->open_count, 1);
@@ -463,7 +532,8 @@ static pen_status http_start(pen_http_front *front, const struct addrinfo *addre
         flags, 0, NULL, NULL, http_handle, front, MHD_OPTION_SOCK_ADDR, address->ai_addr,
         MHD_OPTION_CONNECTION_LIMIT, options->calls_limit + HTTP_IDLE_CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, http_release,
-        NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        front, MHD_OPTION_NOTIFY_CONNECTION, http_connected, front, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     if (front->daemon == NULL) {
         return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for HTTP", options->address);
     }
@@ -492,6 +562,7 @@ pen_status pen_http_front_create(const pen_front_options *options, pen_http_fron
     pen_http_front *front = pen_memory_allocate(1, sizeof *front);
     if (front == NULL) return pen_error_out_of_memory();
     front->options = *options;
+    pen_mutex_init(&front->lock);
     const pen_status status = http_listen(front, out_port);
     if (status != PEN_OK) {
         pen_http_front_destroy(front);
@@ -507,5 +578,6 @@ void pen_http_front_destroy(pen_http_front *front) {
         pen_front_await_answers(&front->open_count);
         mhd.stop_daemon(front->daemon);
     }
+    pen_mutex_deinit(&front->lock);
     pen_memory_free(front);
 }

@@ -437,6 +437,10 @@ void pen_serve_reload(pen_serve *serve) {
     pen_batcher_reload(serve->batcher);
 }
 
+void pen_serve_tend(pen_serve *serve) {
+    if (serve->http != NULL) pen_http_front_end_late(serve->http);
+}
+
 bool pen_serve_is_over(pen_serve *serve) {
     return pen_batcher_is_over(serve->batcher);
 }

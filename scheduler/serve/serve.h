@@ -40,6 +40,8 @@ const char *pen_serve_model_name(const pen_serve *serve);
 
 // Has the parameters read again between two batches, while requests go on.
 void pen_serve_reload(pen_serve *serve);
+// Ends callers that are late. To be called several times a second.
+void pen_serve_tend(pen_serve *serve);
 // Whether it has ended by itself.
 bool pen_serve_is_over(pen_serve *serve);
 

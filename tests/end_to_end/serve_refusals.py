@@ -1,6 +1,6 @@
 """What `penstock serve` refuses of callers that mean no good, or mean too much: serve_refusals_test.sh.
 
-    serve_refusals.py http PORT MODEL      bodies that are long, dense, slow, or of numbers that are none
+    serve_refusals.py http PORT MODEL      slow heads; bodies that are long, dense, slow, or of numbers that are none
     serve_refusals.py late PORT MODEL      a request whose time is over before others share its batch
     serve_refusals.py grpc PORT MODEL PID  calls that send nothing, and messages that grow
     serve_refusals.py rows PORT MODEL      answers that are much longer than requests
@@ -42,6 +42,34 @@ def check_dense(port, model):
     status, found = ask(port, model, head + ",".join(["1e300"] * count) + "]}]}")
     assert status == 400 and "no float32" in found["error"], found
     assert ask(port, model, "")[0] == 400
+
+
+def check_heads(port, model):
+    """A head that trickles ends its connection, and one that never comes too; others are answered meanwhile."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as silent:
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port), timeout=0.1) as connection:
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: here\r\nX: ")
+            while time.monotonic() < began + 10:
+                assert serving.request(port, "GET", "/v2/health/live")[0] == 200
+                try:
+                    connection.sendall(b"x")
+                    if connection.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    pass
+                except OSError:
+                    break
+        passed = time.monotonic() - began
+        assert 0.9 < passed < 5, f"a head that trickles held its connection for {passed} s"
+        assert silent.recv(1) == b"" and time.monotonic() < began + 5, "a silent connection is held"
+    # after an answer a connection may be idle for longer than that
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: here\r\n\r\n")
+            answer = connection.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200 "), answer
+            time.sleep(1.5)
 
 
 def check_bodies(port, model):
@@ -132,6 +160,7 @@ if __name__ == "__main__":
     what, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if what == "http":
         check_dense(port, model)
+        check_heads(port, model)
         check_bodies(port, model)
     elif what == "late":
         check_late(port, model)
