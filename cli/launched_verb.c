@@ -107,6 +107,7 @@ static pen_status launched_run_task(launched_run *run, const pen_cli_launched *l
                                       .verb = verb->start,
                                       .tls = pen_job_transport_tls(job),
                                       .is_insecure = verb->is_insecure,
+                                      .token_file = job->token_file,
                                       .memory_bytes = verb->memory_bytes,
                                       .is_worker = verb->work == NULL,
                                       .needs_all = !verb->is_alone,

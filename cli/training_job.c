@@ -9,6 +9,7 @@
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
+#include "scheduler/transport/admit/token_file.h"
 #include "scheduler/transport/grpc/pem_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
@@ -64,7 +65,9 @@ static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
 
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     const pen_job_outputs *outputs = &job->outputs;
+    pen_token_file token;
     PEN_TRY(job_check_certificates(job, arena));
+    PEN_TRY(pen_job_blame(job, &job->token_file, pen_token_file_read(job->token_file, &token)));
     if (outputs->dir != NULL) {
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_folder_create(outputs->dir, arena)));
         const char *path;

@@ -32,6 +32,7 @@ typedef struct worker_options {
     const char *workers;
     const char *store;
     const char *data;
+    const char *token_file;
     uint64_t memory; // bytes; 0: what the system grants
     bool insecure;
     bool once;
@@ -139,6 +140,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
                                .is_once = options->once,
                                .store = options->store,
                                .data = options->data,
+                               .token_file = options->token_file,
                                .memory_bytes = options->memory};
     pen_worker *worker;
     sigset_t signals;
@@ -249,6 +251,8 @@ static const pen_cli_option worker_cli_options[] = {
     PEN_CLI_VALUE(0, "memory", "SIZE", BYTES, worker_options, memory,
                   "most that its process may use, like 12GiB; what the system grants without",
                   .minimum = PEN_OPTION_FROM(1)),
+    PEN_CLI_VALUE(0, "token-file", "FILE", TEXT, worker_options, token_file,
+                  "admit callers of this machine who have this file (`token_file` of a job), too"),
     PEN_CLI_FLAG(0, "insecure", worker_options, insecure,
                  "take links from other machines without TLS"),
     PEN_CLI_FLAG(0, "once", worker_options, once, "end after the first run"),

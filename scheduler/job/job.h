@@ -138,7 +138,8 @@ typedef struct pen_job {
     pen_job_pipeline pipeline;
     pen_job_numerics numerics;
     pen_job_tls tls;
-    const char *costs; // path of a cost table; NULL: none
+    const char *token_file; // that workers of this host have in common with this job; NULL: none
+    const char *costs;      // path of a cost table; NULL: none
     pen_job_checkpoint checkpoint;
     pen_job_recovery recovery;
     pen_job_serve serve;

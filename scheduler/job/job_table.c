@@ -390,6 +390,9 @@ static const pen_option_field job_fields[] = {
                .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, tls, "certificates for links to workers on other machines",
                .table = &job_tls_table, .may_be_file = true),
+    PEN_OPTION(PATH, pen_job, token_file,
+               "file that workers of this machine have as well (`penstock worker --token-file`): "
+               "they are another user's, or have no other way to know this one"),
     PEN_OPTION(PATH, pen_job, costs,
                "cost table, measured by `penstock profile` and `penstock probe`, for plans"),
     PEN_OPTION(MAPPING, pen_job, checkpoint,

@@ -188,6 +188,7 @@ static pen_status life_listen(task_life *task) {
                                        .address = address,
                                        .tls = task->tls,
                                        .is_insecure = options->is_insecure,
+                                       .token_file = options->token_file,
                                        .memory_bytes = task->own.memory_bytes,
                                        .data = "/"};
     pen_process_heap_prepare();

@@ -20,12 +20,13 @@ typedef struct pen_task_options {
     const char *verb;        // starts of different verbs do not mix
     pen_transport_tls tls;   // all NULL: one is made, unless it is insecure
     bool is_insecure;
-    uint64_t memory_bytes; // that this task may use, if less than it was granted; 0: that
-    bool is_worker;        // this task never coordinates
-    bool needs_all;        // tasks are waited for before it begins
-    bool goes_without;     // those that do not come are lost, and no error
-    double wait_seconds;   // for all tasks to come
-    double lease_seconds;  // without a sign of life of who coordinates
+    const char *token_file; // as the job has it; NULL: none
+    uint64_t memory_bytes;  // that this task may use, if less than it was granted; 0: that
+    bool is_worker;         // this task never coordinates
+    bool needs_all;         // tasks are waited for before it begins
+    bool goes_without;      // those that do not come are lost, and no error
+    double wait_seconds;    // for all tasks to come
+    double lease_seconds;   // without a sign of life of who coordinates
     // Does the work of all, on the caller's thread.
     pen_status (*coordinate)(void *context, const pen_task_work *work);
     // The exit code that what coordinate returned stands for.

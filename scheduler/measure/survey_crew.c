@@ -31,7 +31,8 @@ struct pen_survey_crew {
 // Processes that a training would start here.
 static pen_status crew_launch(pen_survey_crew *crew) {
     const pen_launch_options options = {.tls = pen_job_transport_tls(crew->options.job),
-                                        .is_insecure = crew->options.is_insecure};
+                                        .is_insecure = crew->options.is_insecure,
+                                        .token_file = crew->options.job->token_file};
     uint32_t count = 0;
     for (uint32_t d = 0; d < crew->cluster.device_count; d++) {
         count += pen_host_is_started(crew->cluster.devices[d].host);
@@ -126,6 +127,7 @@ static pen_status crew_start_worker(pen_survey_crew *crew, const pen_transport_k
                                         .address = "127.0.0.1:0",
                                         .tls = pen_job_transport_tls(crew->options.job),
                                         .is_insecure = crew->options.is_insecure,
+                                        .token_file = crew->options.job->token_file,
                                         .spec = &crew->spec};
     PEN_TRY(pen_worker_create(&options, &crew->worker, &port));
     return pen_arena_format(crew->arena, &crew->workers.list[crew->workers.local].address,
@@ -142,6 +144,7 @@ static pen_status crew_gather(pen_survey_crew *crew) {
                                    .tls = pen_job_transport_tls(crew->options.job),
                                    .local_worker = crew->workers.local,
                                    .is_insecure = crew->options.is_insecure,
+                                   .token_file = crew->options.job->token_file,
                                    .shares_memory = crew->spec.shares_memory,
                                    .generation = 1,
                                    .rendezvous_seconds = seconds,

@@ -130,6 +130,9 @@ typedef struct pen_transport_options {
     pen_transport_tls tls;
     bool tells_links; // each link that is taken is a line of the log, as those that are refused are
     bool is_insecure; // addresses that are not loopback are allowed without TLS
+    // A file that who calls from this host may have in common with who is called, in place of being
+    // of one user; NULL: none. Read when the transport is made
+    const char *token_file;
     // How long a link stays up without a connection: one that broke is made again, and what had
     // not come is sent again, which nobody sees but the counters. 0: a link breaks with its
     // connection. Of two ends, both must want it.

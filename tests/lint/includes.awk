@@ -28,7 +28,7 @@ BEGIN {
         "engine launched inference serve train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["scheduler/runtime"] = "run executor worker coordinator"
-    floors["scheduler/transport"] = "ring grpc"
+    floors["scheduler/transport"] = "ring admit grpc"
     floors["partition"] = "spec costs problem objective bound search strategies lower plan replicas"
 
     # header: where it may be included (tests may include all)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "scheduler/transport/ring/ring_door.h"
 #include "tests/support/check.h"
 
 static struct sockaddr_in proxy_address(uint16_t port) {
@@ -113,6 +114,22 @@ static void proxy_run(void *context) {
         proxy_reset(&proxy->connections[i]);
 }
 
+// Who calls us asks the process behind us for tokens.
+static void proxy_door(uint16_t port, char out_path[PEN_RING_DOOR_LIMIT]) {
+    pen_ring_meeting meeting;
+    CHECK_OK(pen_ring_meeting_find(&meeting));
+    CHECK(pen_ring_door_path(meeting.folder, "127.0.0.1", port, out_path), "a long path");
+}
+
+void tcp_proxy_lead(tcp_proxy *proxy, uint16_t target) {
+    char ours[PEN_RING_DOOR_LIMIT], theirs[PEN_RING_DOOR_LIMIT];
+    proxy_door(proxy->port, ours);
+    proxy_door(target, theirs);
+    (void)unlink(ours);
+    CHECK(symlink(theirs, ours) == 0, "symlink");
+    proxy->target = target;
+}
+
 void tcp_proxy_open(tcp_proxy *proxy, uint16_t target, uint64_t seed) {
     *proxy = (tcp_proxy){.seed = seed, .target = target};
     for (uint32_t i = 0; i < TCP_PROXY_LIMIT; i++)
@@ -124,6 +141,7 @@ void tcp_proxy_open(tcp_proxy *proxy, uint16_t target, uint64_t seed) {
     CHECK(listen(proxy->listener, TCP_PROXY_LIMIT) == 0, "listen");
     CHECK(getsockname(proxy->listener, (struct sockaddr *)&here, &size) == 0, "getsockname");
     proxy->port = ntohs(here.sin_port);
+    tcp_proxy_lead(proxy, target);
     CHECK_OK(pen_thread_create("proxy", proxy_run, proxy, &proxy->thread));
 }
 
@@ -137,4 +155,7 @@ void tcp_proxy_close(tcp_proxy *proxy) {
     proxy->is_closing = true;
     pen_thread_join(proxy->thread);
     close(proxy->listener);
+    char door[PEN_RING_DOOR_LIMIT];
+    proxy_door(proxy->port, door);
+    (void)unlink(door);
 }

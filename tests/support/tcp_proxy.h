@@ -25,7 +25,7 @@ typedef struct tcp_proxy {
     pen_thread *thread;
     tcp_proxy_connection connections[TCP_PROXY_LIMIT];
     uint64_t drawn;
-    _Atomic uint32_t target; // port of 127.0.0.1
+    _Atomic uint32_t target; // port of 127.0.0.1; tcp_proxy_lead changes it
     _Atomic bool is_held;    // nothing gets through, also no new connection
     _Atomic bool is_cut;     // asked for: all connections are reset
     _Atomic bool is_closing;
@@ -37,7 +37,8 @@ typedef struct tcp_proxy {
 } tcp_proxy;
 
 void tcp_proxy_open(tcp_proxy *proxy, uint16_t target, uint64_t seed);
-void tcp_proxy_cut(tcp_proxy *proxy); // all, now; returns when it is done
+void tcp_proxy_lead(tcp_proxy *proxy, uint16_t target); // elsewhere, from now on
+void tcp_proxy_cut(tcp_proxy *proxy);                   // all, now; returns when it is done
 void tcp_proxy_close(tcp_proxy *proxy);
 
 #endif // PEN_TESTS_SUPPORT_TCP_PROXY_H

@@ -37,8 +37,9 @@ typedef struct pen_coordinator_setup {
     const pen_transport_kind *transport;
     pen_transport_tls tls;
     bool is_insecure;
-    bool shares_memory; // with workers of this host
-    const char *job;    // text that all must have
+    const char *token_file; // shared with workers of this host; NULL: none
+    bool shares_memory;     // with workers of this host
+    const char *job;        // text that all must have
     uint64_t plan_hash;
     double rendezvous_seconds;              // for all workers to be there
     pen_coordinator_rendezvous *rendezvous; // of which that is a part; NULL: it is the whole

@@ -261,6 +261,7 @@ static pen_status coordinator_connect(pen_coordinator *c) {
                                                     .shares_memory = c->setup.shares_memory},
                                            .tls = c->setup.tls,
                                            .is_insecure = c->setup.is_insecure,
+                                           .token_file = c->setup.token_file,
                                            .resume_seconds = c->setup.lease_seconds};
     const pen_transport_events events = pen_coordinator_events(c);
     PEN_TRY(c->setup.transport->create(&options, &events, &c->transport));

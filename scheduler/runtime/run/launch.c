@@ -233,6 +233,10 @@ static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch
     }
     list.items[list.count++] = "--data";
     list.items[list.count++] = "/";
+    if (options->token_file != NULL) {
+        list.items[list.count++] = "--token-file";
+        list.items[list.count++] = options->token_file;
+    }
     if (options->is_insecure) list.items[list.count++] = "--insecure";
     PEN_ASSERT(list.count <= LAUNCH_ARGUMENT_LIMIT);
     return launch_keep(list.items, list.count, arena, &launched->arguments);

@@ -23,7 +23,8 @@ typedef struct pen_launched pen_launched;
 typedef struct pen_launch_options {
     pen_transport_tls tls;
     bool is_insecure;
-    const char *program; // as pen_worker_program_find takes it; NULL: it is looked for
+    const char *token_file; // NULL: none
+    const char *program;    // as pen_worker_program_find takes it; NULL: it is looked for
 } pen_launch_options;
 
 // Starts `count` workers and waits until each takes links.

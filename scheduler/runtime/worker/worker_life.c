@@ -418,6 +418,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
                  .shares_memory = true},
         .tls = options->tls,
         .is_insecure = options->is_insecure,
+        .token_file = options->token_file,
         .tells_links = options->tells_links,
         .resume_seconds = WORKER_RESUME_SECONDS};
     const pen_transport_events events = pen_worker_events(worker);

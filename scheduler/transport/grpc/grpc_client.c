@@ -54,11 +54,12 @@ static grpc_channel *client_open_channel(pen_grpc_link *link) {
     pen_grpc_settings own;
     grpc_channel_credentials *credentials =
         pen_grpc_credentials_of_channels(&transport->credentials);
+    const char *address = link->pass.address[0] != '\0' ? link->pass.address : link->address;
     if (!link->expects_own || transport->credentials.own_name[0] == '\0') {
-        return grpc_channel_create(link->address, credentials, &transport->channel_settings.list);
+        return grpc_channel_create(address, credentials, &transport->channel_settings.list);
     }
     pen_grpc_settings_expect(&own, &transport->channel_settings, transport->credentials.own_name);
-    return grpc_channel_create(link->address, credentials, &own.list);
+    return grpc_channel_create(address, credentials, &own.list);
 }
 
 // One attempt to connect, with a channel of its own, and both batches of a call started at once:
@@ -89,8 +90,11 @@ void pen_grpc_client_call(pen_grpc_link *link) {
     };
     pen_grpc_link_batch(link, &end, 1, &link->ended);
     link->opened = (pen_grpc_tag){client_opened, link, link};
+    grpc_metadata *shown;
+    const size_t shown_count = pen_grpc_pass_metadata(link, &shown);
     const grpc_op open[] = {
-        {.op = GRPC_OP_SEND_INITIAL_METADATA},
+        {.op = GRPC_OP_SEND_INITIAL_METADATA,
+         .data.send_initial_metadata = {.count = shown_count, .metadata = shown}},
         {.op = GRPC_OP_RECV_INITIAL_METADATA,
          .data.recv_initial_metadata.recv_initial_metadata = &link->head},
     };

@@ -84,6 +84,7 @@ pen_status pen_grpc_link_create(pen_grpc *transport, bool is_caller, pen_grpc_li
 }
 
 void pen_grpc_link_destroy(pen_grpc_link *link) {
+    pen_grpc_pass_release(link);
     if (link->call != NULL) grpc_call_unref(link->call);
     if (link->channel != NULL) grpc_channel_destroy(link->channel);
     grpc_metadata_array_destroy(&link->head);
@@ -359,7 +360,7 @@ void pen_grpc_link_tick(pen_grpc_link *link, double now) {
     case PEN_GRPC_WAITING:
         if (now >= link->give_up_at) {
             pen_grpc_link_down(link, pen_grpc_client_reason(link), false);
-        } else {
+        } else if (pen_grpc_pass_is_ready(link, now)) {
             pen_grpc_client_call(link);
         }
         break;

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "scheduler/transport/grpc/address.h"
+#include "scheduler/transport/grpc/grpc_pass.h"
 #include "scheduler/transport/grpc/grpc_session.h"
 #include "scheduler/transport/grpc/grpc_settings.h"
 #include "scheduler/transport/grpc/grpc_tls.h"
@@ -62,20 +62,18 @@ struct pen_grpc_link {
     grpc_channel *channel; // caller
     grpc_call *call;
     pen_grpc_tag opened, sent, received, ended, last_sent;
-    uint32_t tag_count; // in flight
-    double deadline;    // of what the state waits for; pen_clock_seconds
-    double give_up_at;  // caller, before it is up
-    double began_at;
+    uint32_t tag_count;          // in flight
+    double deadline;             // of what the state waits for; pen_clock_seconds
+    double began_at, give_up_at; // of a caller, before it is up
     uint32_t attempt_count;
     uint32_t alike_count;              // attempts in a row that failed for the same reason
     char failure[PEN_WIRE_TEXT_LIMIT]; // of the last attempt
     char who[PEN_GRPC_WHO_BYTES];      // of who called, for the log: as what, certificate, job
-    bool is_over;                      // the call is
+    bool is_over, is_cancelled;        // the call is
     bool is_adopted;                   // one of the transport's links
-    bool is_cancelled;
-    bool is_loopback; // caller: the address is this machine's
-    bool expects_own; // the other end is to show this process's own certificate
-    bool is_denied;   // its certificate's name may not do this
+    bool is_loopback;                  // caller: the address is this machine's
+    bool expects_own;                  // the other end is to show this process's own certificate
+    bool is_denied;                    // its certificate's name may not do this
     pen_grpc_last_word last_word;
     grpc_metadata mark; // of our status: gRPC makes statuses of its own, which have none
     grpc_metadata_array head, trailer;
@@ -92,6 +90,7 @@ struct pen_grpc_link {
     double talk_at;            // when an acknowledgement is due
     bool is_ring_overdue;      // the reason why its memory was closed
     pen_grpc_session *session; // NULL: another link has it
+    pen_grpc_pass pass;
 
     // guarded by the transport's lock; the state is written by the I/O thread alone
     pen_grpc_state state;
@@ -106,6 +105,7 @@ struct pen_grpc {
     char job[PEN_WIRE_TEXT_LIMIT + 1];
     pen_transport_events events;
     pen_grpc_credentials credentials;
+    pen_grpc_gate gate;
     grpc_resource_quota *quota;
     pen_grpc_settings channel_settings, server_settings;
     grpc_completion_queue *queue;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,20 +51,32 @@ static void ring_changed(void *context, uint32_t peer) {
     if (is_sleeping) pen_grpc_io_wake(transport);
 }
 
+// By the thread of the lanes: a process of this user wants to call.
+static bool ring_admit(void *context, uint8_t out_token[PEN_RING_TOKEN_BYTES]) {
+    pen_grpc *transport = context;
+    return pen_one_time_give(&transport->gate.tokens, pen_clock_seconds(), out_token);
+}
+
 // ---- life
 
+// Without TLS the socket is wanted for tokens, also where no frame goes through memory.
 void pen_grpc_ring_set_up(pen_grpc *transport) {
     const pen_ring_lane_events events = {.context = transport,
                                          .user = &transport->events,
                                          .summed = ring_summed,
                                          .sent = ring_sent,
-                                         .changed = ring_changed};
-    if (!transport->options.self.shares_memory) return;
+                                         .changed = ring_changed,
+                                         .admit = ring_admit};
+    const bool shares = transport->options.self.shares_memory;
+    if (!shares && pen_grpc_tls_is_used(&transport->options.tls)) return;
     const pen_status status =
         pen_ring_lanes_create(&events, transport->options.ring_spin_seconds, &transport->lanes);
     if (status == PEN_OK) return;
-    pen_log(PEN_LOG_WARNING, "frames between processes of this host go over gRPC: %s",
-            pen_status_message(status));
+    snprintf(transport->gate.failure, sizeof transport->gate.failure, "%s",
+             pen_status_message(status));
+    if (shares)
+        pen_log(PEN_LOG_WARNING, "frames between processes of this host go over gRPC: %s",
+                pen_status_message(status));
     pen_status_ignore(status, "all goes over gRPC then");
 }
 

@@ -53,7 +53,7 @@ static void server_ended(void *owner, bool success) {
 }
 
 // "ipv4:127.0.0.1:4000" or "ipv6:%5B::1%5D:4000", as people write it.
-static void server_get_address(grpc_call *call, char *out_text, size_t size) {
+void pen_grpc_server_get_address(grpc_call *call, char *out_text, size_t size) {
     char *uri = grpc_call_get_peer(call);
     const char *from = strncmp(uri, "ipv", 3) == 0 ? strchr(uri, ':') + 1 : uri;
     size_t count = 0;
@@ -71,7 +71,7 @@ static void server_get_address(grpc_call *call, char *out_text, size_t size) {
 
 // A stranger's call takes a link of a limited number, and a deadline by which it must have
 // introduced itself.
-static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
+static pen_status server_take_link(pen_grpc *transport, grpc_call *call, const char *proof) {
     uint32_t count = 0;
     for (const pen_grpc_link *at = transport->links; at != NULL; at = at->next)
         count += 1;
@@ -81,7 +81,7 @@ static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
     pen_grpc_link *link;
     PEN_TRY(pen_grpc_link_create(transport, false, &link));
     link->call = call;
-    server_get_address(call, link->address, sizeof link->address);
+    pen_grpc_server_get_address(call, link->address, sizeof link->address);
     pen_grpc_link_adopt(link);
     pen_grpc_link_set_deadline(link, pen_clock_seconds() + SERVER_INTRODUCTION_SECONDS);
 
@@ -90,7 +90,11 @@ static pen_status server_take_link(pen_grpc *transport, grpc_call *call) {
                          .data.recv_close_on_server.cancelled = &link->was_cancelled};
     pen_grpc_link_batch(link, &end, 1, &link->ended);
     link->opened = (pen_grpc_tag){server_opened, link, link};
-    const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+    snprintf(link->pass.proof, sizeof link->pass.proof, "%s", proof);
+    grpc_metadata *shown;
+    const size_t shown_count = pen_grpc_pass_metadata(link, &shown);
+    const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA,
+                          .data.send_initial_metadata = {.count = shown_count, .metadata = shown}};
     pen_grpc_link_batch(link, &open, 1, &link->opened);
     pen_grpc_receive_start(link);
     return PEN_OK;
@@ -258,30 +262,38 @@ static void server_request(pen_grpc_server *server) {
     PEN_ASSERT(error == GRPC_CALL_OK);
 }
 
-// Three kinds of calls: health checks, links, and what is refused, which is counted and logged with
-// the caller's address.
+// A call for a link: what the caller shows is judged before anything is kept for it. What is
+// refused is counted and logged with the caller's address.
+static void server_call(pen_grpc_server *server, grpc_call *call) {
+    char address[PEN_ADDRESS_TEXT_LIMIT], proof[PEN_TOKEN_ANSWER_BYTES];
+    pen_grpc_server_get_address(call, address, sizeof address);
+    pen_status status = pen_grpc_gate_judge(server->transport, address, &server->metadata, proof);
+    const bool is_stranger = status != PEN_OK;
+    if (status == PEN_OK) status = server_take_link(server->transport, call, proof);
+    if (status == PEN_OK) return;
+    pen_grpc_server_count_refusal(server->transport, address, "", pen_status_message(status));
+    if (is_stranger) {
+        pen_grpc_gate_refuse(server, call, status);
+        return;
+    }
+    pen_status_ignore(status, "the caller sees that the call was cancelled");
+    (void)grpc_call_cancel(call, NULL);
+    grpc_call_unref(call);
+}
+
+// Two kinds of calls: health checks, and those that are to be links.
 static void server_requested(void *owner, bool success) {
     pen_grpc_server *server = owner;
-    grpc_slice method = grpc_slice_ref(server->details.method);
-    grpc_call *call = server->call;
+    if (success && grpc_slice_str_cmp(server->details.method, PEN_WIRE_METHOD) == 0) {
+        server_call(server, server->call);
+    } else if (success) {
+        grpc_slice method = grpc_slice_ref(server->details.method);
+        pen_grpc_health_answer(server, server->call, method);
+        grpc_slice_unref(method);
+    }
     grpc_call_details_destroy(&server->details);
     grpc_metadata_array_destroy(&server->metadata);
-    if (success) {
-        pen_status status = PEN_OK;
-        if (grpc_slice_str_cmp(method, PEN_WIRE_METHOD) != 0) {
-            pen_grpc_health_answer(server, call, method);
-        } else if ((status = server_take_link(server->transport, call)) != PEN_OK) {
-            char address[PEN_ADDRESS_TEXT_LIMIT];
-            server_get_address(call, address, sizeof address);
-            pen_grpc_server_count_refusal(server->transport, address, "",
-                                          pen_status_message(status));
-            pen_status_ignore(status, "the caller sees that the call was cancelled");
-            (void)grpc_call_cancel(call, NULL);
-            grpc_call_unref(call);
-        }
-        if (!server->is_shutting_down) server_request(server);
-    }
-    grpc_slice_unref(method);
+    if (success && !server->is_shutting_down) server_request(server);
 }
 
 static void server_is_shut_down(void *owner, bool success) {
@@ -306,14 +318,18 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
                                                 transport->credentials.of_servers);
     // also without a port: a server is destroyed only once it was started and shut down
     grpc_server_start(server->server);
-    if (port > 0 && port <= UINT16_MAX) pen_grpc_log_add_server(transport, (uint16_t)port);
+    const bool is_there = port > 0 && port <= UINT16_MAX;
+    if (is_there) pen_grpc_log_add_server(transport, (uint16_t)port);
+    // calls are taken afterwards: none comes before there are tokens
+    const pen_status gate =
+        is_there ? pen_grpc_gate_open(transport, address, (uint16_t)port) : PEN_OK;
     pen_mutex_lock(&transport->lock);
     transport->server = server;
     transport->has_new_server = true;
     const bool is_waiting = pen_grpc_io_needs_bell(transport);
     pen_mutex_unlock(&transport->lock);
     if (is_waiting) pen_grpc_io_wake(transport);
-    if (port <= 0 || port > UINT16_MAX) {
+    if (!is_there) {
         return pen_error(PEN_IO,
                          "cannot listen at %s: the port is taken, the address is not this "
                          "machine's%s",
@@ -323,7 +339,7 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
                              : "");
     }
     *out_port = (uint16_t)port;
-    return PEN_OK;
+    return gate;
 }
 
 void pen_grpc_server_begin(pen_grpc *transport) {

@@ -14,6 +14,9 @@ typedef struct pen_grpc_server {
     bool is_shutting_down, is_down;
 } pen_grpc_server;
 
+// "127.0.0.1:4000" or "[::1]:4000": where a call comes from.
+void pen_grpc_server_get_address(grpc_call *call, char *out_text, size_t size);
+
 // Answers an RPC that is no link: grpc.health.v1.Health/Check, or one that there is not. Takes the
 // call.
 void pen_grpc_health_answer(pen_grpc_server *server, grpc_call *take_call, grpc_slice method);

@@ -33,12 +33,14 @@ static void transport_release(pen_grpc *transport) {
     if (transport->quota != NULL) grpc_resource_quota_unref(transport->quota);
     grpc_shutdown_blocking();
     pen_grpc_send_free_pools(transport);
+    pen_grpc_gate_deinit(&transport->gate);
     pen_mutex_deinit(&transport->lock);
     pen_mutex_deinit(&transport->refusals_lock);
     pen_memory_free(transport);
 }
 
 static pen_status transport_set_up(pen_grpc *transport) {
+    PEN_TRY(pen_grpc_gate_init(&transport->gate, transport->options.token_file));
     PEN_TRY(pen_grpc_credentials_create(&transport->options.tls, &transport->credentials));
     transport->quota = grpc_resource_quota_create("penstock");
     grpc_resource_quota_resize(transport->quota, TRANSPORT_QUOTA_BYTES);
@@ -151,6 +153,7 @@ static pen_status transport_connect(pen_transport *self, uint32_t peer, const ch
     link->is_loopback = link->expects_own = pen_address_is_loopback(&where);
     link->began_at = pen_clock_seconds();
     link->give_up_at = link->began_at + deadline_seconds;
+    pen_grpc_pass_init(link, &where);
     const pen_status status = transport_add_caller(transport, link);
     if (status != PEN_OK) pen_grpc_link_destroy(link);
     return status;

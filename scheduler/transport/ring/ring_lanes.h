@@ -22,6 +22,7 @@
 #define PEN_SCHEDULER_TRANSPORT_RING_RING_LANES_H
 
 #include "scheduler/transport/ring/ring.h"
+#include "scheduler/transport/ring/ring_door.h"
 #include "scheduler/transport/transport.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -53,6 +54,8 @@ typedef struct pen_ring_lane_events {
     void (*sent)(void *context, pen_ring_loan *loan);
     // The lane of a peer is REFUSED or BROKEN now.
     void (*changed)(void *context, uint32_t peer);
+    // A process of this user wants to open a link: a token for it. False, or NULL: nobody gets one.
+    bool (*admit)(void *context, uint8_t out_token[PEN_RING_TOKEN_BYTES]);
 } pen_ring_lane_events;
 
 typedef enum pen_ring_lane_state {
@@ -68,6 +71,10 @@ PEN_NODISCARD pen_status pen_ring_lanes_create(const pen_ring_lane_events *event
                                                double spin_seconds, pen_ring_lanes **out_lanes);
 // Accepts NULL. All lanes are closed.
 void pen_ring_lanes_destroy(pen_ring_lanes *lanes);
+// Links are taken at `host` and `port` from now on: who wants one may ask here for a token, until
+// the lanes are destroyed. Once. UNAVAILABLE
+PEN_NODISCARD pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host,
+                                                  uint16_t port);
 // Adds what went over lanes.
 void pen_ring_lanes_count(const pen_ring_lanes *lanes, pen_transport_counters *counters);
 

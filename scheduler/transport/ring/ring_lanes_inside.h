@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "scheduler/transport/frame_intake.h"
 #include "scheduler/transport/ring/ring.h"
+#include "scheduler/transport/ring/ring_door.h"
 #include "scheduler/transport/ring/ring_lanes.h"
 #include "scheduler/transport/ring/ring_socket.h"
 
@@ -60,6 +61,8 @@ struct pen_ring_lanes {
     pen_thread *thread;
     int bell; // an eventfd
     int listener;
+    char door[PEN_RING_DOOR_HOST]; // the host that its door names; "": it has none
+    uint16_t door_port;
     _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received;
 
     // the thread's

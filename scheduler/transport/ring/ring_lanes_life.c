@@ -12,6 +12,9 @@
 // ---- all lanes of a transport
 
 static void lanes_release(pen_ring_lanes *lanes) {
+    if (lanes->door[0] != '\0') {
+        pen_ring_door_close(&lanes->meeting, lanes->name, lanes->door, lanes->door_port);
+    }
     if (lanes->listener >= 0) pen_ring_unlisten(&lanes->meeting, lanes->name, lanes->listener);
     if (lanes->bell >= 0) close(lanes->bell);
     pen_condition_deinit(&lanes->changed);
@@ -43,6 +46,17 @@ pen_status pen_ring_lanes_create(const pen_ring_lane_events *events, double spin
         return status;
     }
     *out_lanes = lanes;
+    return PEN_OK;
+}
+
+pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host, uint16_t port) {
+    PEN_ASSERT(lanes->door[0] == '\0');
+    if (strlen(host) >= sizeof lanes->door) {
+        return pen_error(PEN_UNAVAILABLE, "the host's name '%.100s' is too long", host);
+    }
+    PEN_TRY(pen_ring_door_open(&lanes->meeting, lanes->name, host, port));
+    memcpy(lanes->door, host, strlen(host) + 1);
+    lanes->door_port = port;
     return PEN_OK;
 }
 

@@ -155,11 +155,25 @@ static pen_status caller_attach(pen_ring_lanes *lanes, int caller, uint64_t toke
     return PEN_OK;
 }
 
+// Who asks for a token is a process of this user: pen_ring_accept takes no other.
+static void caller_admit(pen_ring_lanes *lanes, int caller) {
+    uint8_t token[PEN_RING_TOKEN_BYTES];
+    if (lanes->events.admit != NULL && lanes->events.admit(lanes->events.context, token)) {
+        pen_ring_door_answer(caller, token);
+    }
+    close(caller);
+}
+
 // True: the caller is dealt with.
 static bool caller_serve(pen_ring_lanes *lanes, int caller) {
     uint64_t token;
     int descriptor;
-    pen_status status = pen_ring_receive(caller, &token, &descriptor);
+    bool asks;
+    pen_status status = pen_ring_receive(caller, &token, &descriptor, &asks);
+    if (status == PEN_OK && asks) {
+        caller_admit(lanes, caller);
+        return true;
+    }
     if (status == PEN_OK && descriptor < 0) return false;
     if (status == PEN_OK) {
         status = caller_attach(lanes, caller, token, descriptor);
@@ -169,7 +183,7 @@ static bool caller_serve(pen_ring_lanes *lanes, int caller) {
         // a link that is down by now, or who only looks whether somebody is here, is nothing
         // strange
         pen_log(pen_status_get_code(status) == PEN_CORRUPT ? PEN_LOG_WARNING : PEN_LOG_DEBUG,
-                "refused shared memory: %s", pen_status_message(status));
+                "refused a caller of this host: %s", pen_status_message(status));
         pen_status_ignore(status, "the caller sees that the socket was closed");
         close(caller);
     }

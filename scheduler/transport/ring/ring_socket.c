@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,7 +13,8 @@
 
 #include "base/random.h"
 
-#define SOCKET_MAGIC 0x70656e72u // "penr"
+#define SOCKET_MAGIC 0x70656e72u     // "penr"
+#define SOCKET_MAGIC_ASK 0x70656e74u // "pent"
 #define SOCKET_VERSION 1u
 #define SOCKET_BACKLOG 64
 
@@ -69,17 +71,50 @@ pen_status pen_ring_meeting_make(const char *folder, pen_ring_meeting *out_meeti
     return PEN_OK;
 }
 
-pen_status pen_ring_meeting_find(pen_ring_meeting *out_meeting) {
-    struct stat parent;
-    char folder[PEN_RING_FOLDER_LIMIT];
+// Nobody but its user may put anything there.
+static bool socket_is_private(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+           (found.st_mode & 0022) == 0;
+}
+
+// Two processes of one user may differ in what their environment says, so each place counts.
+bool pen_ring_meeting_folder(uint32_t place, char out_folder[PEN_RING_FOLDER_LIMIT]) {
+    char parent[PEN_RING_FOLDER_LIMIT];
     const unsigned user = (unsigned)geteuid();
-    snprintf(folder, sizeof folder, "/run/user/%u", user);
-    if (stat(folder, &parent) == 0 && S_ISDIR(parent.st_mode) && parent.st_uid == geteuid()) {
-        snprintf(folder, sizeof folder, "/run/user/%u/penstock", user);
-    } else {
-        snprintf(folder, sizeof folder, "/tmp/penstock-%u", user);
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    int length = 0;
+    switch (place) {
+    case 0:
+        if (runtime == NULL || runtime[0] != '/') return false;
+        length = snprintf(parent, sizeof parent, "%s", runtime);
+        break;
+    case 1:
+        length = snprintf(parent, sizeof parent, "/run/user/%u", user);
+        break;
+    default: // the folder above is everybody's: that one's own rights are looked at
+        snprintf(out_folder, PEN_RING_FOLDER_LIMIT, "/tmp/penstock-%u", user);
+        return true;
     }
+    if (length < 0 || (size_t)length >= sizeof parent || !socket_is_private(parent)) return false;
+    length = snprintf(out_folder, PEN_RING_FOLDER_LIMIT, "%s/penstock", parent);
+    return length < PEN_RING_FOLDER_LIMIT;
+}
+
+pen_status pen_ring_meeting_find(pen_ring_meeting *out_meeting) {
+    char folder[PEN_RING_FOLDER_LIMIT];
+    uint32_t place = 0;
+    while (!pen_ring_meeting_folder(place, folder))
+        place += 1;
     return pen_ring_meeting_make(folder, out_meeting);
+}
+
+bool pen_ring_meeting_is_private(const char *folder) {
+    struct stat found;
+    const pen_status status = socket_check_folder(folder, &found);
+    const bool is_private = status == PEN_OK;
+    pen_status_ignore(status, "then nothing is looked for there");
+    return is_private;
 }
 
 // ---- listening
@@ -102,6 +137,12 @@ static bool socket_is_ours(int descriptor) {
            who.uid == geteuid();
 }
 
+// The name of a door (ring_door.h) whose socket is no longer there.
+static void socket_sweep_door(int folder, const char *name) {
+    struct stat found;
+    if (fstatat(folder, name, &found, 0) != 0 && errno == ENOENT) (void)unlinkat(folder, name, 0);
+}
+
 // A process that was killed leaves its socket, at which nobody answers. Sockets get their names
 // when they listen, so none is taken for a dead one before.
 static void socket_sweep(const pen_ring_meeting *meeting) {
@@ -110,7 +151,8 @@ static void socket_sweep(const pen_ring_meeting *meeting) {
     if (folder == NULL) return;
     while ((entry = readdir(folder)) != NULL) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
-        if (strlen(entry->d_name) != 16) continue;
+        if (strchr(entry->d_name, '@') != NULL) socket_sweep_door(dirfd(folder), entry->d_name);
+        if (strlen(entry->d_name) != 16 || strchr(entry->d_name, '@') != NULL) continue;
         snprintf(address.sun_path, sizeof address.sun_path, "%s/%.16s", meeting->folder,
                  entry->d_name);
         const int caller = socket_new();
@@ -166,26 +208,39 @@ int pen_ring_accept(int listener) {
 // ---- handing over
 
 // Connecting to a socket of this kind never waits: it succeeds, or the backlog is full.
-pen_status pen_ring_call(const pen_ring_meeting *meeting, uint64_t name, int *out_socket) {
-    struct sockaddr_un address;
-    socket_address(meeting, name, "", &address);
+pen_status pen_ring_call_at(const char *path, int *out_socket) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     *out_socket = -1;
+    const int length = snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof address.sun_path) {
+        return pen_error(PEN_UNAVAILABLE, "no shared memory: the path '%s' is too long", path);
+    }
     const int caller = socket_new();
-    if (caller < 0) return socket_error("socket to", address.sun_path);
+    if (caller < 0) return socket_error("socket to", path);
     if (connect(caller, (const struct sockaddr *)&address, sizeof address) != 0) {
         // its backlog is full
-        const pen_status status =
-            errno == EAGAIN ? PEN_OK : socket_error("calling", address.sun_path);
+        const pen_status status = errno == EAGAIN ? PEN_OK : socket_error("calling", path);
         close(caller);
         return status;
     }
     if (!socket_is_ours(caller)) {
         close(caller);
-        return pen_error(PEN_UNAVAILABLE, "no shared memory: another user listens at %s",
-                         address.sun_path);
+        return pen_error(PEN_UNAVAILABLE, "no shared memory: another user listens at %s", path);
     }
     *out_socket = caller;
     return PEN_OK;
+}
+
+pen_status pen_ring_call(const pen_ring_meeting *meeting, uint64_t name, int *out_socket) {
+    struct sockaddr_un address;
+    socket_address(meeting, name, "", &address);
+    return pen_ring_call_at(address.sun_path, out_socket);
+}
+
+bool pen_ring_ask(int socket) {
+    const socket_greeting greeting = {SOCKET_MAGIC_ASK, SOCKET_VERSION, 0};
+    return send(socket, &greeting, sizeof greeting, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t)sizeof greeting;
 }
 
 // A greeting and the descriptor in one packet, so that there is never one without the other.
@@ -226,7 +281,7 @@ static int socket_take_descriptor(struct msghdr *message) {
 }
 
 // Whatever descriptors came are taken or closed, also with a greeting that is none.
-pen_status pen_ring_receive(int socket, uint64_t *out_token, int *out_memory) {
+pen_status pen_ring_receive(int socket, uint64_t *out_token, int *out_memory, bool *out_asks) {
     socket_greeting greeting;
     struct iovec part = {&greeting, sizeof greeting};
     union {
@@ -238,18 +293,24 @@ pen_status pen_ring_receive(int socket, uint64_t *out_token, int *out_memory) {
                              .msg_control = &control,
                              .msg_controllen = sizeof control.bytes};
     *out_memory = -1;
+    *out_asks = false;
     const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return PEN_OK;
     if (count <= 0) return pen_error(PEN_UNAVAILABLE, "the caller is gone");
     const int memory = socket_take_descriptor(&message);
-    if (memory >= 0 && count == (ssize_t)sizeof greeting && greeting.magic == SOCKET_MAGIC &&
-        greeting.version == SOCKET_VERSION && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
+    const bool is_whole = count == (ssize_t)sizeof greeting && greeting.version == SOCKET_VERSION &&
+                          (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+    if (is_whole && memory < 0 && greeting.magic == SOCKET_MAGIC_ASK) {
+        *out_asks = true;
+        return PEN_OK;
+    }
+    if (is_whole && memory >= 0 && greeting.magic == SOCKET_MAGIC) {
         *out_token = greeting.token;
         *out_memory = memory;
         return PEN_OK;
     }
     if (memory >= 0) close(memory);
-    return pen_error(PEN_CORRUPT, "shared memory: a greeting that is none");
+    return pen_error(PEN_CORRUPT, "a greeting that is none");
 }
 
 // ---- bells

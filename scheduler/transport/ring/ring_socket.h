@@ -5,6 +5,7 @@
 // memory with a token, which the reader has told it another way, for one link; the reader answers.
 // From then on the socket carries bells (a packet of one byte each), and its end tells that the
 // other process is gone. Both ends ask the system who is at the other one: another user is refused.
+// The same socket hands out tokens for links to the process that listens (ring_door.h).
 //
 // Nothing here waits: what is not possible at once is said to be so.
 //
@@ -29,8 +30,13 @@ typedef struct pen_ring_meeting {
 
 // Makes the folder, if it is not there. UNAVAILABLE: it is another user's, or open to others
 PEN_NODISCARD pen_status pen_ring_meeting_make(const char *folder, pen_ring_meeting *out_meeting);
-// The same with this user's: /run/user/UID/penstock, or /tmp/penstock-UID.
+// The same with this user's, the first of its places.
 PEN_NODISCARD pen_status pen_ring_meeting_find(pen_ring_meeting *out_meeting);
+// The places by their order: $XDG_RUNTIME_DIR/penstock, /run/user/UID/penstock, /tmp/penstock-UID.
+// False: there is none of this number here. The last one is always there.
+#define PEN_RING_MEETING_PLACES 3u
+bool pen_ring_meeting_folder(uint32_t place, char out_folder[PEN_RING_FOLDER_LIMIT]);
+bool pen_ring_meeting_is_private(const char *folder); // this user's alone
 
 // Listens under `name`. Removes what ended processes have left there. UNAVAILABLE
 PEN_NODISCARD pen_status pen_ring_listen(const pen_ring_meeting *meeting, uint64_t name,
@@ -43,10 +49,15 @@ int pen_ring_accept(int listener);
 // nobody listens there, or another user does
 PEN_NODISCARD pen_status pen_ring_call(const pen_ring_meeting *meeting, uint64_t name,
                                        int *out_socket);
-// The first packet of a caller. IO
+PEN_NODISCARD pen_status pen_ring_call_at(const char *path, int *out_socket); // by its whole name
+// The first packet of a caller who wants a token. False: it is gone
+bool pen_ring_ask(int socket);
+// The first packet of a caller who hands memory over. IO
 PEN_NODISCARD pen_status pen_ring_hand_over(int socket, uint64_t token, int memory);
-// Reads it. *out_memory is to be closed; -1: it has not come yet. CORRUPT, UNAVAILABLE
-PEN_NODISCARD pen_status pen_ring_receive(int socket, uint64_t *out_token, int *out_memory);
+// Reads it. *out_memory is to be closed; -1: it has not come yet, or *out_asks. CORRUPT,
+// UNAVAILABLE
+PEN_NODISCARD pen_status pen_ring_receive(int socket, uint64_t *out_token, int *out_memory,
+                                          bool *out_asks);
 
 // A bell, or the answer. A socket whose buffer is full holds enough of them.
 void pen_ring_sound(int socket);

@@ -6,13 +6,18 @@
 Asks for its health, opens a link as peer 7 of job 'test' to peer 1, exchanges a message and a
 tensor with it, and closes the link. Exit code 0 when all of that is as penstock.proto says.
 """
+import glob
+import os
 import queue
+import socket
+import struct
 import subprocess
 import sys
 
 import grpc
 
 CHUNK = 1 << 20
+PORT = sys.argv[1]
 METHOD = "/penstock.Penstock/Exchange"
 
 
@@ -50,12 +55,53 @@ def check_health(channel):
             assert error.code() == code, (method, error)
 
 
-def open_stream(channel, pb):
+def find_token():
+    """A token for one link, from the socket of this user."""
+    user = os.getuid()
+    doors = [door for folder in (os.environ.get("XDG_RUNTIME_DIR", "/nowhere") + "/penstock",
+                                 f"/run/user/{user}/penstock", f"/tmp/penstock-{user}")
+             for door in glob.glob(f"{folder}/{PORT}@127.0.0.1@*")]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller:
+        caller.connect(doors[0])
+        caller.send(struct.pack("<IIQ", 0x70656E74, 1, 0))
+        magic, token = struct.unpack("<I16s", caller.recv(64))
+    assert magic == 0x70656E61
+    return "once " + token.hex()
+
+
+def open_stream(channel, pb, token=None):
     out = queue.Queue()
     call = channel.stream_stream(
         METHOD, request_serializer=pb.Envelope.SerializeToString,
-        response_deserializer=pb.Envelope.FromString)(iter(out.get, None), timeout=30)
+        response_deserializer=pb.Envelope.FromString)(
+            iter(out.get, None), timeout=30,
+            metadata=[("penstock-token", find_token() if token is None else token)])
     return out, call
+
+
+def check_tokens(channel, pb):
+    """Who shows none, or one a second time, is not let in."""
+    token = find_token()
+    out, first = open_stream(channel, pb, token)
+    out.put(pb.Envelope(message=b"too early"))
+    for shown, words in ((token, "was used before"), ("", "was used before"),
+                         ("once 00", "was used before"), ("once " + 32 * "0", "was used before"),
+                         ("file 1 2 3 4", "has none")):
+        other, call = open_stream(channel, pb, shown)
+        try:
+            next(call)
+            raise AssertionError(words)
+        except grpc.RpcError as error:
+            assert words in error.details(), error.details()
+        other.put(None)
+    bare = channel.stream_stream(METHOD)(iter([]), timeout=30)
+    try:
+        next(bare)
+        raise AssertionError("without a token")
+    except grpc.RpcError as error:
+        assert "it shows no token" in error.details(), error.details()
+    out.put(None)
+    assert first.code() == grpc.StatusCode.DATA_LOSS, first.code()
 
 
 def check_refusals(channel, pb):
@@ -164,13 +210,14 @@ def receive_tensor(call):
 
 
 def main():
-    port, folder = sys.argv[1:]
+    folder = sys.argv[2]
     subprocess.run(["protoc", "--python_out=" + folder, "-Ischeduler/transport", "penstock.proto"],
                    check=True)
     sys.path.insert(0, folder)
     import penstock_pb2 as pb  # pylint: disable=import-error,import-outside-toplevel
-    channel = grpc.insecure_channel("127.0.0.1:" + port)
+    channel = grpc.insecure_channel("127.0.0.1:" + PORT)
     check_health(channel)
+    check_tokens(channel, pb)
     check_refusals(channel, pb)
     check_oversized(channel, pb)
     check_lies(channel, pb)

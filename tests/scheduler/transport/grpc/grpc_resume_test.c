@@ -221,7 +221,7 @@ static void another_process_is_another_link(void **state) {
     pair_open(&p, 20, 20, 1);
     open_station(&other, 1, 20);
     pair_link(&p);
-    p.proxy.target = other.port;
+    tcp_proxy_lead(&p.proxy, other.port);
     const double start = pen_clock_seconds();
     tcp_proxy_cut(&p.proxy);
     assert_true(station_wait_down(&p.zero, 1, 1));

@@ -95,7 +95,7 @@ static void any_grpc_client_can_talk(void **state) {
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "grpc_client.py failed");
     assert_true(station_wait_down(&one, 7, 1));
     CHECK(strstr(one.down_text, "all is said") != NULL, "%s", one.down_text);
-    assert_int_equal(one.kind->counters(one.transport).refusals, 7);
+    assert_int_equal(one.kind->counters(one.transport).refusals, 14);
     station_close(&one);
 }
 

@@ -266,6 +266,7 @@ static void memory_is_handed_over(void **state) {
     pen_ring_meeting meeting;
     void *memory = NULL;
     int listener, caller, descriptor, taken;
+    bool asks;
     uint64_t token;
     CHECK_OK(pen_ring_meeting_make(scratch_path("handing"), &meeting));
     CHECK_ERROR(pen_ring_call(&meeting, 5, &caller), PEN_UNAVAILABLE, "No such file");
@@ -274,11 +275,11 @@ static void memory_is_handed_over(void **state) {
     CHECK_OK(pen_ring_call(&meeting, 5, &caller));
     const int called = pen_ring_accept(listener);
     assert_true(called >= 0);
-    CHECK_OK(pen_ring_receive(called, &token, &taken));
+    CHECK_OK(pen_ring_receive(called, &token, &taken, &asks));
     assert_int_equal(taken, -1); // not yet
     CHECK_OK(pen_ring_memory_create(&memory, &descriptor));
     CHECK_OK(pen_ring_hand_over(caller, 0x1234567890abcdef, descriptor));
-    CHECK_OK(pen_ring_receive(called, &token, &taken));
+    CHECK_OK(pen_ring_receive(called, &token, &taken, &asks));
     assert_int_equal(token, 0x1234567890abcdef);
     pen_ring_memory_close(memory);
     CHECK_OK(pen_ring_memory_open(taken, &memory));
@@ -293,7 +294,7 @@ static void memory_is_handed_over(void **state) {
     assert_int_equal(pen_ring_hear(caller), PEN_RING_BELL);
     uint8_t noise[16] = {9};
     assert_int_equal(send(caller, noise, sizeof noise, 0), sizeof noise);
-    CHECK_ERROR(pen_ring_receive(called, &token, &taken), PEN_CORRUPT, "greeting");
+    CHECK_ERROR(pen_ring_receive(called, &token, &taken, &asks), PEN_CORRUPT, "greeting");
     close(descriptor);
     close(caller);
     assert_int_equal(pen_ring_hear(called), PEN_RING_GONE);

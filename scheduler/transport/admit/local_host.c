@@ -1,0 +1,235 @@
+#include "scheduler/transport/admit/local_host.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LOCAL_LINES_LIMIT 65536u // of the system's list of connections
+
+// Addresses of both kinds as 16 bytes; of version 4 as those of version 6 that stand for them.
+typedef struct local_address {
+    struct in6_addr bytes;
+} local_address;
+
+static bool local_is_four(const local_address *address) {
+    return IN6_IS_ADDR_V4MAPPED(&address->bytes);
+}
+
+static local_address local_from_four(struct in_addr four) {
+    local_address address = {.bytes = {.s6_addr = {[10] = 0xff, [11] = 0xff}}};
+    memcpy(&address.bytes.s6_addr[12], &four, sizeof four);
+    return address;
+}
+
+// "fe80::1%eth0" as well. False: it is a name.
+static bool local_read(const char *host, local_address *out_address) {
+    char text[PEN_LOCAL_HOST_BYTES];
+    struct in_addr four;
+    const size_t length = strcspn(host, "%");
+    if (length >= sizeof text) return false;
+    memcpy(text, host, length);
+    text[length] = '\0';
+    if (inet_pton(AF_INET, text, &four) == 1) {
+        *out_address = local_from_four(four);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, &out_address->bytes) == 1;
+}
+
+static void local_write(const local_address *address, char out_text[PEN_LOCAL_HOST_BYTES]) {
+    if (local_is_four(address)) {
+        inet_ntop(AF_INET, &address->bytes.s6_addr[12], out_text, PEN_LOCAL_HOST_BYTES);
+    } else {
+        inet_ntop(AF_INET6, &address->bytes, out_text, PEN_LOCAL_HOST_BYTES);
+    }
+}
+
+void pen_local_host_write(const char *host, char out_text[PEN_LOCAL_HOST_BYTES]) {
+    local_address address;
+    if (local_read(host, &address)) {
+        local_write(&address, out_text);
+    } else {
+        snprintf(out_text, PEN_LOCAL_HOST_BYTES, "%s", host);
+    }
+}
+
+static bool local_is_loopback(const local_address *address) {
+    if (local_is_four(address)) return address->bytes.s6_addr[12] == 127;
+    return IN6_IS_ADDR_LOOPBACK(&address->bytes);
+}
+
+// Calls to all addresses (0.0.0.0, ::) go to loopback.
+static bool local_is_any(const local_address *address) {
+    static const uint8_t zeros[4];
+    if (local_is_four(address)) return memcmp(&address->bytes.s6_addr[12], zeros, 4) == 0;
+    return IN6_IS_ADDR_UNSPECIFIED(&address->bytes);
+}
+
+// ---- this host
+
+// Its addresses; at most `limit`.
+static size_t local_list(local_address *out_list, size_t limit) {
+    struct ifaddrs *all;
+    size_t count = 0;
+    if (getifaddrs(&all) != 0) return 0;
+    for (const struct ifaddrs *at = all; at != NULL && count < limit; at = at->ifa_next) {
+        if (at->ifa_addr == NULL) continue;
+        if (at->ifa_addr->sa_family == AF_INET) {
+            struct sockaddr_in four;
+            memcpy(&four, at->ifa_addr, sizeof four);
+            out_list[count++] = local_from_four(four.sin_addr);
+        } else if (at->ifa_addr->sa_family == AF_INET6) {
+            struct sockaddr_in6 six;
+            memcpy(&six, at->ifa_addr, sizeof six);
+            out_list[count++].bytes = six.sin6_addr;
+        }
+    }
+    freeifaddrs(all);
+    return count;
+}
+
+// Its name, whole or up to the first dot.
+static bool local_is_name(const char *host) {
+    char own[256] = "";
+    if (strcasecmp(host, "localhost") == 0) return true;
+    if (gethostname(own, sizeof own - 1) != 0 || own[0] == '\0') return false;
+    if (strcasecmp(host, own) == 0) return true;
+    const size_t length = strcspn(own, "."), given = strcspn(host, ".");
+    return length == given && strncasecmp(host, own, length) == 0;
+}
+
+#define LOCAL_ADDRESSES 512u
+
+bool pen_local_host_is(const char *host) {
+    local_address address, list[LOCAL_ADDRESSES];
+    if (!local_read(host, &address)) return local_is_name(host);
+    if (local_is_loopback(&address) || local_is_any(&address)) return true;
+    const size_t count = local_list(list, LOCAL_ADDRESSES);
+    for (size_t i = 0; i < count; i++) {
+        if (memcmp(&list[i], &address, sizeof address) == 0) return true;
+    }
+    return false;
+}
+
+// ---- ways
+
+static size_t way_add(pen_local_way *ways, size_t count, const char *listens, const char *calls) {
+    if (count == PEN_LOCAL_HOST_LIMIT) return count;
+    pen_local_host_write(listens, ways[count].listens);
+    snprintf(ways[count].calls, sizeof ways[count].calls, "%s", calls);
+    return count + 1;
+}
+
+// A name stands for several addresses, at each of which another process may take links: what is
+// called is then the very address.
+static size_t way_add_own(pen_local_way *ways, size_t count) {
+    local_address list[LOCAL_ADDRESSES];
+    const size_t own_count = local_list(list, LOCAL_ADDRESSES);
+    for (size_t i = 0; i < own_count; i++) {
+        char text[PEN_LOCAL_HOST_BYTES];
+        local_write(&list[i], text);
+        count = way_add(ways, count, text, text);
+    }
+    return count;
+}
+
+// Who listens at all addresses is reached at each, who listens at one only there.
+size_t pen_local_host_ways(const char *host, pen_local_way *out_ways) {
+    local_address address;
+    char own[PEN_LOCAL_HOST_BYTES] = "";
+    size_t count = way_add(out_ways, 0, host, "");
+    if (!local_read(host, &address)) {
+        const bool is_loopback = strcasecmp(host, "localhost") == 0;
+        count = way_add(out_ways, count, "::", "");
+        if (is_loopback) {
+            count = way_add(out_ways, count, "127.0.0.1", "127.0.0.1");
+            count = way_add(out_ways, count, "::1", "::1");
+            return way_add(out_ways, count, "0.0.0.0", "127.0.0.1");
+        }
+        count = way_add(out_ways, count, "0.0.0.0", "127.0.0.1");
+        return way_add_own(out_ways, count);
+    }
+    if (local_is_any(&address)) {
+        return pen_local_host_ways(local_is_four(&address) ? "127.0.0.1" : "::1", out_ways);
+    }
+    count = way_add(out_ways, count, "::", "");
+    if (local_is_four(&address)) count = way_add(out_ways, count, "0.0.0.0", "");
+    if (local_is_loopback(&address)) return way_add(out_ways, count, "localhost", "");
+    if (gethostname(own, sizeof own - 1) == 0) count = way_add(out_ways, count, own, "");
+    return count;
+}
+
+// ---- users
+
+// "0100007F" (a word of 4 bytes as this machine has it), or four of them.
+static bool local_read_words(const char *text, size_t length, local_address *out_address) {
+    uint32_t words[4];
+    if (length != 8 && length != 32) return false;
+    for (size_t i = 0; i < length / 8; i++) {
+        char word[9] = "";
+        memcpy(word, text + 8 * i, 8);
+        words[i] = (uint32_t)strtoul(word, NULL, 16);
+    }
+    if (length == 8) {
+        *out_address = local_from_four((struct in_addr){words[0]});
+    } else {
+        memcpy(&out_address->bytes, words, sizeof words);
+    }
+    return true;
+}
+
+// A line of /proc/net/tcp: "0: 0100007F:9C40 0100007F:0FA0 01 … user …"
+static bool local_read_line(const char *line, local_address *out_here, unsigned *out_here_port,
+                            unsigned *out_there_port, unsigned *out_user) {
+    char here[33], there[33];
+    if (sscanf(line, " %*u: %32[0-9A-F]:%4x %32[0-9A-F]:%4x %*2x %*x:%*x %*x:%*x %*x %u", here,
+               out_here_port, there, out_there_port, out_user) != 5) {
+        return false;
+    }
+    return local_read_words(here, strlen(here), out_here);
+}
+
+static bool local_find_user(const char *file, const local_address *address, unsigned from,
+                            unsigned to, uid_t *out_user) {
+    char line[512];
+    bool is_found = false;
+    FILE *list = fopen(file, "re");
+    if (list == NULL) return false;
+    for (uint32_t i = 0; i < LOCAL_LINES_LIMIT && !is_found; i++) {
+        local_address here;
+        unsigned here_port, there_port, user;
+        if (fgets(line, sizeof line, list) == NULL) break;
+        if (!local_read_line(line, &here, &here_port, &there_port, &user)) continue;
+        is_found =
+            here_port == from && there_port == to && memcmp(&here, address, sizeof here) == 0;
+        if (is_found) *out_user = (uid_t)user;
+    }
+    fclose(list);
+    return is_found;
+}
+
+// The caller's end of the connection stands in the list as well, with whose it is.
+bool pen_local_host_user(const char *address, uint16_t port, uid_t *out_user) {
+    char host[PEN_LOCAL_HOST_BYTES];
+    local_address from;
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL) return false;
+    const bool has_brackets = address[0] == '[';
+    const char *first = address + has_brackets;
+    if (colon - first < 2 * has_brackets) return false;
+    const size_t length = (size_t)(colon - first) - has_brackets;
+    if (length >= sizeof host) return false;
+    memcpy(host, first, length);
+    host[length] = '\0';
+    if (!local_read(host, &from)) return false;
+    const unsigned from_port = (unsigned)strtoul(colon + 1, NULL, 10);
+    return local_find_user("/proc/net/tcp", &from, from_port, port, out_user) ||
+           local_find_user("/proc/net/tcp6", &from, from_port, port, out_user);
+}

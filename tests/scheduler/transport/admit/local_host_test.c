@@ -1,0 +1,127 @@
+// Which addresses are this host's, and whose processes are behind them.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "scheduler/transport/admit/local_host.h"
+#include "tests/support/check.h"
+
+static void loopback_and_own_addresses_are_local(void **state) {
+    (void)state;
+    char name[256] = "";
+    assert_true(pen_local_host_is("127.0.0.1"));
+    assert_true(pen_local_host_is("127.1.2.3"));
+    assert_true(pen_local_host_is("::1"));
+    assert_true(pen_local_host_is("::ffff:127.0.0.1"));
+    assert_true(pen_local_host_is("localhost"));
+    assert_true(pen_local_host_is("0.0.0.0"));
+    assert_true(pen_local_host_is("::"));
+    assert_int_equal(gethostname(name, sizeof name - 1), 0);
+    assert_true(pen_local_host_is(name));
+    // addresses for documentation, which nobody has (RFC 5737, RFC 3849)
+    assert_false(pen_local_host_is("192.0.2.1"));
+    assert_false(pen_local_host_is("2001:db8::1"));
+    assert_false(pen_local_host_is("elsewhere.example"));
+    assert_false(pen_local_host_is(""));
+    struct ifaddrs *all;
+    assert_int_equal(getifaddrs(&all), 0);
+    for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {
+        char text[64];
+        if (at->ifa_addr == NULL || at->ifa_addr->sa_family != AF_INET) continue;
+        struct sockaddr_in four;
+        memcpy(&four, at->ifa_addr, sizeof four);
+        inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+        assert_true(pen_local_host_is(text));
+    }
+    freeifaddrs(all);
+}
+
+static void addresses_have_one_form(void **state) {
+    (void)state;
+    static const char *const forms[][2] = {
+        {"127.0.0.1", "127.0.0.1"}, {"::ffff:127.0.0.1", "127.0.0.1"},
+        {"0:0:0:0:0:0:0:1", "::1"}, {"2001:DB8::0A", "2001:db8::a"},
+        {"localhost", "localhost"}, {"::", "::"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char text[PEN_LOCAL_HOST_BYTES];
+        pen_local_host_write(forms[i][0], text);
+        assert_string_equal(text, forms[i][1]);
+    }
+}
+
+static bool has_way(const char *host, const char *listens, const char *calls) {
+    pen_local_way ways[PEN_LOCAL_HOST_LIMIT];
+    const size_t count = pen_local_host_ways(host, ways);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(ways[i].listens, listens) == 0 && strcmp(ways[i].calls, calls) == 0) return true;
+    }
+    return false;
+}
+
+// A process that takes links at one address must not vouch for another address, where somebody else
+// may listen.
+static void ways_lead_to_who_is_meant(void **state) {
+    (void)state;
+    assert_true(has_way("127.0.0.1", "127.0.0.1", ""));
+    assert_true(has_way("127.0.0.1", "0.0.0.0", ""));
+    assert_true(has_way("127.0.0.1", "::", ""));
+    assert_false(has_way("127.0.0.1", "127.0.0.2", ""));
+    assert_false(has_way("127.0.0.1", "::1", ""));
+    assert_true(has_way("0.0.0.0", "127.0.0.1", ""));
+    assert_true(has_way("0.0.0.0", "0.0.0.0", ""));
+    assert_true(has_way("::", "::", ""));
+    assert_true(has_way("::1", "::1", ""));
+    assert_false(has_way("::1", "0.0.0.0", ""));
+    assert_true(has_way("localhost", "127.0.0.1", "127.0.0.1"));
+    assert_true(has_way("localhost", "::1", "::1"));
+    assert_true(has_way("localhost", "0.0.0.0", "127.0.0.1"));
+}
+
+// A connection over loopback whose caller is a process of another user.
+static void users_are_found(void **state) {
+    (void)state;
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&here, sizeof here), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
+    const uint16_t port = ntohs(here.sin_port);
+    const uid_t expected = geteuid() == 0 ? 65534 : geteuid();
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        if (geteuid() == 0 && setuid(expected) != 0) _exit(1);
+        const int caller = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(caller, (const struct sockaddr *)&here, sizeof here) != 0) _exit(2);
+        _exit(recv(caller, &byte, 1, 0) == 0 ? 0 : 3);
+    }
+    struct sockaddr_in there;
+    char address[64];
+    uid_t user;
+    size = sizeof there;
+    const int called = accept(listener, (struct sockaddr *)&there, &size);
+    assert_true(called >= 0);
+    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(there.sin_port));
+    assert_true(pen_local_host_user(address, port, &user));
+    assert_int_equal(user, expected);
+    assert_false(pen_local_host_user(address, (uint16_t)(port ^ 1), &user));
+    assert_false(pen_local_host_user("[::1]:1", port, &user));
+    assert_false(pen_local_host_user("[]:1", port, &user));
+    assert_false(pen_local_host_user(":1", port, &user));
+    assert_false(pen_local_host_user("nothing", port, &user));
+    close(called);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(listener);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(loopback_and_own_addresses_are_local),
+              cmocka_unit_test(addresses_have_one_form),
+              cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found))

@@ -1,0 +1,297 @@
+// Who may open a link within a host: processes of one user, and those with one token file.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "scheduler/transport/ring/ring_door.h"
+#include "tests/support/check.h"
+#include "tests/support/scratch.h"
+#include "tests/support/station.h"
+
+#define OTHER_USER 65534
+
+static pen_transport_options options_of(uint32_t peer, const char *token_file) {
+    return (pen_transport_options){.self = {.job = "test", .peer = peer, .incarnation = 77 + peer},
+                                   .token_file = token_file};
+}
+
+static void open_station(station *s, uint32_t peer, const char *address, const char *token_file) {
+    const pen_transport_options options = options_of(peer, token_file);
+    CHECK_OK(station_open(s, "grpc", &options, address, 64));
+}
+
+static void call(station *s, uint16_t port, double seconds) {
+    char address[64];
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    CHECK_OK(s->kind->connect(s->transport, 1, address, seconds));
+}
+
+static const char *token_file(const char *name, const char *content) {
+    const char *path = scratch_file(name, content, strlen(content));
+    assert_int_equal(chmod(path, 0600), 0);
+    return path;
+}
+
+// As if there was no folder in common: in containers, or for another user.
+static void hide_door(const char *host, uint16_t port) {
+    char path[PEN_RING_DOOR_LIMIT];
+    pen_ring_meeting meeting;
+    CHECK_OK(pen_ring_meeting_find(&meeting));
+    assert_true(pen_ring_door_path(meeting.folder, host, port, path));
+    assert_int_equal(unlink(path), 0);
+}
+
+// ---- one user
+
+static void one_user_needs_nothing(void **state) {
+    (void)state;
+    static const char *const listens[] = {"127.0.0.1:0", "localhost:0", "[::1]:0"};
+    static const char *const calls[] = {"127.0.0.1:%u", "localhost:%u", "[::1]:%u"};
+    for (size_t i = 0; i < 3; i++) {
+        station zero, one;
+        char address[64];
+        open_station(&one, 1, listens[i], NULL);
+        open_station(&zero, 0, NULL, NULL);
+        // a name may stand for either address
+        snprintf(address, sizeof address, calls[i], one.port);
+        CHECK_OK(zero.kind->connect(zero.transport, 1, address, 10));
+        CHECK(station_wait_up(&zero, 1, 1), "%s: %s", address, zero.down_text);
+        station_close(&zero);
+        station_close(&one);
+    }
+}
+
+static void a_name_leads_to_whom_we_know(void **state) {
+    (void)state;
+    station zero, one;
+    char address[64];
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    open_station(&zero, 0, NULL, NULL);
+    snprintf(address, sizeof address, "localhost:%u", one.port);
+    CHECK_OK(zero.kind->connect(zero.transport, 1, address, 10));
+    CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+}
+
+// All addresses of the host, called at loopback and at another one, as --insecure allows.
+static void insecure_is_no_way_in(void **state) {
+    (void)state;
+    station zero, one;
+    pen_transport_options options = options_of(1, NULL);
+    options.is_insecure = true;
+    CHECK_OK(station_open(&one, "grpc", &options, "0.0.0.0:0", 64));
+    open_station(&zero, 0, NULL, NULL);
+    call(&zero, one.port, 10);
+    assert_true(station_wait_up(&zero, 1, 1));
+    station_close(&zero);
+    hide_door("0.0.0.0", one.port);
+    open_station(&zero, 0, NULL, NULL);
+    call(&zero, one.port, 0.5);
+    assert_true(station_wait_down(&zero, 1, 1));
+    CHECK(strstr(zero.down_text, "it shows no token") != NULL, "%s", zero.down_text);
+    CHECK(strstr(zero.down_text, "--token-file FILE") != NULL, "%s", zero.down_text);
+    assert_int_equal(one.up_count[0], 1);
+    station_close(&zero);
+    station_close(&one);
+}
+
+static void the_door_goes_with_its_process(void **state) {
+    (void)state;
+    station one;
+    uint8_t token[PEN_RING_TOKEN_BYTES];
+    pen_ring_answer answer = PEN_RING_ANSWER_NONE;
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    const uint16_t port = one.port;
+    assert_int_equal(pen_ring_door_ask("127.0.0.2", port), -1);
+    const int caller = pen_ring_door_ask("127.0.0.1", port);
+    assert_true(caller >= 0);
+    for (uint32_t i = 0; answer == PEN_RING_ANSWER_NONE && i < 10000; i++) {
+        answer = pen_ring_door_hear(caller, token);
+        usleep(1000);
+    }
+    assert_int_equal(answer, PEN_RING_ANSWER_TOKEN);
+    close(caller);
+    station_close(&one);
+    assert_int_equal(pen_ring_door_ask("127.0.0.1", port), -1);
+}
+
+// Whatever callers of this user write to the socket, it goes on.
+static void the_socket_takes_anything(void **state) {
+    (void)state;
+    station one;
+    uint8_t bytes[64];
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    const pen_random_key key = {1, 2};
+    for (uint32_t i = 0; i < 2000; i++) {
+        char path[PEN_RING_DOOR_LIMIT];
+        pen_ring_meeting meeting;
+        int caller;
+        CHECK_OK(pen_ring_meeting_find(&meeting));
+        assert_true(pen_ring_door_path(meeting.folder, "127.0.0.1", one.port, path));
+        CHECK_OK(pen_ring_call_at(path, &caller));
+        if (caller < 0) continue; // it is busy
+        for (uint64_t n = 0; n < 4; n++)
+            pen_random_block(key, 4 * i + n, (uint32_t *)(void *)(bytes + 16 * n));
+        if (i % 2 == 0) memcpy(bytes, "tnep\1\0\0\0", 8); // as one who asks begins
+        (void)send(caller, bytes, i % 65, MSG_DONTWAIT | MSG_NOSIGNAL);
+        close(caller);
+    }
+    station zero;
+    open_station(&zero, 0, NULL, NULL);
+    call(&zero, one.port, 10);
+    CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+}
+
+// ---- token files
+
+static void a_file_admits(void **state) {
+    (void)state;
+    station zero, one;
+    const char *file = token_file("token", "one secret of two processes\n");
+    open_station(&one, 1, "127.0.0.1:0", file);
+    hide_door("127.0.0.1", one.port);
+    open_station(&zero, 0, NULL, file);
+    call(&zero, one.port, 10);
+    CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    station_close(&zero);
+    const char *other = token_file("other", "another secret of somebody\n");
+    open_station(&zero, 0, NULL, other);
+    call(&zero, one.port, 10);
+    assert_true(station_wait_down(&zero, 1, 1));
+    CHECK(strstr(zero.down_text, "its token file is another one") != NULL, "%s", zero.down_text);
+    station_close(&zero);
+    assert_int_equal(one.kind->counters(one.transport).refusals, 1);
+    station_close(&one);
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    hide_door("127.0.0.1", one.port);
+    open_station(&zero, 0, NULL, file);
+    call(&zero, one.port, 10);
+    assert_true(station_wait_down(&zero, 1, 1));
+    CHECK(strstr(zero.down_text, "this process has none") != NULL, "%s", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+}
+
+// ---- other users
+
+// A process of another user, which tries to open a link to `port`.
+static int call_as_other(uint16_t port, const char *file, const char *expected) {
+    station zero;
+    if (setgid(OTHER_USER) != 0 || setuid(OTHER_USER) != 0) return 2;
+    const pen_transport_options options = options_of(0, file);
+    const pen_status status = station_open(&zero, "grpc", &options, NULL, 64);
+    if (status != PEN_OK) {
+        fprintf(stderr, "%s\n", pen_status_message(status));
+        return 3;
+    }
+    call(&zero, port, 10);
+    const bool is_up =
+        expected == NULL ? station_wait_up(&zero, 1, 1) : !station_wait_down(&zero, 1, 1);
+    if (is_up != (expected == NULL)) return 4;
+    if (expected != NULL && strstr(zero.down_text, expected) == NULL) {
+        fprintf(stderr, "%s\n", zero.down_text);
+        return 5;
+    }
+    station_close(&zero);
+    return 0;
+}
+
+// gRPC must not have begun in a process that forks: `port` comes over a pipe.
+static pid_t fork_other(int *out_pipe, const char *file, const char *expected) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        uint16_t port;
+        close(ends[1]);
+        _exit(read(ends[0], &port, sizeof port) == sizeof port ? call_as_other(port, file, expected)
+                                                               : 6);
+    }
+    close(ends[0]);
+    *out_pipe = ends[1];
+    return child;
+}
+
+static void finish_other(pid_t child, int pipe, uint16_t port) {
+    int status;
+    assert_int_equal(write(pipe, &port, sizeof port), sizeof port);
+    close(pipe);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other user: %d", status);
+}
+
+static void other_users_are_not_let_in(void **state) {
+    (void)state;
+    station one;
+    int pipes[2];
+    char expected[64];
+    if (geteuid() != 0) skip(); // only root can pose as another user
+    const char *file = token_file("shared", "what root and the other user both know\n");
+    assert_int_equal(chown(file, 0, OTHER_USER), 0);
+    assert_int_equal(chmod(file, 0640), 0);
+    assert_int_equal(chmod(scratch_path("."), 0755), 0);
+    snprintf(expected, sizeof expected, "user %u calls, and this process belongs to user 0",
+             OTHER_USER);
+    const pid_t refused = fork_other(&pipes[0], NULL, expected);
+    const pid_t admitted = fork_other(&pipes[1], file, NULL);
+    open_station(&one, 1, "127.0.0.1:0", file);
+    finish_other(refused, pipes[0], one.port);
+    assert_int_equal(one.up_count[0], 0);
+    assert_int_equal(one.kind->counters(one.transport).refusals, 1);
+    finish_other(admitted, pipes[1], one.port);
+    assert_int_equal(one.up_count[0], 1);
+    station_close(&one);
+}
+
+// ---- who is called
+
+static void try_impostor(const char *file, uint16_t port, const char *expected) {
+    station zero;
+    open_station(&zero, 0, NULL, file);
+    call(&zero, port, 10);
+    assert_true(station_wait_down(&zero, 1, 1));
+    assert_int_equal(zero.up_count[1], 0);
+    CHECK(strstr(zero.down_text, expected) != NULL, "%s", zero.down_text);
+    station_close(&zero);
+}
+
+static void impostors_get_no_link(void **state) {
+    (void)state;
+    int in[2], out[2];
+    char digits[16] = "";
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(out), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        close(in[1]);
+        execl("/usr/bin/python3", "python3", "tests/scheduler/transport/grpc/grpc_impostor.py",
+              (char *)NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    assert_true(read(out[0], digits, sizeof digits - 1) > 0);
+    const uint16_t port = (uint16_t)strtoul(digits, NULL, 10);
+    try_impostor(NULL, port, "is no process of this user");
+    try_impostor(token_file("ours", "a secret that it does not have\n"), port,
+                 "does not have our token file");
+    close(in[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(impostors_get_no_link),
+              cmocka_unit_test(one_user_needs_nothing),
+              cmocka_unit_test(a_name_leads_to_whom_we_know),
+              cmocka_unit_test(insecure_is_no_way_in),
+              cmocka_unit_test(the_door_goes_with_its_process),
+              cmocka_unit_test(the_socket_takes_anything), cmocka_unit_test(a_file_admits))
