@@ -70,7 +70,7 @@ void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason) {
         pen_status_ignore(status, "its times are its own then");
         pen_message ask = {.kind = PEN_MESSAGE_ASK,
                            .number = PEN_RUN_INQUIRY_DUMP,
-                           .offset = (uint64_t)nanoseconds};
+                           .offset = pen_run_clock_pack(nanoseconds)};
         pen_coordinator_tell(c, w, &ask);
     }
     (void)pen_flight_dump(reason); // where there is no folder, none is wanted

@@ -55,9 +55,11 @@ static double coordinator_answer_seconds(const pen_coordinator *c, pen_run_inqui
     return c->setup.lease_seconds + COORDINATOR_ANSWER_SECONDS;
 }
 
-// Why a worker does not answer: the run is over, or it does not.
-static pen_status coordinator_explain_silence(pen_coordinator *c, uint32_t worker) {
-    if (pen_coordinator_is_failed(c)) return pen_coordinator_explain(c);
+// Why a worker does not answer: the run is over, or it does not. Why it is over is told once, and
+// not to somebody who asks how it stands: the training must hear it.
+static pen_status coordinator_explain_silence(pen_coordinator *c, uint32_t worker,
+                                              bool may_explain) {
+    if (may_explain && pen_coordinator_is_failed(c)) return pen_coordinator_explain(c);
     return pen_error(PEN_UNAVAILABLE, "%s does not answer", c->spec->workers[worker].name);
 }
 
@@ -164,7 +166,7 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
     uint64_t count = 0, total = 0;
     do {
         if (!coordinator_ask(c, worker, what, count, coordinator_answer_seconds(c, what))) {
-            return coordinator_explain_silence(c, worker);
+            return coordinator_explain_silence(c, worker, what != PEN_RUN_INQUIRY_WAITS);
         }
         if (bytes == NULL) {
             total = c->part_total;
@@ -191,7 +193,7 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
 // The difference of two clocks, taken at the middle of a round trip. Of five tries the quickest has
 // the least error.
 static pen_status coordinator_compare_clocks(pen_coordinator *c, uint32_t worker, double seconds,
-                                             double *out_seconds) {
+                                             bool may_explain, double *out_seconds) {
     double least = 0;
     *out_seconds = 0;
     for (uint32_t i = 0; i < 5; i++) { // the quickest answer says most
@@ -212,7 +214,7 @@ static pen_status coordinator_compare_clocks(pen_coordinator *c, uint32_t worker
         pen_mutex_unlock(&c->lock);
         const double took = pen_clock_seconds() - sent;
         if (!is_ponged && pen_coordinator_may_stop(c)) return coordinator_refuse_to_wait();
-        if (!is_ponged) return coordinator_explain_silence(c, worker);
+        if (!is_ponged) return coordinator_explain_silence(c, worker, may_explain);
         if (i > 0 && took >= least) continue;
         least = took;
         *out_seconds = sent + took / 2 - there;
@@ -223,12 +225,12 @@ static pen_status coordinator_compare_clocks(pen_coordinator *c, uint32_t worker
 pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t worker,
                                           double *out_seconds) {
     return coordinator_compare_clocks(
-        coordinator, worker, coordinator_answer_seconds(coordinator, PEN_RUN_INQUIRY_FIGURES),
+        coordinator, worker, coordinator_answer_seconds(coordinator, PEN_RUN_INQUIRY_FIGURES), true,
         out_seconds);
 }
 
 pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t worker, double *out_seconds) {
-    return coordinator_compare_clocks(c, worker, COORDINATOR_QUESTION_SECONDS, out_seconds);
+    return coordinator_compare_clocks(c, worker, COORDINATOR_QUESTION_SECONDS, false, out_seconds);
 }
 
 // ---- why it failed

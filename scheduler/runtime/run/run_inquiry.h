@@ -8,12 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/limits.h"
+
 typedef enum pen_run_inquiry {
     PEN_RUN_INQUIRY_WAITS,   // 'r' where a device computes, else 'w'; then a text
     PEN_RUN_INQUIRY_FIGURES, // pen_run_inquiry_figures, then pen_run_device_figures of each device
     PEN_RUN_INQUIRY_TRACE,   // pen_trace_encode; when the devices are at rest
     PEN_RUN_INQUIRY_DUMP,    // dumps the flight recorders of its process; no answer. The offset is
-                             // what its clock differs, nanoseconds; INT64_MIN: not known
+                             // what its clock differs (pen_run_clock_pack)
     PEN_RUN_INQUIRY_SHARD,   // bytes of the shard that was written last, from an offset on
     PEN_RUN_INQUIRY_SENT,    // pen_run_sent of all frames that were sent last
 } pen_run_inquiry;
@@ -57,5 +59,17 @@ typedef struct pen_tensor_piece {
     uint64_t bytes;    // at most PEN_TRANSPORT_CHUNK_BYTES
     uint64_t sequence; // of its frame
 } pen_tensor_piece;
+
+// A difference of clocks in nanoseconds, either way, as a counter of a message, which is below
+// PEN_COUNTER_LIMIT; INT64_MIN, and what is 52 days or more, is "not known".
+#define PEN_RUN_CLOCK_ZERO ((int64_t)(PEN_COUNTER_LIMIT / 2))
+static inline uint64_t pen_run_clock_pack(int64_t nanoseconds) {
+    const bool is_known = nanoseconds > -PEN_RUN_CLOCK_ZERO && nanoseconds < PEN_RUN_CLOCK_ZERO;
+    return is_known ? (uint64_t)(nanoseconds + PEN_RUN_CLOCK_ZERO) : 0;
+}
+static inline int64_t pen_run_clock_unpack(uint64_t packed) {
+    const bool is_known = packed > 0 && packed < PEN_COUNTER_LIMIT;
+    return is_known ? (int64_t)packed - PEN_RUN_CLOCK_ZERO : INT64_MIN;
+}
 
 #endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_INQUIRY_H

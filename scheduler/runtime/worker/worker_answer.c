@@ -51,9 +51,7 @@ static pen_status answer_waits(pen_worker_run *run, pen_transport *transport,
 }
 
 static void answer_dump(pen_worker_run *run, const pen_message *ask) {
-    int64_t nanoseconds;
-    memcpy(&nanoseconds, &ask->offset, sizeof nanoseconds);
-    pen_worker_run_note_waits(run, nanoseconds);
+    pen_worker_run_note_waits(run, pen_run_clock_unpack(ask->offset));
     (void)pen_flight_dump("the coordinator asked"); // where there is no folder, none is wanted
 }
 

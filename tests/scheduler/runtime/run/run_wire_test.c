@@ -1,5 +1,7 @@
 #include "scheduler/runtime/run/run_wire.h"
 
+#include "scheduler/protocol/message.h"
+#include "scheduler/runtime/run/run_inquiry.h"
 #include "tests/support/check.h"
 #include "tests/support/record_bytes.h"
 
@@ -42,5 +44,26 @@ static void figures_come_back(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(figures_have_the_same_bytes_as_ever),
+// A clock may be behind the coordinator's: what its message says of it must pass as a counter.
+static void clocks_differ_either_way(void **state) {
+    (void)state;
+    const int64_t known[] = {0, 1, -1, 1077, -1077, PEN_RUN_CLOCK_ZERO - 1, 1 - PEN_RUN_CLOCK_ZERO};
+    const int64_t unknown[] = {INT64_MIN, INT64_MAX, PEN_RUN_CLOCK_ZERO, -PEN_RUN_CLOCK_ZERO};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        uint8_t bytes[256];
+        pen_message read;
+        const pen_message ask = {.protocol = PEN_PROTOCOL_VERSION,
+                                 .kind = PEN_MESSAGE_ASK,
+                                 .number = PEN_RUN_INQUIRY_DUMP,
+                                 .offset = pen_run_clock_pack(known[i])};
+        const size_t length = pen_message_encode(&ask, bytes, sizeof bytes);
+        CHECK_OK(pen_message_decode(bytes, length, &read));
+        assert_true(pen_run_clock_unpack(read.offset) == known[i]);
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_true(pen_run_clock_unpack(pen_run_clock_pack(unknown[i])) == INT64_MIN);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(clocks_differ_either_way),
+              cmocka_unit_test(figures_have_the_same_bytes_as_ever),
               cmocka_unit_test(figures_come_back))
