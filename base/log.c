@@ -1,16 +1,20 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 
 #define LOG_LINE_BYTES 2048
+#define LOG_ERASE "\r\x1b[K" // what stands in the terminal's line
 
 static pen_log_level log_level = PEN_LOG_NOTE;
 static pen_log_take log_take; // NULL: standard error
 static void *log_context;
+static atomic_bool log_has_line; // that the next message is written over
 
 void pen_log_set_level(pen_log_level level) {
     log_level = level;
@@ -39,6 +43,23 @@ void pen_log_redirect(pen_log_take take, void *context) {
     log_context = context;
 }
 
+// What has to be written before a message.
+static const char *log_erase(void) {
+    return atomic_exchange(&log_has_line, false) ? LOG_ERASE : "";
+}
+
+void pen_log_line(const char *text) {
+    char line[LOG_LINE_BYTES];
+    if (text == NULL) {
+        fputs(log_erase(), stderr);
+        return;
+    }
+    if (log_take != NULL || !pen_log_is_shown(PEN_LOG_NOTE) || isatty(STDERR_FILENO) == 0) return;
+    snprintf(line, sizeof line, "%s", text);
+    fprintf(stderr, LOG_ERASE "%s", pen_text_clean(line, false));
+    atomic_store(&log_has_line, true);
+}
+
 void pen_log(pen_log_level level, const char *format, ...) {
     if (!pen_log_is_shown(level)) return;
     char line[LOG_LINE_BYTES];
@@ -52,8 +73,8 @@ void pen_log(pen_log_level level, const char *format, ...) {
         return;
     }
     const bool has_word = level != PEN_LOG_NOTE;
-    fprintf(stderr, "%s%s%s\n", has_word ? pen_log_level_name(level) : "", has_word ? ": " : "",
-            line);
+    fprintf(stderr, "%s%s%s%s\n", log_erase(), has_word ? pen_log_level_name(level) : "",
+            has_word ? ": " : "", line);
 }
 
 void pen_log_status(pen_status status) {
@@ -62,6 +83,7 @@ void pen_log_status(pen_status status) {
     const size_t length = pen_status_format(status, short_text, sizeof short_text);
     char *long_text = length < sizeof short_text ? NULL : pen_memory_allocate(length + 1, 1);
     if (long_text != NULL) pen_status_format(status, long_text, length + 1);
-    fputs(pen_text_clean(long_text != NULL ? long_text : short_text, true), stderr);
+    const char *text = pen_text_clean(long_text != NULL ? long_text : short_text, true);
+    fprintf(stderr, "%s%s", log_erase(), text);
     pen_memory_free(long_text);
 }

@@ -32,6 +32,10 @@ void pen_log_redirect(pen_log_take take, void *context);
 // Writes one line: "warning: …"; notes have no word before them.
 void pen_log(pen_log_level level, const char *format, ...) PEN_PRINTF(2, 3);
 
+// Shows a short text on a terminal, where the next one or the next message will be written over it.
+// NULL takes it away. Elsewhere, and where notes are not shown, nothing is written.
+void pen_log_line(const char *text);
+
 // Writes the whole text of an error, at PEN_LOG_ERROR. `status` stays the caller's.
 void pen_log_status(pen_status status);
 

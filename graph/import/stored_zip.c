@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/limits.h"
 #include "base/sets/order.h"
+#include "base/system/long_read.h"
 
 // The records of a zip archive: the marks they begin with, and their lengths without what varies.
 #define ZIP_LOCAL_MARK 0x04034b50u
@@ -24,6 +25,8 @@
 #define ZIP_LOCATOR_BYTES 20u
 #define ZIP_COMMENT_LIMIT 65535u
 #define ZIP_WIDE_TAG 1u // the extra field with sizes of 64 bits
+
+#define ZIP_STEP (16u << 20) // bytes that are summed up at once
 
 #define ZIP_FLAG_ENCRYPTED 1u
 #define ZIP_FLAG_SIZES_BEHIND 8u // checksum and sizes stand behind the contents
@@ -228,6 +231,7 @@ static pen_status zip_next(pen_stored_zip *archive, const zip_end *end, uint64_t
     PEN_TRY(pen_arena_copy_text(archive->index.arena, name, name_length, &whole_name));
     if (archive->folder == NULL) PEN_TRY(zip_note_folder(archive, whole_name));
     entry->name = zip_inner_name(archive, whole_name);
+    entry->is_inside = entry->name != whole_name;
     entry->central_offset = *at;
     *at += length;
     return pen_status_add_context(zip_read_entry(archive, central, whole_name, entry),
@@ -290,14 +294,36 @@ const pen_stored_zip_entry *pen_stored_zip_find(const pen_stored_zip *archive, c
     return index == PEN_NAME_MAP_NONE ? NULL : &archive->entries[index];
 }
 
+// The whole name was copied, and the name is a part of the copy.
+const char *pen_stored_zip_whole_name(const pen_stored_zip *archive,
+                                      const pen_stored_zip_entry *entry) {
+    return entry->is_inside ? entry->name - strlen(archive->folder) - 1 : entry->name;
+}
+
+static pen_status zip_sum(const pen_stored_zip *archive, const pen_stored_zip_entry *entry,
+                          uint32_t *out_sum) {
+    pen_long_read progress;
+    pen_status status = PEN_OK;
+    uint32_t sum = 0;
+    pen_long_read_begin(&progress, "reading", entry->name, entry->length);
+    for (uint64_t at = 0; at < entry->length && status == PEN_OK; at += ZIP_STEP) {
+        sum = pen_stored_zip_checksum(sum, archive->bytes + entry->offset + at,
+                                      pen_min_u64(entry->length - at, ZIP_STEP));
+        status = pen_long_read_at(&progress, at);
+    }
+    pen_long_read_end(&progress);
+    *out_sum = sum;
+    return status;
+}
+
 pen_status pen_stored_zip_open(const pen_stored_zip *archive, const char *name,
                                const pen_stored_zip_entry **out_entry) {
     const pen_stored_zip_entry *entry = pen_stored_zip_find(archive, name);
     if (entry == NULL) {
         return pen_error(PEN_NOT_FOUND, "the archive has no file '%s'", name);
     }
-    const uint32_t found =
-        pen_stored_zip_checksum(0, archive->bytes + entry->offset, entry->length);
+    uint32_t found;
+    PEN_TRY(zip_sum(archive, entry, &found));
     if (found != entry->checksum) {
         return pen_error(PEN_CORRUPT, "file '%s' of the archive has checksum %08x, expected %08x",
                          name, found, entry->checksum);

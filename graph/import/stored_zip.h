@@ -14,6 +14,7 @@
 #ifndef PEN_GRAPH_IMPORT_STORED_ZIP_H
 #define PEN_GRAPH_IMPORT_STORED_ZIP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ typedef struct pen_stored_zip_entry {
     uint64_t offset; // of its contents
     uint64_t length; // of them
     uint32_t checksum;
+    bool is_inside;          // of the folder, which its name is without
     uint64_t header_offset;  // of its own header, in front of the contents
     uint64_t central_offset; // of its header in the central directory
 } pen_stored_zip_entry;
@@ -51,8 +53,12 @@ PEN_NODISCARD pen_status pen_stored_zip_read(const void *bytes, size_t length, p
 // NULL when there is none.
 const pen_stored_zip_entry *pen_stored_zip_find(const pen_stored_zip *archive, const char *name);
 
+// The name of an entry with the folder.
+const char *pen_stored_zip_whole_name(const pen_stored_zip *archive,
+                                      const pen_stored_zip_entry *entry);
+
 // The contents of an entry that must be there, borrowed, their checksum being right.
-//   NOT_FOUND, CORRUPT
+//   NOT_FOUND, CORRUPT; CANCELLED: the user wants the command to stop
 PEN_NODISCARD pen_status pen_stored_zip_open(const pen_stored_zip *archive, const char *name,
                                              const pen_stored_zip_entry **out_entry);
 

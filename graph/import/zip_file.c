@@ -10,9 +10,11 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/system/library.h"
+#include "base/system/long_read.h"
 
 #define ZIP_PACKING_LIMIT 1100 // deflate makes at most 1032 bytes of one
 #define ZIP_BYTES_MINIMUM 22   // of an archive: the record at its end
+#define ZIP_STEP (4u << 20)    // that is unpacked at once
 
 // ---- libzip, loaded when it is needed
 
@@ -188,15 +190,23 @@ static pen_status zip_damaged(const pen_zip *zip, const char *member, zip_file_t
                      libzip.file_strerror(file));
 }
 
+// Steps are small enough for a user who wants to stop.
 static pen_status zip_read_all(const pen_zip *zip, const char *member, zip_file_t *file,
                                uint8_t *bytes, uint64_t length) {
     uint64_t done = 0;
     uint8_t beyond;
-    while (done < length) {
-        const zip_int64_t got = libzip.fread(file, bytes + done, length - done);
+    pen_long_read progress;
+    pen_status status = PEN_OK;
+    pen_long_read_begin(&progress, "unpacking", zip->name, length);
+    while (done < length && status == PEN_OK) {
+        const zip_int64_t got =
+            libzip.fread(file, bytes + done, pen_min_u64(length - done, ZIP_STEP));
         if (got <= 0) break;
         done += (uint64_t)got;
+        status = pen_long_read_at(&progress, done);
     }
+    pen_long_read_end(&progress);
+    PEN_TRY(status);
     // the end is where the checksum is compared
     if (done == length && libzip.fread(file, &beyond, 1) == 0) return PEN_OK;
     return zip_damaged(zip, member, file);

@@ -18,13 +18,14 @@
 
 struct pen_weight_file {
     pen_safetensors *safetensors; // or NULL
+    pen_mapping archive;          // of NPZ whose arrays are borrowed; else all zero
     uint32_t halves_count;
 };
 
 typedef struct weight_entry {
     const char *name; // as in the file
     const pen_tensor_type *type;
-    const void *data; // NULL: not unpacked yet, which weight_read does
+    const void *data; // NULL: not read yet, which weight_read does
     bool is_used;
 } weight_entry;
 
@@ -58,8 +59,8 @@ static pen_status weight_list_npz(weight_loader *loader) {
     return PEN_OK;
 }
 
-// Contents are unpacked once they are known to be of the model's shape: so the model, and not the
-// archive, says how much memory that takes.
+// Contents are read, and so unpacked, once they are known to be of the model's shape: so the model,
+// and not the archive, says how much memory that takes.
 static pen_status weight_read(const weight_loader *loader, weight_entry *entry) {
     if (entry->data != NULL) return PEN_OK;
     const uint32_t index = (uint32_t)(entry - loader->entries);
@@ -389,7 +390,11 @@ static pen_status weight_load(weight_loader *loader, pen_weight_file *file) {
     pen_text_init(&loader->problems, loader->arena);
     pen_status status = weight_list(loader, file);
     if (status == PEN_OK) status = weight_load_listed(loader);
-    pen_npz_close(&loader->npz); // what is used of it was unpacked
+    if (loader->npz.stored != NULL) { // else what is used of it was unpacked
+        file->archive = loader->archive;
+        loader->archive = (pen_mapping){0};
+    }
+    pen_npz_close(&loader->npz);
     pen_mapping_close(&loader->archive);
     return status;
 }
@@ -421,5 +426,6 @@ uint32_t pen_weight_file_halves_count(const pen_weight_file *file) {
 void pen_weight_file_close(pen_weight_file *file) {
     if (file == NULL) return;
     pen_safetensors_close(file->safetensors);
+    pen_mapping_close(&file->archive);
     pen_memory_free(file);
 }

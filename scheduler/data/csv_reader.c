@@ -8,14 +8,16 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/system/long_read.h"
 #include "base/text.h"
 
-#define CSV_NUMBER_BYTES_LIMIT 64 // a longer field is no number that anyone means
-#define CSV_EXCERPT_BYTES 32      // of a field, in a message
-#define CSV_NAMES_SHOWN 12        // of columns, in a message
-#define CSV_NAMES_BYTES 200       // a wrong delimiter makes one name of all
-#define CSV_EXACT_DIGITS 15       // decimal digits that a double holds exactly
-#define CSV_EXACT_POWER 22        // largest power of ten that a double holds exactly
+#define CSV_NUMBER_BYTES_LIMIT 64                  // a longer field is no number that anyone means
+#define CSV_FIELD_BYTES_LIMIT ((ptrdiff_t)1 << 20) // of one field; a name may be long
+#define CSV_EXCERPT_BYTES 32                       // of a field, in a message
+#define CSV_NAMES_SHOWN 12                         // of columns, in a message
+#define CSV_NAMES_BYTES 200                        // a wrong delimiter makes one name of all
+#define CSV_EXACT_DIGITS 15                        // decimal digits that a double holds exactly
+#define CSV_EXACT_POWER 22 // largest power of ten that a double holds exactly
 #define CSV_WHOLE_LIMIT 0x1p53
 
 // Where in the text reading is.
@@ -26,6 +28,9 @@ typedef struct csv_cursor {
     uint64_t line; // from 1
     char delimiter;
     const char *path;
+    const char *start;
+    uint64_t before;         // bytes of the pass before
+    pen_long_read *progress; // of both
 } csv_cursor;
 
 typedef struct csv_field {
@@ -53,11 +58,18 @@ static pen_status csv_error_at(const csv_cursor *cursor, const csv_field *field,
 }
 
 static csv_cursor csv_cursor_start(const uint8_t *bytes, size_t size, const char *path,
-                                   char delimiter) {
+                                   char delimiter, pen_long_read *progress) {
     const char *text = (const char *)bytes;
     const char *end = text + size;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; // byte order mark
-    return (csv_cursor){text, end, text, 1, delimiter == 0 ? ',' : delimiter, path};
+    return (csv_cursor){.at = text,
+                        .end = end,
+                        .line_start = text,
+                        .line = 1,
+                        .delimiter = delimiter == 0 ? ',' : delimiter,
+                        .path = path,
+                        .start = text,
+                        .progress = progress};
 }
 
 // Skips empty lines. Whether a line is left.
@@ -94,20 +106,37 @@ static pen_status csv_check_text(const csv_cursor *cursor) {
         pen_error(PEN_INVALID_INPUT, "a byte is zero: this is no text, or a file with a hole"));
 }
 
+// Where a field that begins here has to end: what has no delimiter for so long is no table, however
+// long the file is.
+static const char *csv_field_limit(const csv_cursor *cursor) {
+    return cursor->end - cursor->at > CSV_FIELD_BYTES_LIMIT ? cursor->at + CSV_FIELD_BYTES_LIMIT
+                                                            : cursor->end;
+}
+
+static pen_status csv_check_limit(const csv_cursor *cursor, const csv_field *field,
+                                  const char *limit) {
+    if (cursor->at < limit || limit == cursor->end) return PEN_OK;
+    return csv_error_at(
+        cursor, field,
+        pen_error(PEN_INVALID_INPUT, "a field has more than %td bytes", CSV_FIELD_BYTES_LIMIT));
+}
+
 // The inside of a quoted field; the cursor is behind the first quote.
 static pen_status csv_take_quoted(csv_cursor *cursor, csv_field *field) {
+    const char *limit = csv_field_limit(cursor);
     field->quoted = true;
     field->bytes = cursor->at;
-    for (; cursor->at < cursor->end && *cursor->at != '\0'; cursor->at++) {
+    for (; cursor->at < limit && *cursor->at != '\0'; cursor->at++) {
         if (*cursor->at == '\n') {
             cursor->line++;
             cursor->line_start = cursor->at + 1;
         }
         if (*cursor->at != '"') continue;
-        if (cursor->end - cursor->at == 1 || cursor->at[1] != '"') break;
+        if (limit - cursor->at == 1 || cursor->at[1] != '"') break;
         cursor->at++;
     }
     PEN_TRY(csv_check_text(cursor));
+    PEN_TRY(csv_check_limit(cursor, field, limit));
     if (cursor->at == cursor->end) {
         return csv_error_at(cursor, field,
                             pen_error(PEN_INVALID_INPUT, "a quoted field is not closed"));
@@ -119,20 +148,24 @@ static pen_status csv_take_quoted(csv_cursor *cursor, csv_field *field) {
 }
 
 static pen_status csv_take_plain(csv_cursor *cursor, csv_field *field) {
+    const char *limit = csv_field_limit(cursor);
     field->bytes = cursor->at;
-    while (cursor->at < cursor->end && *cursor->at != cursor->delimiter && *cursor->at != '\n' &&
+    while (cursor->at < limit && *cursor->at != cursor->delimiter && *cursor->at != '\n' &&
            *cursor->at != '\0') {
         cursor->at++;
     }
     field->length = (size_t)(cursor->at - field->bytes);
     while (field->length > 0 && csv_is_space(field->bytes[field->length - 1]))
         field->length--;
+    PEN_TRY(csv_check_limit(cursor, field, limit));
     return csv_check_text(cursor);
 }
 
 // A field knows its line and column for messages. A quoted one may hold the delimiter and line
 // ends.
 static pen_status csv_take_field(csv_cursor *cursor, csv_field *field) {
+    PEN_TRY(pen_long_read_at(cursor->progress,
+                             cursor->before + (uint64_t)(cursor->at - cursor->start)));
     csv_skip_spaces(cursor);
     *field = (csv_field){.line = cursor->line,
                          .column = (uint64_t)(cursor->at - cursor->line_start) + 1};
@@ -378,6 +411,7 @@ static pen_status csv_read(csv_cursor cursor, const pen_dataset_options *options
                            csv_layout *layout, pen_arena *arena, pen_csv_table *table) {
     const char **names = NULL;
     PEN_TRY(csv_measure(cursor, options->header, layout));
+    cursor.before = (uint64_t)(cursor.end - cursor.start);
     if (layout->header && csv_has_line(&cursor)) {
         PEN_TRY(csv_read_names(&cursor, layout, arena, &names));
     }
@@ -410,8 +444,11 @@ pen_status pen_csv_read(const uint8_t *bytes, size_t size, const char *path,
     }
     layout.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (layout.locale == (locale_t)0) return pen_error_out_of_memory();
-    const csv_cursor cursor = csv_cursor_start(bytes, size, path, options->delimiter);
+    pen_long_read progress;
+    pen_long_read_begin(&progress, "reading", path, 2 * (uint64_t)size);
+    const csv_cursor cursor = csv_cursor_start(bytes, size, path, options->delimiter, &progress);
     const pen_status status = csv_read(cursor, options, &layout, arena, out_table);
+    pen_long_read_end(&progress);
     freelocale(layout.locale);
     if (status != PEN_OK) pen_csv_table_free(out_table);
     return status;

@@ -23,11 +23,13 @@ typedef struct pen_csv_table {
     bool labels_are_whole;    // all of them whole numbers that double holds exactly
 } pen_csv_table;
 
-// Reads a whole file that is in memory. From `options`: header, delimiter, label_column. Errors
-// have path, line and column. Free the table, which is empty after an error.
+// Reads a whole file that is in memory; a long read says how far it is (base/system/long_read.h).
+// From `options`: header, delimiter, label_column. Errors have path, line and column. Free the
+// table, which is empty after an error.
 //   INVALID_INPUT  a field is not a finite number, lines differ in length, a quote is not closed,
 //                  no rows or no columns, a bad label column index
 //   NOT_FOUND      no column has the name; lists those there are
+//   CANCELLED      the user wants the command to stop
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_csv_read(const uint8_t *bytes, size_t size, const char *path,
                                       const pen_dataset_options *options, pen_arena *arena,

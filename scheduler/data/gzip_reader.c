@@ -6,9 +6,10 @@
 #include "base/format/unpack.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/system/long_read.h"
 
 #define GZIP_REMEDY "unpack it with gunzip, then it is mapped and takes no memory"
-#define GZIP_STEP (1u << 30)  // zlib counts in unsigned int
+#define GZIP_STEP (16u << 20) // that zlib is given and asked for at once
 #define GZIP_WINDOW (15 + 16) // largest window, gzip header expected
 
 struct pen_gzip_reader {
@@ -19,6 +20,7 @@ struct pen_gzip_reader {
     uint64_t size; // of the file
     uint64_t made; // bytes so far
     bool ended;
+    pen_long_read progress; // in the file
 };
 
 bool pen_gzip_is(const uint8_t *bytes, size_t size) {
@@ -57,12 +59,14 @@ pen_status pen_gzip_reader_open(const uint8_t *bytes, size_t size, const char *p
         pen_memory_free(reader);
         return pen_error_out_of_memory();
     }
+    pen_long_read_begin(&reader->progress, "unpacking", path, size);
     *out_reader = reader;
     return PEN_OK;
 }
 
 void pen_gzip_reader_close(pen_gzip_reader *reader) {
     if (reader == NULL) return;
+    pen_long_read_end(&reader->progress);
     inflateEnd(&reader->stream);
     pen_memory_free(reader);
 }
@@ -107,6 +111,8 @@ pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out_bytes, size_t
         count += step - reader->stream.avail_out;
         reader->made += step - reader->stream.avail_out;
         PEN_TRY(pen_gzip_check(reader->path, reader->size, reader->made));
+        const uint64_t left = reader->left + reader->stream.avail_in;
+        PEN_TRY(pen_long_read_at(&reader->progress, reader->size - left));
     }
     *out_count = count;
     return PEN_OK;

@@ -1,4 +1,5 @@
-// Reads gzip data from memory, so much at a time as asked for. The one home of zlib.h.
+// Reads gzip data from memory, so much at a time as asked for; a long read says how far it is
+// (base/system/long_read.h). The one home of zlib.h.
 //
 // Lifetime: from pen_gzip_reader_open to pen_gzip_reader_close; the bytes are borrowed.
 // Threads:  a reader belongs to one thread at a time.
@@ -33,6 +34,7 @@ PEN_NODISCARD pen_status pen_gzip_reader_open(const uint8_t *bytes, size_t size,
 // Reads up to `size` bytes; *out_count is less only at the end of the data.
 //   CORRUPT      not gzip, cut short, or a checksum is wrong
 //   UNSUPPORTED  the file is more, unpacked, than may be made of it
+//   CANCELLED    the user wants the command to stop
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_gzip_reader_read(pen_gzip_reader *reader, void *out_bytes, size_t size,
                                               size_t *out_count);

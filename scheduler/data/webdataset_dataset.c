@@ -65,9 +65,6 @@ static pen_status tar_unpack_to(pen_gzip_reader *reader, pen_file *file) {
     while (status == PEN_OK && count == TAR_UNPACK_BYTES) {
         status = pen_gzip_reader_read(reader, bytes, TAR_UNPACK_BYTES, &count);
         if (status == PEN_OK) status = pen_file_write(file, bytes, count);
-        if (status == PEN_OK && pen_interrupt_requested()) {
-            status = pen_error(PEN_CANCELLED, "stopped, as was wished");
-        }
     }
     pen_memory_free(bytes);
     return status == PEN_OK ? pen_file_commit(file) : status;

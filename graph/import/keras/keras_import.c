@@ -134,13 +134,14 @@ static pen_status keras_open_h5(keras_import *import, const pen_model_input *inp
 // A member that may be packed. What it would be is weighed before it is unpacked.
 static pen_status keras_unpack(const keras_import *import, const pen_zip *zip, const char *member,
                                uint64_t limit, const uint8_t **out_bytes, size_t *out_length) {
+    static const char remedy[] = "unpack it, and zip it again without compression (zip -0)";
     pen_zip_size size;
     const char *name;
     PEN_TRY(pen_zip_measure(zip, member, &size));
     if (!size.is_stored) {
         PEN_TRY(pen_arena_format(import->model->arena, &name, "%s, '%s'", import->path, member));
-        PEN_TRY(pen_unpack_check(name, size.packed, size.bytes,
-                                 "unpack it, and zip it again without compression (zip -0)"));
+        PEN_TRY(pen_unpack_check(name, size.packed, size.bytes, remedy));
+        PEN_TRY(pen_unpack_check_memory(name, size.bytes, remedy));
     }
     return pen_zip_read(zip, member, limit, import->model->arena, out_bytes, out_length);
 }
@@ -155,7 +156,8 @@ static pen_status keras_find_weights(const keras_import *import, const pen_zip *
     pen_status status =
         pen_stored_zip_read(origin->bytes, origin->length, import->model->arena, &stored);
     if (status == PEN_OK) status = pen_stored_zip_open(&stored, PEN_KERAS_WEIGHTS_MEMBER, &entry);
-    if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
+    const pen_status_code code = pen_status_get_code(status);
+    if (code == PEN_OUT_OF_MEMORY || code == PEN_CANCELLED) return status;
     if (status != PEN_OK) {
         pen_status_ignore(status, "it is packed, or what is wrong is found again, and said");
         return keras_unpack(import, zip, PEN_KERAS_WEIGHTS_MEMBER, UINT64_MAX, out_bytes,

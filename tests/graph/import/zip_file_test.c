@@ -3,6 +3,7 @@
 #include "graph/import/zip_file.h"
 
 #include "base/system/file.h"
+#include "graph/import/npz_file.h"
 #include "tests/support/check.h"
 
 #define STORED "tests/reference/keras/sequential_cnn.keras"
@@ -32,6 +33,29 @@ static void members_are_read(void **state) {
         pen_mapping_close(&mapping);
         pen_arena_destroy(arena);
     }
+}
+
+// numpy.savez stores its arrays: they are used where they lie, and a changed byte is seen.
+static void stored_arrays_are_borrowed(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_npz npz;
+    const void *data;
+    CHECK_OK(pen_mapping_open("tests/fuzz/corpus/npz/stored.npz", &mapping));
+    uint8_t *copy = malloc(mapping.length);
+    memcpy(copy, mapping.bytes, mapping.length);
+    CHECK_OK(pen_npz_open("stored.npz", copy, mapping.length, arena, &npz));
+    assert_string_equal(npz.arrays[0].name, "a");
+    CHECK_OK(pen_npz_read(&npz, 0, arena, &data));
+    const size_t at = (size_t)((const uint8_t *)data - copy);
+    CHECK(at < mapping.length, "it was copied");
+    copy[at] ^= 1;
+    CHECK_ERROR(pen_npz_read(&npz, 0, arena, &data), PEN_CORRUPT, "checksum");
+    pen_npz_close(&npz);
+    free(copy);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
 }
 
 // What is read of a member is what its reader says, whatever the member has.
@@ -100,6 +124,6 @@ static void damaged_archives_are_refused(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(members_are_read),
+PEN_TEST_MAIN(cmocka_unit_test(members_are_read), cmocka_unit_test(stored_arrays_are_borrowed),
               cmocka_unit_test(members_are_read_as_far_as_wanted),
               cmocka_unit_test(damaged_archives_are_refused))

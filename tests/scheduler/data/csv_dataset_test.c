@@ -1,5 +1,7 @@
 #include <math.h>
 
+#include <unistd.h>
+
 #include "base/memory.h"
 #include "scheduler/data/csv_reader.h"
 #include "scheduler/data/dataset.h"
@@ -12,6 +14,18 @@ static pen_status open_text(const char *text, const pen_dataset_options *options
     with_path.format = "csv";
     with_path.path = scratch_file("table.csv", text, strlen(text));
     return pen_dataset_open(&with_path, out_dataset);
+}
+
+// A hole of a tebibyte takes no place, and no time to be refused.
+static void holes_are_refused(void **state) {
+    (void)state;
+    pen_dataset *dataset;
+    const pen_dataset_options options = {.format = "csv",
+                                         .path = scratch_file("table.csv", "1,2\n3,", 6)};
+    CHECK(truncate(options.path, (off_t)1 << 40) == 0, "a file with a hole");
+    const pen_status status = pen_dataset_open(&options, &dataset);
+    CHECK(truncate(options.path, 0) == 0, "a file without it");
+    CHECK_ERROR(status, PEN_INVALID_INPUT, "table.csv:2:3: error: a byte is zero");
 }
 
 static void check_row(pen_dataset *dataset, uint64_t index, const float *values, uint64_t count,
@@ -124,6 +138,15 @@ static void errors_say_where(void **state) {
                 "table.csv': example 2 has the class 2, expected 0 to 1");
     options.label_element = PEN_DATASET_INT64;
     CHECK_ERROR(open_text("1,0.5\n", &options, &dataset), PEN_INVALID_INPUT, "whole numbers");
+    char *wide = malloc((1 << 20) + 8); // a field that never ends
+    memset(wide, '7', (1 << 20) + 7);
+    wide[(1 << 20) + 7] = '\0';
+    CHECK_ERROR(open_text(wide, &options, &dataset), PEN_INVALID_INPUT,
+                "a field has more than 1048576 bytes");
+    wide[0] = '"';
+    CHECK_ERROR(open_text(wide, &options, &dataset), PEN_INVALID_INPUT,
+                "a field has more than 1048576 bytes");
+    free(wide);
     options.delimiter = '"';
     CHECK_ERROR(open_text("1,0.5\n", &options, &dataset), PEN_INVALID_INPUT, "delimiter");
 }
@@ -195,7 +218,8 @@ static void every_failed_allocation_is_an_error(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(reads_headers_quotes_and_line_ends),
+PEN_TEST_MAIN(cmocka_unit_test(holes_are_refused),
+              cmocka_unit_test(reads_headers_quotes_and_line_ends),
               cmocka_unit_test(finds_label_columns), cmocka_unit_test(errors_say_where),
               cmocka_unit_test(numbers_are_correctly_rounded),
               cmocka_unit_test(every_truncation_is_survived),

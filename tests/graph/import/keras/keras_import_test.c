@@ -18,6 +18,7 @@
 typedef struct keras_case {
     pen_arena *arena;
     pen_model *model;
+    pen_mapping mapping;   // of these:
     pen_npz arrays;        // inputs and outputs; its archive is closed
     const void **contents; // [arrays.count]
     run_graph run;
@@ -42,17 +43,15 @@ static float array_number(const keras_case *keras, const pen_npz_array *array, i
 
 static void read_arrays(keras_case *keras, const char *name) {
     char path[128];
-    pen_mapping mapping;
     snprintf(path, sizeof path, FOLDER "%s.npz", name);
-    CHECK_OK(pen_mapping_open(path, &mapping));
+    CHECK_OK(pen_mapping_open(path, &keras->mapping));
     pen_npz npz;
-    CHECK_OK(pen_npz_open(path, mapping.bytes, mapping.length, keras->arena, &npz));
+    CHECK_OK(pen_npz_open(path, keras->mapping.bytes, keras->mapping.length, keras->arena, &npz));
     CHECK_OK(PEN_NEW(keras->arena, npz.count, &keras->contents));
     for (uint32_t i = 0; i < npz.count; i++)
         CHECK_OK(pen_npz_read(&npz, i, keras->arena, &keras->contents[i]));
     keras->arrays = npz;
     pen_npz_close(&npz);
-    pen_mapping_close(&mapping);
 }
 
 static void run_model(keras_case *keras) {
@@ -108,6 +107,7 @@ static void check_model_with(const char *name, const char *form,
     run_model(&keras);
     check_outputs(&keras, path);
     pen_model_destroy(keras.model);
+    pen_mapping_close(&keras.mapping);
     pen_arena_destroy(keras.arena);
 }
 
