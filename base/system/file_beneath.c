@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -135,4 +137,110 @@ pen_status pen_mapping_open_beneath(const char *folder, const char *location,
     const pen_status status = beneath_map(descriptor, folder, location, out_mapping);
     close(descriptor);
     return status;
+}
+
+// ---- folders
+
+static pen_status folder_refuse(const char *root, const char *name) {
+    return pen_error(PEN_INVALID_INPUT,
+                     "found the folder '%.200s', expected a name beneath '%s', without '..'", name,
+                     root);
+}
+
+static bool folder_is_named(const char *name) {
+    for (const char *part = name;; part++) {
+        const size_t length = strcspn(part, "/");
+        if (length == 0 || length > NAME_MAX) return false;
+        if (strncmp(part, "..", length) == 0) return false; // also "."
+        part += length;
+        if (*part == '\0') return true;
+    }
+}
+
+static pen_status folder_error(const char *what, const char *root, const char *name,
+                               int error_number) {
+    if (error_number == ELOOP || error_number == ENOTDIR) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s' in '%s' is, or leads over, something else than "
+                         "a folder",
+                         name, root);
+    }
+    return pen_error(pen_file_error_code(error_number), "cannot %s the folder '%s' in '%s': %s",
+                     what, name, root, strerror(error_number));
+}
+
+// The folder `part` of the folder `at`, made first if it is wanted; its name is durable then. -1
+// and errno on failure.
+static int folder_step(int at, const char *part, bool makes) {
+    if (makes && mkdirat(at, part, 0777) == 0) {
+        if (fsync(at) != 0) return -1;
+    } else if (makes && errno != EEXIST) {
+        return -1;
+    }
+    return openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+// One part after another, and none over a link: what lies between cannot be exchanged for a way out
+// meanwhile, for each is opened in the one that is open.
+pen_status pen_folder_open_beneath(const char *root, const char *name, bool makes,
+                                   int *out_folder) {
+    const bool is_root = strcmp(name, ".") == 0;
+    if (!is_root && !folder_is_named(name)) return folder_refuse(root, name);
+    int at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) {
+        return pen_error(pen_file_error_code(errno), "cannot open the folder '%s': %s", root,
+                         strerror(errno));
+    }
+    for (const char *part = name; !is_root && *part != '\0';) {
+        char one[NAME_MAX + 1];
+        const size_t length = strcspn(part, "/");
+        memcpy(one, part, length);
+        one[length] = '\0';
+        const int next = folder_step(at, one, makes);
+        const int error_number = errno;
+        close(at);
+        if (next < 0) return folder_error(makes ? "make" : "open", root, name, error_number);
+        at = next;
+        part += length + (part[length] == '/');
+    }
+    *out_folder = at;
+    return PEN_OK;
+}
+
+// ---- paths
+
+// The system resolves what is there: one name more is left off until it is.
+pen_status pen_path_resolve(const char *path, pen_arena *arena, const char **out_path) {
+    char start[PATH_MAX], found[PATH_MAX];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length -= 1;
+    if (length >= sizeof start) return pen_error(PEN_IO, "the path '%.60s…' is too long", path);
+    memcpy(start, path, length);
+    start[length] = '\0';
+    for (;;) {
+        const size_t used = strlen(start);
+        if (realpath(used == 0 ? (path[0] == '/' ? "/" : ".") : start, found) != NULL) {
+            size_t first = used;
+            while (first < length && path[first] == '/')
+                first += 1;
+            const bool has_slash = strcmp(found, "/") == 0 || first == length;
+            return pen_arena_format(arena, out_path, "%s%s%.*s", found, has_slash ? "" : "/",
+                                    (int)(length - first), path + first);
+        }
+        if (used == 0 || (errno != ENOENT && errno != ENOTDIR)) {
+            return pen_error(PEN_IO, "cannot find '%s': %s", path, strerror(errno));
+        }
+        char *slash = strrchr(start, '/');
+        *(slash == NULL ? start : slash) = '\0';
+    }
+}
+
+const char *pen_path_find_beneath(const char *root, const char *path) {
+    size_t length = strlen(root);
+    if (length == 0 || strncmp(path, root, length) != 0) return NULL;
+    if (path[length] == '\0') return ".";
+    if (root[length - 1] == '/') length -= 1; // "/" itself
+    if (path[length] != '/') return NULL;
+    return path[length + 1] == '\0' ? "." : path + length + 1;
 }

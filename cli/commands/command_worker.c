@@ -1,8 +1,10 @@
 // penstock worker: serves the devices of this address for coordinators on this or other machines.
 
 #include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
@@ -75,6 +77,24 @@ static pen_status worker_read_names(pen_command_context *context, const char *op
     return PEN_OK;
 }
 
+// The one folder beneath which it writes: as it was said, else the user's for what programs keep.
+// One that a command started is told by that. NULL: none.
+static pen_status worker_find_store(pen_command_context *context, const worker_options *options,
+                                    const char **out_store) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    *out_store = options->store;
+    if (options->store != NULL || options->parent != 0) return PEN_OK;
+    if (state != NULL && state[0] == '/') {
+        return pen_arena_format(context->arena, out_store, "%s/penstock", state);
+    }
+    if (home == NULL || home[0] != '/') {
+        const struct passwd *user = getpwuid(geteuid());
+        home = user == NULL ? NULL : user->pw_dir;
+    }
+    if (home == NULL || home[0] != '/') return PEN_OK;
+    return pen_arena_format(context->arena, out_store, "%s/.local/state/penstock", home);
+}
+
 // A worker that a command started ends with it, however that ends.
 static pen_status worker_follow_parent(int64_t parent) {
     if (parent == 0) return PEN_OK;
@@ -138,7 +158,6 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
                                .is_insecure = options->insecure,
                                .tells_links = options->parent == 0, // started by hand
                                .is_once = options->once,
-                               .store = options->store,
                                .data = options->data,
                                .token_file = options->token_file,
                                .memory_bytes = options->memory};
@@ -149,9 +168,10 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     PEN_TRY(worker_read_names(context, "allow-coordinator", options->coordinators,
                               &made.tls.coordinators));
     PEN_TRY(worker_read_names(context, "allow-worker", options->workers, &made.tls.workers));
+    PEN_TRY(worker_find_store(context, options, &made.store));
     PEN_TRY(worker_follow_parent(options->parent));
     pen_process_heap_prepare();
-    PEN_TRY(pen_signals_prepare_flight(NULL, context->arena));
+    PEN_TRY(pen_signals_prepare_flight(made.store, context->arena));
     // taken in turn by this thread alone; threads that are started inherit it
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -245,7 +265,8 @@ static const pen_cli_option worker_cli_options[] = {
     PEN_CLI_VALUE(0, "allow-worker", "NAME,NAME", TEXT, worker_options, workers,
                   "names of certificates that may be other workers; any without"),
     PEN_CLI_VALUE(0, "store", "DIR", TEXT, worker_options, store,
-                  "write checkpoints there, wherever the training wants them"),
+                  "write checkpoints beneath it, and nothing elsewhere; without: "
+                  "$XDG_STATE_HOME/penstock"),
     PEN_CLI_VALUE(0, "data", "DIR", TEXT, worker_options, data,
                   "may read data beneath it, for jobs with data.read_on: workers; none without"),
     PEN_CLI_VALUE(0, "memory", "SIZE", BYTES, worker_options, memory,

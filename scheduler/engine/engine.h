@@ -32,7 +32,8 @@ typedef struct pen_engine {
 // What keeps which generation of the processes is in force (scheduler/store/commit_log.h).
 typedef struct pen_engine_log {
     void *context;
-    const char *job; // text of the links: the same in all generations
+    const char *job;    // text of the links: the same in all generations
+    const char *folder; // that is saved to
     // The generation after the one in force.
     uint64_t (*next_generation)(void *context);
     // From here on `generation` is in force, durably. CANCELLED: another coordinator was quicker

@@ -20,6 +20,10 @@ static void generation_forget_model(const void *context) {
     }
 }
 
+static const char *generation_folder(const pipeline_engine *p) {
+    return p->options.log == NULL ? NULL : p->options.log->folder;
+}
+
 static pen_status generation_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
     uint16_t port;
     if (p->workers.local == 0) return PEN_OK;
@@ -28,6 +32,7 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
                                         .tls = pen_job_transport_tls(p->options.job),
                                         .is_insecure = p->options.insecure,
                                         .token_file = p->job->token_file,
+                                        .store = generation_folder(p),
                                         .spec = p->forms.spec,
                                         .loaded = generation_forget_model,
                                         .model = p,
@@ -73,6 +78,16 @@ static bool generation_is_gone(void *context, uint32_t worker) {
     return false;
 }
 
+// That a worker was refused because of where it writes is a matter of the job's folder.
+static pen_status generation_blame_store(const pipeline_engine *p, pen_status status) {
+    bool is_refused = false;
+    for (uint32_t w = 1; w <= p->workers.count; w++) {
+        is_refused = is_refused || p->is_refused[w];
+    }
+    if (!is_refused || pen_status_get_code(status) != PEN_INVALID_INPUT) return status;
+    return pen_job_blame(p->options.job, &p->options.job->checkpoint.dir, status);
+}
+
 // Clocks are compared once links are there: traces of all workers are put on this one's clock.
 static pen_status generation_connect(pipeline_engine *p, const pen_transport_kind *transport,
                                      double seconds) {
@@ -104,12 +119,13 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .fence_context = p,
                                          .needed_bytes = p->needed_bytes,
                                          .is_local_store = !p->job->checkpoint.shared,
+                                         .save_folder = generation_folder(p),
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,
                                          .was_there = p->was_there,
                                          .local_worker = p->workers.local,
                                          .cancel = p->options.cancel};
-    PEN_TRY(pen_coordinator_create(&setup, &p->coordinator));
+    PEN_TRY(generation_blame_store(p, pen_coordinator_create(&setup, &p->coordinator)));
     for (uint32_t w = 1; w <= p->workers.count; w++) {
         if (w == p->workers.local) continue;
         PEN_TRY(pen_coordinator_compare_clocks(p->coordinator, w, &p->clocks[w]));

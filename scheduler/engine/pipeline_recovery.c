@@ -245,14 +245,16 @@ static void recovery_give_up_for_now(pipeline_engine *p, pipeline_member *member
         pen_clock_seconds() + p->options.job->recovery.grace_seconds + RECOVERY_UNFIT_SECONDS;
 }
 
-// Some answer and cannot take part: they are of another build, have too little memory, or, of those
-// who were to take part again, serve somebody else. They are as good as missing. False: it was not
-// for them.
+// Some answer and cannot take part: they are of another build, have too little memory, write
+// elsewhere, or, of those who were to take part again, serve somebody else. They are as good as
+// missing. False: it was not for them.
 static bool recovery_give_unfit_up(pipeline_engine *p, bool is_planned, pen_status_code code) {
     bool is_any = false;
     for (uint32_t d = 0; d < p->plan->device_count; d++) { // who was refused
         if (!p->is_refused[p->workers.worker_of_device[d]]) continue;
-        if (code != PEN_CANCELLED && code != PEN_DOES_NOT_FIT) continue;
+        if (code != PEN_CANCELLED && code != PEN_DOES_NOT_FIT && code != PEN_INVALID_INPUT) {
+            continue;
+        }
         recovery_give_up_for_now(p, &p->members[p->member_of_device[d]]);
         is_any = true;
     }

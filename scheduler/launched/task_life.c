@@ -173,6 +173,7 @@ static pen_status life_listen(task_life *task) {
     const pen_task_options *options = task->options;
     char host[PEN_TASK_HOST_BYTES], address[PEN_TASK_ADDRESS_BYTES];
     const pen_transport_kind *transport;
+    const char *store;
     uint16_t port;
     PEN_TRY(pen_task_address_find(host));
     task->tls = options->tls;
@@ -184,12 +185,14 @@ static pen_status life_listen(task_life *task) {
     const bool has_colon = strchr(host, ':') != NULL;
     snprintf(address, sizeof address, has_colon ? "[%s]:0" : "%s:0", host);
     PEN_TRY(pen_transport_kind_find("grpc", &transport));
+    PEN_TRY(pen_arena_format(task->arena, &store, "%s/shards", options->checkpoints));
     const pen_worker_options worker = {.transport = transport,
                                        .address = address,
                                        .tls = task->tls,
                                        .is_insecure = options->is_insecure,
                                        .token_file = options->token_file,
                                        .memory_bytes = task->own.memory_bytes,
+                                       .store = store,
                                        .data = "/"};
     pen_process_heap_prepare();
     PEN_TRY(pen_worker_create(&worker, &task->worker, &port));

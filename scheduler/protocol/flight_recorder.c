@@ -413,7 +413,9 @@ static bool flight_dump_one(const pen_flight_recorder *recorder, const char *fol
     flight_path_add(&part, ".part");
     flight_path_add_number(&part, atomic_fetch_add(&flight.dumped, 1));
     flight_file file = {.checksum = PEN_HASH_START};
-    file.descriptor = open(part.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    // a new file: what is there under that name may lead elsewhere
+    (void)unlink(part.text);
+    file.descriptor = open(part.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor < 0) return false;
     flight_write_all(&file, recorder, reason);
     if (close(file.descriptor) != 0) file.is_broken = true;

@@ -22,6 +22,7 @@ static const pen_record_field hello_fields[] = {
     ROW(NUMBER, 5, device_count, "that it can run, 0: any"),
     ROW(TEXT, 6, address, "where it takes links"),
     ROW(NUMBER, 7, memory_bytes, "that its process may use, 0: not known"),
+    NAMED(TEXT, 8, "store", text, "the folder beneath which it writes shards; empty: none"),
 };
 static const pen_record_field refused_fields[] = {
     ROW(NUMBER, 1, code, NULL),
@@ -117,7 +118,7 @@ static const pen_record_field beat_fields[] = {
 static const pen_record_field snapshot_fields[] = {
     COUNT(1, step, "that were done"),
     ROW(NUMBER, 2, worker, "whose shard it is: part of the shard's name"),
-    NAMED(TEXT, 3, "folder", text, "where shards go; at most 1023 bytes"),
+    NAMED(TEXT, 3, "folder", text, "where shards go, beneath the worker's; at most 1023 bytes"),
     ROW(NUMBER, 4, is_local, "it is on a disk of the worker's own, and to be made"),
 };
 static const pen_record_field snapped_fields[] = {COUNT(1, step, NULL)};

@@ -137,7 +137,8 @@ typedef struct pen_message {
     uint32_t code;                        // FAIL, SHARD (0: durable), SURVEYED (0: measured): a
                                           // pen_status_code; REFUSED: a reason
     char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD, SURVEYED: why; STOPPED: what
-                                          // devices waited for; SNAPSHOT: the folder
+                                          // devices waited for; HELLO: the folder beneath which it
+                                          // writes; SNAPSHOT: the name beneath it
     const void *bytes; // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
                        // what was decoded
     size_t bytes_length;

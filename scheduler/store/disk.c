@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/memory.h"
 #include "base/system/failpoint.h"
 #include "base/system/file.h"
+#include "base/system/file_beneath.h"
 
 #define DISK_FILE_MODE 0666
 #define DISK_FOLDER_MODE 0777
@@ -22,17 +24,61 @@ struct pen_disk_file {
     char path[];
 };
 
-static pen_status disk_error(const char *what, const char *path) {
+// NULL: paths are those of the machine.
+static const char *disk_root(const pen_disk *disk);
+
+static pen_status disk_error(const pen_disk *disk, const char *what, const char *path) {
     const int reason = errno;
-    return pen_error(pen_file_error_code(reason), "cannot %s '%s': %s", what, path,
+    const char *root = disk_root(disk);
+    return pen_error(pen_file_error_code(reason), "cannot %s '%s%s%s': %s", what,
+                     root == NULL ? "" : root, root == NULL ? "" : "/", path, strerror(reason));
+}
+
+static pen_status disk_file_error(const char *what, const pen_disk_file *file) {
+    const int reason = errno;
+    return pen_error(pen_file_error_code(reason), "cannot %s '%s': %s", what, file->path,
                      strerror(reason));
 }
 
+// ---- where a call is done
+
+// A folder that is open, and a name in it.
+typedef struct disk_place {
+    int folder; // AT_FDCWD: `name` is a path of the machine
+    const char *name;
+    int flags; // of an open() of it
+} disk_place;
+
+// Beneath a folder each call finds its way anew, over no link.
+static pen_status disk_enter(const pen_disk *disk, const char *path, disk_place *out_place) {
+    const char *root = disk_root(disk), *slash = strrchr(path, '/');
+    char parent[PATH_MAX] = ".";
+    *out_place = (disk_place){.folder = AT_FDCWD, .name = path};
+    if (root == NULL) return PEN_OK;
+    const size_t length = slash == NULL ? 1 : (size_t)(slash - path);
+    const char *name = slash == NULL ? path : slash + 1;
+    if (length >= sizeof parent || name[0] == '\0' || strcmp(name, "..") == 0) {
+        return pen_error(PEN_INVALID_INPUT, "found '%.200s', expected a name beneath '%s'", path,
+                         root);
+    }
+    if (slash != NULL) memcpy(parent, path, length);
+    parent[length] = '\0';
+    PEN_TRY(pen_folder_open_beneath(root, parent, false, &out_place->folder));
+    out_place->name = name;
+    out_place->flags = O_NOFOLLOW;
+    return PEN_OK;
+}
+
+static void disk_leave(const disk_place *place) {
+    if (place->folder >= 0) close(place->folder);
+}
+
 // An open() that a signal does not break off.
-static int disk_open(const char *path, int flags) {
+static int disk_open(const disk_place *place, int flags) {
     int handle;
     do {
-        handle = open(path, flags | O_CLOEXEC, DISK_FILE_MODE);
+        handle =
+            openat(place->folder, place->name, flags | place->flags | O_CLOEXEC, DISK_FILE_MODE);
     } while (handle < 0 && errno == EINTR);
     return handle;
 }
@@ -44,23 +90,40 @@ static bool disk_fails(const char *place) {
     return true;
 }
 
+static pen_status disk_new_file(const pen_disk *disk, const char *path, pen_disk_file **out_file) {
+    const char *root = disk_root(disk);
+    const size_t head = root == NULL ? 0 : strlen(root) + 1, length = strlen(path) + 1;
+    pen_disk_file *file = pen_memory_allocate(1, sizeof *file + head + length);
+    if (file == NULL) return pen_error_out_of_memory();
+    if (head > 0) memcpy(file->path, root, head - 1);
+    if (head > 0) file->path[head - 1] = '/';
+    memcpy(file->path + head, path, length);
+    *out_file = file;
+    return PEN_OK;
+}
+
 // A new file, also where one of that name is there: another record may be linked to the old one's
 // contents.
 static pen_status disk_create(pen_disk *disk, const char *path, pen_disk_file **out_file) {
-    (void)disk;
-    const size_t length = strlen(path) + 1;
-    pen_disk_file *file = pen_memory_allocate(1, sizeof *file + length);
-    if (file == NULL) return pen_error_out_of_memory();
-    memcpy(file->path, path, length);
-    // of what is there under that name nothing may change: it may have another name, too
-    if (unlink(path) != 0 && errno != ENOENT) {
-        const pen_status status = disk_error("replace", path);
+    disk_place place;
+    pen_disk_file *file;
+    PEN_TRY(disk_new_file(disk, path, &file));
+    pen_status status = disk_enter(disk, path, &place);
+    if (status != PEN_OK) {
         pen_memory_free(file);
         return status;
     }
-    file->handle = disk_fails("disk.created") ? -1 : disk_open(path, O_WRONLY | O_CREAT | O_EXCL);
-    if (file->handle < 0) {
-        const pen_status status = disk_error("create", path);
+    // of what is there under that name nothing may change: it may have another name, too
+    if (unlinkat(place.folder, place.name, 0) != 0 && errno != ENOENT) {
+        status = disk_file_error("replace", file);
+    }
+    if (status == PEN_OK) {
+        file->handle =
+            disk_fails("disk.created") ? -1 : disk_open(&place, O_WRONLY | O_CREAT | O_EXCL);
+        if (file->handle < 0) status = disk_file_error("create", file);
+    }
+    disk_leave(&place);
+    if (status != PEN_OK) {
         pen_memory_free(file);
         return status;
     }
@@ -75,7 +138,7 @@ static pen_status disk_append(pen_disk_file *file, const void *bytes, uint64_t c
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) {
             file->failed = true;
-            return disk_error("write", file->path);
+            return disk_file_error("write", file);
         }
         at += written;
         count -= (uint64_t)written;
@@ -89,7 +152,7 @@ static pen_status disk_sync(pen_disk_file *file) {
     }
     if (!disk_fails("disk.synced") && fsync(file->handle) == 0) return PEN_OK;
     file->failed = true;
-    return disk_error("sync", file->path);
+    return disk_file_error("sync", file);
 }
 
 static void disk_close(pen_disk_file *file) {
@@ -100,49 +163,86 @@ static void disk_close(pen_disk_file *file) {
 
 static pen_status disk_publish(pen_disk *disk, const char *from, const char *to,
                                bool *out_is_taken) {
-    (void)disk;
+    disk_place old, new;
+    pen_status status = PEN_OK;
     *out_is_taken = false;
-    if (!disk_fails("disk.published") && link(from, to) == 0) return PEN_OK;
-    if (errno != EEXIST) return disk_error("create", to);
-    *out_is_taken = true;
-    return PEN_OK;
+    PEN_TRY(disk_enter(disk, from, &old));
+    status = disk_enter(disk, to, &new);
+    if (status == PEN_OK) {
+        if (disk_fails("disk.published") ||
+            linkat(old.folder, old.name, new.folder, new.name, 0) != 0) {
+            *out_is_taken = errno == EEXIST;
+            if (errno != EEXIST) status = disk_error(disk, "create", to);
+        }
+        disk_leave(&new);
+    }
+    disk_leave(&old);
+    return status;
 }
 
 static pen_status disk_rename(pen_disk *disk, const char *from, const char *to) {
-    (void)disk;
-    return !disk_fails("disk.renamed") && rename(from, to) == 0 ? PEN_OK
-                                                                : disk_error("rename to", to);
+    disk_place old, new;
+    pen_status status = PEN_OK;
+    PEN_TRY(disk_enter(disk, from, &old));
+    status = disk_enter(disk, to, &new);
+    if (status == PEN_OK) {
+        if (disk_fails("disk.renamed") ||
+            renameat(old.folder, old.name, new.folder, new.name) != 0) {
+            status = disk_error(disk, "rename to", to);
+        }
+        disk_leave(&new);
+    }
+    disk_leave(&old);
+    return status;
 }
 
 static pen_status disk_remove(pen_disk *disk, const char *path) {
-    (void)disk;
-    return unlink(path) == 0 ? PEN_OK : disk_error("remove", path);
+    disk_place place;
+    PEN_TRY(disk_enter(disk, path, &place));
+    const pen_status status =
+        unlinkat(place.folder, place.name, 0) == 0 ? PEN_OK : disk_error(disk, "remove", path);
+    disk_leave(&place);
+    return status;
 }
 
 static pen_status disk_sync_path(pen_disk *disk, const char *path) {
-    (void)disk;
-    const int handle = disk_open(path, O_RDONLY | O_NONBLOCK);
-    if (handle < 0) return disk_error("open", path);
-    const pen_status status = fsync(handle) == 0 ? PEN_OK : disk_error("sync", path);
-    close(handle);
+    disk_place place;
+    pen_status status = PEN_OK;
+    PEN_TRY(disk_enter(disk, path, &place));
+    const int handle = disk_open(&place, O_RDONLY | O_NONBLOCK);
+    if (handle < 0) {
+        status = disk_error(disk, "open", path);
+    } else {
+        if (fsync(handle) != 0) status = disk_error(disk, "sync", path);
+        close(handle);
+    }
+    disk_leave(&place);
     return status;
 }
 
 static pen_status disk_size(pen_disk *disk, const char *path, uint64_t *out_bytes) {
-    (void)disk;
     struct stat about;
-    if (stat(path, &about) != 0) return disk_error("read", path);
-    if (!S_ISREG(about.st_mode)) return pen_error(PEN_IO, "'%s' is no file", path);
-    *out_bytes = (uint64_t)about.st_size;
-    return PEN_OK;
+    disk_place place;
+    pen_status status = PEN_OK;
+    PEN_TRY(disk_enter(disk, path, &place));
+    const int flags = place.flags != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+    if (fstatat(place.folder, place.name, &about, flags) != 0) {
+        status = disk_error(disk, "read", path);
+    } else if (!S_ISREG(about.st_mode)) {
+        status = pen_error(PEN_IO, "'%s' is no file", path);
+    } else {
+        *out_bytes = (uint64_t)about.st_size;
+    }
+    disk_leave(&place);
+    return status;
 }
 
-static pen_status disk_read_all(int handle, const char *path, uint64_t offset, char *out,
-                                uint64_t count) {
+static pen_status disk_read_all(const pen_disk *disk, int handle, const char *path, uint64_t offset,
+                                char *out, uint64_t count) {
     while (count > 0) {
         const ssize_t got = pread(handle, out, count, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return disk_error("read", path);
+        if (got < 0) return disk_error(disk, "read", path);
         if (got == 0) {
             return pen_error(PEN_CORRUPT, "'%s' ends at byte %llu, %llu bytes too early", path,
                              (unsigned long long)offset, (unsigned long long)count);
@@ -154,22 +254,30 @@ static pen_status disk_read_all(int handle, const char *path, uint64_t offset, c
     return PEN_OK;
 }
 
+// A file beneath a folder that has a second name could be one of elsewhere.
+static pen_status disk_read_open(const pen_disk *disk, int handle, const char *path,
+                                 uint64_t offset, void *out, uint64_t count) {
+    struct stat about;
+    if (fstat(handle, &about) != 0) return disk_error(disk, "read", path);
+    if (!S_ISREG(about.st_mode)) {
+        return pen_error(PEN_IO, "cannot read '%s': it is not a regular file", path);
+    }
+    if (disk_root(disk) != NULL && about.st_nlink > 1) {
+        return pen_error(PEN_IO, "cannot read '%s': it has other names (hard links)", path);
+    }
+    return disk_read_all(disk, handle, path, offset, out, count);
+}
+
 static pen_status disk_read(pen_disk *disk, const char *path, uint64_t offset, void *out,
                             uint64_t count) {
-    (void)disk;
+    disk_place place;
+    PEN_TRY(disk_enter(disk, path, &place));
     // a pipe that nobody writes to, under a record's name, is no wait without end
-    const int handle = disk_open(path, O_RDONLY | O_NONBLOCK);
-    if (handle < 0) return disk_error("read", path);
-    struct stat about;
-    pen_status status = PEN_OK;
-    if (fstat(handle, &about) != 0) {
-        status = disk_error("read", path);
-    } else if (!S_ISREG(about.st_mode)) {
-        status = pen_error(PEN_IO, "cannot read '%s': it is not a regular file", path);
-    } else {
-        status = disk_read_all(handle, path, offset, out, count);
-    }
-    close(handle);
+    const int handle = disk_open(&place, O_RDONLY | O_NONBLOCK);
+    const pen_status status = handle < 0 ? disk_error(disk, "read", path)
+                                         : disk_read_open(disk, handle, path, offset, out, count);
+    if (handle >= 0) close(handle);
+    disk_leave(&place);
     return status;
 }
 
@@ -186,7 +294,9 @@ static pen_status disk_list_open(DIR *folder, const char *path, uint32_t limit, 
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(folder);
-        if (entry == NULL && errno != 0) return disk_error("list", path);
+        if (entry == NULL && errno != 0) {
+            return disk_error(pen_disk_of_machine(), "list", path);
+        }
         if (entry == NULL) break;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (count == limit) {
@@ -209,24 +319,33 @@ static pen_status disk_list_open(DIR *folder, const char *path, uint32_t limit, 
 
 static pen_status disk_list(pen_disk *disk, const char *folder, uint32_t limit, pen_arena *arena,
                             const char *const **out_names, uint32_t *out_count) {
-    (void)disk;
-    DIR *open_folder = opendir(folder);
-    if (open_folder == NULL) return disk_error("list", folder);
     const char **names = NULL;
-    const pen_status status = disk_list_open(open_folder, folder, limit, arena, &names, out_count);
-    closedir(open_folder);
+    disk_place place;
+    pen_status status;
+    PEN_TRY(disk_enter(disk, folder, &place));
+    const int handle = disk_open(&place, O_RDONLY | O_DIRECTORY);
+    DIR *open_folder = handle < 0 ? NULL : fdopendir(handle);
+    if (open_folder == NULL) {
+        status = disk_error(disk, "list", folder);
+        if (handle >= 0) close(handle);
+    } else {
+        status = disk_list_open(open_folder, folder, limit, arena, &names, out_count);
+        closedir(open_folder);
+    }
+    disk_leave(&place);
     *out_names = names;
     return status;
 }
 
 // Makes one folder, and makes its name durable in the folder it is in.
-static pen_status disk_make_one(pen_disk *disk, char *path) {
+static pen_status disk_make_one(char *path) {
+    pen_disk *disk = pen_disk_of_machine();
     if (mkdir(path, DISK_FOLDER_MODE) != 0) {
         const int reason = errno;
         struct stat about;
         if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return PEN_OK;
         errno = reason;
-        return disk_error("create the folder", path);
+        return disk_error(disk, "create the folder", path);
     }
     char *slash = strrchr(path, '/');
     if (slash == NULL) return disk_sync_path(disk, ".");
@@ -237,7 +356,7 @@ static pen_status disk_make_one(pen_disk *disk, char *path) {
     return status;
 }
 
-static pen_status disk_make_folder(pen_disk *disk, const char *path) {
+static pen_status disk_make_path(const char *path) {
     const size_t length = strlen(path);
     char *copy = pen_memory_allocate(length + 1, 1);
     if (copy == NULL) return pen_error_out_of_memory();
@@ -247,30 +366,56 @@ static pen_status disk_make_folder(pen_disk *disk, const char *path) {
         if (copy[i] != '/' && copy[i] != 0) continue;
         if (copy[i - 1] == '/') continue;
         copy[i] = 0;
-        status = disk_make_one(disk, copy);
+        status = disk_make_one(copy);
         copy[i] = path[i];
     }
     pen_memory_free(copy);
     return status;
 }
 
-static const pen_disk_kind disk_of_machine = {
-    .name = "machine",
-    .create = disk_create,
-    .append = disk_append,
-    .sync = disk_sync,
-    .close = disk_close,
-    .publish = disk_publish,
-    .rename = disk_rename,
-    .remove = disk_remove,
-    .sync_path = disk_sync_path,
-    .size = disk_size,
-    .read = disk_read,
-    .list = disk_list,
-    .make_folder = disk_make_folder,
-};
+static pen_status disk_make_folder(pen_disk *disk, const char *path) {
+    const char *root = disk_root(disk);
+    int folder;
+    if (root == NULL) return disk_make_path(path);
+    PEN_TRY(disk_make_path(root));
+    PEN_TRY(pen_folder_open_beneath(root, path, true, &folder));
+    close(folder);
+    return PEN_OK;
+}
+
+// ---- the kinds
+
+#define DISK_CALLS                                                                                 \
+    .create = disk_create, .append = disk_append, .sync = disk_sync, .close = disk_close,          \
+    .publish = disk_publish, .rename = disk_rename, .remove = disk_remove,                         \
+    .sync_path = disk_sync_path, .size = disk_size, .read = disk_read, .list = disk_list,          \
+    .make_folder = disk_make_folder
+
+static const pen_disk_kind disk_of_machine = {.name = "machine", DISK_CALLS};
+static const pen_disk_kind disk_beneath = {.name = "beneath a folder", DISK_CALLS};
+
+static const char *disk_root(const pen_disk *disk) {
+    return disk->kind != &disk_beneath ? NULL : ((const pen_disk_beneath *)disk)->root;
+}
 
 pen_disk *pen_disk_of_machine(void) {
     static pen_disk disk = {.kind = &disk_of_machine}; // never written
     return &disk;
+}
+
+pen_status pen_disk_beneath_init(pen_disk_beneath *disk, const char *folder) {
+    pen_arena *arena;
+    const char *path = "";
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = pen_path_resolve(folder, arena, &path);
+    if (status == PEN_OK && strlen(path) >= sizeof disk->root) {
+        status = pen_error(PEN_INVALID_INPUT, "the path '%.60s…' has %zu bytes, at most %zu go",
+                           path, strlen(path), sizeof disk->root - 1);
+    }
+    if (status == PEN_OK) {
+        disk->disk.kind = &disk_beneath;
+        memcpy(disk->root, path, strlen(path) + 1);
+    }
+    pen_arena_destroy(arena);
+    return status;
 }

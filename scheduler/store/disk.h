@@ -55,4 +55,17 @@ typedef struct pen_disk_kind {
 // The disk of this machine.
 pen_disk *pen_disk_of_machine(void);
 
+#define PEN_DISK_ROOT_BYTES 1000
+
+// What lies beneath one folder of this machine, for whoever does what others ask: paths are names
+// beneath it ("." is itself). A name that leads out of it is INVALID_INPUT: an absolute one, one
+// with "..", one that leads over a symbolic link. make_folder makes the folder, too.
+typedef struct pen_disk_beneath {
+    pen_disk disk;
+    char root[PEN_DISK_ROOT_BYTES]; // resolved
+} pen_disk_beneath;
+
+// The folder need not be there yet. INVALID_INPUT: its path is too long; IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_disk_beneath_init(pen_disk_beneath *disk, const char *folder);
+
 #endif // PEN_SCHEDULER_STORE_DISK_H

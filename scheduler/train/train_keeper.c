@@ -95,6 +95,7 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     }
     keeper->log = (pen_engine_log){.context = keeper,
                                    .job = job,
+                                   .folder = pen_checkpoint_store_shard_folder(keeper->store),
                                    .next_generation = keeper_next_generation,
                                    .fence = keeper_fence,
                                    .has_checkpoint = keeper_has_checkpoint};

@@ -9,6 +9,7 @@ work=$(mktemp -d)
 # a subshell that is killed as it starts runs the trap, too, where `[` cannot be relied on
 trap 'case $BASHPID in $$) rm -rf "$work" ;; esac' EXIT
 cd "$work"
+export XDG_STATE_HOME=$work/state # workers by hand keep nothing elsewhere
 ln -s "$top/tests/reference" reference
 ln -s "$top/tests/graph/import/models" models
 

@@ -19,7 +19,7 @@ END
 
 start_worker() { # NAME [FAILPOINT]: sets `started` and `port`
     mkfifo "$1.pipe"
-    PENSTOCK_FAILPOINT=${2:-} "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 9>"$1.pipe" 2>"$1.log" &
+    PENSTOCK_FAILPOINT=${2:-} "$PENSTOCK" worker --listen 127.0.0.1:0 --store . --announce 9 9>"$1.pipe" 2>"$1.log" &
     started=$!
     read -r port <"$1.pipe"
 }

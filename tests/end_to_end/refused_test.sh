@@ -6,7 +6,7 @@ python3 "$top/tests/end_to_end/make_data.py" . 70
 start_worker() { # COMMAND PORT: sets `started` and `port`
     rm -f pipe
     mkfifo pipe
-    "$1" worker --listen "127.0.0.1:$2" --announce 9 9>pipe 2>>worker.log &
+    "$1" worker --listen "127.0.0.1:$2" --store . --announce 9 9>pipe 2>>worker.log &
     started=$!
     read -r port <pipe
 }

@@ -39,7 +39,7 @@ slurm() {
     PATH=$work/bin:$PATH SLURM_JOB_ID=17 timeout 60 bash "$examples/train.sbatch" >slurm.out 2>&1 || code=$?
     [ "$code" -eq "$2" ] || die "exit code $code after $1: $(cat slurm.out)"
     [ "$(grep -c '^train job.yaml --continue$' calls)" -eq "$3" ] || die "after $1: $(cat calls)"
-    [ "$(grep -c '^worker --listen 0.0.0.0:7070 --tls ca.pem,.*.pem,.*.key$' calls)" -eq 2 ] || die "workers: $(cat calls)"
+    [ "$(grep -c '^worker --listen 0.0.0.0:7070 --store . --tls ca.pem,.*.pem,.*.key$' calls)" -eq 2 ] || die "workers: $(cat calls)"
     grep -q '^scancel --signal=TERM 17.0$' calls || die "no scancel: $(cat calls)"
 }
 slurm '6 137 0' 0 3

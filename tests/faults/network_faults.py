@@ -71,7 +71,7 @@ class Spread(Training):
     def start_worker(self, name, index=None):
         index = self.names.index(name)
         self.keeper.start(name, ["ip", "netns", "exec", name, PENSTOCK, "worker", "--quiet", "--insecure",
-                                 "--listen", self.addresses[index]], self.again)
+                                 "--store", self.kept, "--listen", self.addresses[index]], self.again)
 
     def start_coordinator(self):
         self.keeper.start("coordinator", ["ip", "netns", "exec", "coordinator", PENSTOCK] + self.argv +

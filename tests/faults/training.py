@@ -169,7 +169,7 @@ class Training:
 
     def start_worker(self, name, index=None):
         index = self.names.index(name) if index is None else index
-        self.keeper.start(name, [PENSTOCK, "worker", "--quiet", "--listen", f"127.0.0.1:{self.ports[index]}"],
+        self.keeper.start(name, [PENSTOCK, "worker", "--quiet", "--store", self.kept, "--listen", f"127.0.0.1:{self.ports[index]}"],
                           self.again, **self.environment(name))
 
     def own_disks(self):

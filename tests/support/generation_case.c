@@ -141,8 +141,10 @@ void generation_case_deinit(generation_case *g) {
 }
 
 void generation_start_worker(generation_case *g, uint32_t worker) {
-    const pen_worker_options options = {
-        .transport = g->transport, .address = "127.0.0.1:0", .spec = worker == 1 ? &g->spec : NULL};
+    const pen_worker_options options = {.transport = g->transport,
+                                        .address = "127.0.0.1:0",
+                                        .store = g->folder,
+                                        .spec = worker == 1 ? &g->spec : NULL};
     uint16_t port;
     CHECK_OK(pen_worker_create(&options, &g->running[worker], &port));
     CHECK_OK(pen_arena_format(g->arena, &g->workers[worker].address, "127.0.0.1:%u", port));

@@ -52,6 +52,8 @@ typedef struct pen_coordinator_setup {
     double load_seconds;     // from all being there to all being ready; 0: never
     double write_seconds;    // for one more part of a checkpoint to be written; 0: never
     bool is_local_store;     // each worker saves to a disk of its own
+    const char *save_folder; // that is saved to; workers that could not write there are refused
+                             // before they load. NULL: it is not known, or nothing is saved
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
     // fails: who is not there, or failed; who is there and was refused: of another build; who had
     // been there.
@@ -92,6 +94,7 @@ typedef struct pen_coordinator_round {
 // Links, fences, assigns, waits until all workers are ready.
 //   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
 //   DOES_NOT_FIT a worker may use less memory than the plan takes there; nothing was loaded
+//   INVALID_INPUT a worker writes elsewhere than what is saved has to be; nothing was loaded
 //   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
 //                or a worker of another build or instruction set was refused; or it was wished
 //   else         what a worker failed with, by name

@@ -56,24 +56,30 @@ static void link_format_memory(const pen_coordinator *c, uint32_t worker, char *
              c->spec->workers[worker].name, pen_bytes_format(identity->memory_bytes, has));
 }
 
+void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t refusal,
+                               pen_status take_status) {
+    pen_message message = {.kind = PEN_MESSAGE_REFUSED, .code = refusal};
+    snprintf(message.text, sizeof message.text, "%s", pen_status_message(take_status));
+    pen_coordinator_tell(c, worker, &message);
+    pen_mutex_lock(&c->lock);
+    c->workers[worker].is_refused = true;
+    c->workers[worker].failure = pen_status_join(c->workers[worker].failure, take_status);
+    pen_mutex_unlock(&c->lock);
+    pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, worker);
+}
+
 static void link_refuse(pen_coordinator *c, const pen_coordinator_action *action) {
     coordinator_worker *worker = &c->workers[action->worker];
-    pen_message message = {.kind = PEN_MESSAGE_REFUSED, .code = (uint32_t)action->refusal};
     const bool is_memory = action->refusal == PEN_REFUSAL_MEMORY;
+    char text[PEN_MESSAGE_TEXT_BYTES];
     if (is_memory) {
-        link_format_memory(c, action->worker, message.text, sizeof message.text);
+        link_format_memory(c, action->worker, text, sizeof text);
     } else {
         pen_coordinator_refusal_format(c->core, action->worker, action->refusal, &worker->identity,
-                                       message.text, sizeof message.text);
+                                       text, sizeof text);
     }
-    pen_coordinator_tell(c, action->worker, &message);
-    pen_mutex_lock(&c->lock);
-    worker->is_refused = true;
-    worker->failure =
-        pen_status_join(worker->failure, pen_error(is_memory ? PEN_DOES_NOT_FIT : PEN_CANCELLED,
-                                                   "%s", message.text));
-    pen_mutex_unlock(&c->lock);
-    pen_coordinator_end_run(c, PEN_COORDINATOR_REASON_FAILED, action->worker);
+    pen_coordinator_turn_away(c, action->worker, (uint32_t)action->refusal,
+                              pen_error(is_memory ? PEN_DOES_NOT_FIT : PEN_CANCELLED, "%s", text));
 }
 
 static void link_announce(pen_coordinator *c, const pen_coordinator_action *action) {
@@ -138,12 +144,7 @@ static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *acti
                            .step = action->step,
                            .worker = action->worker,
                            .is_local = c->setup.is_local_store};
-    // workers of one machine, and the coordinator, each have a folder of their own
-    if (c->setup.is_local_store) {
-        snprintf(message.text, sizeof message.text, "%s/worker-%u", c->save.folder, action->worker);
-    } else {
-        memcpy(message.text, c->save.folder, sizeof c->save.folder);
-    }
+    pen_coordinator_name_store(c, action->worker, message.text);
     pen_coordinator_tell(c, action->worker, &message);
 }
 

@@ -56,7 +56,8 @@ typedef struct coordinator_worker {
     char trouble[COORDINATOR_TROUBLE_BYTES]; // guarded by lock: why it cannot be called; "" unknown
     uint64_t incarnation;                    // guarded by lock, as it said
     pen_coordinator_identity identity;
-    const void *blob; // its description; NULL: it has it
+    char store[PEN_MESSAGE_TEXT_BYTES]; // beneath which it writes; "": nowhere
+    const void *blob;                   // its description; NULL: it has it
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
     pen_status failure;                 // guarded by lock: why it was lost, or what it said
@@ -87,7 +88,8 @@ typedef struct coordinator_save {
     pen_shard_summary *listed;    // those there are, one behind the other
     bool *has_summary;            // [worker_count + 1]
     bool has_snapped;
-    char folder[PEN_MESSAGE_TEXT_BYTES - 32]; // with "/worker-4096" it is still a text
+    char folder[PEN_MESSAGE_TEXT_BYTES];
+    char resolved[PEN_MESSAGE_TEXT_BYTES]; // the same, as the system sees it
     char failure[PEN_MESSAGE_TEXT_BYTES];
 } coordinator_save;
 
@@ -212,6 +214,23 @@ void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds t
 
 // ---- checkpoints (coordinator_save.c)
 PEN_NODISCARD pen_status pen_coordinator_prepare_save(pen_coordinator *c);
+
+// ---- where workers write (coordinator_store.c)
+
+// Notes where the folder is that is saved to.
+void pen_coordinator_resolve_store(pen_coordinator *c, const char *folder);
+// What a worker is told of it.
+void pen_coordinator_name_store(pen_coordinator *c, uint32_t worker,
+                                char out_name[PEN_MESSAGE_TEXT_BYTES]);
+// Whether a worker can write there. Holds the lock. INVALID_INPUT, with what can be done
+PEN_NODISCARD pen_status pen_coordinator_check_store(const pen_coordinator *c, uint32_t worker);
+
+// ---- (coordinator_link.c)
+
+// A worker may not take part: it is told why, and the run ends with that.
+void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t refusal,
+                               pen_status take_status);
+
 // What a worker says of its shard; *out_code is what the core is told.
 void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_message *message,
                                 uint32_t *out_code);

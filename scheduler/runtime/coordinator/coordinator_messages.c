@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/system/build.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker.h"
@@ -142,6 +143,7 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
 // ---- messages
 
 // What the worker runs and may use is kept for the core to judge, beside what the plan takes there.
+// Where it writes is judged here.
 static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
@@ -155,7 +157,15 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
     }
     snprintf(worker->identity.build, sizeof worker->identity.build, "%s", message->build);
     snprintf(worker->identity.isa, sizeof worker->identity.isa, "%s", message->isa);
+    memcpy(worker->store, message->text, sizeof worker->store);
+    // one of another build is refused for that
+    const bool is_alike = strcmp(message->build, pen_build_name()) == 0;
+    const pen_status status = is_alike ? pen_coordinator_check_store(c, peer) : PEN_OK;
     pen_mutex_unlock(&c->lock);
+    if (status != PEN_OK) {
+        pen_coordinator_turn_away(c, peer, PEN_REFUSAL_NONE, status);
+        return;
+    }
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_HELLO,
                                          .worker = peer,
                                          .incarnation = message->incarnation,

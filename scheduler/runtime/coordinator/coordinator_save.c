@@ -11,6 +11,7 @@
 pen_status pen_coordinator_prepare_save(pen_coordinator *c) {
     const size_t count = (size_t)c->table->worker_count + 1;
     PEN_TRY(pen_coordinator_prepare_copy(c));
+    if (c->setup.save_folder != NULL) pen_coordinator_resolve_store(c, c->setup.save_folder);
     PEN_TRY(pen_arena_create(&c->save.arena));
     PEN_TRY(PEN_NEW(c->arena, count, &c->save.summaries));
     PEN_TRY(PEN_NEW(c->arena, count, &c->save.listed));
@@ -78,6 +79,7 @@ pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, con
     save_begin(c, step, folder);
     pen_mutex_unlock(&c->lock);
     pen_status made = save_make_folder(c, folder);
+    pen_coordinator_resolve_store(c, folder);
     if (made == PEN_OK) made = pen_coordinator_begin_copy(c);
     if (made != PEN_OK) {
         save_give_up(c, made);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system/build.h"
+#include "base/system/file_beneath.h"
 #include "scheduler/runtime/run/worker_program.h"
 
 #define LAUNCH_SECONDS 30.0        // for a worker to take links
@@ -23,7 +24,7 @@
 #define LAUNCH_PAUSE_SECONDS 0.002 // between two looks at processes
 #define LAUNCH_END_UNKNOWN (-1)    // somebody else waited for it, or the system was told to
 #define LAUNCH_ANNOUNCE_FD 3
-#define LAUNCH_ARGUMENT_LIMIT 20
+#define LAUNCH_ARGUMENT_LIMIT 24
 #define LAUNCH_TEXT_BYTES 128 // of what a worker announces
 
 extern char **environ;
@@ -236,6 +237,10 @@ static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch
     if (options->token_file != NULL) {
         list.items[list.count++] = "--token-file";
         list.items[list.count++] = options->token_file;
+    }
+    if (options->store != NULL) {
+        list.items[list.count++] = "--store";
+        PEN_TRY(pen_path_resolve(options->store, arena, &list.items[list.count++]));
     }
     if (options->is_insecure) list.items[list.count++] = "--insecure";
     PEN_ASSERT(list.count <= LAUNCH_ARGUMENT_LIMIT);

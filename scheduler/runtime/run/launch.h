@@ -24,6 +24,7 @@ typedef struct pen_launch_options {
     pen_transport_tls tls;
     bool is_insecure;
     const char *token_file; // NULL: none
+    const char *store;      // beneath which they write; NULL: nowhere
     const char *program;    // as pen_worker_program_find takes it; NULL: it is looked for
 } pen_launch_options;
 

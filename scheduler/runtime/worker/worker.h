@@ -36,7 +36,9 @@ typedef struct pen_worker_options {
     const char *token_file; // shared with who calls from this host; NULL: none
     bool tells_links;       // each link that it takes is a line of the log
     bool is_once;           // ends with its first run
-    const char *store;     // folder that shards of checkpoints go to; NULL: as the coordinator says
+    // The one folder beneath which it makes, writes and removes files: where the coordinator wants
+    // shards of checkpoints. NULL: it writes none.
+    const char *store;
     uint64_t memory_bytes; // that this process may use, if less than the system grants; 0: that
     const char *data; // folder of data that it may read by itself; NULL: none, but with `spec` any
     // Of a worker in the coordinator's process; spec NULL: what is to be run is pulled.

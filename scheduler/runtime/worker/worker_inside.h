@@ -27,9 +27,10 @@ struct pen_worker {
     pen_thread *clock;  // beats
     uint64_t incarnation;
     char address[PEN_MESSAGE_NAME_BYTES];
-    uint64_t memory_bytes; // that this process may use; 0: not known
-    uint32_t level;        // of kernels, that the coordinator wants; 0: any
-    pen_arena *arena;      // of the run
+    uint64_t memory_bytes;  // that this process may use; 0: not known
+    pen_disk_beneath store; // root "": it writes nothing
+    uint32_t level;         // of kernels, that the coordinator wants; 0: any
+    pen_arena *arena;       // of the run
 
     pen_mutex lock;
     pen_condition changed;

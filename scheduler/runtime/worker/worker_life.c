@@ -120,19 +120,20 @@ static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
 // The description is borrowed by the run and lives in the worker's arena until it leaves.
 static pen_status worker_load_run(pen_worker *worker, const worker_load_order *order,
                                   const pen_run_spec *spec, pen_worker_run **out_run) {
-    const pen_worker_run_options options = {.spec = spec,
-                                            .worker = order->number,
-                                            .generation = order->generation,
-                                            .incarnation = worker->incarnation,
-                                            .defer_contents = worker->options.spec == NULL,
-                                            .reads_nothing = worker->options.spec == NULL &&
-                                                             worker->options.data == NULL,
-                                            .data_folder = worker->options.data,
-                                            .loaded = worker->options.loaded,
-                                            .model = worker->options.model,
-                                            .collector = worker->options.collector,
-                                            .transport = worker->transport,
-                                            .events = pen_worker_run_listeners(worker)};
+    const pen_worker_run_options options = {
+        .spec = spec,
+        .worker = order->number,
+        .generation = order->generation,
+        .incarnation = worker->incarnation,
+        .defer_contents = worker->options.spec == NULL,
+        .reads_nothing = worker->options.spec == NULL && worker->options.data == NULL,
+        .data_folder = worker->options.data,
+        .loaded = worker->options.loaded,
+        .model = worker->options.model,
+        .collector = worker->options.collector,
+        .store = worker->store.root[0] == '\0' ? NULL : &worker->store,
+        .transport = worker->transport,
+        .events = pen_worker_run_listeners(worker)};
     pen_worker_run *run;
     PEN_TRY(pen_worker_run_create(&options, &run));
     const pen_status status = pen_worker_run_load(run);
@@ -207,12 +208,10 @@ static void worker_do_load(pen_worker *worker) {
 // Likewise.
 static void worker_do_save(pen_worker *worker) {
     pen_worker_run *run = worker->run;
-    const bool is_confined = worker->options.store != NULL;
     char folder[PEN_MESSAGE_TEXT_BYTES];
     memcpy(folder, worker->save_folder, sizeof folder);
-    const pen_run_save save = {.step = worker->save_step,
-                               .folder = is_confined ? worker->options.store : folder,
-                               .makes_folder = is_confined || worker->save_is_local};
+    const pen_run_save save = {
+        .step = worker->save_step, .folder = folder, .makes_folder = worker->save_is_local};
     pen_mutex_unlock(&worker->lock);
     if (run != NULL) { // it stays: this thread takes it away
         const pen_status status = pen_worker_run_save(run, &save);
@@ -411,6 +410,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
     PEN_TRY(worker_find_memory(worker));
+    if (options->store != NULL) PEN_TRY(pen_disk_beneath_init(&worker->store, options->store));
     const pen_transport_options transport_options = {
         // until it is told otherwise: a coordinator that does not want it says nothing of it
         .self = {.peer = PEN_TRANSPORT_ANY_PEER,

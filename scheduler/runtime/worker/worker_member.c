@@ -77,6 +77,7 @@ static void member_greet(pen_worker *worker, uint64_t generation) {
     pen_message message = {
         .kind = PEN_MESSAGE_HELLO, .generation = generation, .memory_bytes = worker->memory_bytes};
     snprintf(message.build, sizeof message.build, "%s", pen_build_name());
+    snprintf(message.text, sizeof message.text, "%s", worker->store.root);
     member_describe_numerics(worker, message.isa);
     snprintf(message.address, sizeof message.address, "%s", worker->address);
     pen_worker_tell(worker, 0, &message);

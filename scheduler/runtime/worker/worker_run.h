@@ -94,6 +94,7 @@ typedef struct pen_worker_run_options {
     pen_worker_collector collector;
     bool reads_nothing;      // no data may be read here;
     const char *data_folder; // else that which it must be in; NULL: any
+    pen_disk_beneath *store; // that shards go to; NULL: none are written
     pen_transport *transport;
     pen_worker_run_events events;
 } pen_worker_run_options;
@@ -140,8 +141,8 @@ PEN_NODISCARD pen_status pen_worker_run_send_piece(pen_worker_run *run,
 
 // ---- checkpoints
 typedef struct pen_run_save {
-    uint64_t step; // that was done
-    const char *folder;
+    uint64_t step;      // that was done
+    const char *folder; // name beneath the store, as the coordinator said it
     bool makes_folder;
 } pen_run_save;
 // Copies aside what the spec lists as saved of the devices here, and writes it: `snapped` and

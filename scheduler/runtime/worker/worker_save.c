@@ -61,11 +61,12 @@ pen_status pen_worker_run_prepare_save(pen_worker_run *run) {
         PEN_TRY(save_add(run, &spec->saved[i]));
     }
     if (run->saved_count == 0) return PEN_OK;
-    const bool is_direct = !save_has_room(run);
+    const bool is_direct = run->options.store == NULL || !save_has_room(run);
     for (uint32_t d = 0; d < run->device_count && is_direct; d++) {
         run->devices[d].saved_bytes = 0;
     }
-    const pen_snapshot_options options = {.disk = pen_disk_of_machine(),
+    if (run->options.store == NULL) return PEN_OK;
+    const pen_snapshot_options options = {.disk = &run->options.store->disk,
                                           .tensors = run->saved,
                                           .count = run->saved_count,
                                           .read = save_read,
@@ -87,9 +88,16 @@ static bool save_is_at_rest(pen_worker_run *run) {
     return is_at_rest;
 }
 
+// The folder is a name that the coordinator said: the disk itself refuses one that leads out of
+// what this worker writes beneath.
 static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_arena *arena) {
-    pen_disk *disk = pen_disk_of_machine();
     const char *name;
+    if (run->writer == NULL) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "this worker writes no checkpoints: it was started without a folder for "
+                         "them (penstock worker --store DIR)");
+    }
+    pen_disk *disk = &run->options.store->disk;
     if (pen_snapshot_is_writing(run->writer)) {
         return pen_error(PEN_INTERNAL, "the shard before is still being written");
     }
@@ -112,7 +120,7 @@ pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save) {
         return pen_error(PEN_CORRUPT, "asked to save step %llu while devices compute",
                          (unsigned long long)save->step);
     }
-    if (run->writer == NULL) {
+    if (run->saved_count == 0) {
         events->snapped(events->context, run->options.generation, save->step);
         save_done(run, save->step, PEN_OK, NULL);
         return PEN_OK;
@@ -132,7 +140,6 @@ pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save) {
 
 pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void *out,
                                      uint64_t limit, uint64_t *out_count) {
-    pen_disk *disk = pen_disk_of_machine();
     char path[PEN_MESSAGE_TEXT_BYTES + 128];
     uint64_t bytes = 0;
     pen_mutex_lock(&run->lock);
@@ -141,6 +148,7 @@ pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void 
     if (shard.folder[0] == '\0') return pen_error(PEN_NOT_FOUND, "no shard was written here");
     snprintf(path, sizeof path, "%s/" PEN_SHARD_NAME_FORMAT, shard.folder, run->options.generation,
              shard.step, run->options.worker);
+    pen_disk *disk = &run->options.store->disk;
     PEN_TRY(disk->kind->size(disk, path, &bytes));
     if (offset > bytes) offset = bytes;
     const uint64_t count = pen_min_u64(limit, bytes - offset);
@@ -152,7 +160,7 @@ pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void 
 // Removes all shards but those of these steps of this generation, and later ones.
 static pen_status save_prune(const pen_worker_run *run, const worker_shard *shard, uint64_t before,
                              pen_arena *arena) {
-    pen_disk *disk = pen_disk_of_machine();
+    pen_disk *disk = &run->options.store->disk;
     const char *const *names;
     uint32_t count = 0;
     PEN_TRY(disk->kind->list(disk, shard->folder, PEN_COMMIT_RECORD_LIMIT, arena, &names, &count));

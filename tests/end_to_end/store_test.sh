@@ -1,0 +1,83 @@
+# Where workers write: those that were started by hand beneath --store, or the user's folder for what programs keep;
+# those that the command starts beneath the job's checkpoints. A job that wants it elsewhere is refused when it starts.
+. tests/end_to_end/common.sh
+
+start_worker() { # NAME [OPTION...]: sets `started` and `port`
+    local name=$1
+    shift
+    mkfifo "$name.pipe"
+    mkdir -p "cwd_$name"
+    (cd "cwd_$name" && exec "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 "$@" 9>"$work/$name.pipe" 2>"$work/$name.log") &
+    started=$!
+    read -r port <"$name.pipe"
+}
+
+job() { # NAME HOST CHECKPOINT
+    cat >"$1.yaml" <<YAML
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 2, steps: 6}
+devices: [{name: b, threads: 1, memory: 1GiB, host: "$2"}, {name: a, threads: 1}]
+placement: {strategy: round_robin}
+pipeline: {rendezvous_timeout: 10s}
+checkpoint: {every: 2 steps, $3}
+YAML
+}
+
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
+files() { # FOLDER: what is in it
+    (cd "$1" && find . -mindepth 1 | sort)
+}
+
+start_worker user
+user=$started
+here=127.0.0.1:$port
+job shared "$here" 'dir: kept'
+job apart "$here" 'dir: apart, shared: false'
+job second "$here" 'dir: second, shared: false'
+job started localhost 'dir: by_command'
+expected=$(train_losses started.yaml)
+
+# the job wants one folder for all, and the worker has another: both remedies are named, and nothing is written
+fails 3 "^shared.yaml:8:.*error: worker .*$here.* writes only beneath '$work/state/penstock', and the checkpoints of all workers are to be in '$work/kept/shards'.*penstock worker --store $work/kept/shards.*checkpoint: \{shared: false\}" \
+    "$PENSTOCK" train -q shared.yaml
+[ ! -e state ] || die "the worker wrote: $(files state)"
+[ ! -e kept/shards ] || [ -z "$(ls kept/shards)" ] || die "shards: $(ls kept/shards)"
+
+# one remedy: each worker has its own; the coordinator copies what it wrote
+[ "$(train_losses apart.yaml)" = "$expected" ] || die 'apart: other losses'
+penstock checkpoint verify apart >verified || die "apart: $(cat verified)"
+files state/penstock | grep -qE '^\./penstock-[0-9a-f]{16}/worker-2/g1-s6-w2\.safetensors$' || die "state: $(files state)"
+[ -z "$(files cwd_user)" ] || die "beside: $(files cwd_user)"
+# a second training has a folder of its own there, and leaves that of the first alone
+before=$(files state/penstock | grep 's6')
+[ "$(train_losses second.yaml)" = "$expected" ] || die 'second: other losses'
+[ -z "$(comm -23 <(echo "$before") <(files state/penstock))" ] || die "gone: $(files state/penstock)"
+
+# the other: it is told of the folder, or of one above
+for store in "$work/kept/shards" "$work"; do
+    start_worker "told_${#store}" --store "$store"
+    job told "127.0.0.1:$port" 'dir: kept'
+    [ "$(train_losses told.yaml --overwrite)" = "$expected" ] || die "--store $store: other losses"
+    penstock checkpoint verify kept >verified || die "--store $store: $(cat verified)"
+    kill "$started"
+    wait "$started" || die "$store: $? $(cat told_${#store}.log)"
+done
+
+# what it did last is written there, too, when the coordinator asks for it
+sed -i 's/steps: 6}/steps: 1000000}/; s/every: 2 steps/every: 100000 steps/; s/dir: second/dir: third/' second.yaml
+(trap '' USR1 && exec "$PENSTOCK" train -q second.yaml) >asked 2>&1 &
+asked=$!
+for _ in $(seq 300); do
+    [ ! -e state/penstock/flight ] || break
+    ! grep -q 'error' asked || die "third: $(cat asked)"
+    kill -s USR1 "$asked"
+    sleep 0.1
+done
+kill "$asked"
+wait "$asked" || die "third: $? $(cat asked)"
+files state/penstock/flight | grep -q '^./flight-g.*\.bin$' || die "flight: $(files state/penstock)"
+[ -z "$(files cwd_user)" ] || die "beside: $(files cwd_user)"
+kill "$user"
+wait "$user" || die "the first worker: $? $(cat user.log)"
