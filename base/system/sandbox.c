@@ -244,9 +244,11 @@ static bool sandbox_add_all(scmp_filter_ctx filter, uint32_t action, const int *
 static bool sandbox_filter(const pen_sandbox *sandbox) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (filter == NULL) return false;
-    bool is_right = sandbox_add_all(filter, SCMP_ACT_ERRNO(EPERM), sandbox_refused,
-                                    sizeof sandbox_refused / sizeof *sandbox_refused) &&
-                    sandbox_refuse_namespaces(filter) == 0;
+    bool is_right = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0; // all threads
+    is_right = is_right &&
+               sandbox_add_all(filter, SCMP_ACT_ERRNO(EPERM), sandbox_refused,
+                               sizeof sandbox_refused / sizeof *sandbox_refused) &&
+               sandbox_refuse_namespaces(filter) == 0;
     if (is_right && !sandbox->connects) {
         is_right = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
                                     SCMP_A0(SCMP_CMP_NE, AF_UNIX)) == 0;
@@ -291,6 +293,10 @@ pen_status pen_sandbox_enter(const pen_sandbox *sandbox) {
     (void)close(rules);
     if (status != PEN_OK) return status;
     return sandbox_filter(sandbox) ? PEN_OK : sandbox_refuse("the filter of system calls");
+}
+
+bool pen_sandbox_drop_calls(const pen_sandbox *sandbox) {
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && sandbox_filter(sandbox);
 }
 
 bool pen_sandbox_enter_calculator(void) {

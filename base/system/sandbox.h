@@ -32,6 +32,11 @@ typedef struct pen_sandbox {
 //   INTERNAL       the process has more threads than one
 PEN_NODISCARD pen_status pen_sandbox_enter(const pen_sandbox *sandbox);
 
+// The same without the part about files, for a process that serves for months: a file system that
+// is mounted anew would be out of its reach. Threads that run already are bound, too. Returns false
+// where the kernel has no filter.
+bool pen_sandbox_drop_calls(const pen_sandbox *sandbox);
+
 // For a child that only calculates on what it has and talks over sockets that are open: no file
 // can be opened any more, none made, and but some 40 calls that libraries need for memory, time and
 // their end, all are refused with EPERM. Returns false where the kernel has no filter; the child is

@@ -37,3 +37,14 @@ fails 2 "closed.safetensors.*Permission denied" "$PENSTOCK" train job.yaml -q --
 
 # a folder that is not there is no wish that could be kept
 fails 3 "a sandbox: 'missing': No such file" "$PENSTOCK" inspect --sandbox missing reference/mlp/model.onnx
+
+# a worker that takes links gives up calls by itself, in all of its threads
+mkfifo port
+"$PENSTOCK" worker --listen 127.0.0.1:0 --store kept --announce 9 9>port 2>worker.log &
+worker=$!
+read -r _ <port
+for thread in /proc/$worker/task/*/status; do
+    grep -q '^Seccomp:.*2$' "$thread" || die "$thread: $(cat "$thread")"
+done
+kill "$worker"
+wait "$worker" || die "the worker ended with $?: $(cat worker.log)"

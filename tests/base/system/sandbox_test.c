@@ -110,6 +110,29 @@ static int looks_into_nobody(void) {
     return 0;
 }
 
+static void *tries_later(void *context) {
+    const int *pipe = context;
+    char byte;
+    if (read(pipe[0], &byte, 1) != 1) return NULL;
+    return ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 && errno == EPERM ? context : NULL;
+}
+
+// A thread that is there already is bound, too; files are as before.
+static int drops_calls(void) {
+    int pipes[2];
+    pthread_t thread;
+    void *result = NULL;
+    const pen_sandbox kept = {.connects = true};
+    EXPECT(pipe(pipes) == 0 && pthread_create(&thread, NULL, tries_later, pipes) == 0);
+    EXPECT(pen_sandbox_drop_calls(&kept));
+    EXPECT(write(pipes[1], "x", 1) == 1 && pthread_join(thread, &result) == 0 && result != NULL);
+    char *const arguments[] = {"/bin/true", NULL};
+    EXPECT(execv(arguments[0], arguments) < 0 && errno == EPERM);
+    EXPECT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+    EXPECT(open(other_file, O_WRONLY) >= 0);
+    return 0;
+}
+
 static int calculates(void) {
     int pipes[2];
     char byte = 1;
@@ -149,6 +172,11 @@ static void it_looks_into_no_other_process(void **state) {
     assert_int_equal(in_child(looks_into_nobody), 0);
 }
 
+static void a_server_drops_calls(void **state) {
+    (void)state;
+    assert_int_equal(in_child(drops_calls), 0);
+}
+
 static void a_calculator_opens_nothing(void **state) {
     (void)state;
     assert_int_equal(in_child(calculates), 0);
@@ -172,6 +200,7 @@ int main(int argument_count, char **arguments) {
         cmocka_unit_test(it_starts_what_it_may_alone),
         cmocka_unit_test(it_connects_where_it_may_alone),
         cmocka_unit_test(it_looks_into_no_other_process),
+        cmocka_unit_test(a_server_drops_calls),
         cmocka_unit_test(a_calculator_opens_nothing),
         cmocka_unit_test(a_missing_folder_is_named),
     };
