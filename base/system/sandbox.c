@@ -241,6 +241,7 @@ static bool sandbox_add_all(scmp_filter_ctx filter, uint32_t action, const int *
     return code == 0;
 }
 
+// What is refused by name, and by what the process keeps. All threads get the filter.
 static bool sandbox_filter(const pen_sandbox *sandbox) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (filter == NULL) return false;
