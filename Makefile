@@ -36,7 +36,7 @@ Q := $(if $(V),,@)
 quiet := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
 
-packages := yaml-0.1 zlib libpng libturbojpeg jansson grpc libseccomp
+packages := yaml-0.1 zlib libpng libjpeg jansson grpc libseccomp
 # of these only headers are needed: they are loaded when a file asks for them
 loaded_packages := hdf5-serial libzip libpq sqlite3 libarchive libmicrohttpd
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror
@@ -276,7 +276,7 @@ golden: $(call chosen_tests,$(test_programs)) $(BUILD)/penstock #! write the exp
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -Wl,--as-needed -lturbojpeg -o $@
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One

@@ -9,11 +9,11 @@ set -u
 packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
-        libyaml-dev libjansson-dev libmetis-dev libturbojpeg0-dev libpng-dev zlib1g-dev \
+        libyaml-dev libjansson-dev libmetis-dev libjpeg-dev libpng-dev zlib1g-dev \
         libgrpc-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
         libmicrohttpd-dev libseccomp-dev ;;
     demo) echo dataset-fashion-mnist ;;
-    test) echo g++ libcmocka-dev libonnx-testdata openssl protobuf-compiler python3 python3-grpcio \
+    test) echo g++ libcmocka-dev libonnx-testdata libturbojpeg0-dev openssl protobuf-compiler python3 python3-grpcio \
         python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
     databases) echo postgresql ;;
     lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;

@@ -7,8 +7,8 @@
 #include "base/system/machine.h"
 #include "base/thread.h"
 #include "scheduler/data/dataset_format.h"
-#include "scheduler/data/image_decode.h"
-#include "scheduler/data/image_resize.h"
+#include "scheduler/data/image/image_decode.h"
+#include "scheduler/data/image/image_resize.h"
 #include "scheduler/data/normalization.h"
 
 #define PICTURE_SIDE_DEFAULT 224
@@ -108,13 +108,29 @@ static void picture_turn(const pen_picture_reader *reader, const float *planes, 
     }
 }
 
+// Where the rows of a picture go: to the resizer.
+typedef struct picture_rows {
+    pen_image_resizer *resizer;
+    float *planes;
+} picture_rows;
+
+static pen_status picture_begin(void *context, pen_image_size size) {
+    const picture_rows *rows = context;
+    return pen_image_resizer_begin(rows->resizer, size, rows->planes);
+}
+
+static void picture_take_row(void *context, const uint8_t *pixels) {
+    const picture_rows *rows = context;
+    pen_image_resizer_add(rows->resizer, pixels);
+}
+
 static pen_status picture_decode(const picture_hand *hand, const pen_picture_reader *reader,
                                  const pen_picture *picture, float *out_picture) {
     float *planes = hand->planes == NULL ? out_picture : hand->planes;
-    pen_image image;
+    picture_rows rows = {hand->resizer, planes};
+    const pen_image_taker taker = {&rows, picture_begin, picture_take_row};
     PEN_TRY(
-        pen_image_decode(hand->decoder, picture->bytes, picture->length, picture->name, &image));
-    PEN_TRY(pen_image_resize(hand->resizer, &image, planes));
+        pen_image_decode(hand->decoder, picture->bytes, picture->length, picture->name, &taker));
     pen_normalization_apply(&reader->normalization, planes);
     if (hand->planes != NULL) picture_turn(reader, planes, out_picture);
     return PEN_OK;

@@ -120,9 +120,9 @@ static void the_doctor_speaks(void **state) {
     command_result result = run(arena, "doctor");
     assert_int_equal(result.exit_code, 0);
     assert_non_null(strstr(result.output, "memory  "));
-    static const char *const names[] = {"kernel level ", "OpenBLAS ",    "oneDNN ",    "\njansson ",
-                                        "\nlibpng ",     "\nlibyaml ",   "\nlibhdf5 ", "\nlibzip ",
-                                        "\nMETIS ",      "\nturbojpeg ", "\nzlib "};
+    static const char *const names[] = {
+        "kernel level ", "OpenBLAS ", "oneDNN ",  "\njansson ",       "\nlibpng ", "\nlibyaml ",
+        "\nlibhdf5 ",    "\nlibzip ", "\nMETIS ", "\nlibjpeg-turbo ", "\nzlib "};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *found = strstr(result.output, names[i]);
         CHECK(found != NULL, "%s: %s", names[i], result.output);

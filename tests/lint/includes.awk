@@ -36,8 +36,8 @@ BEGIN {
     home["cblas.h"] = "^device/cpu/blas\\.c$"
     home["dnnl.h"] = "^device/cpu/onednn/onednn[a-z_]*\\.[ch]$"
     home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|scheduler/data/cache/array_cache|scheduler/report/run_log|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
-    home["png.h"] = "^scheduler/data/image_decode\\.c$"
-    home["turbojpeg.h"] = "^scheduler/data/image_decode\\.c$"
+    home["png.h"] = "^scheduler/data/image/image_png\\.c$"
+    home["jpeglib.h"] = "^scheduler/data/image/image_jpeg\\.c$"
     home["zlib.h"] = "^(scheduler/data/gzip_reader|graph/import/stored_zip)\\.c$"
     home["omp.h"] = "^device/cpu/"
     home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"
@@ -49,7 +49,7 @@ BEGIN {
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
     home["grpc/"] = "^scheduler/(transport/grpc/grpc_[a-z_]*|serve/grpc_front)\\.[ch]$" # all that begin so
     home["microhttpd.h"] = "^scheduler/serve/http_front\\.c$"
-    home["setjmp.h"] = "^tests/"
+    home["setjmp.h"] = "^(tests/|scheduler/data/image/image_(jpeg|png)\\.c$)" # these libraries leave by a jump
     home["cmocka.h"] = "^tests/"
 }
 

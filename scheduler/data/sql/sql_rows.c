@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "scheduler/data/image_decode.h"
+#include "scheduler/data/image/image_decode.h"
 
 // What the first row says of a field.
 typedef struct rows_field {

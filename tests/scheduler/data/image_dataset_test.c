@@ -4,9 +4,10 @@
 
 #include "base/memory.h"
 #include "scheduler/data/dataset.h"
-#include "scheduler/data/image_decode.h"
-#include "scheduler/data/image_resize.h"
+#include "scheduler/data/image/image_decode.h"
+#include "scheduler/data/image/image_resize.h"
 #include "tests/support/check.h"
+#include "tests/support/dice.h"
 #include "tests/support/scratch.h"
 
 typedef struct encoded {
@@ -51,15 +52,35 @@ static void paint(uint8_t *pixels, int width, int height, int channels) {
     }
 }
 
-static pen_status decode_copy(encoded file, size_t size, pen_image *out_image, uint8_t *out_first) {
+// A picture as its rows came.
+typedef struct taken {
+    pen_image_size size;
+    uint32_t row_count;
+    uint8_t *pixels; // NULL: nobody wants them
+} taken;
+
+static pen_status begin_taking(void *context, pen_image_size size) {
+    taken *image = context;
+    image->size = size;
+    image->row_count = 0;
+    return PEN_OK;
+}
+
+static void take_row(void *context, const uint8_t *pixels) {
+    taken *image = context;
+    const size_t bytes = (size_t)image->size.width * 3;
+    if (image->pixels != NULL) memcpy(image->pixels + image->row_count * bytes, pixels, bytes);
+    image->row_count += 1;
+}
+
+static pen_status decode_copy(encoded file, size_t size, taken *image) {
     uint8_t *copy = malloc(size + (size == 0));
     memcpy(copy, file.bytes, size);
     pen_image_decoder *decoder;
+    const pen_image_taker taker = {image, begin_taking, take_row};
     CHECK_OK(pen_image_decoder_create(&decoder));
-    pen_status status = pen_image_decode(decoder, copy, size, "cut", out_image);
-    if (status == PEN_OK && out_first != NULL) {
-        memcpy(out_first, out_image->pixels, (size_t)out_image->width * out_image->height * 3);
-    }
+    const pen_status status = pen_image_decode(decoder, copy, size, "cut", &taker);
+    if (status == PEN_OK) assert_int_equal(image->row_count, image->size.height);
     pen_image_decoder_destroy(decoder);
     free(copy);
     return status;
@@ -74,10 +95,10 @@ static void decodes_png_of_all_kinds(void **state) {
         uint8_t pixels[12 * 9 * 4], found[12 * 9 * 3];
         paint(pixels, 12, 9, channels);
         const encoded file = encode_png(pixels, 12, 9, formats[i]);
-        pen_image image;
-        CHECK_OK(decode_copy(file, file.size, &image, found));
-        assert_int_equal(image.width, 12);
-        assert_int_equal(image.height, 9);
+        taken image = {.pixels = found};
+        CHECK_OK(decode_copy(file, file.size, &image));
+        assert_int_equal(image.size.width, 12);
+        assert_int_equal(image.size.height, 9);
         for (int p = 0; p < 12 * 9; p++) {
             for (int c = 0; c < 3; c++) {
                 assert_int_equal(found[p * 3 + c], pixels[p * channels + (channels > 2 ? c : 0)]);
@@ -93,13 +114,118 @@ static void decodes_jpeg(void **state) {
     paint(pixels, 20, 10, 3);
     for (int progressive = 0; progressive < 2; progressive++) {
         const encoded file = encode_jpeg(pixels, 20, 10, progressive ? TJFLAG_PROGRESSIVE : 0);
-        pen_image image;
-        CHECK_OK(decode_copy(file, file.size, &image, found));
-        assert_int_equal(image.width, 20);
+        taken image = {.pixels = found};
+        CHECK_OK(decode_copy(file, file.size, &image));
+        assert_int_equal(image.size.width, 20);
         for (int i = 0; i < 20 * 10 * 3; i++) {
             CHECK(abs(found[i] - pixels[i]) <= 4, "byte %d is %d, was %d", i, found[i], pixels[i]);
         }
         free(file.bytes);
+    }
+}
+
+static void write_bytes(png_structp libpng, png_bytep bytes, size_t count) {
+    encoded *file = png_get_io_ptr(libpng);
+    memcpy(file->bytes + file->size, bytes, count);
+    file->size += count;
+}
+
+// A PNG of one of the kinds that there are, of noise; the same for the same dice.
+static encoded write_png(dice seeded, const int kind[2], uint32_t width, uint32_t height,
+                         int interlace) {
+    dice *d = &seeded;
+    const int depth = kind[0], colours = kind[1];
+    encoded file = {.bytes = malloc(1 << 20)};
+    png_structp libpng = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(libpng);
+    png_set_write_fn(libpng, &file, write_bytes, NULL);
+    png_set_IHDR(libpng, info, width, height, depth, colours, interlace, 0, 0);
+    const int64_t colour_count = (int64_t)1 << (depth < 8 ? depth : 8);
+    if (colours == PNG_COLOR_TYPE_PALETTE) {
+        png_color palette[256];
+        for (int i = 0; i < 256; i++)
+            palette[i] = (png_color){(png_byte)(7 * i), (png_byte)(255 - i), (png_byte)(3 * i)};
+        png_set_PLTE(libpng, info, palette, (int)colour_count);
+    }
+    if ((colours & PNG_COLOR_MASK_ALPHA) == 0 && dice_between(d, 0, 1) == 0) {
+        const png_byte alpha[2] = {0, 99};
+        const png_color_16 see_through = {.red = 1, .green = 2, .blue = 3, .gray = 1};
+        png_set_tRNS(libpng, info, alpha, colours == PNG_COLOR_TYPE_PALETTE ? 2 : 0, &see_through);
+    }
+    const int64_t gamma = dice_between(d, 0, 2);
+    if (gamma == 1) png_set_gAMA_fixed(libpng, info, 100000);
+    if (gamma == 2) png_set_sRGB(libpng, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    png_write_info(libpng, info);
+    uint8_t row[32 * 8];
+    for (int pass = png_set_interlace_handling(libpng); pass > 0; pass--) {
+        dice rows = {.seed = width}; // the same in each pass
+        for (uint32_t y = 0; y < height; y++) {
+            for (size_t i = 0; i < sizeof row; i++)
+                row[i] = (uint8_t)dice_between(&rows, 0, 255);
+            png_write_row(libpng, row);
+        }
+    }
+    png_write_end(libpng, info);
+    png_destroy_write_struct(&libpng, &info);
+    return file;
+}
+
+// libpng's simplified interface, which makes whole pictures, is the judge of all kinds of PNG. It
+// gets none that is interlaced: some versions make other pixels of those with 16 bits.
+static void rows_of_png_are_those_of_the_whole(void **state) {
+    (void)state;
+    static const int kinds[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3},
+                                   {2, 3}, {4, 3}, {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}};
+    static uint8_t expected[32 * 32 * 4], found[32 * 32 * 3];
+    dice d = {.seed = 1};
+    for (size_t i = 0; i < 40 * sizeof kinds / sizeof *kinds; i++) {
+        const int *kind = kinds[i % (sizeof kinds / sizeof *kinds)];
+        const uint32_t width = (uint32_t)dice_between(&d, 1, 32);
+        const uint32_t height = (uint32_t)dice_between(&d, 1, 32);
+        const dice seeded = {.seed = 100 + i};
+        const encoded plain = write_png(seeded, kind, width, height, PNG_INTERLACE_NONE);
+        png_image png = {.version = PNG_IMAGE_VERSION};
+        assert_true(png_image_begin_read_from_memory(&png, plain.bytes, plain.size));
+        const bool has_alpha = (png.format & PNG_FORMAT_FLAG_ALPHA) != 0;
+        png.format = has_alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
+        assert_true(png_image_finish_read(&png, NULL, expected, 0, NULL));
+        const encoded laced = write_png(seeded, kind, width, height, PNG_INTERLACE_ADAM7);
+        const encoded file = dice_between(&d, 0, 1) == 0 ? plain : laced;
+        taken image = {.pixels = found};
+        CHECK_OK(decode_copy(file, file.size, &image));
+        for (size_t p = 0; p < (size_t)width * height; p++) {
+            CHECK(memcmp(found + p * 3, expected + p * (has_alpha ? 4 : 3), 3) == 0,
+                  "case %zu: %d bits of kind %d, pixel %zu", i, kind[0], kind[1], p);
+        }
+        free(plain.bytes);
+        free(laced.bytes);
+    }
+}
+
+// Likewise turbojpeg, for all ways to sample colours.
+static void rows_of_jpeg_are_those_of_the_whole(void **state) {
+    (void)state;
+    static const int samplings[] = {TJSAMP_444,  TJSAMP_422, TJSAMP_420,
+                                    TJSAMP_GRAY, TJSAMP_440, TJSAMP_411};
+    static uint8_t pixels[70 * 50 * 3], expected[70 * 50 * 3], found[70 * 50 * 3];
+    dice d = {.seed = 2};
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i / 9 + (size_t)dice_between(&d, 0, 60));
+    for (size_t i = 0; i < 2 * sizeof samplings / sizeof *samplings; i++) {
+        tjhandle encoder = tjInitCompress(), judge = tjInitDecompress();
+        unsigned char *bytes = NULL;
+        unsigned long size = 0;
+        CHECK(tjCompress2(encoder, pixels, 67, 70 * 3, 49, TJPF_RGB, &bytes, &size,
+                          samplings[i / 2], 80, i % 2 == 0 ? 0 : TJFLAG_PROGRESSIVE) == 0,
+              "%s", tjGetErrorStr2(encoder));
+        CHECK(tjDecompress2(judge, bytes, size, expected, 67, 0, 49, TJPF_RGB, 0) == 0, "%s",
+              tjGetErrorStr2(judge));
+        taken image = {.pixels = found};
+        CHECK_OK(decode_copy((encoded){bytes, size}, size, &image));
+        CHECK(memcmp(found, expected, (size_t)67 * 49 * 3) == 0, "sampling %zu", i);
+        tjFree(bytes);
+        tjDestroy(encoder);
+        tjDestroy(judge);
     }
 }
 
@@ -114,8 +240,8 @@ static void every_truncation_is_an_error(void **state) {
         // a PNG without its last chunk, and a JPEG without its last marker, have all pixels
         const size_t whole = files[i].size - (i == 0 ? 12 : 2);
         for (size_t size = 0; size < files[i].size; size++) {
-            pen_image image;
-            const pen_status status = decode_copy(files[i], size, &image, NULL);
+            taken image = {0};
+            const pen_status status = decode_copy(files[i], size, &image);
             CHECK(status != PEN_OK || size >= whole, "file %d is read from %zu of %zu bytes", i,
                   size, files[i].size);
             if (status != PEN_OK) {
@@ -130,13 +256,13 @@ static void every_truncation_is_an_error(void **state) {
 
 static void refuses_other_and_absurd_files(void **state) {
     (void)state;
-    pen_image image;
+    taken image = {0};
     const encoded gif = {(uint8_t *)(uintptr_t) "GIF89a......", 12};
-    CHECK_ERROR(decode_copy(gif, 12, &image, NULL), PEN_UNSUPPORTED, "neither JPEG nor PNG");
+    CHECK_ERROR(decode_copy(gif, 12, &image), PEN_UNSUPPORTED, "neither JPEG nor PNG");
     uint8_t pixels[3] = {0};
     const encoded png = encode_png(pixels, 1, 1, PNG_FORMAT_RGB);
     png.bytes[16 + 1] = 1; // the width becomes 65537, and the checksum wrong
-    CHECK_ERROR(decode_copy(png, png.size, &image, NULL), PEN_CORRUPT, "PNG");
+    CHECK_ERROR(decode_copy(png, png.size, &image), PEN_CORRUPT, "PNG");
     free(png.bytes);
     uint8_t wide[24 * 3] = {0};
     const encoded jpeg = encode_jpeg(wide, 8, 3, 0);
@@ -145,7 +271,7 @@ static void refuses_other_and_absurd_files(void **state) {
         jpeg.bytes[i + 5] = 0xff; // height
         break;
     }
-    CHECK_ERROR(decode_copy(jpeg, jpeg.size, &image, NULL), PEN_UNSUPPORTED,
+    CHECK_ERROR(decode_copy(jpeg, jpeg.size, &image), PEN_UNSUPPORTED,
                 "expected sides of 1 to 16384");
     free(jpeg.bytes);
 }
@@ -175,14 +301,15 @@ static void resizes_as_pytorch_does(void **state) {
             memset(pixels + (y * 7 + x) * 3, (x * 37 + y * 59 + (x * y) % 11 * 5) % 256, 3);
         }
     }
-    const pen_image image = {.pixels = pixels, .width = 7, .height = 5};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (uint32_t channels = 1; channels <= 3; channels += 2) {
             pen_image_resizer *resizer;
             float found[3 * 9 * 11];
             const size_t plane = cases[i].height * cases[i].width;
             CHECK_OK(pen_image_resizer_create(cases[i].width, cases[i].height, channels, &resizer));
-            CHECK_OK(pen_image_resize(resizer, &image, found));
+            CHECK_OK(pen_image_resizer_begin(resizer, (pen_image_size){7, 5}, found));
+            for (size_t y = 0; y < 5; y++)
+                pen_image_resizer_add(resizer, pixels + y * 7 * 3);
             for (size_t k = 0; k < cases[i].count; k++) {
                 const float value = found[(channels - 1) * plane + k];
                 CHECK(fabsf(value - cases[i].expected[k]) < 1e-3f, "case %zu: %zu is %g", i, k,
@@ -357,6 +484,8 @@ static void every_failed_allocation_is_an_error(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(decodes_png_of_all_kinds), cmocka_unit_test(decodes_jpeg),
+              cmocka_unit_test(rows_of_png_are_those_of_the_whole),
+              cmocka_unit_test(rows_of_jpeg_are_those_of_the_whole),
               cmocka_unit_test(every_truncation_is_an_error),
               cmocka_unit_test(refuses_other_and_absurd_files),
               cmocka_unit_test(resizes_as_pytorch_does),

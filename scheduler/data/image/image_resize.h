@@ -5,15 +5,18 @@
 // is skipped (in PyTorch: mode bilinear, antialias, align_corners false). Horizontal first; sums in
 // float32 in the order of the pixels.
 //
-// Lifetime: from create to destroy; scratch grows with the largest picture so far.
+// Rows of a picture are taken one by one, and added to what they are a part of, so that a picture
+// takes no memory but that of a row.
+//
+// Lifetime: from create to destroy; scratch grows with the widest picture so far.
 // Threads:  a resizer belongs to one thread at a time.
-#ifndef PEN_SCHEDULER_DATA_IMAGE_RESIZE_H
-#define PEN_SCHEDULER_DATA_IMAGE_RESIZE_H
+#ifndef PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H
+#define PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H
 
 #include <stdint.h>
 
 #include "base/status.h"
-#include "scheduler/data/image_decode.h"
+#include "scheduler/data/image/image_decode.h"
 
 typedef struct pen_image_resizer pen_image_resizer;
 
@@ -26,8 +29,11 @@ PEN_NODISCARD pen_status pen_image_resizer_create(uint32_t width, uint32_t heigh
 // Accepts NULL.
 void pen_image_resizer_destroy(pen_image_resizer *resizer);
 
-// Writes values from 0 to 255 to out_planes [channel_count][height][width]. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_image_resize(pen_image_resizer *resizer, const pen_image *image,
-                                          float *out_planes);
+// Begins a picture. Values from 0 to 255 are written to out_planes [channel_count][height][width],
+// which is good once all rows were added. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen_image_size size,
+                                                 float *out_planes);
+// Adds the next row, from the top: [width][3].
+void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels);
 
-#endif // PEN_SCHEDULER_DATA_IMAGE_RESIZE_H
+#endif // PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H

@@ -1,7 +1,8 @@
-#include "scheduler/data/image_resize.h"
+#include "scheduler/data/image/image_resize.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -26,7 +27,10 @@ struct pen_image_resizer {
     resize_axis vertical;
     uint32_t channel_count;
     resize_scratch line; // [channel_count][in width], one row of the picture
-    resize_scratch rows; // [in height][channel_count][out width]
+    resize_scratch row;  // [out width], of one channel
+    uint32_t row_index;  // of the next row of the picture
+    uint32_t out_first;  // the first row of the planes that is not whole
+    float *planes;       // [channel_count][out height][out width]
 };
 
 static pen_status resize_reserve(resize_scratch *scratch, size_t count) {
@@ -73,7 +77,7 @@ void pen_image_resizer_destroy(pen_image_resizer *resizer) {
     resize_axis_deinit(&resizer->horizontal);
     resize_axis_deinit(&resizer->vertical);
     pen_memory_free(resizer->line.values);
-    pen_memory_free(resizer->rows.values);
+    pen_memory_free(resizer->row.values);
     pen_memory_free(resizer);
 }
 
@@ -133,39 +137,51 @@ static void resize_line(const resize_axis *axis, const float *line, float *out_l
     }
 }
 
-static void resize_vertically(const pen_image_resizer *resizer, float *out_planes) {
+// A row of the picture is a part of those rows of the planes that it has a weight for. They get
+// their parts from the top, so sums are always in the same order.
+static void resize_add_row(pen_image_resizer *resizer, uint32_t channel) {
     const resize_axis *axis = &resizer->vertical;
     const size_t width = resizer->horizontal.out_size;
-    const size_t stride = width * resizer->channel_count;
-    for (uint32_t c = 0; c < resizer->channel_count; c++) {
-        for (uint32_t y = 0; y < axis->out_size; y++) {
-            const float *weights = axis->weights.values + (size_t)y * axis->tap_limit;
-            const float *from = resizer->rows.values + axis->first[y] * stride + c * width;
-            float *to = out_planes + ((size_t)c * axis->out_size + y) * width;
-            for (size_t x = 0; x < width; x++)
-                to[x] = 0;
-            for (uint32_t k = 0; k < axis->count[y]; k++, from += stride) {
-                for (size_t x = 0; x < width; x++)
-                    to[x] += weights[k] * from[x];
-            }
-        }
+    const float *from = resizer->row.values;
+    for (uint32_t y = resizer->out_first; y < axis->out_size; y++) {
+        if (axis->first[y] > resizer->row_index) return;
+        const uint32_t k = resizer->row_index - axis->first[y];
+        if (k >= axis->count[y]) continue;
+        const float weight = axis->weights.values[(size_t)y * axis->tap_limit + k];
+        float *to = resizer->planes + ((size_t)channel * axis->out_size + y) * width;
+        for (size_t x = 0; x < width; x++)
+            to[x] += weight * from[x];
     }
 }
 
-pen_status pen_image_resize(pen_image_resizer *resizer, const pen_image *image, float *out_planes) {
-    const size_t channels = resizer->channel_count;
+pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen_image_size size,
+                                   float *out_planes) {
     const size_t width = resizer->horizontal.out_size;
-    PEN_TRY(resize_axis_prepare(&resizer->horizontal, image->width));
-    PEN_TRY(resize_axis_prepare(&resizer->vertical, image->height));
-    PEN_TRY(resize_reserve(&resizer->line, channels * image->width));
-    PEN_TRY(resize_reserve(&resizer->rows, channels * width * image->height));
-    for (uint32_t y = 0; y < image->height; y++) {
-        resize_load_line(resizer, image->pixels + (size_t)y * image->width * 3, image->width);
-        for (size_t c = 0; c < channels; c++) {
-            resize_line(&resizer->horizontal, resizer->line.values + c * image->width,
-                        resizer->rows.values + (y * channels + c) * width);
-        }
-    }
-    resize_vertically(resizer, out_planes);
+    PEN_TRY(resize_axis_prepare(&resizer->horizontal, size.width));
+    PEN_TRY(resize_axis_prepare(&resizer->vertical, size.height));
+    PEN_TRY(resize_reserve(&resizer->line, (size_t)resizer->channel_count * size.width));
+    PEN_TRY(resize_reserve(&resizer->row, width));
+    memset(out_planes, 0,
+           resizer->channel_count * resizer->vertical.out_size * width * sizeof *out_planes);
+    resizer->planes = out_planes;
+    resizer->row_index = resizer->out_first = 0;
     return PEN_OK;
+}
+
+void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels) {
+    const resize_axis *axis = &resizer->vertical;
+    const uint32_t width = resizer->horizontal.in_size;
+    PEN_ASSERT(resizer->row_index < axis->in_size);
+    resize_load_line(resizer, pixels, width);
+    for (uint32_t c = 0; c < resizer->channel_count; c++) {
+        resize_line(&resizer->horizontal, resizer->line.values + (size_t)c * width,
+                    resizer->row.values);
+        resize_add_row(resizer, c);
+    }
+    resizer->row_index += 1;
+    while (resizer->out_first < axis->out_size &&
+           axis->first[resizer->out_first] + axis->count[resizer->out_first] <=
+               resizer->row_index) {
+        resizer->out_first += 1;
+    }
 }

@@ -1,0 +1,174 @@
+#include "scheduler/data/image/image_jpeg.h"
+
+// jpeglib.h needs FILE and size_t
+#include <stdio.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define JPEG_ROWS 64         // that are decoded at once; libjpeg makes a row of blocks at a time
+#define JPEG_SCANS_LIMIT 500 // of a progressive picture: a small file may ask for very many
+
+struct pen_image_jpeg {
+    struct jpeg_decompress_struct libjpeg;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf back; // where a step that fails goes
+    char text[JMSG_LENGTH_MAX];
+    bool is_out_of_memory;
+    bool is_made;
+    uint8_t *rows;
+    size_t capacity;
+    const uint8_t *bytes;
+    size_t size;
+    const char *path;
+    const pen_image_taker *taker;
+};
+
+// ---- what libjpeg calls
+
+static void jpeg_leave(j_common_ptr common) {
+    pen_image_jpeg *jpeg = common->client_data;
+    jpeg->is_out_of_memory = common->err->msg_code == JERR_OUT_OF_MEMORY;
+    common->err->format_message(common, jpeg->text);
+    longjmp(jpeg->back, 1);
+}
+
+// Bytes between the markers are written by many cameras. All other warnings mean that pixels are
+// missing, which libjpeg makes up.
+static void jpeg_hear(j_common_ptr common, int level) {
+    if (level < 0 && common->err->msg_code != JWRN_EXTRANEOUS_DATA) jpeg_leave(common);
+}
+
+static void jpeg_advance(j_common_ptr common) {
+    pen_image_jpeg *jpeg = common->client_data;
+    if (jpeg->libjpeg.input_scan_number <= JPEG_SCANS_LIMIT) return;
+    snprintf(jpeg->text, sizeof jpeg->text, "it has more than %d scans", JPEG_SCANS_LIMIT);
+    longjmp(jpeg->back, 1);
+}
+
+static void jpeg_keep_quiet(j_common_ptr common) {
+    (void)common;
+}
+
+// ---- steps
+
+// Runs one step of libjpeg, which owns nothing but what libjpeg does.
+static pen_status jpeg_run(pen_image_jpeg *jpeg, void (*step)(pen_image_jpeg *jpeg)) {
+    jpeg->is_out_of_memory = false;
+    if (setjmp(jpeg->back) == 0) {
+        step(jpeg);
+        return PEN_OK;
+    }
+    if (jpeg->is_out_of_memory) return pen_error_out_of_memory();
+    return pen_error(PEN_CORRUPT, "'%s': the JPEG picture cannot be decoded: %s", jpeg->path,
+                     jpeg->text);
+}
+
+static void jpeg_make(pen_image_jpeg *jpeg) {
+    jpeg_create_decompress(&jpeg->libjpeg);
+    jpeg->is_made = true;
+}
+
+static void jpeg_read_head(pen_image_jpeg *jpeg) {
+    jpeg_mem_src(&jpeg->libjpeg, jpeg->bytes, jpeg->size);
+    (void)jpeg_read_header(&jpeg->libjpeg, FALSE); // no error if there are tables alone
+}
+
+static void jpeg_read_rows(pen_image_jpeg *jpeg) {
+    struct jpeg_decompress_struct *libjpeg = &jpeg->libjpeg;
+    const size_t row_bytes = (size_t)libjpeg->image_width * 3;
+    JSAMPROW rows[JPEG_ROWS];
+    for (size_t i = 0; i < JPEG_ROWS; i++)
+        rows[i] = jpeg->rows + i * row_bytes;
+    libjpeg->out_color_space = JCS_RGB;
+    (void)jpeg_start_decompress(libjpeg);
+    while (libjpeg->output_scanline < libjpeg->output_height) {
+        JDIMENSION count = 0;
+        while (count < JPEG_ROWS && libjpeg->output_scanline < libjpeg->output_height)
+            count += jpeg_read_scanlines(libjpeg, rows + count, JPEG_ROWS - count);
+        for (JDIMENSION i = 0; i < count; i++)
+            jpeg->taker->row(jpeg->taker->context, rows[i]);
+    }
+    (void)jpeg_finish_decompress(libjpeg);
+}
+
+// ---- the reader
+
+pen_status pen_image_jpeg_create(pen_image_jpeg **out_jpeg) {
+    pen_image_jpeg *jpeg = pen_memory_allocate(1, sizeof *jpeg);
+    if (jpeg == NULL) return pen_error_out_of_memory();
+    jpeg->libjpeg.err = jpeg_std_error(&jpeg->errors);
+    jpeg->libjpeg.client_data = jpeg;
+    jpeg->errors.error_exit = jpeg_leave;
+    jpeg->errors.emit_message = jpeg_hear;
+    jpeg->errors.output_message = jpeg_keep_quiet;
+    jpeg->progress.progress_monitor = jpeg_advance;
+    jpeg->path = "";
+    const pen_status status = jpeg_run(jpeg, jpeg_make);
+    if (status != PEN_OK) {
+        pen_image_jpeg_destroy(jpeg);
+        return status;
+    }
+    jpeg->libjpeg.progress = &jpeg->progress;
+    *out_jpeg = jpeg;
+    return PEN_OK;
+}
+
+void pen_image_jpeg_destroy(pen_image_jpeg *jpeg) {
+    if (jpeg == NULL) return;
+    if (jpeg->is_made) jpeg_destroy_decompress(&jpeg->libjpeg);
+    pen_memory_free(jpeg->rows);
+    pen_memory_free(jpeg);
+}
+
+pen_status pen_image_jpeg_begin(pen_image_jpeg *jpeg, const uint8_t *bytes, size_t size,
+                                const char *path, pen_image_size *out_size) {
+    const struct jpeg_decompress_struct *libjpeg = &jpeg->libjpeg;
+    jpeg->bytes = bytes;
+    jpeg->size = size;
+    jpeg->path = path;
+    jpeg->libjpeg.image_width = jpeg->libjpeg.image_height = 0;
+    PEN_TRY(jpeg_run(jpeg, jpeg_read_head));
+    if (libjpeg->image_width == 0 || libjpeg->image_height == 0) {
+        return pen_error(PEN_CORRUPT, "'%s': the JPEG file has no picture", path);
+    }
+    if (libjpeg->jpeg_color_space == JCS_CMYK || libjpeg->jpeg_color_space == JCS_YCCK) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "'%s': a JPEG of four inks (CMYK), expected gray or colour", path);
+    }
+    *out_size = (pen_image_size){libjpeg->image_width, libjpeg->image_height};
+    return PEN_OK;
+}
+
+pen_status pen_image_jpeg_read(pen_image_jpeg *jpeg, const pen_image_taker *taker) {
+    const size_t wanted = (size_t)jpeg->libjpeg.image_width * 3 * JPEG_ROWS;
+    if (wanted > jpeg->capacity) {
+        pen_memory_free(jpeg->rows);
+        jpeg->capacity = 0;
+        jpeg->rows = pen_memory_allocate(wanted, 1);
+        if (jpeg->rows == NULL) return pen_error_out_of_memory();
+        jpeg->capacity = wanted;
+    }
+    jpeg->taker = taker;
+    return jpeg_run(jpeg, jpeg_read_rows);
+}
+
+// Gives back what libjpeg took for the file.
+void pen_image_jpeg_end(pen_image_jpeg *jpeg) {
+    jpeg_abort_decompress(&jpeg->libjpeg);
+}
+
+const char *pen_libjpeg_version(void) {
+#ifdef LIBJPEG_TURBO_VERSION
+#define JPEG_TEXT(macro) JPEG_QUOTE(macro)
+#define JPEG_QUOTE(text) #text
+    return JPEG_TEXT(LIBJPEG_TURBO_VERSION);
+#else
+    return "of unknown version";
+#endif
+}
