@@ -98,10 +98,7 @@ static pen_status worker_link(pen_worker *worker, const worker_load_order *order
     return PEN_OK;
 }
 
-static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
-                                   const pen_run_spec **out_spec) {
-    *out_spec = worker->options.spec;
-    if (worker->options.spec != NULL) return PEN_OK;
+static pen_status worker_decode_spec(pen_worker *worker, const pen_run_spec **out_spec) {
     const uint32_t chunks = pen_frame_chunk_count(worker->blob_bytes);
     if (pen_checksum_find_difference(worker->blob, worker->blob_bytes, worker->blob_checksums) !=
         chunks) {
@@ -112,6 +109,13 @@ static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
     pen_memory_free(worker->blob); // what was decoded borrows nothing
     worker->blob = NULL;
     pen_mutex_unlock(&worker->lock);
+    return PEN_OK;
+}
+
+static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
+                                   const pen_run_spec **out_spec) {
+    *out_spec = worker->options.spec;
+    if (*out_spec == NULL) PEN_TRY(worker_decode_spec(worker, out_spec));
     if ((*out_spec)->table->worker_count >= number && number > 0) return PEN_OK;
     return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", number,
                      (*out_spec)->table->worker_count);

@@ -263,9 +263,9 @@ static void silent_await(silent *s, const bool *is_down, double seconds, const c
     pen_mutex_unlock(&s->lock);
 }
 
-// It assigns worker 1, with a lease, and is never heard of again: the worker leaves by itself.
-static void silence_ends_a_run(void **unused) {
-    (void)unused;
+// It assigns worker 1 as that number, with a lease, and is never heard of again: the worker leaves
+// by itself, and serves the next coordinator.
+static void silent_assigns(uint32_t number) {
     generation_case g;
     silent s = {0};
     uint8_t bytes[PEN_MESSAGE_ROOM];
@@ -284,7 +284,7 @@ static void silence_ends_a_run(void **unused) {
                                 .generation = 1,
                                 .incarnation = 77,
                                 .job = "generations",
-                                .worker = 1,
+                                .worker = number,
                                 .target_incarnation = s.incarnation,
                                 .clock = 300000000};
     const size_t length = pen_message_encode(&assign, bytes, sizeof bytes);
@@ -298,6 +298,17 @@ static void silence_ends_a_run(void **unused) {
     pen_condition_deinit(&s.changed);
     pen_mutex_deinit(&s.lock);
     generation_case_deinit(&g);
+}
+
+static void silence_ends_a_run(void **unused) {
+    (void)unused;
+    silent_assigns(1);
+}
+
+// Also by a worker that has the description, since it is in the coordinator's process.
+static void a_number_that_nobody_has_is_refused(void **unused) {
+    (void)unused;
+    silent_assigns(GENERATION_WORKERS + 6);
 }
 
 // ---- of two coordinators the higher generation has the workers
@@ -384,5 +395,6 @@ PEN_TEST_MAIN(cmocka_unit_test(follow_one_another_in_a_process),
               cmocka_unit_test(lose_a_worker_in_a_process),
               cmocka_unit_test(lose_a_worker_over_grpc), cmocka_unit_test(saves_while_it_trains),
               cmocka_unit_test(a_save_that_fails_ends_alone), cmocka_unit_test(silence_ends_a_run),
+              cmocka_unit_test(a_number_that_nobody_has_is_refused),
               cmocka_unit_test(a_higher_generation_takes_over),
               cmocka_unit_test(nobody_is_assigned_before_the_fence))
