@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/system/interrupt.h"
 #include "graph/graph.h"
 #include "scheduler/runner/feed.h"
 
@@ -53,10 +54,15 @@ typedef struct evaluate_state {
     pen_evaluation evaluation;
 } evaluate_state;
 
-// A bad loss is blamed on an example that is no number, if there is one, and else on the model.
+// Whoever wants to stop has what was trained by then. A bad loss is blamed on an example that is no
+// number, if there is one, and else on the model.
 pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
                               const pen_batch *batch, const pen_evaluation *of_batch) {
     const double loss = of_batch->loss, count = (double)batch->count;
+    if (pen_interrupt_requested()) {
+        return pen_error(PEN_CANCELLED, "stopped after %llu examples",
+                         (unsigned long long)evaluation->example_count);
+    }
     if (!isfinite(loss)) {
         const uint64_t first = evaluation->example_count;
         PEN_TRY(pen_dataset_check_finite(dataset, batch->indices, batch->count, batch->inputs,

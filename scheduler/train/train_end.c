@@ -88,6 +88,9 @@ static bool end_pause(double seconds, double until) {
     const double began = pen_clock_seconds();
     while (pen_clock_seconds() < began + seconds && pen_clock_seconds() < until) {
         if (pen_interrupt_requested()) return false;
+        if (pen_interrupt_take_question()) {
+            pen_log(PEN_LOG_NOTE, "all steps are done; what was trained cannot be written yet");
+        }
         pen_clock_pause(END_LOOK_SECONDS);
     }
     return pen_clock_seconds() < until && !pen_interrupt_requested();

@@ -52,8 +52,8 @@ void waits_tick_worker(worker_process *worker) {
     waits_count(worker->process, &worker->watch, what, key, limit, times->beat / 2);
     const bool is_led = core->is_linked && !core->is_disconnecting;
     waits_count(worker->process, &worker->silence, "a word of its coordinator",
-                (core->call_count << 32) + worker->heard_count, is_led ? times->lease : 0,
-                times->beat / 2);
+                (core->call_count << 32) + 2 * worker->heard_count + is_led,
+                is_led ? times->lease : 0, times->beat / 2);
 }
 
 static void waits_of_save(coordinator_process *c, pen_coordinator_save_state state, uint64_t step) {

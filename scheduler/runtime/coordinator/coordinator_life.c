@@ -349,6 +349,7 @@ static pen_status coordinator_recruit(pen_coordinator *c) {
         coordinator_link_again(c);
         pen_coordinator_say_late(c);
         pen_coordinator_look_for_gone(c);
+        if (pen_interrupt_take_question()) pen_coordinator_answer_question(c);
         is_cancelled = pen_interrupt_wished(c->setup.cancel);
         pen_mutex_lock(&c->lock);
     }

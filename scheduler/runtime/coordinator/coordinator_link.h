@@ -124,6 +124,7 @@ struct pen_coordinator {
     pen_thread *clock;
     double beat_seconds;
     uint64_t piece_sequence;
+    double question_end; // until when workers are asked how they stand
 
     pen_mutex lock;
     pen_condition changed; // something that the caller's thread waits for
@@ -192,7 +193,7 @@ void pen_coordinator_lose(pen_coordinator *c, uint32_t worker, pen_status take_r
 typedef bool (*pen_coordinator_test)(const pen_coordinator *c, uint64_t argument);
 PEN_NODISCARD pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                                uint64_t argument);
-// As pen_coordinator_compare_clocks, of a worker that may not answer, for half a second.
+// As pen_coordinator_compare_clocks, of a worker that may not answer, until question_end.
 PEN_NODISCARD pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t worker,
                                                    double *out_seconds);
 // Looks for workers whose processes have ended. Without the lock, on the caller's thread.

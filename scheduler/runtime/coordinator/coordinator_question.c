@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
 #define QUESTION_LINE_BYTES 512
+#define QUESTION_SECONDS 2.0 // for all workers together: one may stand still
 
 // "step 12, round 37"; under the lock.
 static void question_describe_round(const pen_coordinator *c, char *text, size_t size) {
@@ -58,6 +60,7 @@ static void question_ask_worker(pen_coordinator *c, uint32_t worker, pen_arena *
 }
 
 void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason) {
+    c->question_end = pen_clock_seconds() + QUESTION_SECONDS;
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         double seconds;
         int64_t nanoseconds = INT64_MIN; // not known
@@ -84,6 +87,7 @@ void pen_coordinator_answer_question(pen_coordinator *c) {
     question_describe_round(c, text, sizeof text);
     pen_mutex_unlock(&c->lock);
     pen_log(PEN_LOG_NOTE, "generation %" PRIu64 ", %s:", c->generation, text);
+    c->question_end = pen_clock_seconds() + QUESTION_SECONDS;
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         question_ask_worker(c, w, arena);
     }

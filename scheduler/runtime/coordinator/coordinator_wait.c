@@ -15,9 +15,9 @@
 #define COORDINATOR_EXPLAIN_SECONDS 0.5 // for workers to say what they waited for,
 #define COORDINATOR_LOST_SECONDS 1.0    // and for another's link to go down, too
 #define COORDINATOR_TICK_SECONDS 0.05
-#define COORDINATOR_STILL_SECONDS 0.9    // without any movement, and somebody wants to stop
-#define COORDINATOR_QUESTION_SECONDS 0.5 // for answers to somebody who asks how it stands
-#define COORDINATOR_STAGES_LISTED 32u    // in messages
+#define COORDINATOR_STILL_SECONDS 0.9 // without any movement, and somebody wants to stop
+#define COORDINATOR_ANSWER_LEAST 0.05 // of a worker, when the others have taken all of it
+#define COORDINATOR_STAGES_LISTED 32u // in messages
 
 // ---- asking
 
@@ -39,19 +39,22 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
     pen_mutex_unlock(&c->lock);
     pen_coordinator_tell(c, worker, &ask);
     pen_mutex_lock(&c->lock);
-    while (!coordinator_is_answered(c)) {
-        const double left = deadline - pen_clock_seconds();
-        if (left <= 0) break;
-        (void)pen_condition_wait_for(&c->changed, &c->lock, left);
+    while (!coordinator_is_answered(c) && pen_clock_seconds() < deadline) {
+        if (what == PEN_RUN_INQUIRY_WAITS && pen_interrupt_wished(c->setup.cancel)) break;
+        (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
     }
     const bool is_answered = c->is_answered;
     pen_mutex_unlock(&c->lock);
     return is_answered;
 }
 
+static double coordinator_question_seconds(const pen_coordinator *c) {
+    return fmax(c->question_end - pen_clock_seconds(), COORDINATOR_ANSWER_LEAST);
+}
+
 // Who asks how it stands (SIGUSR1) does not wait for those that stand still.
 static double coordinator_answer_seconds(const pen_coordinator *c, pen_run_inquiry what) {
-    if (what == PEN_RUN_INQUIRY_WAITS) return COORDINATOR_QUESTION_SECONDS;
+    if (what == PEN_RUN_INQUIRY_WAITS) return coordinator_question_seconds(c);
     return c->setup.lease_seconds + COORDINATOR_ANSWER_SECONDS;
 }
 
@@ -81,13 +84,22 @@ bool pen_coordinator_may_stop(const pen_coordinator *c) {
     return !c->has_begun && pen_interrupt_wished(c->setup.cancel);
 }
 
-// Whether somebody wishes to stop, and the step under way, which would be finished first, does not
-// get on: for longer than ever before, by far, and for a moment at least.
-static bool coordinator_is_still(const pen_coordinator *c) {
-    if (!c->has_begun || !pen_interrupt_wished(c->setup.cancel)) return false;
-    if (pen_coordinator_core_is_quiet(c->core)) return false;
-    const double most = fmax(COORDINATOR_STILL_SECONDS, 2 * c->longest_still);
-    return pen_clock_seconds() > c->moved_at + most;
+// How often this was looked at since somebody wished to stop, and nothing had moved.
+typedef struct coordinator_stillness {
+    double moved_at;
+    uint32_t count;
+} coordinator_stillness;
+
+// Whether the step under way, which would be finished first, does not get on: for longer than ever
+// before, by far, and for a moment at least. Looks are counted, since who stood still sees nothing.
+static bool coordinator_is_still(const pen_coordinator *c, coordinator_stillness *still) {
+    const bool is_step = c->has_begun && !pen_coordinator_core_is_quiet(c->core);
+    if (!is_step || !pen_interrupt_wished(c->setup.cancel) || c->moved_at != still->moved_at) {
+        *still = (coordinator_stillness){.moved_at = c->moved_at};
+        return false;
+    }
+    const double most = fmax(COORDINATOR_STILL_SECONDS, 4 * c->longest_still);
+    return ++still->count * COORDINATOR_TICK_SECONDS > most;
 }
 
 static pen_status coordinator_refuse_to_wait(void) {
@@ -99,6 +111,7 @@ static pen_status coordinator_refuse_to_wait(void) {
 // are gone.
 pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_done,
                                  uint64_t argument) {
+    coordinator_stillness still = {0};
     while (!is_done(c, argument)) {
         if (pen_interrupt_take_question()) {
             pen_mutex_unlock(&c->lock);
@@ -112,7 +125,7 @@ pen_status pen_coordinator_await(pen_coordinator *c, pen_coordinator_test is_don
             return status;
         }
         if (pen_coordinator_may_stop(c)) return coordinator_refuse_to_wait();
-        if (coordinator_is_still(c)) {
+        if (coordinator_is_still(c, &still)) {
             return pen_error(PEN_CANCELLED, "stopped: the step under way does not get on");
         }
         if (pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS)) continue;
@@ -230,7 +243,8 @@ pen_status pen_coordinator_compare_clocks(pen_coordinator *coordinator, uint32_t
 }
 
 pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t worker, double *out_seconds) {
-    return coordinator_compare_clocks(c, worker, COORDINATOR_QUESTION_SECONDS, false, out_seconds);
+    return coordinator_compare_clocks(c, worker, coordinator_question_seconds(c), false,
+                                      out_seconds);
 }
 
 // ---- why it failed

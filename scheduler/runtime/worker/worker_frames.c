@@ -462,6 +462,7 @@ pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
     if (chunk != pen_frame_chunk_count(done.bytes)) {
         return pen_error(PEN_CORRUPT, "a piece of a tensor was damaged on the way");
     }
+    (void)PEN_FAILPOINT("worker.piece_taken");
     run->options.events.piece_taken(run->options.events.context, done.sequence);
     return PEN_OK;
 }
