@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "scheduler/transport/ring/ring_door.h"
 #include "tests/support/check.h"
+#include "tests/support/door.h"
 
 static struct sockaddr_in proxy_address(uint16_t port) {
     return (struct sockaddr_in){
@@ -114,19 +114,8 @@ static void proxy_run(void *context) {
         proxy_reset(&proxy->connections[i]);
 }
 
-// Who calls us asks the process behind us for tokens.
-static void proxy_door(uint16_t port, char out_path[PEN_RING_DOOR_LIMIT]) {
-    pen_ring_meeting meeting;
-    CHECK_OK(pen_ring_meeting_find(&meeting));
-    CHECK(pen_ring_door_path(meeting.folder, "127.0.0.1", port, out_path), "a long path");
-}
-
 void tcp_proxy_lead(tcp_proxy *proxy, uint16_t target) {
-    char ours[PEN_RING_DOOR_LIMIT], theirs[PEN_RING_DOOR_LIMIT];
-    proxy_door(proxy->port, ours);
-    proxy_door(target, theirs);
-    (void)unlink(ours);
-    CHECK(symlink(theirs, ours) == 0, "symlink");
+    door_lead(proxy->port, target);
     proxy->target = target;
 }
 
@@ -155,7 +144,5 @@ void tcp_proxy_close(tcp_proxy *proxy) {
     proxy->is_closing = true;
     pen_thread_join(proxy->thread);
     close(proxy->listener);
-    char door[PEN_RING_DOOR_LIMIT];
-    proxy_door(proxy->port, door);
-    (void)unlink(door);
+    door_close(proxy->port);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LOCAL_LINES_LIMIT 65536u // of the system's list of connections
@@ -95,6 +96,22 @@ static size_t local_list(local_address *out_list, size_t limit) {
     return count;
 }
 
+// Whether the system would reach it without leaving the machine: it then calls from that very
+// address. So also for addresses that a route makes local, which no interface has. Nothing is sent.
+static bool local_is_routed(const local_address *address) {
+    const struct sockaddr_in6 there = {
+        .sin6_family = AF_INET6, .sin6_port = htons(9), .sin6_addr = address->bytes};
+    struct sockaddr_in6 here = {.sin6_family = AF_UNSPEC};
+    socklen_t size = sizeof here;
+    const int probe = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) return false;
+    const bool is_local = connect(probe, (const struct sockaddr *)&there, sizeof there) == 0 &&
+                          getsockname(probe, (struct sockaddr *)&here, &size) == 0 &&
+                          memcmp(&here.sin6_addr, &address->bytes, sizeof here.sin6_addr) == 0;
+    close(probe);
+    return is_local;
+}
+
 // Its name, whole or up to the first dot.
 static bool local_is_name(const char *host) {
     char own[256] = "";
@@ -111,6 +128,7 @@ bool pen_local_host_is(const char *host) {
     local_address address, list[LOCAL_ADDRESSES];
     if (!local_read(host, &address)) return local_is_name(host);
     if (local_is_loopback(&address) || local_is_any(&address)) return true;
+    if (local_is_routed(&address)) return true;
     const size_t count = local_list(list, LOCAL_ADDRESSES);
     for (size_t i = 0; i < count; i++) {
         if (memcmp(&list[i], &address, sizeof address) == 0) return true;

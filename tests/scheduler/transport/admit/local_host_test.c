@@ -1,7 +1,9 @@
 // Which addresses are this host's, and whose processes are behind them.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -38,6 +40,24 @@ static void loopback_and_own_addresses_are_local(void **state) {
         assert_true(pen_local_host_is(text));
     }
     freeifaddrs(all);
+}
+
+// A route can make a whole network this host's: who calls from there is on it.
+static void routes_make_addresses_local(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWNET) != 0) _exit(77);
+        if (system("ip link set lo up && ip route add local 198.51.100.0/24 dev lo") != 0) {
+            _exit(77);
+        }
+        _exit(pen_local_host_is("198.51.100.7") && !pen_local_host_is("192.0.2.1") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip(); // no network of its own can be made here
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void addresses_have_one_form(void **state) {
@@ -123,5 +143,6 @@ static void users_are_found(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(loopback_and_own_addresses_are_local),
+              cmocka_unit_test(routes_make_addresses_local),
               cmocka_unit_test(addresses_have_one_form),
               cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found))
