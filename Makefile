@@ -374,11 +374,21 @@ $(BUILD)/tests/simulator/ring/ring_simulator_test: $(call objects,tests/simulato
 	$(call say,ld,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
+# Audits are simulated by themselves, too: their core with its mistakes.
+$(BUILD)/planted_audit/%.o: %.c | build/.has-build
+	@mkdir -p $(@D)
+	$(call say,cc,'$< (planted)')
+	$(Q)$(CC) $(CPPFLAGS) -DPEN_PLANTED_MISTAKES $(CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/tests/simulator/audit/audit_simulator_test: $(call objects,tests/simulator/audit/audit_simulator_test.c tests/support/check.c) \
+  $(BUILD)/planted_audit/scheduler/audit/audit_core.o $(BUILD)/libpenstock.a
+	$(call say,ld,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+
 # what has planted mistakes is compiled with them, the rest is as it is
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
-planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' --exclude-dir=ring $(folders)) tests/simulator/simulate.c \
+planted_sources := $(shell grep -rl 'PEN_PLANTED.[a-z]' --include='*.c' --exclude-dir=ring --exclude-dir=audit $(folders)) tests/simulator/simulate.c \
   tests/simulator/shape_table.c
-MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' --exclude-dir=ring $(folders) | sed 's/PEN_PLANTED.//' | grep -v '^power_' | sort -u)
+MISTAKES = $(shell grep -rhoE 'PEN_PLANTED.[a-z_]+' --include='*.c' --exclude-dir=ring --exclude-dir=audit $(folders) | sed 's/PEN_PLANTED.//' | grep -v '^power_' | sort -u)
 build/planted/simulate: $(patsubst %.c,build/planted/%.o,$(planted_sources)) \
   $(call objects,$(filter-out $(planted_sources),$(simulator_sources))) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)

@@ -14,6 +14,7 @@ BEGIN {
     may["scheduler/schedule"] = "base scheduler/schedule partition/problem/stage_graph.h graph/task.h"
     may["scheduler/transport"] = "base scheduler/transport graph/element.h graph/tensor_type.h"
     may["scheduler/protocol"] = "base scheduler/protocol graph/task.h graph/lanes.h graph/arrivals.h"
+    may["scheduler/audit"] = "base scheduler/audit scheduler/protocol/run_table.h"
     may["scheduler/store"] = "base scheduler/store graph/element.h graph/tensor_slice.h graph/tensor_type.h"
     may["scheduler/data"] = "base graph scheduler/data scheduler/store"
     may["scheduler/trace"] = "base graph scheduler/trace scheduler/store"
@@ -24,7 +25,7 @@ BEGIN {
     # The floors of a folder, from the ground up: a file may include its own floor and those before it in the list,
     # never one after. A folder with a list names all its floors here; files beside the floors are not checked.
     floors["base"] = "sets system format record option"
-    floors["scheduler"] = "schedule store data trace transport protocol runtime compile runner job plan checkpoint " \
+    floors["scheduler"] = "schedule store data trace transport protocol audit runtime compile runner job plan checkpoint " \
         "engine launched inference serve train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["scheduler/runtime"] = "run executor worker coordinator"
