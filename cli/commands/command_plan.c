@@ -10,6 +10,7 @@
 #include "partition/plan/plan_file.h"
 #include "partition/plan/plan_writer.h"
 #include "partition/strategies/strategies.h"
+#include "scheduler/engine/audit_room.h"
 #include "scheduler/plan/plan_job.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -91,7 +92,20 @@ static pen_status plan_read_job(const plan_options *options, pen_command_context
                      "per: task}]`");
 }
 
-static pen_status plan_print(const plan_options *options, const pen_plan *plan, pen_arena *arena) {
+// How often another worker computes again what one did.
+static pen_status plan_add_audit(pen_plan_job *plan_job, const pen_job *job, const pen_plan *plan,
+                                 pen_arena *arena, pen_text *text) {
+    const pen_plan_request *request;
+    const char *audit;
+    PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
+    PEN_TRY(pen_audit_room_describe(plan, request->cluster, (uint64_t)job->recovery.audit, arena,
+                                    &audit));
+    if (audit != NULL) pen_text_print(text, "\naudit        %s\n", audit);
+    return PEN_OK;
+}
+
+static pen_status plan_print(const plan_options *options, pen_plan_job *plan_job,
+                             const pen_job *job, const pen_plan *plan, pen_arena *arena) {
     if (options->common.json) {
         pen_json_writer json;
         pen_command_begin_json(&json, "plan");
@@ -102,6 +116,7 @@ static pen_status plan_print(const plan_options *options, const pen_plan *plan, 
     pen_text text;
     pen_text_init(&text, arena);
     pen_plan_dump(plan, options->nodes, &text);
+    PEN_TRY(plan_add_audit(plan_job, job, plan, arena, &text));
     return pen_command_print(&text);
 }
 
@@ -146,7 +161,8 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
     if (status == PEN_OK && options->output != NULL) {
         status = pen_plan_write(plan, options->output, context->arena);
     }
-    if (status == PEN_OK && !is_quiet) status = plan_print(options, plan, context->arena);
+    if (status == PEN_OK && !is_quiet)
+        status = plan_print(options, plan_job, job, plan, context->arena);
     pen_plan_job_destroy(plan_job);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/runner/feed.h"
 
@@ -67,6 +68,7 @@ static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step
                            round->first_microbatch * whole;
     PEN_TRY(pen_pipeline_find_feeds(p, round->form, p->info, step->batch,
                                     round->first_microbatch * whole));
+    if (round->form == 0) PEN_TRY(pen_pipeline_begin_audit(p, step->step, round->count));
     PEN_TRY(pen_coordinator_begin_round(p->coordinator, round, &rounds->number[index]));
     pen_pipeline_note_begun(
         p, rounds->number[index],
@@ -143,7 +145,7 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
     }
     pen_pipeline_note_rounds(p);
     *out_result = result;
-    return PEN_OK;
+    return pen_pipeline_advance_audit(p, false);
 }
 
 static pen_status pipeline_step(pen_engine *engine, const pen_engine_step *step,

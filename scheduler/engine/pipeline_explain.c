@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "scheduler/engine/local_engine.h"
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/runtime/run/run_wire.h"
 
@@ -175,6 +176,7 @@ pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step)
     explain_step explain = {.p = p, .rounds = &rounds};
     pen_arena *arena;
     p->begun_count = 0;
+    pen_pipeline_forget_audit(p); // its round may never end
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = explain_ask(p, arena, &explain.sent);
     if (status == PEN_OK) status = explain_here(&explain, step);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 
@@ -167,6 +168,7 @@ pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
 }
 
 void pen_pipeline_end_generation(pipeline_engine *p) {
+    pen_pipeline_forget_audit(p);
     pen_coordinator_destroy(p->coordinator);
     pen_worker_destroy(p->worker);
     p->coordinator = NULL;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 
 // Tensors of the model that nothing computes with: they stay as they are.
@@ -51,6 +52,7 @@ pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *fold
     pen_disk *disk = pen_disk_of_machine();
     PEN_ASSERT(p->begun_count == 0);
     PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_advance_audit(p, true)); // of a step that would be in it
     PEN_TRY(disk->kind->make_folder(disk, folder));
     PEN_TRY(save_homeless(p, step, folder));
     return pen_coordinator_save(p->coordinator, step, folder);

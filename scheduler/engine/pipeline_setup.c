@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "scheduler/engine/collector.h"
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/job/job_runner.h"
@@ -208,11 +209,13 @@ pen_status pen_pipeline_place(pipeline_engine *p) {
     PEN_TRY(setup_build_forms(p));
     PEN_TRY(setup_admit(p));
     PEN_TRY(setup_allocate(p));
+    PEN_TRY(pen_pipeline_prepare_audit(p));
     return pen_pipeline_list_tensors(p);
 }
 
 // What was made for one placement goes; options, log and links stay for the next.
 void pen_pipeline_unplace(pipeline_engine *p) {
+    pen_pipeline_release_audit(p);
     pen_pipeline_forms_release(&p->forms);
     if (p->device != NULL) p->device->kind->close(p->device);
     for (uint32_t t = 0; p->tensor_places != NULL && t < p->tensors.count; t++) {

@@ -13,6 +13,8 @@
 #include "scheduler/runtime/run/run_workers.h"
 #include "scheduler/runtime/worker/worker.h"
 
+typedef struct pipeline_audit pipeline_audit; // pipeline_audit.h
+
 #define PIPELINE_STEPS_AHEAD 2 // begun and not finished
 
 // A forward pass under way.
@@ -102,6 +104,7 @@ typedef struct pipeline_engine {
     pen_run_spec_device *devices;
     pen_run_workers workers;
     pen_pipeline_forms forms;
+    pipeline_audit *audit; // NULL: none is made
 
     // a generation
     pen_worker *worker;

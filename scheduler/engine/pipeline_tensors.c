@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "graph/wire/part_wire.h"
+#include "scheduler/engine/pipeline_audit.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/store/joined_store.h"
 
@@ -28,6 +29,7 @@ static pen_status tensors_read(void *context, uint32_t index, uint64_t first, vo
     const pipeline_tensor *tensor = &p->tensor_places[index];
     PEN_TRY(tensors_check_idle(p));
     PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_advance_audit(p, true));
     if (tensor->home_count > 0) {
         const pen_tensor_piece piece = tensors_piece(&p->homes[tensor->first_home], first, bytes);
         return pen_coordinator_read(p->coordinator, &piece, host);

@@ -84,6 +84,10 @@ static const pen_option_field job_recovery_fields[] = {
     PEN_OPTION(INTEGER, pen_job_recovery, attempts,
                "recoveries, one after another, in which no step is done, before the training ends",
                PEN_OPTION_RANGE(1, 1000000), .default_text = "3"),
+    PEN_OPTION(INTEGER, pen_job_recovery, audit,
+               "every how many steps a part of one is computed again by another worker that has "
+               "the memory, to find workers that compute wrongly; 0: never",
+               PEN_OPTION_RANGE(0, 1000000000), .default_text = "1000"),
     PEN_OPTION(LIST, pen_job_recovery, spares, "where workers listen that take a lost one's place",
                .item = &job_spare_item, .count_maximum = 256),
 };

@@ -151,6 +151,27 @@ static const pen_record_field gradient_fields[] = {
     ROW(NUMBER, 3, stage, NULL),
 };
 
+static const pen_record_field audit_fields[] = {
+    COUNT(1, round, NULL),
+    ROW(NUMBER, 2, device, "of the whole run"),
+    ROW(NUMBER, 3, stage, NULL),
+    ROW(NUMBER, 4, microbatch, NULL),
+};
+static const pen_record_field recompute_fields[] = {
+    COUNT(1, sequence, "of the question"),
+    ROW(NUMBER, 2, device, "whose part it is, of the whole run"),
+    COUNT(3, offset, "in bytes"),
+    COUNT(4, byte_count, "in all"),
+    BLOCK(5, "bytes", "at most 512 KiB"),
+};
+static const pen_record_field recomputed_fields[] = {
+    COUNT(1, sequence, "of the question"),
+    COUNT(2, offset, "bytes that are here"),
+    ROW(NUMBER, 3, code, "0: all is well so far"),
+    ROW(TEXT, 4, text, "why not; at most 1023 bytes"),
+    ROW(FIXED, 5, value, "the digest, when all bytes are here"),
+};
+
 // One of the kinds; `...` are its fields.
 #define BODY(no, value, key, title, words, ...)                                                    \
     {                                                                                              \
@@ -203,6 +224,11 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
          FIELDS(surveyed)),
     BODY(37, GRADIENT, "gradient", "Gradient", "worker: of a microbatch, by a stage, is made",
          FIELDS(gradient)),
+    BODY(38, AUDIT, "audit", "Audit", "coordinator: keep what you compute of this", FIELDS(audit)),
+    BODY(39, RECOMPUTE, "recompute", "Recompute", "coordinator: compute this again, in parts",
+         FIELDS(recompute)),
+    BODY(40, RECOMPUTED, "recomputed", "Recomputed",
+         "worker: so much is here; or what it came to, or why to nothing", FIELDS(recomputed)),
 };
 
 const pen_record pen_message_record = {

@@ -25,6 +25,9 @@
 //   COMMITTED   C→W  the checkpoint of this step is whole and durable
 //   SURVEY      C→W  measure this (run_survey.h)
 //   SURVEYED    W→C  the figures, or why there are none
+//   AUDIT       C→W  keep what you compute of this stage and microbatch
+//   RECOMPUTE   C→W  a part of a package: compute what is in it (recompute.h)
+//   RECOMPUTED  W→C  that many bytes are here; or, when all are, the digest, or why there is none
 //   STOP, STOPPED
 //
 // Threads: any.
@@ -70,8 +73,11 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_SURVEY,
     PEN_MESSAGE_SURVEYED,
     PEN_MESSAGE_GRADIENT,
+    PEN_MESSAGE_AUDIT,
+    PEN_MESSAGE_RECOMPUTE,
+    PEN_MESSAGE_RECOMPUTED,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_GRADIENT + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_RECOMPUTED + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -96,7 +102,7 @@ typedef struct pen_message {
     char build[PEN_MESSAGE_NAME_BYTES];   // HELLO
     char isa[PEN_MESSAGE_NAME_BYTES];     // HELLO: kernel level and libraries
     char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links
-    uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE
+    uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE, AUDIT
     uint64_t order;                       // GO: of lanes (graph/arrivals.h), where that is free
     uint32_t form;                        // ROUND, LOSS, CREDIT
     uint32_t count;                       // ROUND: microbatches. SURVEY: threads
@@ -109,11 +115,12 @@ typedef struct pen_message {
     uint64_t epoch;                       // ROUND: from 0
     uint64_t first_example;               // ROUND: of the epoch's order
     uint64_t step_microbatches;           // ROUND: that the step has in all its rounds
-    uint32_t microbatch;                  // LOSS, GRADIENT
-    uint32_t stage;                       // LOSS, GRADIENT
-    uint32_t device;                      // LOSS, FAIL, SURVEY (of the whole run)
+    uint32_t microbatch;                  // LOSS, GRADIENT, AUDIT
+    uint32_t stage;                       // LOSS, GRADIENT, AUDIT
+    uint32_t device;                      // LOSS, FAIL, SURVEY, AUDIT, RECOMPUTE (of the whole run)
     uint32_t node;                        // SURVEY: of the device's part
-    uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share
+    uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share;
+                                          // RECOMPUTED: the digest
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS
     uint64_t terms[PEN_LOSSES_LIMIT];     // LOSS, SURVEYED: [term_count], bits of doubles
@@ -121,11 +128,13 @@ typedef struct pen_message {
     uint32_t made;                        // LOSS: bits, of terms that the stage makes
     uint32_t channel;                     // CREDIT
     uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG,
-                                          // SURVEY, SURVEYED
+                                          // SURVEY, SURVEYED; RECOMPUTE, RECOMPUTED: the question
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
     uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which
-    uint64_t offset;                      // PULL, OFFER, ASK, PART: bytes
-    uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART: in all
+    uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE: bytes; RECOMPUTED:
+                                          // that are here
+    uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART,
+                                          // RECOMPUTE: in all
     uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's;
                                           // ASSIGN: without a word of the coordinator, after which
                                           // to leave (0: never); BEAT: that the longest task runs;
@@ -134,13 +143,13 @@ typedef struct pen_message {
     bool is_local;                        // SNAPSHOT: the folder is the worker's own, to be made
     uint32_t state;                       // BEAT: a pen_member_state
     uint64_t step_nanoseconds;            // BEAT: that its last step took
-    uint32_t code;                        // FAIL, SHARD (0: durable), SURVEYED (0: measured): a
-                                          // pen_status_code; REFUSED: a reason
-    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD, SURVEYED: why; STOPPED: what
-                                          // devices waited for; HELLO: the folder beneath which it
-                                          // writes; SNAPSHOT: the name beneath it
-    const void *bytes; // PART, ROUND_DONE (figures), SHARD (encoded summary): [bytes_length], in
-                       // what was decoded
+    uint32_t code;                        // FAIL, SHARD (0: durable), SURVEYED (0: measured),
+                                          // RECOMPUTED: a pen_status_code; REFUSED: a reason
+    char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD, SURVEYED, RECOMPUTED: why;
+                                          // STOPPED: what devices waited for; HELLO: the folder
+                                          // beneath which it writes; SNAPSHOT: the name beneath it
+    const void *bytes; // PART, RECOMPUTE, ROUND_DONE (figures), SHARD (encoded summary):
+                       // [bytes_length], in what was decoded
     size_t bytes_length;
 } pen_message;
 

@@ -180,6 +180,24 @@ PEN_NODISCARD pen_status pen_coordinator_compare_clocks(pen_coordinator *coordin
 bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
                                  pen_round_figures *out_figures);
 
+// ---- audits: PEN_RUN_INQUIRY_EVIDENCE has what a note asked for, when its round is done.
+// Has a worker keep what it computes of a stage and microbatch in the next round, which is of form
+// 0 and has that microbatch. Sets the round.
+void pen_coordinator_note(pen_coordinator *coordinator, uint32_t worker, pen_run_note *note);
+typedef struct pen_coordinator_package {
+    uint32_t device;
+    const void *bytes; // pen_recompute_pack; lent for the call
+    uint64_t byte_count;
+    double seconds; // for the worker to take it
+} pen_coordinator_package;
+// Gives a worker a package, which it is to compute again; waits until it has it. `asked` is another
+// number each time. What becomes of it, and that nothing does, is found by the next.
+void pen_coordinator_recompute(pen_coordinator *coordinator, uint32_t worker, uint32_t asked,
+                               const pen_coordinator_package *package);
+// Whether the worker that was asked last has answered: the digest, or why there is none.
+bool pen_coordinator_find_digest(pen_coordinator *coordinator, uint64_t *out_digest,
+                                 bool *out_is_failed, char *out_text, size_t size);
+
 // ---- measuring, where the spec is a survey. A worker has one order at a time; several workers may
 // have theirs at once.
 void pen_coordinator_order(pen_coordinator *coordinator, uint32_t worker,

@@ -7,19 +7,27 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/system/failpoint.h"
 #include "base/text.h"
 
 void pen_coordinator_tell(pen_coordinator *c, uint32_t worker, pen_message *message) {
-    uint8_t bytes[PEN_MESSAGE_ROOM];
+    uint8_t room[PEN_MESSAGE_ROOM];
+    uint8_t *bytes = room, *heap = NULL;
+    const size_t size = PEN_MESSAGE_ROOM + message->bytes_length;
     message->protocol = PEN_PROTOCOL_VERSION;
     message->generation = c->generation;
     message->incarnation = c->incarnation;
     snprintf(message->job, sizeof message->job, "%s", c->setup.job);
-    const size_t length = pen_message_encode(message, bytes, sizeof bytes);
-    PEN_ASSERT(length <= sizeof bytes);
+    if (size > sizeof room) { // a part of a package
+        bytes = heap = pen_memory_allocate(size, 1);
+        if (heap == NULL) return; // its deadline ends that
+    }
+    const size_t length = pen_message_encode(message, bytes, size);
+    PEN_ASSERT(length <= size);
     pen_status_ignore(c->transport->kind->send_message(c->transport, worker, bytes, length),
                       "a link that is down is told of by `down`");
+    pen_memory_free(heap);
 }
 
 // ---- what the core says

@@ -106,6 +106,18 @@ typedef struct coordinator_copy {
     uint64_t part_length;
 } coordinator_copy;
 
+// What a worker was asked to compute again.
+typedef struct coordinator_audit {
+    uint32_t worker;
+    uint32_t asked;
+    uint64_t byte_count; // of the package,
+    uint64_t taken;      // of which it has so many
+    bool is_answered;
+    bool is_failed;
+    uint64_t digest;
+    char text[PEN_MESSAGE_TEXT_BYTES];
+} coordinator_audit;
+
 struct pen_coordinator {
     pen_coordinator_setup setup;
     const pen_run_spec *spec;
@@ -156,6 +168,7 @@ struct pen_coordinator {
     coordinator_piece pieces[COORDINATOR_PIECES];
     coordinator_save save;
     coordinator_copy copy;
+    coordinator_audit audit;
     // an inquiry that is waited for
     uint32_t asked_worker;
     uint32_t asked_what;
@@ -246,6 +259,9 @@ PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
 // Waits for it; the save is over, or the run is.
 void pen_coordinator_end_copy(pen_coordinator *c);
 void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
+
+// ---- audits (coordinator_audit.c), from the transport
+void pen_coordinator_take_recomputed(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
 // ---- measuring (coordinator_survey.c), from the transport
 void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message);

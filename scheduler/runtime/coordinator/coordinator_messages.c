@@ -369,6 +369,7 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
     case PEN_MESSAGE_PULL:
     case PEN_MESSAGE_STOPPED:
     case PEN_MESSAGE_SURVEYED:
+    case PEN_MESSAGE_RECOMPUTED:
         break; // a sign of life
     case PEN_MESSAGE_HELLO:
     case PEN_MESSAGE_BEAT:
@@ -384,6 +385,8 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
     case PEN_MESSAGE_SNAPSHOT:
     case PEN_MESSAGE_COMMITTED:
     case PEN_MESSAGE_SURVEY:
+    case PEN_MESSAGE_AUDIT:
+    case PEN_MESSAGE_RECOMPUTE:
         return false;
     }
     link_tell_core(c, peer, kind, message);
@@ -413,6 +416,7 @@ static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message
     if (message->kind == PEN_MESSAGE_PULL) link_send_blob(c, peer, message);
     if (message->kind == PEN_MESSAGE_STOPPED) link_on_stopped(c, peer, message);
     if (message->kind == PEN_MESSAGE_SURVEYED) pen_coordinator_take_survey(c, peer, message);
+    if (message->kind == PEN_MESSAGE_RECOMPUTED) pen_coordinator_take_recomputed(c, peer, message);
     return PEN_OK;
 }
 

@@ -151,8 +151,10 @@ static uint64_t coordinator_sent_limit(const pen_coordinator *c) {
 }
 
 // Bytes that an answer may have.
-static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inquiry what) {
+static uint64_t coordinator_answer_limit(const pen_coordinator *c, uint32_t worker,
+                                         pen_run_inquiry what) {
     const uint64_t base = (uint64_t)1 << 16;
+    const uint64_t *needed = c->setup.needed_bytes;
     switch (what) {
     case PEN_RUN_INQUIRY_WAITS:
     case PEN_RUN_INQUIRY_DUMP: // has no answer
@@ -161,6 +163,8 @@ static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inqui
         break;
     case PEN_RUN_INQUIRY_SENT:
         return base + coordinator_sent_limit(c);
+    case PEN_RUN_INQUIRY_EVIDENCE: // no more than the worker has
+        return base + (needed != NULL && needed[worker] > 0 ? needed[worker] : (uint64_t)1 << 36);
     case PEN_RUN_INQUIRY_FIGURES:
         return base + (uint64_t)c->table->device_count * 64;
     case PEN_RUN_INQUIRY_TRACE:
@@ -183,10 +187,10 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
         }
         if (bytes == NULL) {
             total = c->part_total;
-            if (total > coordinator_answer_limit(c, what)) {
+            if (total > coordinator_answer_limit(c, worker, what)) {
                 return pen_error(PEN_CORRUPT, "%s answers with %llu bytes, at most %llu go",
                                  c->spec->workers[worker].name, (unsigned long long)total,
-                                 (unsigned long long)coordinator_answer_limit(c, what));
+                                 (unsigned long long)coordinator_answer_limit(c, worker, what));
             }
             PEN_TRY(PEN_NEW(arena, total, &bytes));
         }

@@ -11,13 +11,14 @@
 #include "base/limits.h"
 
 typedef enum pen_run_inquiry {
-    PEN_RUN_INQUIRY_WAITS,   // 'r' where a device computes, else 'w'; then a text
-    PEN_RUN_INQUIRY_FIGURES, // pen_run_inquiry_figures, then pen_run_device_figures of each device
-    PEN_RUN_INQUIRY_TRACE,   // pen_trace_encode; when the devices are at rest
-    PEN_RUN_INQUIRY_DUMP,    // dumps the flight recorders of its process; no answer. The offset is
-                             // what its clock differs (pen_run_clock_pack)
-    PEN_RUN_INQUIRY_SHARD,   // bytes of the shard that was written last, from an offset on
-    PEN_RUN_INQUIRY_SENT,    // pen_run_sent of all frames that were sent last
+    PEN_RUN_INQUIRY_WAITS,    // 'r' where a device computes, else 'w'; then a text
+    PEN_RUN_INQUIRY_FIGURES,  // pen_run_inquiry_figures, then pen_run_device_figures of each device
+    PEN_RUN_INQUIRY_TRACE,    // pen_trace_encode; when the devices are at rest
+    PEN_RUN_INQUIRY_DUMP,     // dumps the flight recorders of its process; no answer. The offset is
+                              // what its clock differs (pen_run_clock_pack)
+    PEN_RUN_INQUIRY_SHARD,    // bytes of the shard that was written last, from an offset on
+    PEN_RUN_INQUIRY_SENT,     // pen_run_sent of all frames that were sent last
+    PEN_RUN_INQUIRY_EVIDENCE, // that AUDIT asked for (evidence.h); no bytes: there is none
 } pen_run_inquiry;
 
 typedef struct pen_run_inquiry_figures {
@@ -49,6 +50,14 @@ typedef struct pen_run_sent {
     uint64_t checksum; // pen_checksum_whole of the tensor
     bool is_sent;      // false: none was yet
 } pen_run_sent;
+
+// What is to be kept of a round of form 0, so that others can compute it again.
+typedef struct pen_run_note {
+    uint64_t round;
+    uint32_t device;
+    uint32_t stage;
+    uint32_t microbatch;
+} pen_run_note;
 
 // A piece of a parameter or state, on its way to or from the coordinator.
 typedef struct pen_tensor_piece {

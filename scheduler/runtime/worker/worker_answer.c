@@ -116,6 +116,16 @@ static pen_status answer_shard(pen_worker_run *run, pen_transport *transport,
     return answer_send_part(transport, ask, arena, bytes, count, 0);
 }
 
+// Straight from where it lies, since it is as large as a stage.
+static pen_status answer_evidence(pen_worker_run *run, pen_transport *transport,
+                                  const pen_message *ask, pen_arena *arena) {
+    uint64_t count;
+    const void *bytes = pen_worker_run_find_evidence(run, &count);
+    PEN_TRY(answer_send(transport, ask, arena, bytes == NULL ? "" : bytes, count));
+    if (count - ask->offset <= PEN_MESSAGE_PART_LIMIT) pen_worker_run_drop_evidence(run);
+    return PEN_OK;
+}
+
 // The question's kind comes from outside, so it is a number until it was looked at.
 pen_status pen_worker_answer(pen_worker_run *run, pen_transport *transport,
                              const pen_message *ask) {
@@ -140,6 +150,9 @@ pen_status pen_worker_answer(pen_worker_run *run, pen_transport *transport,
         break;
     case PEN_RUN_INQUIRY_SHARD:
         status = answer_shard(run, transport, ask, arena);
+        break;
+    case PEN_RUN_INQUIRY_EVIDENCE:
+        status = answer_evidence(run, transport, ask, arena);
         break;
     default:
         status = pen_error(PEN_CORRUPT, "asked for %u, which is nothing", ask->number);

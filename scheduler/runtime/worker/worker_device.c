@@ -120,7 +120,11 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     PEN_TRY(device_write_scalars(device, round));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
     if (task->list != PEN_RUN_LIST_NONE) {
-        PEN_TRY(pen_executor_run(device->executors[round->form], task->list, microbatch, &context));
+        pen_evidence *noted = pen_worker_run_begin_noting(device, round, task, &context);
+        const pen_status status =
+            pen_executor_run(device->executors[round->form], task->list, microbatch, &context);
+        pen_worker_run_end_noting(device, noted);
+        PEN_TRY(status);
     }
     PEN_TRY(device_hand_collected(device, round, task));
     return task->makes_loss ? device_read_loss(device, round, task) : PEN_OK;

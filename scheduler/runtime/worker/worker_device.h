@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/protocol/message.h"
+#include "scheduler/runtime/executor/evidence.h"
 #include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/snapshot.h"
 #include "scheduler/runtime/worker/worker_reader.h"
@@ -95,6 +96,15 @@ typedef struct worker_shard {
     uint64_t committed_step; // of the checkpoint that was whole last
 } worker_shard;
 
+// What is kept for an audit, if anything.
+typedef struct worker_noting {
+    bool is_wanted;
+    bool is_in_use; // by the device's thread
+    bool is_whole;
+    pen_run_note note;
+    pen_evidence *evidence; // NULL: no task has run
+} worker_noting;
+
 struct pen_worker_run {
     pen_worker_run_options options;
     const pen_run_spec *spec;
@@ -131,6 +141,7 @@ struct pen_worker_run {
     pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces
     uint32_t pulled_first;
     uint32_t pulled_count;
+    worker_noting noting;
     pen_run_pulse pulse; // but for the task
     double step_ended_at;
     pen_worker_action *other_actions; // [action_limit] for events from outside,
@@ -171,6 +182,11 @@ PEN_NODISCARD pen_status pen_worker_run_prepare_reading(pen_worker_run *run);
 void pen_worker_run_read(pen_worker_run *run, const pen_worker_action *action);
 // It is in its place (worker_frames.c).
 void pen_worker_run_note_read(pen_worker_run *run, const pen_reading *reading);
+
+// Around a task that is to be noted; on its device's thread. NULL: it is not.
+pen_evidence *pen_worker_run_begin_noting(worker_device *device, const pen_run_round *round,
+                                          const pen_run_task *task, const pen_run_context *context);
+void pen_worker_run_end_noting(worker_device *device, pen_evidence *evidence);
 
 // Where a piece of a parameter or state lies. CORRUPT: there is none
 PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,

@@ -20,6 +20,17 @@ typedef enum worker_link_state {
     WORKER_LINK_UP,
 } worker_link_state;
 
+// A package of which parts come, and which is then computed on a thread of its own.
+typedef struct worker_recompute {
+    pen_thread *thread; // NULL: none was started; the transport's thread alone uses this,
+    bool is_computing;  // guarded by lock
+    uint64_t generation, sequence;
+    uint32_t device;
+    char *bytes; // [byte_count], and the package of which so many bytes are here
+    uint64_t byte_count;
+    uint64_t count;
+} worker_recompute;
+
 struct pen_worker {
     pen_worker_options options;
     pen_transport *transport;
@@ -63,6 +74,7 @@ struct pen_worker {
     bool save_is_local;
     char save_folder[PEN_MESSAGE_TEXT_BYTES];
     pen_status result; // of the only run
+    worker_recompute recompute;
 };
 
 // To `peer`; of the generation that is current, unless the message has one.
@@ -81,6 +93,12 @@ void pen_worker_fail(pen_worker *worker, pen_status take_status);
 pen_worker_run_events pen_worker_run_listeners(pen_worker *worker);
 // The clock's thread.
 void pen_worker_keep_time(void *context);
+
+// ---- what others computed (worker_recompute.c)
+// A part of a package: takes it, and begins when all are here. Answers. CORRUPT
+PEN_NODISCARD pen_status pen_worker_recompute(pen_worker *worker, const pen_message *message);
+// Waits for what is computed. When no message comes any more.
+void pen_worker_end_recompute(pen_worker *worker);
 
 // ---- links (worker_link.c)
 pen_transport_events pen_worker_events(pen_worker *worker);

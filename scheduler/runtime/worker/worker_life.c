@@ -524,6 +524,7 @@ void pen_worker_destroy(pen_worker *worker) {
         const pen_transport_kind *kind = worker->transport->kind;
         kind->close(worker->transport);
         kind->stop(worker->transport);
+        pen_worker_end_recompute(worker); // it may still answer
         kind->destroy(worker->transport);
     }
     pen_status_ignore(worker->result, "the coordinator was told");

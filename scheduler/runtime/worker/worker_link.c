@@ -415,6 +415,9 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_COMMITTED:
         pen_worker_run_note_committed(run, message->step);
         return PEN_OK;
+    case PEN_MESSAGE_AUDIT:
+        return pen_worker_run_note(run, &(pen_run_note){message->round, message->device,
+                                                        message->stage, message->microbatch});
     case PEN_MESSAGE_HELLO:
     case PEN_MESSAGE_REFUSED:
     case PEN_MESSAGE_ASSIGN:
@@ -436,6 +439,8 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_SURVEY:
     case PEN_MESSAGE_SURVEYED:
     case PEN_MESSAGE_GRADIENT:
+    case PEN_MESSAGE_RECOMPUTE:
+    case PEN_MESSAGE_RECOMPUTED:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",
@@ -548,6 +553,7 @@ static pen_status worker_take_message(pen_worker *worker, uint32_t peer,
         return PEN_OK;
     }
     if (message->kind == PEN_MESSAGE_SURVEY) return worker_on_survey(worker, message);
+    if (message->kind == PEN_MESSAGE_RECOMPUTE) return pen_worker_recompute(worker, message);
     if (message->kind == PEN_MESSAGE_START) {
         const pen_member_event started = {.kind = PEN_MEMBER_EVENT_STARTED,
                                           .generation = message->generation};

@@ -158,6 +158,15 @@ PEN_NODISCARD pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t
 // this and the one before are removed: the coordinator has them all. Any thread.
 void pen_worker_run_note_committed(pen_worker_run *run, uint64_t step);
 
+// ---- audits (worker_noting.c)
+// From now on keeps what the round's tasks of a stage and microbatch read and made, in place of
+// what was kept before. CORRUPT: there are no such tasks here
+PEN_NODISCARD pen_status pen_worker_run_note(pen_worker_run *run, const pen_run_note *note);
+// It, when it is whole; else NULL. Until the next note, on the thread that says what to note.
+const void *pen_worker_run_find_evidence(pen_worker_run *run, uint64_t *out_count);
+// It was told to the end. On that thread.
+void pen_worker_run_drop_evidence(pen_worker_run *run);
+
 // ---- figures
 // What a run does, for beats.
 typedef struct pen_run_pulse {

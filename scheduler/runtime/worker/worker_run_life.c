@@ -499,6 +499,7 @@ void pen_worker_run_destroy(pen_worker_run *run) {
         pen_arena_destroy(run->devices[d].arena);
         pen_condition_deinit(&run->devices[d].wake);
     }
+    pen_evidence_destroy(run->noting.evidence);
     pen_trace_recorder_destroy(run->recorder);
     pen_flight_recorder_destroy(run->flight);
     pen_condition_deinit(&run->called);

@@ -45,7 +45,7 @@ static pen_message full_message(pen_message_kind kind) {
     memcpy(message.isa, "isa", 4);
     memcpy(message.address, "127.0.0.1:80", 13);
     memset(message.text, 't', sizeof message.text - 1);
-    if (kind == PEN_MESSAGE_PART || kind == PEN_MESSAGE_SHARD) {
+    if (kind == PEN_MESSAGE_PART || kind == PEN_MESSAGE_SHARD || kind == PEN_MESSAGE_RECOMPUTE) {
         message.bytes = bytes;
         message.bytes_length = sizeof bytes;
     }
