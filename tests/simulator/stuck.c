@@ -16,12 +16,14 @@ typedef struct stuck_message {
 static void stuck_send(process *p, void *context, uint64_t value) {
     const stuck_message *message = context;
     (void)value;
+    p->held_message_count -= 1;
     if (link_identity(p, message->peer) != message->link) return;
     link_send_message(p, message->peer, message->bytes, message->count);
 }
 
 bool process_holds_message(process *p, uint32_t peer, const void *bytes, uint32_t count) {
-    if (!p->is_stuck) return false;
+    if (!p->is_stuck && p->held_message_count == 0) return false;
+    p->held_message_count += 1; // those that come later wait behind them
     stuck_message *message = world_allocate(p->world, 1, sizeof *message + count);
     message->peer = peer;
     message->count = count;

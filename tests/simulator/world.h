@@ -81,6 +81,7 @@ struct process {
     bool is_stuck, is_stuck_ticking;
     uint64_t sticks_until;
     world_events held; // while it is stuck
+    uint32_t held_message_count;
     uint64_t slowness; // tasks take that many times as long
     struct link *links;
     faulty_view *disk;
