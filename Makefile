@@ -280,8 +280,8 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
-# starts a process for each input, which is too slow for that.
-swept_sources := $(filter-out tests/fuzz/hdf5_file_fuzz.c,$(fuzz_sources))
+# starts a process for each input, which is too slow for that, and one has a thread beside it.
+swept_sources := $(filter-out tests/fuzz/hdf5_file_fuzz.c tests/fuzz/http_fuzz.c,$(fuzz_sources))
 fuzz_names := $(patsubst tests/fuzz/%_fuzz.c,%,$(swept_sources))
 $(foreach name,$(fuzz_names),$(eval $(BUILD)/tests/fuzz/$(name)_fuzz.o: CPPFLAGS += -DLLVMFuzzerTestOneInput=fuzz_$(name) -DLLVMFuzzerCustomMutator=change_$(name)))
 $(BUILD)/tests/fuzz/readers_test.o: CPPFLAGS += -DFUZZ_READERS='$(foreach name,$(fuzz_names),READER($(name)))'

@@ -252,7 +252,7 @@ static bool sandbox_filter(const pen_sandbox *sandbox) {
                sandbox_refuse_namespaces(filter) == 0;
     if (is_right && !sandbox->connects) {
         is_right = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
-                                    SCMP_A0(SCMP_CMP_NE, AF_UNIX)) == 0;
+                                    SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0)) == 0;
     }
     if (is_right && !sandbox->starts_itself) {
         static const int starts[] = {SCMP_SYS(execve), SCMP_SYS(execveat)};

@@ -315,8 +315,9 @@ static enum MHD_Result http_infer(http_call *call) {
                            call->length);
     }
     if (status == PEN_OK) {
-        status = pen_infer_json_read(options->model, call->body, call->length, json_length,
-                                     &call->request);
+        const char *body = call->body == NULL ? "" : call->body; // NULL: there was none
+        status =
+            pen_infer_json_read(options->model, body, call->length, json_length, &call->request);
     }
     pen_memory_free(call->body);
     call->body = NULL;

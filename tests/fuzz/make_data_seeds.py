@@ -105,6 +105,24 @@ def make_greeting():
         write("greeting", f"greeting-{count}", bytes([count]) + struct.pack("<IIQ", 0x70656e72, 1, 7))
 
 
+def make_http():
+    folder = os.path.join(HERE, "corpus", "infer_json")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            length, body = struct.unpack("<H", file.read(2))[0], file.read()
+        head = f"POST /v2/models/net/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n" \
+               f"Inference-Header-Content-Length: {min(length, len(body))}\r\n\r\n"
+        write("http", "infer-" + name, b"\x00" + head.encode() + body)
+    paths = ["/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/net", "/v2/models/net/versions/1/ready",
+             "/metrics"]
+    get = "".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths)
+    write("http", "paths", b"\x00" + get.encode())
+    write("http", "no-body", b"\x00POST /v2/models/net/infer HTTP/1.1\r\nHost: a\r\n\r\n")
+    write("http", "token", b"\x01GET /v2 HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
+    write("http", "chunks", b"\x00POST /v2/models/net/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+          b"5\r\n{\"a\":\r\n2\r\n1}\r\n0\r\n\r\n")
+
+
 def make_pem():
     """New keys each time: the texts are all that matters."""
     def openssl(*arguments):
@@ -128,5 +146,6 @@ def make_pem():
 make_gzip()
 make_texts()
 make_greeting()
+make_http()
 if "pem" in sys.argv[1:]:
     make_pem()

@@ -20,7 +20,7 @@ make -j"$(nproc)" fuzz-programs FUZZ="${FUZZ:-}" FUZZ_BUILD="$folder" FUZZ_CC="$
 # What programs need, and what readers load by name; not the C library, which the machine has.
 libraries() {
     local loaded
-    for loaded in $(ldconfig -p | awk '/lib(zip|hdf5_serial|openblas)\.so\.[0-9]+ / { print $NF }'); do
+    for loaded in $(ldconfig -p | awk '/lib(zip|hdf5_serial|openblas|microhttpd)\.so\.[0-9]+ / { print $NF }'); do
         echo "$loaded"
         ldd "$loaded" | awk '/=> \// { print $3 }'
     done

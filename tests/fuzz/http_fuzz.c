@@ -1,0 +1,93 @@
+// Fuzzes the door for HTTP: any bytes that a caller sends over a connection are answered, or end
+// it, and the next caller is served. The first byte says whether callers need a token. Requests
+// that could be read get answers of zeros, without a batcher.
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "scheduler/serve/http_front.h"
+#include "scheduler/serve/infer_json.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/infer_case.h"
+
+#define ANSWER_MILLISECONDS 3  // a head that is not whole gets none
+#define NEXT_EACH 64           // inputs, then somebody asks who means well
+#define NEXT_MILLISECONDS 5000 // so long at most
+
+// In place of the batcher's, which the library would bring.
+void pen_batcher_submit(pen_batcher *batcher, pen_infer_request *request) {
+    (void)batcher;
+    fuzz_must(request->rows > 0);
+    request->done(request->context, request, PEN_OK);
+}
+
+bool pen_batcher_is_ready(pen_batcher *batcher) {
+    (void)batcher;
+    return true;
+}
+
+void pen_batcher_count(pen_batcher *batcher, pen_status_code code) {
+    (void)batcher;
+    (void)code;
+}
+
+void pen_batcher_print_metrics(pen_batcher *batcher, pen_text *text) {
+    (void)batcher;
+    pen_text_add(text, "penstock_requests_total 0\n");
+}
+
+static uint16_t listen_with(const char *token) {
+    const pen_front_options options = {.address = "127.0.0.1:0",
+                                       .model = &infer_model,
+                                       .token = token,
+                                       .bytes_limit = 4096,
+                                       .calls_limit = 4,
+                                       .timeout_seconds = 1};
+    pen_http_front *front; // as long as the program
+    uint16_t port = 0;
+    fuzz_must(fuzz_works(pen_http_front_create(&options, &front, &port)));
+    return port;
+}
+
+static int call(uint16_t port) {
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fuzz_must(caller >= 0);
+    fuzz_must(connect(caller, (const struct sockaddr *)&address, sizeof address) == 0);
+    return caller;
+}
+
+// Sends the bytes and waits for an answer, so long at most. Whether one came. The connection ends
+// with a reset: a port may be needed again soon.
+static bool ask(uint16_t port, const void *bytes, size_t size, int milliseconds) {
+    const struct linger at_once = {.l_onoff = 1};
+    char answer[4096];
+    const int caller = call(port);
+    struct pollfd wanted = {.fd = caller, .events = POLLIN};
+    (void)send(caller, bytes, size, MSG_NOSIGNAL);
+    const bool is_there = poll(&wanted, 1, milliseconds) == 1;
+    while (is_there && recv(caller, answer, sizeof answer, MSG_DONTWAIT) > 0)
+        ;
+    fuzz_must(setsockopt(caller, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    close(caller);
+    return is_there;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char next[] = "GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n";
+    static uint16_t ports[2];
+    static uint32_t count;
+    if (ports[0] == 0) {
+        ports[0] = listen_with(NULL);
+        ports[1] = listen_with("secret");
+    }
+    if (size == 0) return 0;
+    (void)ask(ports[data[0] % 2], data + 1, size - 1, ANSWER_MILLISECONDS);
+    if (++count % NEXT_EACH == 0) {
+        fuzz_must(ask(ports[0], next, sizeof next - 1, NEXT_MILLISECONDS));
+    }
+    return 0;
+}
