@@ -7,11 +7,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/system/callers.h"
 
 // More than one: while a caller is turned away, another thread may take what was set free.
 #define DESCRIPTORS_SPARE_COUNT 4u
@@ -68,10 +70,18 @@ static bool descriptors_is_somebody_waiting(int listener) {
 // A caller's socket, or -1 and `errno`. Who waits is turned away until nobody does: a socket that
 // is watched for edges (gRPC's are) tells of nobody who was there before. Where there is nothing to
 // turn them away with, that is awaited for a tenth of a second; then the next caller wakes us.
+// Callers that are one too many are closed, and the next one is taken.
 static int descriptors_take(int listener, void *address, void *size, int flags) {
+    const socklen_t room = size != NULL ? *(socklen_t *)size : 0;
     for (uint32_t tried = 0; tried < 100; tried++) {
+        if (size != NULL) *(socklen_t *)size = room;
         const long caller = syscall(SYS_accept4, listener, address, size, flags);
         const int error = errno;
+        if (caller >= 0 && !pen_callers_may_enter(listener, (int)caller)) {
+            (void)close((int)caller);
+            tried -= 1; // not for want of a descriptor
+            continue;
+        }
         if (caller >= 0 || !descriptors_is_want(error)) {
             descriptors_set_aside();
             errno = error;

@@ -324,8 +324,8 @@ static pen_status worker_expect_blob(pen_worker *worker, uint64_t bytes) {
         return pen_error(PEN_CORRUPT, "a description of %llu bytes", (unsigned long long)bytes);
     }
     PEN_ASSERT(worker->blob == NULL);
-    // the checksums follow the description
-    worker->blob = pen_memory_allocate(bytes + (uint64_t)chunks * 4 + 64, 1);
+    // The checksums follow the description. The system gives the pages as the bytes come.
+    worker->blob = pen_memory_allocate_lazily(bytes + (uint64_t)chunks * 4 + 64, 1);
     if (worker->blob == NULL) return pen_error_out_of_memory();
     worker->blob_bytes = bytes;
     worker->is_blob_begun = false;

@@ -11,7 +11,7 @@
 #define HEALTH_REQUEST_LIMIT 128u
 
 typedef struct health_answer {
-    pen_grpc_server *server;
+    pen_caller caller;
     grpc_call *call;
     pen_grpc_tag tag;
     grpc_byte_buffer *request;
@@ -22,6 +22,7 @@ static void health_done(void *owner, bool success) {
     health_answer *answer = owner;
     (void)success; // whether or not the caller is still there
     grpc_call_unref(answer->call);
+    pen_caller_has_ended(answer->caller);
     pen_memory_free(answer);
 }
 
@@ -89,14 +90,15 @@ static void health_received(void *owner, bool success) {
     }
 }
 
-void pen_grpc_health_answer(pen_grpc_server *server, grpc_call *take_call, grpc_slice method) {
+void pen_grpc_health_answer(pen_caller caller, grpc_call *take_call, grpc_slice method) {
     health_answer *answer = pen_memory_allocate(1, sizeof *answer);
     if (answer == NULL) {
         (void)grpc_call_cancel(take_call, NULL);
         grpc_call_unref(take_call);
+        pen_caller_has_ended(caller);
         return;
     }
-    answer->server = server;
+    answer->caller = caller;
     answer->call = take_call;
     if (grpc_slice_str_cmp(method, PEN_HEALTH_METHOD) == 0) {
         grpc_op batch = {.op = GRPC_OP_RECV_MESSAGE};

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/transport/grpc/grpc_link.h"
+#include "scheduler/transport/grpc/grpc_server.h"
 
 // How long gRPC may keep memory that is lent to it after all of its calls are over.
 #define IO_LOAN_SECONDS 15.0
@@ -69,6 +69,7 @@ static void io_tick(pen_grpc *transport) {
             pen_grpc_io_watch(transport, fmin(link->deadline, link->talk_at));
         }
     }
+    pen_grpc_server_tick(transport, now);
 }
 
 static void io_close(pen_grpc *transport) {

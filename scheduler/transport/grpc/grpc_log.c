@@ -1,6 +1,5 @@
 // gRPC's own log. What it says of handshakes that failed at our servers is counted and shown: the
 // other end learns nothing of why, so this is the only place that tells.
-#include <arpa/inet.h>
 #include <grpc/support/log.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/system/callers.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 
 #define LOG_SERVER_LIMIT 64
@@ -71,31 +71,14 @@ static bool log_has_link(pen_grpc *transport, const char *address) {
 
 // The two ends of a connection. False: the descriptor is none over IP.
 static bool log_get_ends(int descriptor, uint16_t *out_port, char *out_address, size_t size) {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-    } here = {.any = {0}}, there = {.any = {0}};
+    struct sockaddr_storage here = {0}, there = {0};
     socklen_t here_size = sizeof here, there_size = sizeof there;
-    char host[INET6_ADDRSTRLEN];
-    if (getsockname(descriptor, &here.any, &here_size) != 0) return false;
-    if (getpeername(descriptor, &there.any, &there_size) != 0) return false;
-    if (there.any.sa_family == AF_INET) {
-        inet_ntop(AF_INET, &there.four.sin_addr, host, sizeof host);
-        snprintf(out_address, size, "%s:%u", host, ntohs(there.four.sin_port));
-        *out_port = ntohs(here.four.sin_port);
-        return true;
-    }
-    if (there.any.sa_family != AF_INET6) return false;
-    *out_port = ntohs(here.six.sin6_port);
-    if (IN6_IS_ADDR_V4MAPPED(&there.six.sin6_addr)) { // written as gRPC does
-        inet_ntop(AF_INET, &there.six.sin6_addr.s6_addr[12], host, sizeof host);
-        snprintf(out_address, size, "%s:%u", host, ntohs(there.six.sin6_port));
-        return true;
-    }
-    inet_ntop(AF_INET6, &there.six.sin6_addr, host, sizeof host);
-    snprintf(out_address, size, "[%s]:%u", host, ntohs(there.six.sin6_port));
-    return true;
+    char text[PEN_CALLER_TEXT_LIMIT];
+    uint16_t port;
+    if (getsockname(descriptor, (struct sockaddr *)&here, &here_size) != 0) return false;
+    if (getpeername(descriptor, (struct sockaddr *)&there, &there_size) != 0) return false;
+    return pen_caller_write(&here, text, sizeof text, out_port) &&
+           pen_caller_write(&there, out_address, size, &port);
 }
 
 // gRPC does not say whose handshake failed. It is one of the connections to a port of ours that

@@ -266,6 +266,7 @@ pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
 // ---- refusing
 
 typedef struct gate_refusal {
+    pen_caller caller;
     grpc_call *call;
     pen_grpc_tag tag;
     grpc_metadata mark;
@@ -276,22 +277,24 @@ static void gate_refused(void *owner, bool success) {
     gate_refusal *refusal = owner;
     (void)success; // whether or not the caller is still there
     grpc_call_unref(refusal->call);
+    pen_caller_has_ended(refusal->caller);
     pen_memory_free(refusal);
 }
 
 // Nothing that the caller sends is read.
-void pen_grpc_gate_refuse(pen_grpc_server *server, grpc_call *take_call, pen_status take_reason) {
+void pen_grpc_gate_refuse(pen_caller caller, grpc_call *take_call, pen_status take_reason) {
     const bool may_come_again = pen_status_get_code(take_reason) == PEN_UNAVAILABLE;
     gate_refusal *refusal = pen_memory_allocate(1, sizeof *refusal);
-    (void)server;
     if (refusal == NULL) {
         (void)grpc_call_cancel(take_call, NULL);
         grpc_call_unref(take_call);
+        pen_caller_has_ended(caller);
         pen_status_ignore(take_reason, "it is in the log");
         return;
     }
     grpc_slice text = grpc_slice_from_copied_string(pen_status_message(take_reason));
     pen_status_ignore(take_reason, "the caller is told");
+    refusal->caller = caller;
     refusal->call = take_call;
     refusal->tag = (pen_grpc_tag){.done = gate_refused, .owner = refusal};
     refusal->mark = (grpc_metadata){.key = grpc_slice_from_static_string(PEN_GRPC_MARK),

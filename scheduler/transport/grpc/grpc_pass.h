@@ -8,6 +8,7 @@
 
 #include <grpc/grpc.h>
 
+#include "base/system/callers.h"
 #include "scheduler/transport/admit/one_time_tokens.h"
 #include "scheduler/transport/admit/token_file.h"
 #include "scheduler/transport/grpc/address.h"
@@ -54,8 +55,7 @@ PEN_NODISCARD pen_status pen_grpc_gate_judge(struct pen_grpc *transport, const c
                                              const grpc_metadata_array *metadata,
                                              char out_proof[PEN_TOKEN_ANSWER_BYTES]);
 // Tells a caller why it is not let in, and ends the call, which it takes.
-void pen_grpc_gate_refuse(struct pen_grpc_server *server, grpc_call *take_call,
-                          pen_status take_reason);
+void pen_grpc_gate_refuse(pen_caller caller, grpc_call *take_call, pen_status take_reason);
 
 // Looks where the link leads.
 void pen_grpc_pass_init(struct pen_grpc_link *link, const pen_address *address);

@@ -192,7 +192,9 @@ static void receive_done(void *owner, bool success) {
     // a link that ends still takes what comes, or its end would not come through
     if (link->state == PEN_GRPC_CALLING || link->state == PEN_GRPC_UP) {
         const pen_status status = receive_envelope(link);
-        if (status != PEN_OK) {
+        if (status == PEN_OK && link->state == PEN_GRPC_UP && link->session != NULL) {
+            pen_caller_was_heard(link->session->caller);
+        } else if (status != PEN_OK) {
             const pen_grpc_state state = link->state;
             // who comes too early comes again: nothing for people to see
             if (state == PEN_GRPC_CALLING && !link->is_caller &&

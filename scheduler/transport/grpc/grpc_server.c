@@ -13,6 +13,22 @@
 
 #define SERVER_INTRODUCTION_SECONDS 5.0
 #define SERVER_LINK_LIMIT (2 * PEN_TRANSPORT_PEER_LIMIT)
+#define SERVER_LOOK_SECONDS 1.0
+
+// A stranger takes up to 170 KiB with all the streams that it may open: 53 MiB for all of them. An
+// introduction has some 600 bytes, and 10 KiB with the certificates of TLS. Who is known may send
+// what a stream looks ahead (grpc_settings.c) between two envelopes.
+static const pen_callers_limits server_limits = {
+    .callers = SERVER_LINK_LIMIT,
+    .callers_of_one = PEN_TRANSPORT_PEER_LIMIT,
+    .strangers = 320,
+    .strangers_of_one = 256,
+    .stranger_bytes = 16 << 10,
+    .known_bytes = 64 << 20,
+    .streams = 8,
+    .stranger_seconds = 2 * SERVER_INTRODUCTION_SECONDS,
+};
+#define SERVER_ENCRYPTED_STRANGER_BYTES (64u << 10)
 
 // The kinds of refusals are told apart without `who`, or a caller who draws names fills the log.
 void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, const char *who,
@@ -31,6 +47,34 @@ void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, con
     }
 }
 
+// ---- callers
+
+static void server_refused(void *context, const char *address, const char *reason) {
+    pen_grpc_server_count_refusal(context, address, "", reason);
+}
+
+// Before the first connection is taken.
+static void server_watch(pen_grpc_server *server, uint16_t port) {
+    pen_callers_limits limits = server_limits;
+    limits.refused = server_refused;
+    limits.context = server->transport;
+    limits.is_encrypted = pen_grpc_tls_is_used(&server->transport->options.tls);
+    if (limits.is_encrypted) limits.stranger_bytes = SERVER_ENCRYPTED_STRANGER_BYTES;
+    if (pen_callers_watch(port, &limits)) server->port = port;
+}
+
+void pen_grpc_server_tick(pen_grpc *transport, double now) {
+    pen_mutex_lock(&transport->lock);
+    pen_grpc_server *server = transport->server;
+    pen_mutex_unlock(&transport->lock);
+    if (server == NULL || server->port == 0) return;
+    if (now >= server->look_at) {
+        pen_callers_tick(server->port);
+        server->look_at = now + SERVER_LOOK_SECONDS;
+    }
+    pen_grpc_io_watch(transport, server->look_at);
+}
+
 // ---- links
 
 static void server_opened(void *owner, bool success) {
@@ -42,6 +86,7 @@ static void server_ended(void *owner, bool success) {
     pen_grpc_link *link = owner;
     (void)success; // always
     link->is_over = true;
+    if (link->session != NULL) pen_caller_has_ended(link->session->caller);
     if (link->state != PEN_GRPC_CALLING && link->state != PEN_GRPC_UP) return;
     const pen_status reason = pen_error(PEN_UNAVAILABLE, "the connection to peer %u at %s broke",
                                         link->peer, link->address);
@@ -71,7 +116,9 @@ void pen_grpc_server_get_address(grpc_call *call, char *out_text, size_t size) {
 
 // A stranger's call takes a link of a limited number, and a deadline by which it must have
 // introduced itself.
-static pen_status server_take_link(pen_grpc *transport, grpc_call *call, const char *proof) {
+static pen_status server_take_link(const pen_grpc_server *server, grpc_call *call,
+                                   const char *address, const char *proof) {
+    pen_grpc *transport = server->transport;
     uint32_t count = 0;
     for (const pen_grpc_link *at = transport->links; at != NULL; at = at->next)
         count += 1;
@@ -81,7 +128,8 @@ static pen_status server_take_link(pen_grpc *transport, grpc_call *call, const c
     pen_grpc_link *link;
     PEN_TRY(pen_grpc_link_create(transport, false, &link));
     link->call = call;
-    pen_grpc_server_get_address(call, link->address, sizeof link->address);
+    link->session->caller = pen_callers_find(server->port, address);
+    snprintf(link->address, sizeof link->address, "%s", address);
     pen_grpc_link_adopt(link);
     pen_grpc_link_set_deadline(link, pen_clock_seconds() + SERVER_INTRODUCTION_SECONDS);
 
@@ -170,6 +218,7 @@ static pen_status server_take_over(pen_grpc_link *link, pen_grpc_link *old,
     pen_link_suspend(&old->session->core);
     pen_grpc_session *unused = link->session;
     link->session = old->session;
+    link->session->caller = unused->caller;
     link->peer = old->peer;
     old->session = NULL;
     pen_mutex_lock(&transport->lock);
@@ -180,6 +229,7 @@ static pen_status server_take_over(pen_grpc_link *link, pen_grpc_link *old,
     pen_mutex_unlock(&transport->lock);
     pen_grpc_session_destroy(unused);
     pen_grpc_link_abandon(old);
+    pen_caller_is_known(link->session->caller);
     pen_grpc_send_introduction(link, link->peer);
     return pen_grpc_link_resumed(link, &stream->received);
 }
@@ -214,6 +264,7 @@ static pen_status server_take(pen_grpc_link *link, const pen_wire_introduction *
     }
     PEN_TRY(server_judge(link, introduction, who));
     server_replace(link, who->peer);
+    pen_caller_is_known(link->session->caller);
     pen_grpc_send_introduction(link, who->peer);
     pen_grpc_session_open(link->session, false, stream->session);
     pen_grpc_ring_decide(link, &introduction->ring);
@@ -267,15 +318,17 @@ static void server_request(pen_grpc_server *server) {
 static void server_call(pen_grpc_server *server, grpc_call *call) {
     char address[PEN_ADDRESS_TEXT_LIMIT], proof[PEN_TOKEN_ANSWER_BYTES];
     pen_grpc_server_get_address(call, address, sizeof address);
+    const pen_caller caller = pen_callers_find(server->port, address);
     pen_status status = pen_grpc_gate_judge(server->transport, address, &server->metadata, proof);
     const bool is_stranger = status != PEN_OK;
-    if (status == PEN_OK) status = server_take_link(server->transport, call, proof);
+    if (status == PEN_OK) status = server_take_link(server, call, address, proof);
     if (status == PEN_OK) return;
     pen_grpc_server_count_refusal(server->transport, address, "", pen_status_message(status));
     if (is_stranger) {
-        pen_grpc_gate_refuse(server, call, status);
+        pen_grpc_gate_refuse(caller, call, status);
         return;
     }
+    pen_caller_has_ended(caller);
     pen_status_ignore(status, "the caller sees that the call was cancelled");
     (void)grpc_call_cancel(call, NULL);
     grpc_call_unref(call);
@@ -287,8 +340,10 @@ static void server_requested(void *owner, bool success) {
     if (success && grpc_slice_str_cmp(server->details.method, PEN_WIRE_METHOD) == 0) {
         server_call(server, server->call);
     } else if (success) {
+        char address[PEN_ADDRESS_TEXT_LIMIT];
         grpc_slice method = grpc_slice_ref(server->details.method);
-        pen_grpc_health_answer(server, server->call, method);
+        pen_grpc_server_get_address(server->call, address, sizeof address);
+        pen_grpc_health_answer(pen_callers_find(server->port, address), server->call, method);
         grpc_slice_unref(method);
     }
     grpc_call_details_destroy(&server->details);
@@ -316,9 +371,10 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
     errno = 0;
     const int port = grpc_server_add_http2_port(server->server, address->text,
                                                 transport->credentials.of_servers);
+    const bool is_there = port > 0 && port <= UINT16_MAX;
+    if (is_there) server_watch(server, (uint16_t)port);
     // also without a port: a server is destroyed only once it was started and shut down
     grpc_server_start(server->server);
-    const bool is_there = port > 0 && port <= UINT16_MAX;
     if (is_there) pen_grpc_log_add_server(transport, (uint16_t)port);
     // calls are taken afterwards: none comes before there are tokens
     const pen_status gate =
@@ -347,7 +403,9 @@ void pen_grpc_server_begin(pen_grpc *transport) {
     pen_grpc_server *server = transport->has_new_server ? transport->server : NULL;
     transport->has_new_server = false;
     pen_mutex_unlock(&transport->lock);
-    if (server != NULL) server_request(server);
+    if (server == NULL) return;
+    server_request(server);
+    pen_grpc_server_tick(transport, pen_clock_seconds());
 }
 
 void pen_grpc_server_shut_down(pen_grpc *transport) {
@@ -368,6 +426,7 @@ bool pen_grpc_server_is_down(const pen_grpc *transport) {
 void pen_grpc_server_destroy(pen_grpc *transport) {
     if (transport->server == NULL) return;
     pen_grpc_log_remove_server(transport);
+    pen_callers_forget(transport->server->port);
     grpc_server_destroy(transport->server->server);
     pen_memory_free(transport->server);
     transport->server = NULL;

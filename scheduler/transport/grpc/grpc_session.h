@@ -8,6 +8,7 @@
 #include <grpc/grpc.h>
 #include <stdatomic.h>
 
+#include "base/system/callers.h"
 #include "scheduler/transport/frame_intake.h"
 #include "scheduler/transport/link_session.h"
 #include "scheduler/transport/ring/ring_lanes.h"
@@ -37,6 +38,7 @@ typedef struct pen_grpc_session {
     uint64_t drawn;        // by us; 0: the link ends with its stream
     uint64_t drawn_there;
     pen_frame_intake intake;
+    pen_caller caller;        // of who has called: the connection of its stream
     pen_wire_ring ring_there; // where the other end takes rings
 
     // guarded by the transport's lock

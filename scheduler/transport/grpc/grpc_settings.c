@@ -25,14 +25,14 @@ static const setting settings_table[] = {
     // The default, 5 minutes, ends idle links with "too many pings".
     {SETTING_SERVER, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000},
 
-    // The default, 4 MiB, would do; larger ones than ours are refused before they are in memory.
+    // The default, 4 MiB, would do; larger ones than ours are refused.
     {SETTING_BOTH, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)PEN_WIRE_ENVELOPE_LIMIT},
     {SETTING_BOTH, GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, (int)PEN_WIRE_ENVELOPE_LIMIT},
     {SETTING_BOTH, GRPC_ARG_MAX_METADATA_SIZE, 16 << 10},
     // Must exceed bandwidth times delay: 64 MiB do for 10 Gbit/s and 50 ms.
     {SETTING_BOTH, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 20},
     {SETTING_BOTH, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, (1 << 24) - 1},
-    {SETTING_SERVER, GRPC_ARG_MAX_CONCURRENT_STREAMS, 16}, // of a connection; we open one
+    {SETTING_SERVER, GRPC_ARG_MAX_CONCURRENT_STREAMS, 8}, // of a connection; we open one
 
     // Two servers must not share a port.
     {SETTING_SERVER, GRPC_ARG_ALLOW_REUSEPORT, 0},
@@ -51,6 +51,8 @@ static const setting settings_table[] = {
     {SETTING_CLIENT, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000},
 
     {SETTING_BOTH, GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0}, // tensors do not shrink
+    // What is compressed is refused: a kilobyte of it may be a megabyte.
+    {SETTING_BOTH, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE},
     {SETTING_BOTH, GRPC_ARG_ENABLE_CHANNELZ, 0},
 };
 

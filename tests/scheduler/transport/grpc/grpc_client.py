@@ -130,16 +130,24 @@ def check_refusals(channel, pb):
     out.put(None)
 
 
-def check_oversized(channel, pb):
-    """An envelope above the limit is not taken into memory."""
-    out, call = open_stream(channel, pb)
-    out.put(pb.Envelope(message=bytes(3 * CHUNK)))
-    try:
-        next(call)
-        raise AssertionError("oversized")
-    except grpc.RpcError as error:
-        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
-    out.put(None)
+def check_oversized(pb):
+    """An envelope above the limit is not taken; a stranger's is not even read to its end."""
+    for is_stranger, code in ((False, grpc.StatusCode.RESOURCE_EXHAUSTED),
+                              (True, grpc.StatusCode.UNAVAILABLE)):
+        own = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own
+        with grpc.insecure_channel("127.0.0.1:" + PORT, own) as channel:
+            out, call = open_stream(channel, pb)
+            if not is_stranger:
+                out.put(pb.Envelope(introduction=pb.Introduction(
+                    version=2, peer=8, callee=1, job="test")))
+                next(call)
+            out.put(pb.Envelope(message=bytes(3 * CHUNK)))
+            try:
+                next(call)
+                raise AssertionError("oversized")
+            except grpc.RpcError as error:
+                assert error.code() == code, error
+            out.put(None)
 
 
 def check_lies(channel, pb):
@@ -219,7 +227,7 @@ def main():
     check_health(channel)
     check_tokens(channel, pb)
     check_refusals(channel, pb)
-    check_oversized(channel, pb)
+    check_oversized(pb)
     check_lies(channel, pb)
     out, call = open_stream(channel, pb)
     out.put(pb.Envelope(introduction=pb.Introduction(

@@ -1,0 +1,67 @@
+// Who may call the sockets that listen, and how much a caller may send before it is known.
+//
+// A caller is a stranger until whoever listens says that it is known. Of strangers there are so
+// many at a time, in all and of one address, each may send so many bytes, open so many HTTP/2
+// streams, and take so long. Who is above a limit is hung up on before what it sent is looked at:
+// gRPC (1.51) puts a message of any length together before it compares the length with its limit,
+// makes a call of each stream that is opened, and so takes memory as long as somebody sends. Of one
+// who is known there are as many bytes at most between two things that were understood.
+//
+// This file also is recvmsg of the whole program, as descriptors.c is its accept4: what gRPC reads
+// is counted there. It costs an atomic operation for each call of the system. In a program that
+// does not take its recvmsg from here (the library, loaded by another) nobody is known or limited.
+//
+// Threads: any.
+#ifndef PEN_BASE_SYSTEM_CALLERS_H
+#define PEN_BASE_SYSTEM_CALLERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define PEN_CALLER_TEXT_LIMIT 64 // "[address]:port"
+
+typedef struct pen_callers_limits {
+    uint32_t callers, callers_of_one;     // at a time: in all, and of one address
+    uint32_t strangers, strangers_of_one; // of these
+    uint32_t stranger_bytes, known_bytes;
+    uint32_t streams;        // that a stranger opens, and others between two things understood
+    double stranger_seconds; // then it is hung up on, within a second
+    bool is_encrypted;       // streams are not seen, and only bytes are limited
+    // Somebody was turned away or hung up on. Under a lock: may count and log. `address` is as
+    // pen_caller_write writes it.
+    void (*refused)(void *context, const char *address, const char *reason);
+    void *context;
+} pen_callers_limits;
+
+// Limits those who call `port` from now on. Of a few ports at a time; false: there is no room.
+bool pen_callers_watch(uint16_t port, const pen_callers_limits *limits);
+// Nothing is called back any more.
+void pen_callers_forget(uint16_t port);
+// Hangs up on strangers who take too long, and gives back what those who are gone took. Once a
+// second, from one thread.
+void pen_callers_tick(uint16_t port);
+
+// A caller that is there, or was. All 0: it is not among those that are counted.
+typedef struct pen_caller {
+    uint32_t place, serial, known_bytes;
+} pen_caller;
+
+// The one with this address, as pen_caller_write writes it, or with a scope
+// ("[fe80::1%eth0]:4000").
+pen_caller pen_callers_find(uint16_t port, const char *address);
+void pen_caller_is_known(pen_caller caller);
+// Something that it sent was understood.
+void pen_caller_was_heard(pen_caller caller);
+// A stream that it opened was served, or refused, and takes nothing any more.
+void pen_caller_has_ended(pen_caller caller);
+
+// For accept4: whether to take a caller. False: it is to be closed.
+bool pen_callers_may_enter(int listener, int descriptor);
+
+// "127.0.0.1:4000", "[::1]:4000"; addresses of IPv4 alike, however they came. False: not over IP.
+bool pen_caller_write(const struct sockaddr_storage *address, char *out_text, size_t size,
+                      uint16_t *out_port);
+
+#endif // PEN_BASE_SYSTEM_CALLERS_H
