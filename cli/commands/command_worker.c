@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/system/build.h"
 #include "base/system/process_heap.h"
+#include "base/system/rotating_log.h"
 #include "base/system/sandbox.h"
 #include "cli/command.h"
 #include "cli/launched_verb.h"
@@ -23,14 +24,18 @@
 #include "scheduler/transport/grpc/grpc_ask.h"
 #include "scheduler/transport/grpc/pem_file.h"
 
-#define WORKER_ASK_SECONDS 5.0 // before it is as good as not there
-#define WORKER_END_SECONDS 1   // for a worker that was told to end
+#define WORKER_AUDIT_BYTES ((uint64_t)16 << 20) // of a file
+#define WORKER_AUDIT_FILES 5                    // that are kept beside the newest
+#define WORKER_ASK_SECONDS 5.0                  // before it is as good as not there
+#define WORKER_END_SECONDS 1                    // for a worker that was told to end
 
 typedef struct worker_options {
     pen_cli_common common;
     const char *listen;
     const char *ready;
     const char *tls;
+    const char *crl;
+    const char *audit;
     const char *coordinators;
     const char *workers;
     const char *store;
@@ -161,6 +166,18 @@ static void worker_end_soon(void) {
     (void)setitimer(ITIMER_REAL, &soon, NULL);
 }
 
+static pen_status worker_create(const worker_options *options, pen_worker_options *made,
+                                pen_worker **out_worker, uint16_t *out_port) {
+    const pen_rotating_log_options audit = {.bytes_limit = WORKER_AUDIT_BYTES,
+                                            .kept_count = WORKER_AUDIT_FILES};
+    if (options->audit != NULL) {
+        PEN_TRY(pen_rotating_log_open(options->audit, &audit, &made->audit));
+    }
+    const pen_status status = pen_worker_create(made, out_worker, out_port);
+    if (status != PEN_OK) pen_rotating_log_close(made->audit);
+    return status;
+}
+
 // Signals are blocked in all threads and taken by this one in turn: gRPC's threads must not be
 // interrupted by them.
 static pen_status worker_listen(pen_command_context *context, const worker_options *options) {
@@ -175,6 +192,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     sigset_t signals;
     uint16_t port;
     PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
+    made.tls.crl = options->crl;
     PEN_TRY(worker_read_names(context, "allow-coordinator", options->coordinators,
                               &made.tls.coordinators));
     PEN_TRY(worker_read_names(context, "allow-worker", options->workers, &made.tls.workers));
@@ -193,7 +211,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     }
     PEN_TRY(pen_transport_kind_find("grpc", &made.transport));
     context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(pen_worker_create(&made, &worker, &port));
+    PEN_TRY(worker_create(options, &made, &worker, &port));
     context->input_exit_code = PEN_EXIT_SPEC;
     pen_status status = worker_announce(options->announce, port);
     if (status == PEN_OK) {
@@ -207,6 +225,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
         if (options->once && pen_worker_is_over(worker)) status = pen_worker_join(worker);
     }
     pen_worker_destroy(worker);
+    pen_rotating_log_close(made.audit);
     return status;
 }
 
@@ -271,6 +290,10 @@ static const pen_cli_option worker_cli_options[] = {
                   "ask a worker there whether it takes links, and end: 0 if so, else 6"),
     PEN_CLI_VALUE(0, "tls", "CA,CERT,KEY", TEXT, worker_options, tls,
                   "PEM files: who signs, and this worker's certificate and key"),
+    PEN_CLI_VALUE(0, "crl", "FILE", TEXT, worker_options, crl,
+                  "PEM file: certificates that were revoked, a list for each authority"),
+    PEN_CLI_VALUE(0, "audit-log", "FILE", TEXT, worker_options, audit,
+                  "add a line for each link: who, from where, certificate, job, result"),
     PEN_CLI_VALUE(0, "allow-coordinator", "NAME,NAME", TEXT, worker_options, coordinators,
                   "names of certificates that may coordinate; any of the authority without"),
     PEN_CLI_VALUE(0, "allow-worker", "NAME,NAME", TEXT, worker_options, workers,

@@ -77,6 +77,7 @@ typedef struct pen_job_tls { // paths of PEM files; all NULL: none
     const char *ca;
     const char *cert;
     const char *key;
+    const char *crl;              // NULL: no certificate is taken back
     pen_option_list coordinators; // const char *: names in their certificates; none: any
     pen_option_list workers;
 } pen_job_tls;

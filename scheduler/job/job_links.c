@@ -5,6 +5,7 @@ pen_transport_tls pen_job_transport_tls(const pen_job *job) {
     return (pen_transport_tls){.ca = tls->ca,
                                .cert = tls->cert,
                                .key = tls->key,
+                               .crl = tls->crl,
                                .coordinators = {tls->coordinators.items, tls->coordinators.count},
                                .workers = {tls->workers.items, tls->workers.count}};
 }

@@ -312,6 +312,8 @@ static const pen_option_field job_tls_fields[] = {
     PEN_OPTION(PATH, pen_job_tls, cert, "certificate (PEM) of the coordinator",
                .is_required = true),
     PEN_OPTION(PATH, pen_job_tls, key, "its private key (PEM)", .is_required = true),
+    PEN_OPTION(PATH, pen_job_tls, crl,
+               "lists (PEM) of certificates that were revoked, one for each authority"),
     PEN_OPTION(
         LIST, pen_job_tls, coordinators,
         "names of certificates that workers started by this job take as a coordinator's; any, "

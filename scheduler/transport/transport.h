@@ -120,6 +120,7 @@ typedef struct pen_transport_tls { // paths of PEM files; all NULL: none
     const char *ca;
     const char *cert;
     const char *key;
+    const char *crl; // lists of certificates that were taken back; NULL: none are
     // Who may be peer 0, and any other: an alternative name in its certificate, which is verified
     // (a host, an address, a URI); never the common one. Lent for as long as the transport lives.
     pen_transport_names coordinators, workers;
@@ -129,7 +130,8 @@ typedef struct pen_transport_options {
     pen_introduction self;
     pen_transport_tls tls;
     bool tells_links; // each link that is taken is a line of the log, as those that are refused are
-    bool is_insecure; // addresses that are not loopback are allowed without TLS
+    struct pen_rotating_log *audit; // lines about those who call (grpc_audit.h); NULL: none
+    bool is_insecure;               // addresses that are not loopback are allowed without TLS
     // A file that who calls from this host may have in common with who is called, in place of being
     // of one user; NULL: none. Read when the transport is made
     const char *token_file;

@@ -84,6 +84,43 @@ grep -q "warning: tls: the key 'tls/read_by_all.pem' can be read by everybody on
     die "nothing is said of the key: $(cat third.log)"
 ! grep -q 'can be read' first.log second.log || die "of another key: $(cat first.log second.log)"
 
+# certificates that were taken back: lists and certificates are read again when they change, without a start, and each
+# link is a line of the log that is kept
+cp tls/none_crl.pem list.pem
+cp tls/coordinator.pem mine.pem
+start_worker fourth --tls tls/ca.pem,tls/cert.pem,tls/key.pem --crl list.pem --allow-coordinator coordinator.example --audit-log audit.log
+fourth=$started
+there=", memory: 1GiB, host: \"127.0.0.1:$port\""
+devices="{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1$there}"
+job taken "$devices" 'tls: {ca: tls/ca.pem, cert: mine.pem, key: tls/key.pem, crl: list.pem}'
+cp tls/revoked.pem mine.pem
+[ "$(train_losses taken.yaml)" = "$expected" ] || die "taken: other losses"
+cp tls/ca_crl.pem list.pem
+serial=$(openssl x509 -in tls/revoked.pem -noout -serial | sed 's/.*=//')
+fails 6 "its certificate, serial $serial, is revoked \('tls: crl'\)" "$PENSTOCK" train -q taken.yaml
+cp tls/coordinator.pem mine.pem # the new one
+[ "$(train_losses taken.yaml)" = "$expected" ] || die "taken again: other losses"
+# a worker whose certificate was taken back is refused by the coordinator
+start_worker fifth --tls tls/ca.pem,tls/revoked.pem,tls/key.pem
+job given "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: \"127.0.0.1:$port\"}, {name: c, threads: 1}" \
+    'tls: {ca: tls/ca.pem, cert: mine.pem, key: tls/key.pem, crl: list.pem}'
+fails 6 "serial $serial, is revoked" "$PENSTOCK" train -q given.yaml
+kill "$started" "$fourth"
+wait "$started" "$fourth" || die "the fifth worker's exit code: $?"
+python3 - "$serial" <<'END' || die "audit: $(cat audit.log)"
+import json, sys
+lines = [json.loads(line) for line in open("audit.log")]
+assert all(line["schema"] == "penstock/link-audit/1" and line["time"].endswith("Z") for line in lines)
+taken = [line for line in lines if line["result"] == "taken" and line["who"] == "coordinator"]
+refused = [line for line in lines if line["result"] == "refused" and "revoked" in line["reason"]]
+assert len(taken) == 2 and taken[0]["certificate"]["serial"] == sys.argv[1] != taken[1]["certificate"]["serial"]
+assert taken[0]["certificate"]["names"] == "localhost 127.0.0.1 coordinator.example"
+assert len(taken[0]["certificate"]["sha256"]) == 64 and taken[0]["job"] and taken[0]["generation"] == 1
+assert taken[0]["address"].startswith("127.0.0.1:")
+assert refused and all(line["certificate"]["serial"] == sys.argv[1] for line in refused)
+END
+fails 2 "none.pem" "$PENSTOCK" worker --listen 127.0.0.1:0 --tls tls/ca.pem,tls/cert.pem,tls/key.pem --crl none.pem
+
 job open '{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "192.0.2.1:7070"}' ''
 fails 3 "open.yaml:5:.*device 'b' is at '192.0.2.1:7070', .* no TLS" "$PENSTOCK" train -q open.yaml
 fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q none.yaml

@@ -8,6 +8,9 @@
 #   coordinator.pem              as cert.pem, also for coordinator.example
 #   spiffe.pem                   as cert.pem, also for spiffe://cluster.example/ns/a/sa/coordinator
 #   other_ca.pem other_cert.pem other_key.pem    another authority's
+#   revoked.pem                  as coordinator.pem, taken back by ca_crl.pem
+#   ca_crl.pem, none_crl.pem, old_crl.pem    the authority's lists: of that one; of nobody; of nobody, and too old
+#   other_ca_crl.pem             of the other authority: of nobody
 #   make_certificates.sh FOLDER [HOSTS]    HOSTS are for the certificates, too: IP:10.0.0.1,DNS:a.example
 set -eu
 mkdir -p "$1"
@@ -28,6 +31,7 @@ certificate = $1.pem
 private_key = $1_key.pem
 rand_serial = yes
 default_md = sha256
+default_crl_days = 2
 unique_subject = no
 policy = any
 copy_extensions = copy
@@ -63,3 +67,13 @@ certificate ca key.pem spiffe.pem "$here,URI:spiffe://cluster.example/ns/a/sa/co
 openssl req -x509 -new -key key.pem -days 2 -subj /CN=worker -addext "subjectAltName=$here" \
     -out self_signed.pem
 certificate other_ca other_key.pem other_cert.pem "$here" "$yesterday" "$tomorrow"
+certificate ca key.pem revoked.pem "$here,DNS:coordinator.example" "$yesterday" "$tomorrow"
+list() { # AUTHORITY NAME [OPTIONS]
+    # shellcheck disable=SC2086
+    openssl ca -gencrl -config "$1.cnf" -out "$2" ${3:-}
+}
+list ca none_crl.pem
+list ca old_crl.pem "-crl_lastupdate 20200101000000Z -crl_nextupdate 20200201000000Z"
+list other_ca other_ca_crl.pem
+openssl ca -config ca.cnf -revoke revoked.pem
+list ca ca_crl.pem

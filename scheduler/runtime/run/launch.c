@@ -229,6 +229,10 @@ static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch
     if (tls->ca != NULL) {
         list.items[list.count++] = "--tls";
         PEN_TRY(launch_join(files, 3, arena, &list.items[list.count++]));
+        if (tls->crl != NULL) {
+            list.items[list.count++] = "--crl";
+            list.items[list.count++] = tls->crl;
+        }
         PEN_TRY(launch_add_names(&list, "--allow-coordinator", &tls->coordinators, arena));
         PEN_TRY(launch_add_names(&list, "--allow-worker", &tls->workers, arena));
     }

@@ -33,9 +33,10 @@ typedef struct pen_worker_options {
     const char *address; // where it takes links: "host:port", port 0: any
     pen_transport_tls tls;
     bool is_insecure;
-    const char *token_file; // shared with who calls from this host; NULL: none
-    bool tells_links;       // each link that it takes is a line of the log
-    bool is_once;           // ends with its first run
+    const char *token_file;         // shared with who calls from this host; NULL: none
+    struct pen_rotating_log *audit; // lines about those who call; NULL: none
+    bool tells_links;               // each link that it takes is a line of the log
+    bool is_once;                   // ends with its first run
     // The one folder beneath which it makes, writes and removes files: where the coordinator wants
     // shards of checkpoints. NULL: it writes none.
     const char *store;

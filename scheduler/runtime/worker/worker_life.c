@@ -424,6 +424,7 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
         .is_insecure = options->is_insecure,
         .token_file = options->token_file,
         .tells_links = options->tells_links,
+        .audit = options->audit,
         .resume_seconds = WORKER_RESUME_SECONDS};
     const pen_transport_events events = pen_worker_events(worker);
     PEN_TRY(options->transport->create(&transport_options, &events, &worker->transport));

@@ -115,6 +115,7 @@ static pen_status receive_answer(pen_grpc_link *link, const pen_wire_introductio
     const pen_wire_stream *stream = &introduction->stream;
     pen_grpc_session *session = link->session;
     PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options.tls, link->peer));
+    PEN_TRY(pen_grpc_tls_check_revoked(&link->transport->credentials, link->call));
     PEN_TRY(pen_grpc_pass_check(link));
     if (!session->is_open) {
         pen_grpc_session_open(session, true, stream->session);

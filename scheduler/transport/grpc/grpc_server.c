@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/transport/grpc/grpc_audit.h"
 
 #define SERVER_INTRODUCTION_SECONDS 5.0
 #define SERVER_LINK_LIMIT (2 * PEN_TRANSPORT_PEER_LIMIT)
@@ -39,6 +40,9 @@ void pen_grpc_server_count_refusal(pen_grpc *transport, const char *address, con
     const bool is_told = pen_refusals_add(&transport->refused, address, reason, &count);
     pen_mutex_unlock(&transport->refusals_lock);
     if (!is_told) return;
+    if (who[0] == '\0') { // who has introduced itself has a line each time
+        pen_grpc_audit_add_stranger(transport->options.audit, address, reason, count);
+    }
     if (count == 1) {
         pen_log(PEN_LOG_WARNING, "refused a link from %s%s: %s", address, who, reason);
     } else {
@@ -162,6 +166,7 @@ static pen_status server_check(pen_grpc_link *link, const pen_wire_introduction 
     }
     link->is_denied = true;
     PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options.tls, who->peer));
+    PEN_TRY(pen_grpc_tls_check_revoked(&link->transport->credentials, link->call));
     link->is_denied = false;
     return PEN_OK;
 }
@@ -284,6 +289,7 @@ static void server_describe(pen_grpc_link *link, const pen_introduction *who) {
              who->certificate == NULL ? "" : who->certificate, who->job, who->generation);
 }
 
+// Whoever says who it is has a line of the log that is kept, whatever comes of it.
 pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introduction *introduction,
                                      pen_wire_pieces pieces) {
     char job[PEN_WIRE_TEXT_LIMIT + 1], names[PEN_WIRE_TEXT_LIMIT];
@@ -297,8 +303,14 @@ pen_status pen_grpc_server_introduce(pen_grpc_link *link, const pen_wire_introdu
         .level = introduction->level,
         .certificate = has_names ? names : NULL,
     };
+    const pen_grpc_audit audit = {.call = link->call,
+                                  .address = link->address,
+                                  .who = &who,
+                                  .is_resumed = introduction->stream.resumes != 0};
     server_describe(link, &who);
-    return server_take(link, introduction, &who);
+    const pen_status status = server_take(link, introduction, &who);
+    pen_grpc_audit_add(link->transport->options.audit, &audit, status);
+    return status;
 }
 
 // ---- the server

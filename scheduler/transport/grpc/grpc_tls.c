@@ -146,6 +146,7 @@ static pen_status tls_create(const pen_transport_tls *tls, pen_grpc_credentials 
         memcpy(out->paths[i], paths[i], size);
     }
     PEN_TRY(tls_make_channel(out)); // reads them, and says what is wrong
+    if (tls->crl != NULL) PEN_TRY(pen_revocations_open(tls->crl, tls->ca, &out->revocations));
     (void)tls_has_changed(out, out->channel_stamps);
     out->of_servers = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(
@@ -159,10 +160,10 @@ pen_status pen_grpc_credentials_create(const pen_transport_tls *tls,
                                        pen_grpc_credentials *out_credentials) {
     *out_credentials = (pen_grpc_credentials){0};
     if (!pen_grpc_tls_is_used(tls)) {
-        if (tls->coordinators.count != 0 || tls->workers.count != 0) {
-            return pen_error(
-                PEN_INVALID_INPUT,
-                "tls: names of coordinators or workers are given, but no certificates");
+        if (tls->coordinators.count != 0 || tls->workers.count != 0 || tls->crl != NULL) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "tls: names of coordinators or workers, or lists of revoked "
+                             "certificates, are given, but no certificates");
         }
         out_credentials->of_channels = grpc_insecure_credentials_create();
         out_credentials->of_servers = grpc_insecure_server_credentials_create();
@@ -177,6 +178,7 @@ void pen_grpc_credentials_destroy(pen_grpc_credentials *credentials) {
     if (credentials->of_channels != NULL)
         grpc_channel_credentials_release(credentials->of_channels);
     if (credentials->of_servers != NULL) grpc_server_credentials_release(credentials->of_servers);
+    pen_revocations_close(credentials->revocations);
     for (uint32_t i = 0; i < 3; i++)
         pen_memory_free(credentials->paths[i]);
     *credentials = (pen_grpc_credentials){0};
@@ -246,4 +248,39 @@ pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls
         "its certificate is for %s, which may not be a %s here ('tls: %s', --allow-%s)",
         used == 0 ? "nobody" : found, is_coordinator ? "coordinator" : "worker",
         is_coordinator ? "coordinators" : "workers", is_coordinator ? "coordinator" : "worker");
+}
+
+// ---- certificates that were shown
+
+static void tls_add_property(grpc_auth_context *context, const char *name, pen_text *text) {
+    grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(context, name);
+    const grpc_auth_property *one;
+    while ((one = grpc_auth_property_iterator_next(&found)) != NULL) {
+        pen_text_append(text, one->value, one->value_length);
+        pen_text_add(text, "\n");
+    }
+}
+
+// A called end has its caller's own certificate apart from those that lead to an authority.
+pen_status pen_grpc_tls_chain(grpc_call *call, pen_arena *arena, const char **out_pem) {
+    grpc_auth_context *context = grpc_call_auth_context(call);
+    pen_text text;
+    if (context == NULL) return pen_error(PEN_NOT_FOUND, "it showed no certificate");
+    pen_text_init(&text, arena);
+    tls_add_property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME, &text);
+    tls_add_property(context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME, &text);
+    grpc_auth_context_release(context);
+    return pen_text_finish(&text, out_pem);
+}
+
+// The handshake does not look at lists: whoever was let in is turned away here, with a word.
+pen_status pen_grpc_tls_check_revoked(pen_grpc_credentials *credentials, grpc_call *call) {
+    pen_arena *arena;
+    const char *pem = "";
+    if (credentials->revocations == NULL) return PEN_OK;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = pen_grpc_tls_chain(call, arena, &pem);
+    if (status == PEN_OK) status = pen_revocations_check(credentials->revocations, pem);
+    pen_arena_destroy(arena);
+    return status;
 }

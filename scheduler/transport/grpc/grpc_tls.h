@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "scheduler/transport/grpc/address.h"
+#include "scheduler/transport/grpc/peer_certificate.h"
 #include "scheduler/transport/grpc/pem_file.h"
 #include "scheduler/transport/transport.h"
 
@@ -24,6 +25,7 @@ typedef struct pen_grpc_credentials { // NULL: not made
     grpc_channel_credentials *of_channels;
     char own_name[PEN_PEM_NAME_BYTES]; // in the certificate of these
     pen_grpc_stamp channel_stamps[3];
+    pen_revocations *revocations; // NULL: no certificate is taken back
     // gRPC's, which serves one connection at a time with it
     grpc_server_credentials *of_servers;
     pen_grpc_stamp server_stamps[3];
@@ -47,6 +49,14 @@ PEN_NODISCARD pen_status pen_grpc_tls_check_address(const pen_transport_options 
 // Whether the other end of a call may be `peer`, by the names in its certificate. INVALID_INPUT
 PEN_NODISCARD pen_status pen_grpc_tls_check_role(grpc_call *call, const pen_transport_tls *tls,
                                                  uint32_t peer);
+
+// Whether the certificate of a call's other end was taken back by its authority. INVALID_INPUT
+PEN_NODISCARD pen_status pen_grpc_tls_check_revoked(pen_grpc_credentials *credentials,
+                                                    grpc_call *call);
+
+// The certificates that a call's other end has shown, its own first, as PEM. NOT_FOUND: none.
+PEN_NODISCARD pen_status pen_grpc_tls_chain(grpc_call *call, pen_arena *arena,
+                                            const char **out_pem);
 
 // The names in the certificate of a call's other end, separated by spaces. False: it showed none.
 bool pen_grpc_tls_names(grpc_call *call, char *out_names, size_t size);
