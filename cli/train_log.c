@@ -204,6 +204,11 @@ void pen_train_log_checkpoint(pen_train_log *log, const pen_trainer *trainer) {
     pen_json_writer *json = log_begin(log, "checkpoint");
     pen_json_key_unsigned(json, "step", step);
     if (log->checkpoints != NULL) pen_json_key_text(json, "folder", log->checkpoints);
+    if (log->mirror != NULL) {
+        pen_json_key_text(json, "mirror", log->mirror);
+        pen_json_key_unsigned(json, "copies",
+                              trainer == NULL ? 0 : pen_trainer_copies_kept(trainer));
+    }
     log_end(log);
 }
 

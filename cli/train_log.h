@@ -34,6 +34,7 @@ typedef struct pen_train_log {
     double epoch_seconds;    // likewise
     uint64_t step;           // the last
     const char *checkpoints; // folder; NULL: none
+    const char *mirror;      // that has them, too; NULL: none
 } pen_train_log;
 
 // Opens a file, or standard output for "-"; `adds` to what is there, else begins anew. NULL: no

@@ -51,6 +51,43 @@ pen_status pen_job_check_folder(const char *folder, pen_arena *arena) {
     return pen_file_check_writable(path);
 }
 
+// Both on one disk are lost with it.
+static void job_warn_of_one_disk(const pen_job_checkpoint *checkpoint, pen_arena *arena) {
+    pen_path_room rooms[2];
+    pen_status status = pen_path_find_room(checkpoint->dir, arena, &rooms[0]);
+    if (status == PEN_OK) status = pen_path_find_room(checkpoint->mirror, arena, &rooms[1]);
+    if (status == PEN_OK && rooms[0].disk == rooms[1].disk) {
+        pen_log(PEN_LOG_WARNING,
+                "checkpoint.mirror: %s is on the disk that %s is on, and is lost with it",
+                checkpoint->mirror, checkpoint->dir);
+    }
+    pen_status_ignore(status, "they are said where they are used");
+}
+
+// What one folder lacks is a warning; what is wrong with the job is none.
+pen_status pen_job_check_checkpoint_folders(const pen_job *job, pen_arena *arena) {
+    const pen_job_checkpoint *checkpoint = &job->checkpoint;
+    const pen_status status =
+        pen_job_blame(job, &checkpoint->dir, pen_job_check_folder(checkpoint->dir, arena));
+    if (checkpoint->mirror == NULL) return status;
+    pen_status other = PEN_OK;
+    if (status == PEN_OK && pen_path_is_same(checkpoint->dir, checkpoint->mirror)) {
+        other = pen_error(PEN_INVALID_INPUT,
+                          "mirror: found the folder that `dir` is, expected one on another disk");
+    } else {
+        other = pen_job_check_folder(checkpoint->mirror, arena);
+    }
+    other = pen_job_blame(job, &checkpoint->mirror, other);
+    const pen_status failed = pen_status_join(status, other);
+    if (failed == PEN_OK) job_warn_of_one_disk(checkpoint, arena);
+    const bool is_one = (status == PEN_OK) != (other == PEN_OK);
+    if (!is_one || pen_status_get_code(failed) == PEN_INVALID_INPUT) return failed;
+    pen_log(PEN_LOG_WARNING, "%s; the other folder of checkpoints is used",
+            pen_status_message(failed));
+    pen_status_ignore(failed, "said");
+    return PEN_OK;
+}
+
 static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
     const char *const *const paths[] = {&job->tls.ca, &job->tls.cert, &job->tls.key};
     pen_pem_files files;

@@ -28,6 +28,9 @@ PEN_NODISCARD pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *
 
 // The same for a folder that files will be written to.
 PEN_NODISCARD pen_status pen_job_check_folder(const char *folder, pen_arena *arena);
+// The same for the job's folder of checkpoints and its mirror, with their places in the job; of the
+// two one may be away, which costs a warning.
+PEN_NODISCARD pen_status pen_job_check_checkpoint_folders(const pen_job *job, pen_arena *arena);
 
 // Whether a file is a plan, and no job: it lists stages. NOT_FOUND, IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_is_plan(const char *path, pen_arena *arena, bool *out_is_plan);

@@ -52,9 +52,12 @@ static pen_status training_plan_checkpoints(const pen_training *training,
                                             pen_trainer_options *trainer_options) {
     const pen_job_checkpoint *checkpoint = &training->job->checkpoint;
     if (checkpoint->dir == NULL) return PEN_OK;
-    PEN_TRY(pen_job_blame(training->job, &checkpoint->dir,
-                          pen_folder_create(checkpoint->dir, training->arena)));
+    const pen_status made = pen_job_blame(training->job, &checkpoint->dir,
+                                          pen_folder_create(checkpoint->dir, training->arena));
+    if (checkpoint->mirror == NULL) PEN_TRY(made);
+    pen_status_ignore(made, "while it is away its mirror is used, and says so");
     trainer_options->checkpoints = checkpoint->dir;
+    trainer_options->mirror = checkpoint->mirror;
     trainer_options->every = checkpoint->every;
     trainer_options->continues = options->continues;
     trainer_options->overwrites = options->overwrites;

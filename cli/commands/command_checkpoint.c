@@ -13,6 +13,7 @@ typedef struct checkpoint_options {
     pen_cli_common common;
     int64_t step;
     const char *output;
+    const char *mirror;
     bool all;
 } checkpoint_options;
 
@@ -41,11 +42,13 @@ static double checkpoint_loss(const pen_commit_manifest *manifest) {
 }
 
 // When the manifest was written, in UTC: the time of its file. "?" when that cannot be known.
-static const char *checkpoint_time(const checkpoint_run *run, uint64_t number, char text[32]) {
+static const char *checkpoint_time(const checkpoint_run *run, uint32_t index, char text[32]) {
     char path[4096], name[PEN_COMMIT_NAME_BYTES];
+    const uint64_t number = pen_checkpoint_store_record(run->store, index)->number;
     struct stat about;
     struct tm parts;
-    snprintf(path, sizeof path, "%s/commit/%s", run->folder, pen_commit_log_name(number, name));
+    snprintf(path, sizeof path, "%s/commit/%s", pen_checkpoint_store_folder(run->store, index),
+             pen_commit_log_name(number, name));
     if (stat(path, &about) != 0 || gmtime_r(&about.st_mtime, &parts) == NULL ||
         strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
         return "?";
@@ -80,19 +83,23 @@ static pen_status checkpoint_json_end(checkpoint_run *run) {
 }
 
 // Opens the object and leaves it open: `ls` and `verify` add a key each.
-static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_record *record) {
+static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
+    const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
     char text[32];
     const pen_commit_manifest *manifest = &record->manifest;
     pen_json_begin_object(&run->json);
     pen_json_key_unsigned(&run->json, "step", manifest->step);
     pen_json_key_unsigned(&run->json, "generation", record->generation);
     pen_json_key_unsigned(&run->json, "number", record->number);
-    pen_json_key_text(&run->json, "written", checkpoint_time(run, record->number, text));
+    pen_json_key_text(&run->json, "written", checkpoint_time(run, index, text));
     pen_json_key_unsigned(&run->json, "bytes", checkpoint_bytes(manifest));
     pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
     pen_json_key_text(&run->json, "level", manifest->level);
+    if (run->options->mirror != NULL) {
+        pen_json_key_unsigned(&run->json, "copies", pen_checkpoint_store_copies(run->store, index));
+    }
     pen_json_key_array(&run->json, "shards");
     for (uint32_t s = 0; s < manifest->shard_count; s++) {
         pen_json_begin_object(&run->json);
@@ -106,21 +113,26 @@ static void checkpoint_json_describe(checkpoint_run *run, const pen_commit_recor
 
 // ---- ls
 
+// With a mirror, "complete" says in how many folders it is.
 static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
     const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
-    const bool is_complete = pen_checkpoint_store_is_complete(run->store, index);
+    const uint32_t complete = pen_checkpoint_store_complete_count(run->store, index);
+    const bool is_complete = complete > 0;
+    const char *copies = run->options->mirror == NULL ? ""
+                         : complete == 2              ? ", both"
+                                                      : ", one of two";
     char when[32], bytes[PEN_QUANTITY_TEXT_BYTES];
     if (run->options->common.json) {
-        checkpoint_json_describe(run, record);
+        checkpoint_json_describe(run, index);
         pen_json_key_bool(&run->json, "complete", is_complete);
         pen_json_end_object(&run->json);
         return;
     }
-    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s\n", record->manifest.step,
-           record->generation, checkpoint_time(run, record->number, when),
-           record->manifest.shard_count,
+    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s%s\n", record->manifest.step,
+           record->generation, checkpoint_time(run, index, when), record->manifest.shard_count,
            pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
-           checkpoint_loss(&record->manifest), is_complete ? "yes" : "no");
+           checkpoint_loss(&record->manifest), is_complete ? "yes" : "no",
+           is_complete ? copies : "");
 }
 
 static pen_status checkpoint_list(checkpoint_run *run) {
@@ -151,6 +163,14 @@ static pen_status checkpoint_format(const checkpoint_run *run, pen_status damage
     return PEN_OK;
 }
 
+// Where it is whole, of a folder and its mirror.
+static const char *checkpoint_tell_whole(const checkpoint_run *run, uint32_t index) {
+    if (run->options->mirror == NULL) return "whole";
+    if (pen_checkpoint_store_copies(run->store, index) == 2) return "whole in both folders";
+    const bool is_first = strcmp(pen_checkpoint_store_folder(run->store, index), run->folder) == 0;
+    return is_first ? "whole, and not in the mirror" : "whole, in the mirror alone";
+}
+
 // Damage is the answer here, not an error: it is told by the exit code, and the next checkpoint is
 // looked at.
 static pen_status checkpoint_verify_one(checkpoint_run *run, uint32_t index) {
@@ -164,7 +184,7 @@ static pen_status checkpoint_verify_one(checkpoint_run *run, uint32_t index) {
     PEN_TRY(formatted);
     if (!is_whole) run->context->exit_code = PEN_EXIT_VERIFICATION;
     if (run->options->common.json) {
-        checkpoint_json_describe(run, record);
+        checkpoint_json_describe(run, index);
         pen_json_key_bool(&run->json, "whole", is_whole);
         if (!is_whole) pen_json_key_text(&run->json, "damage", text);
         pen_json_end_object(&run->json);
@@ -173,7 +193,7 @@ static pen_status checkpoint_verify_one(checkpoint_run *run, uint32_t index) {
     printf("step %" PRIu64 ": %u %s, %s, %s\n%s", record->manifest.step,
            record->manifest.shard_count, record->manifest.shard_count == 1 ? "shard" : "shards",
            pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
-           is_whole ? "whole" : "damaged", text);
+           is_whole ? checkpoint_tell_whole(run, index) : "damaged", text);
     return PEN_OK;
 }
 
@@ -244,7 +264,8 @@ static pen_status checkpoint_run_action(pen_command_context *context, const void
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(checkpoint_choose(run.options, &action));
     context->input_exit_code = PEN_EXIT_MODEL;
-    PEN_TRY(pen_checkpoint_store_open(NULL, run.folder, NULL, context->arena, &run.store));
+    const pen_checkpoint_folders folders = {.folder = run.folder, .mirror = run.options->mirror};
+    PEN_TRY(pen_checkpoint_store_open(&folders, NULL, context->arena, &run.store));
     return action(&run);
 }
 
@@ -254,6 +275,8 @@ static const pen_cli_option checkpoint_cli_options[] = {
                   .minimum = PEN_OPTION_FROM(-1)),
     PEN_CLI_VALUE('o', "output", "FILE", TEXT, checkpoint_options, output,
                   "export: where the tensors go, as safetensors"),
+    PEN_CLI_VALUE(0, "mirror", "DIR", TEXT, checkpoint_options, mirror,
+                  "the second folder that has them, too (checkpoint.mirror)"),
     PEN_CLI_FLAG(0, "all", checkpoint_options, all, "export: the optimizer's states, too"),
 };
 

@@ -55,6 +55,7 @@ typedef struct train_run {
     bool has_evaluation;
     pen_evaluation evaluation;
     const char *checkpoint; // folder; NULL: none are written
+    const char *mirror;     // that has them, too; NULL: none
     const char *resume;     // another folder, to start from; NULL: none
     bool continues;         // from what is in `checkpoint`
     pen_interval every;
@@ -142,7 +143,8 @@ static pen_status train_describe(const train_run *run) {
     return PEN_OK;
 }
 
-// Where checkpoints go, and how often: the command line goes before the job.
+// Where checkpoints go, and how often: the command line goes before the job, whose mirror is that
+// of the job's folder.
 static pen_status train_plan_checkpoints(train_run *run) {
     const train_options *options = run->options;
     const pen_job_checkpoint *checkpoint = &run->job->checkpoint;
@@ -169,10 +171,11 @@ static pen_status train_plan_checkpoints(train_run *run) {
         run->context->input_exit_code = PEN_EXIT_SPEC;
     }
     if (run->checkpoint == NULL) return PEN_OK;
-    if (options->checkpoint != NULL) run->context->input_exit_code = PEN_EXIT_USAGE;
-    pen_status status = pen_job_check_folder(run->checkpoint, run->context->arena);
-    if (options->checkpoint == NULL) status = pen_job_blame(run->job, &checkpoint->dir, status);
-    PEN_TRY(status);
+    const bool is_of_job = options->checkpoint == NULL;
+    if (!is_of_job) run->context->input_exit_code = PEN_EXIT_USAGE;
+    run->mirror = is_of_job ? checkpoint->mirror : NULL;
+    PEN_TRY(is_of_job ? pen_job_check_checkpoint_folders(run->job, run->context->arena)
+                      : pen_job_check_folder(run->checkpoint, run->context->arena));
     run->context->input_exit_code = PEN_EXIT_SPEC;
     return PEN_OK;
 }
@@ -362,6 +365,7 @@ static pen_status train_create(train_run *run) {
         .resume = run->resume,
         .replay = run->options->replay,
         .checkpoints = run->checkpoint,
+        .mirror = run->mirror,
         .every = run->every,
         .continues = run->continues,
         .overwrites = run->options->overwrites,
@@ -385,8 +389,10 @@ static pen_status train_create(train_run *run) {
 // Where what is trained goes, and whether there is room for it.
 static pen_status train_plan_outputs(train_run *run) {
     const pen_job *job = run->job;
-    run->outputs =
-        (pen_train_outputs){.job = job, .save = run->options->save, .checkpoint = run->checkpoint};
+    run->outputs = (pen_train_outputs){.job = job,
+                                       .save = run->options->save,
+                                       .checkpoint = run->checkpoint,
+                                       .mirror = run->mirror};
     PEN_TRY(pen_job_parameters_path(job, run->context->arena, &run->outputs.parameters));
     return pen_train_check_room(run->trainer, &run->outputs, run->context->arena);
 }
@@ -448,6 +454,7 @@ static pen_status train_open_log(train_run *run) {
     run->context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(pen_train_log_open(path, adds, &run->log));
     run->log.checkpoints = run->checkpoint;
+    run->log.mirror = run->mirror;
     return PEN_OK;
 }
 

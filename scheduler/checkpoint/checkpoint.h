@@ -7,6 +7,10 @@
 //   DIR/shards/  parameters, running statistics, optimizer states, by name; see
 //                scheduler/store/shard.h
 //
+// A second folder, its mirror, may have the same, on another disk: each is whole by itself, and
+// each checkpoint is brought to both before it counts. Where one of the two fails, the training
+// goes on with the other; what is read is the newest that is whole, wherever it is.
+//
 // A checkpoint exists when its manifest is in the log; what that names is there whole. Random
 // numbers (order of the data, dropout) depend on seed, step and microbatch alone, so that no state
 // of them is kept.
@@ -42,12 +46,19 @@ typedef struct pen_checkpoint_subject {
     uint64_t example_count; // of the training data
 } pen_checkpoint_subject;
 
+typedef struct pen_checkpoint_folders {
+    const char *folder;
+    const char *mirror; // NULL: there is none
+    pen_disk *disk;     // that they are on; NULL: that of this machine
+} pen_checkpoint_folders;
+
 typedef struct pen_checkpoint_store pen_checkpoint_store;
 
-// Opens the folder; nothing is made in it, and it need not be there. Without a subject, checkpoints
-// can be looked at, but none is written. `disk` NULL: that of this machine.
-//   IO, CORRUPT, OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_checkpoint_store_open(pen_disk *disk, const char *folder,
+// Opens the folders; nothing is made in them, and they need not be there. Without a subject,
+// checkpoints can be looked at, but none is written. One that cannot be read costs a warning, if
+// the other has a log.
+//   INVALID_INPUT  the two are of different trainings. IO, CORRUPT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_checkpoint_store_open(const pen_checkpoint_folders *folders,
                                                    const pen_checkpoint_subject *subject,
                                                    pen_arena *arena,
                                                    pen_checkpoint_store **out_store);
@@ -67,10 +78,13 @@ const char *pen_checkpoint_store_job(const pen_checkpoint_store *store);
 const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store);
 
 // How many checkpoints there are, and the record of one, newest first; valid until the store is
-// changed. Index below count.
+// changed. Index below count. The first folder that has it.
 uint32_t pen_checkpoint_store_count(const pen_checkpoint_store *store);
 const pen_commit_record *pen_checkpoint_store_record(const pen_checkpoint_store *store,
                                                      uint32_t index);
+const char *pen_checkpoint_store_folder(const pen_checkpoint_store *store, uint32_t index);
+// How many folders have it, whole or not; 0 where there is no such checkpoint.
+uint32_t pen_checkpoint_store_copies(const pen_checkpoint_store *store, uint32_t index);
 
 // What checkpoint `index`, from the newest 0 on, says.
 //   NOT_FOUND      there is none; says what there is instead
@@ -79,7 +93,8 @@ const pen_commit_record *pen_checkpoint_store_record(const pen_checkpoint_store 
 PEN_NODISCARD pen_status pen_checkpoint_store_newest(pen_checkpoint_store *store, uint32_t index,
                                                      pen_checkpoint *out_checkpoint);
 
-// Sets all tensors, from whatever shards have them.
+// Sets all tensors, from whatever shards have them; where the folder's are damaged, from the
+// mirror's, with a warning.
 //   CORRUPT        a shard is damaged (which, and at which byte), or not there. Some tensors may
 //                  have been set
 //   INVALID_INPUT  lists the tensors that are missing, too many, or of another type; none was set
@@ -91,7 +106,9 @@ PEN_NODISCARD pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *
                                                           const pen_tensor_store *tensors,
                                                           pen_checkpoint *out_checkpoint);
 
-// Makes a checkpoint of shards that are durable. The generation is that of the fence.
+// Makes a checkpoint of shards that are durable in the folder of shards, and brings all of it to
+// the mirror. The generation is that of the fence. That one of the two does not take it costs a
+// warning; where it is the folder of shards, that of the other is used from now on, until it does.
 //   CANCELLED      superseded by a higher generation
 //   IO             it may be there or not. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
@@ -99,15 +116,21 @@ PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *stor
                                                       const pen_shard_summary *shards,
                                                       uint32_t shard_count);
 
+// Shards could not be written to the folder of shards: the other one is used next. False: there is
+// no other.
+bool pen_checkpoint_store_give_up(pen_checkpoint_store *store);
+
 // Removes all but the newest `keep` (at least 2) checkpoints, when the newest was read back and is
 // whole, and shards that are part of none. As pen_commit_log_prune.
 PEN_NODISCARD pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep);
 
-// Compares all that the checkpoint names with its checksums, and that its tensors are whole.
+// Compares all that the checkpoint names with its checksums, and that its tensors are whole; in
+// each folder that has it.
 //   CORRUPT  each damage, with file and byte. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index);
-// The least that can be seen without reading: all its shards are there, as long as they were.
-bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t index);
+// The least that can be seen without reading: in how many folders all its shards are there, as long
+// as they were.
+uint32_t pen_checkpoint_store_complete_count(pen_checkpoint_store *store, uint32_t index);
 // Manifests and fences that are there and cannot be read.
 uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
 

@@ -15,7 +15,7 @@ typedef struct export_tensor {
 } export_tensor;
 
 typedef struct export_state {
-    const pen_checkpoint_store *store;
+    pen_shard_place place;
     const pen_commit_manifest *manifest;
     export_tensor *tensors; // [count], in the order of the shards
     uint32_t count;
@@ -98,46 +98,51 @@ static pen_status export_write(export_state *state, const char *path, pen_arena 
                                            .types = types,
                                            .read = export_read,
                                            .context = state};
-    const pen_shard_place place = {state->store->disk, state->store->shard_folder};
-    pen_status status = pen_checkpoint_reader_init(&state->reader, &place, state->manifest,
+    pen_status status = pen_checkpoint_reader_init(&state->reader, &state->place, state->manifest,
                                                    PEN_SAFETENSORS_PIECE_BYTES);
     if (status == PEN_OK) status = pen_safetensors_save(path, &source);
     pen_checkpoint_reader_deinit(&state->reader);
     return status;
 }
 
-static pen_status export_all(pen_checkpoint_store *store, const pen_commit_manifest *manifest,
-                             bool all, const char *path) {
-    const pen_shard_place place = {.disk = store->disk, .folder = store->shard_folder};
+static pen_status export_all(pen_checkpoint_store *store, const pen_shard_place *place,
+                             const pen_commit_manifest *manifest, bool all, const char *path) {
     pen_checkpoint_parts parts;
     export_state *state;
     PEN_TRY(PEN_NEW(store->scratch, 1, &state));
-    state->store = store;
+    state->place = *place;
     state->manifest = manifest;
-    PEN_TRY(pen_checkpoint_parts_read(&place, manifest, store->scratch, &parts));
+    PEN_TRY(pen_checkpoint_parts_read(place, manifest, store->scratch, &parts));
     PEN_TRY(export_choose(state, &parts, all, store->scratch));
     return export_write(state, path, store->scratch);
 }
 
+// From the first folder that has it whole.
 pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index, bool all,
                                        const char *path) {
-    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
-    PEN_ASSERT(record != NULL);
-    const pen_status status = export_all(store, &record->manifest, all, path);
-    pen_arena_reset(store->scratch);
-    return pen_status_add_context(status, "while exporting the checkpoint of step %" PRIu64,
-                                  record->manifest.step);
+    PEN_ASSERT(index < store->entry_count);
+    const pen_checkpoint_entry *entry = &store->entries[index];
+    pen_status status = PEN_OK;
+    uint64_t step = 0;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        const pen_shard_place place = pen_checkpoint_copy_place(&store->copies[c]);
+        if (entry->records[c] == NULL) continue;
+        pen_status_ignore(status, "the other copy is tried");
+        step = entry->records[c]->manifest.step;
+        status = export_all(store, &place, &entry->records[c]->manifest, all, path);
+        pen_arena_reset(store->scratch);
+        if (pen_status_get_code(status) != PEN_CORRUPT) break;
+    }
+    return pen_status_add_context(status, "while exporting the checkpoint of step %" PRIu64, step);
 }
 
 // ---- looking
 
 // Looks at all shards, also after one was found damaged, so that one run names everything that is
 // wrong.
-pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index) {
-    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
-    PEN_ASSERT(record != NULL);
-    const pen_commit_manifest *manifest = &record->manifest;
-    const pen_shard_place place = {.disk = store->disk, .folder = store->shard_folder};
+static pen_status verify_copy(pen_checkpoint_store *store, const pen_checkpoint_copy *copy,
+                              const pen_commit_manifest *manifest) {
+    const pen_shard_place place = pen_checkpoint_copy_place(copy);
     pen_status all = PEN_OK;
     for (uint32_t s = 0; s < manifest->shard_count; s++) {
         pen_status status = pen_shard_verify(place.disk, place.folder, &manifest->shards[s]);
@@ -154,13 +159,23 @@ pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t ind
     return all;
 }
 
-bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t index) {
-    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
-    PEN_ASSERT(record != NULL);
-    for (uint32_t s = 0; s < record->manifest.shard_count; s++) {
+pen_status pen_checkpoint_store_verify(pen_checkpoint_store *store, uint32_t index) {
+    PEN_ASSERT(index < store->entry_count);
+    const pen_checkpoint_entry *entry = &store->entries[index];
+    pen_status all = PEN_OK;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        if (entry->records[c] == NULL) continue;
+        all = pen_status_join(all,
+                              verify_copy(store, &store->copies[c], &entry->records[c]->manifest));
+    }
+    return all;
+}
+
+static bool copy_is_complete(const pen_checkpoint_copy *copy, const pen_commit_manifest *manifest) {
+    for (uint32_t s = 0; s < manifest->shard_count; s++) {
         pen_shard_reader reader;
-        const pen_status status = pen_shard_reader_init(&reader, store->disk, store->shard_folder,
-                                                        &record->manifest.shards[s]);
+        const pen_status status =
+            pen_shard_reader_init(&reader, copy->disk, copy->shard_folder, &manifest->shards[s]);
         const bool is_there = status == PEN_OK;
         pen_status_ignore(status, "that it is not whole is all that is asked");
         pen_shard_reader_deinit(&reader);
@@ -169,6 +184,22 @@ bool pen_checkpoint_store_is_complete(pen_checkpoint_store *store, uint32_t inde
     return true;
 }
 
+uint32_t pen_checkpoint_store_complete_count(pen_checkpoint_store *store, uint32_t index) {
+    PEN_ASSERT(index < store->entry_count);
+    const pen_checkpoint_entry *entry = &store->entries[index];
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        if (entry->records[c] == NULL) continue;
+        count += copy_is_complete(&store->copies[c], &entry->records[c]->manifest);
+    }
+    return count;
+}
+
 uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store) {
-    return store->log == NULL ? 0 : pen_commit_log_damaged_count(store->log);
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        const pen_commit_log *log = store->copies[c].log;
+        if (log != NULL) count += pen_commit_log_damaged_count(log);
+    }
+    return count;
 }

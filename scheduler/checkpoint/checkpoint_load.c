@@ -1,15 +1,17 @@
 #include <inttypes.h>
 
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/name_map.h"
+#include "base/planted.h"
 #include "scheduler/checkpoint/checkpoint_read.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 
 #define LOAD_COMPLAINTS_LIMIT 20 // tensors that are named
 
 typedef struct load_state {
-    const pen_checkpoint_store *store;
+    pen_shard_place place;
     const pen_tensor_store *tensors;
     pen_checkpoint_parts parts;
     uint32_t *tensor_of; // [parts.count] in `tensors`
@@ -145,8 +147,7 @@ static pen_status load_shard(const load_state *load, const pen_shard_summary *sh
     const uint32_t *order;
     uint32_t count = 0;
     PEN_TRY(pen_checkpoint_parts_of_shard(&load->parts, shard_index, scratch, &order, &count));
-    pen_status status =
-        pen_shard_reader_init(&reader, load->store->disk, load->store->shard_folder, shard);
+    pen_status status = pen_shard_reader_init(&reader, load->place.disk, load->place.folder, shard);
     for (uint32_t i = 0; i < count && status == PEN_OK; i++) {
         if (load->is_joined[order[i]]) continue;
         status = load_part(load, order[i], &reader, piece);
@@ -158,8 +159,7 @@ static pen_status load_shard(const load_state *load, const pen_shard_summary *sh
 // First what lies in ranges, shard by shard from front to end, then what lies in slices.
 static pen_status load_all(load_state *load, const pen_commit_manifest *manifest,
                            pen_arena *scratch) {
-    const pen_shard_place place = {.disk = load->store->disk, .folder = load->store->shard_folder};
-    PEN_TRY(pen_checkpoint_parts_read(&place, manifest, scratch, &load->parts));
+    PEN_TRY(pen_checkpoint_parts_read(&load->place, manifest, scratch, &load->parts));
     PEN_TRY(load_match(load, scratch));
     PEN_TRY(load_find_joined(load, scratch));
     const uint64_t piece_bytes = pen_tensor_store_piece_bytes(load->tensors);
@@ -171,7 +171,7 @@ static pen_status load_all(load_state *load, const pen_commit_manifest *manifest
     }
     pen_checkpoint_reader reader;
     if (status == PEN_OK) {
-        status = pen_checkpoint_reader_init(&reader, &place, manifest, piece_bytes);
+        status = pen_checkpoint_reader_init(&reader, &load->place, manifest, piece_bytes);
         if (status == PEN_OK) status = load_joined(load, &reader, piece);
         pen_checkpoint_reader_deinit(&reader);
     }
@@ -179,14 +179,36 @@ static pen_status load_all(load_state *load, const pen_commit_manifest *manifest
     return status;
 }
 
-pen_status pen_checkpoint_store_load(pen_checkpoint_store *store, uint32_t index,
-                                     const pen_tensor_store *tensors) {
-    const pen_commit_record *record = pen_checkpoint_store_record(store, index);
-    PEN_ASSERT(record != NULL);
-    load_state load = {.store = store, .tensors = tensors};
+static pen_status load_copy(pen_checkpoint_store *store, const pen_checkpoint_copy *copy,
+                            const pen_commit_record *record, const pen_tensor_store *tensors) {
+    load_state load = {.place = pen_checkpoint_copy_place(copy), .tensors = tensors};
     const pen_status status = load_all(&load, &record->manifest, store->scratch);
     pen_status_ignore(load.complaints, "memory ran out while they were gathered");
     pen_arena_reset(store->scratch);
     return pen_status_add_context(status, "while loading the checkpoint of step %" PRIu64 " in %s",
-                                  record->manifest.step, store->folder);
+                                  record->manifest.step, copy->folder);
+}
+
+// What one folder has damaged, the other may have whole: all tensors are set again from there.
+pen_status pen_checkpoint_store_load(pen_checkpoint_store *store, uint32_t index,
+                                     const pen_tensor_store *tensors) {
+    PEN_ASSERT(index < store->entry_count);
+    const pen_checkpoint_entry entry = store->entries[index];
+    pen_status damaged = PEN_OK;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        const pen_checkpoint_copy *copy = &store->copies[c];
+        if (entry.records[c] == NULL || (c > 0 && PEN_PLANTED(power_no_other_copy))) continue;
+        const pen_status status = load_copy(store, copy, entry.records[c], tensors);
+        const pen_status_code code = pen_status_get_code(status);
+        if (code != PEN_CORRUPT && code != PEN_IO && code != PEN_NO_STORAGE) {
+            if (damaged != PEN_OK && status == PEN_OK) {
+                pen_log(PEN_LOG_WARNING, "the copy in %s is used: %s", copy->folder,
+                        pen_status_message(damaged));
+            }
+            pen_status_ignore(damaged, "said; the other copy is whole, or something else is wrong");
+            return status;
+        }
+        damaged = pen_status_join(damaged, status);
+    }
+    return damaged;
 }

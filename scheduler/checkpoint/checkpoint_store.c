@@ -11,8 +11,7 @@
 #include "graph/import/import.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 
-#define CHECKPOINT_FOLDER_LIMIT 4096u // files that a folder of checkpoints may have
-#define CHECKPOINT_FOUND_LIMIT 5      // of them are named
+#define CHECKPOINT_FOUND_LIMIT 5 // files that are named
 
 static uint64_t checkpoint_to_bits(double number) {
     uint64_t bits;
@@ -50,68 +49,72 @@ pen_status pen_checkpoint_hash_model(const char *path, const pen_import_options 
 
 // ---- opening
 
-static pen_status store_open_log(pen_checkpoint_store *store) {
-    return pen_commit_log_open(store->disk, store->commit_folder, store->arena, &store->log);
+static pen_status store_add_copy(pen_checkpoint_store *store, pen_disk *disk, const char *folder) {
+    pen_checkpoint_copy *copy = &store->copies[store->copy_count];
+    copy->disk = disk == NULL ? pen_disk_of_machine() : disk;
+    store->copy_count += 1;
+    PEN_TRY(pen_arena_create_within(store->arena, &copy->arena));
+    PEN_TRY(pen_arena_copy_text(store->arena, folder, strlen(folder), &copy->folder));
+    PEN_TRY(pen_arena_format(store->arena, &copy->commit_folder, "%s/commit", folder));
+    return pen_arena_format(store->arena, &copy->shard_folder, "%s/shards", folder);
 }
 
-static pen_status store_open(pen_checkpoint_store *store) {
-    const char *const *names;
-    uint32_t count = 0;
-    const pen_status status = store->disk->kind->list(
-        store->disk, store->folder, CHECKPOINT_FOLDER_LIMIT, store->scratch, &names, &count);
-    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
-        pen_status_ignore(status, "it is made when something is written");
-        return PEN_OK;
-    }
-    PEN_TRY(status);
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(names[i], "commit") == 0) return store_open_log(store);
-    }
-    return PEN_OK;
-}
-
-pen_status pen_checkpoint_store_open(pen_disk *disk, const char *folder,
+pen_status pen_checkpoint_store_open(const pen_checkpoint_folders *folders,
                                      const pen_checkpoint_subject *subject, pen_arena *arena,
                                      pen_checkpoint_store **out_store) {
     pen_checkpoint_store *store;
     PEN_TRY(PEN_NEW(arena, 1, &store));
-    store->disk = disk == NULL ? pen_disk_of_machine() : disk;
     store->arena = arena;
     store->subject = subject;
     PEN_TRY(pen_arena_create_within(arena, &store->scratch));
-    PEN_TRY(pen_arena_copy_text(arena, folder, strlen(folder), &store->folder));
-    PEN_TRY(pen_arena_format(arena, &store->commit_folder, "%s/commit", folder));
-    PEN_TRY(pen_arena_format(arena, &store->shard_folder, "%s/shards", folder));
-    PEN_TRY(
-        pen_status_add_context(store_open(store), "while opening the checkpoints in %s", folder));
+    PEN_TRY(store_add_copy(store, folders->disk, folders->folder));
+    if (folders->mirror != NULL) PEN_TRY(store_add_copy(store, folders->disk, folders->mirror));
+    PEN_TRY(pen_status_add_context(pen_checkpoint_copies_do(store, "checkpoints that can be read",
+                                                            pen_checkpoint_copy_open, NULL),
+                                   "while opening the checkpoints in %s", folders->folder));
     pen_arena_reset(store->scratch);
     *out_store = store;
     return PEN_OK;
 }
 
 uint64_t pen_checkpoint_store_generation(const pen_checkpoint_store *store) {
-    return store->log == NULL ? 0 : pen_commit_log_generation(store->log);
+    uint64_t generation = 0;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        const pen_commit_log *log = store->copies[c].log;
+        const uint64_t own = log == NULL ? 0 : pen_commit_log_generation(log);
+        if (own > generation) generation = own;
+    }
+    return generation;
 }
 
 const char *pen_checkpoint_store_job(const pen_checkpoint_store *store) {
-    return store->log == NULL ? "" : pen_commit_log_job(store->log);
+    return store->job;
 }
 
 const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store) {
-    return store->shard_folder;
+    return store->copies[store->source].shard_folder;
 }
 
 uint32_t pen_checkpoint_store_count(const pen_checkpoint_store *store) {
-    uint32_t count = 0;
-    while (store->log != NULL && pen_commit_log_manifest(store->log, count) != NULL) {
-        count++;
-    }
-    return count;
+    return store->entry_count;
 }
 
 const pen_commit_record *pen_checkpoint_store_record(const pen_checkpoint_store *store,
                                                      uint32_t index) {
-    return store->log == NULL ? NULL : pen_commit_log_manifest(store->log, index);
+    if (index >= store->entry_count) return NULL;
+    const pen_checkpoint_entry *entry = &store->entries[index];
+    return entry->records[0] != NULL ? entry->records[0] : entry->records[1];
+}
+
+const char *pen_checkpoint_store_folder(const pen_checkpoint_store *store, uint32_t index) {
+    PEN_ASSERT(index < store->entry_count);
+    return store->copies[store->entries[index].records[0] != NULL ? 0 : 1].folder;
+}
+
+uint32_t pen_checkpoint_store_copies(const pen_checkpoint_store *store, uint32_t index) {
+    if (index >= store->entry_count) return 0;
+    const pen_checkpoint_entry *entry = &store->entries[index];
+    return (uint32_t)(entry->records[0] != NULL) + (uint32_t)(entry->records[1] != NULL);
 }
 
 // ---- taking over
@@ -120,20 +123,24 @@ static void store_copy_text(char *to, const char *text) {
     snprintf(to, PEN_COMMIT_TEXT_BYTES, "%s", text);
 }
 
+// A generation that could not be fenced was none.
 static pen_status store_fence(pen_checkpoint_store *store, uint64_t incarnation, bool begins) {
-    PEN_TRY(store->disk->kind->make_folder(store->disk, store->shard_folder));
-    if (store->log == NULL) PEN_TRY(store_open_log(store));
-    pen_commit_record record = {.kind = PEN_COMMIT_FENCE,
-                                .generation = pen_commit_log_generation(store->log) + 1,
-                                .coordinator = incarnation,
-                                .begins = begins};
-    store_copy_text(record.job, pen_commit_log_job(store->log));
-    if (record.job[0] == 0) { // the incarnation was drawn, and is nobody else's
-        snprintf(record.job, sizeof record.job, "penstock-%016" PRIx64, incarnation);
+    const uint64_t generation_before = store->generation, begun_before = store->begun;
+    if (store->job[0] == '\0') { // the incarnation was drawn, and is nobody else's
+        snprintf(store->job, sizeof store->job, "penstock-%016" PRIx64, incarnation);
     }
-    PEN_TRY(pen_commit_log_append(store->log, &record));
-    store->generation = record.generation;
     store->incarnation = incarnation;
+    store->generation = pen_checkpoint_store_generation(store) + 1;
+    if (begins) store->begun = store->generation;
+    const pen_status status =
+        pen_checkpoint_copies_do(store, "the training", pen_checkpoint_copy_fence, NULL);
+    pen_arena_reset(store->scratch);
+    if (status != PEN_OK) {
+        store->generation = generation_before;
+        store->begun = begun_before;
+        return status;
+    }
+    pen_checkpoint_store_turn(store);
     if (PEN_FAILPOINT("coordinator.fenced")) {
         return pen_error(PEN_IO, "failed as the test wants it, behind the fence");
     }
@@ -144,7 +151,8 @@ pen_status pen_checkpoint_store_fence(pen_checkpoint_store *store, uint64_t inca
                                       bool begins, uint64_t *out_generation) {
     PEN_ASSERT(incarnation != 0);
     PEN_TRY(pen_status_add_context(store_fence(store, incarnation, begins),
-                                   "while taking over the training in %s", store->folder));
+                                   "while taking over the training in %s",
+                                   store->copies[0].folder));
     *out_generation = store->generation;
     return PEN_OK;
 }
@@ -157,24 +165,25 @@ static pen_status store_find_none(pen_checkpoint_store *store) {
     uint32_t count = 0;
     pen_text text;
     const char *found;
-    if (store->log != NULL) {
-        return pen_error(PEN_NOT_FOUND, "no checkpoint was finished in %s", store->folder);
+    const pen_checkpoint_copy *copy = &store->copies[0];
+    if (copy->log != NULL || store->copies[1].log != NULL) {
+        return pen_error(PEN_NOT_FOUND, "no checkpoint was finished in %s", copy->folder);
     }
-    const pen_status status = store->disk->kind->list(
-        store->disk, store->folder, CHECKPOINT_FOLDER_LIMIT, store->scratch, &names, &count);
+    const pen_status status = copy->disk->kind->list(
+        copy->disk, copy->folder, PEN_CHECKPOINT_FOLDER_LIMIT, store->scratch, &names, &count);
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {
         pen_status_ignore(status, "said in other words");
         return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: no such folder",
-                         store->folder);
+                         copy->folder);
     }
     PEN_TRY(status);
     if (count == 0) {
-        return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: it is empty", store->folder);
+        return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s: it is empty", copy->folder);
     }
     pen_text_init(&text, store->scratch);
     pen_text_add_names(&text, "", names, count, CHECKPOINT_FOUND_LIMIT);
     PEN_TRY(pen_text_finish(&text, &found));
-    return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s, but: %s", store->folder, found);
+    return pen_error(PEN_NOT_FOUND, "there is no checkpoint in %s, but: %s", copy->folder, found);
 }
 
 static pen_status store_differs(const pen_checkpoint_subject *subject, const void *field,
@@ -235,12 +244,14 @@ static pen_status store_check(pen_checkpoint_store *store, const pen_commit_mani
                          train->drop_last);
 }
 
+// What the record says, once it is known to be of this training.
 static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
                                pen_checkpoint *out_checkpoint) {
     const pen_commit_record *record = pen_checkpoint_store_record(store, index);
     if (record == NULL && index == 0) return store_find_none(store);
     if (record == NULL) {
-        return pen_error(PEN_NOT_FOUND, "there is no checkpoint before that in %s", store->folder);
+        return pen_error(PEN_NOT_FOUND, "there is no checkpoint before that in %s",
+                         store->copies[0].folder);
     }
     const pen_commit_manifest *manifest = &record->manifest;
     PEN_TRY(store_check(store, manifest));
@@ -317,7 +328,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .drop_last = train->drop_last,
                                              .shard_count = shard_count,
                                              .shards = shards}};
-    store_copy_text(record.job, pen_commit_log_job(store->log));
+    store_copy_text(record.job, store->job);
     store_copy_text(record.manifest.model_hash, store->model_hash);
     store_copy_text(record.manifest.build, pen_build_name());
     char consistency[PEN_JOB_CONSISTENCY_BYTES];
@@ -326,7 +337,17 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     pen_kernel_level level; // that all devices of the process run at
     PEN_TRY(pen_kernel_level_settle(PEN_KERNEL_LEVEL_AUTO, &level));
     store_copy_text(record.manifest.level, pen_kernel_level_names[level]);
-    return pen_commit_log_append(store->log, &record);
+    pen_checkpoint_publication publication = {.record = record};
+    char what[64];
+    snprintf(what, sizeof what, "the checkpoint of step %" PRIu64, checkpoint->step);
+    pen_status status = pen_checkpoint_copies_carry(store, &publication);
+    if (status == PEN_OK) {
+        status = pen_checkpoint_copies_do(store, what, pen_checkpoint_copy_publish, &publication);
+    }
+    pen_status_ignore(publication.failure, "publishing failed before it was asked for");
+    pen_arena_reset(store->scratch);
+    if (status == PEN_OK) pen_checkpoint_store_turn(store);
+    return status;
 }
 
 pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
@@ -334,14 +355,38 @@ pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
                                         const pen_shard_summary *shards, uint32_t shard_count) {
     return pen_status_add_context(store_publish(store, checkpoint, shards, shard_count),
                                   "while writing the checkpoint of step %" PRIu64 " to %s",
-                                  checkpoint->step, store->folder);
+                                  checkpoint->step, store->copies[0].folder);
 }
 
+// Shards go to the mirror only as long as the first folder is away.
+void pen_checkpoint_store_turn(pen_checkpoint_store *store) {
+    const bool is_mirrored = store->copy_count > 1;
+    store->source = is_mirrored && store->copies[0].is_away && !store->copies[1].is_away ? 1 : 0;
+}
+
+bool pen_checkpoint_store_give_up(pen_checkpoint_store *store) {
+    pen_checkpoint_copy *copy = &store->copies[store->source];
+    if (store->copy_count == 1) return false;
+    copy->is_away = true;
+    copy->fenced = 0;
+    store->source = 1 - store->source;
+    pen_log(PEN_LOG_WARNING, "%s takes no shards: those of the next checkpoint go to %s first",
+            copy->folder, store->copies[store->source].folder);
+    return true;
+}
+
+// Each folder by itself, that which is away left out: what it has is all that it will have.
 pen_status pen_checkpoint_store_prune(pen_checkpoint_store *store, uint32_t keep) {
-    PEN_ASSERT(store->log != NULL);
-    const pen_shard_place shards = {.disk = store->disk, .folder = store->shard_folder};
-    PEN_TRY(pen_status_add_context(pen_commit_log_prune(store->log, &shards, keep),
-                                   "while removing old checkpoints from %s", store->folder));
+    pen_status status = PEN_OK;
+    for (uint32_t c = 0; c < store->copy_count; c++) {
+        pen_checkpoint_copy *copy = &store->copies[c];
+        const pen_shard_place shards = pen_checkpoint_copy_place(copy);
+        if (copy->log == NULL || copy->fenced != store->generation) continue;
+        status = pen_status_join(
+            status, pen_status_add_context(pen_commit_log_prune(copy->log, &shards, keep),
+                                           "while removing old checkpoints from %s", copy->folder));
+    }
+    PEN_TRY(pen_status_join(status, pen_checkpoint_copies_list(store)));
     if (PEN_FAILPOINT("coordinator.pruned")) {
         return pen_error(PEN_IO, "failed as the test wants it, after removing old checkpoints");
     }

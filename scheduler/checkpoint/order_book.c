@@ -13,6 +13,16 @@
 #define BOOK_NAME_FORMAT "order.%012" PRIu64
 #define BOOK_FOLDER_LIMIT 4096u // files that the folder of records may have
 #define BOOK_FIRST_ROOM 1024u   // steps
+#define BOOK_PLACES 2           // a folder of checkpoints, and its mirror
+
+// A folder that the record is kept in.
+typedef struct book_place {
+    const char *folder;
+    pen_disk_file *file; // NULL: there is none, or writing it failed
+    pen_order_writer writer;
+    bool is_synced; // all that the file has
+    bool is_said;   // that it could not be written
+} book_place;
 
 struct pen_order_book {
     pen_disk *disk;
@@ -22,12 +32,9 @@ struct pen_order_book {
     pen_step_order *steps; // [count], [room]; on the heap, since it grows
     uint64_t count;
     uint64_t room;
-    const char *folder; // of records; NULL: it is kept nowhere
     uint64_t generation;
-    pen_disk_file *file; // NULL: there is none, or writing it failed
-    pen_order_writer writer;
-    bool is_synced; // all that the file has
-    bool is_said;   // that it could not be written
+    book_place places[BOOK_PLACES];
+    uint32_t place_count; // 0: it is kept nowhere
 };
 
 pen_status pen_order_describe(const pen_checkpoint_subject *subject,
@@ -62,14 +69,16 @@ pen_status pen_order_book_create(pen_disk *disk, const char *of, pen_order_book 
 }
 
 // Gives the file up: what it has is not known any more.
-static void book_close(pen_order_book *book) {
-    if (book->file != NULL) book->disk->kind->close(book->file);
-    book->file = NULL;
+static void book_close(pen_order_book *book, book_place *place) {
+    if (place->file != NULL) book->disk->kind->close(place->file);
+    place->file = NULL;
 }
 
 void pen_order_book_destroy(pen_order_book *book) {
     if (book == NULL) return;
-    book_close(book);
+    for (uint32_t i = 0; i < book->place_count; i++) {
+        book_close(book, &book->places[i]);
+    }
     pen_memory_free(book->steps);
     pen_arena_destroy(book->arena);
     pen_memory_free(book);
@@ -128,6 +137,23 @@ static pen_status book_list(pen_order_book *book, const char *folder, const char
     if (code != PEN_NOT_FOUND && code != PEN_IO) return status;
     pen_status_ignore(status, "it may be a file, or is told of where it is opened");
     return PEN_OK;
+}
+
+// Of the newest record of a folder of checkpoints; 0: there is none, or it cannot be seen.
+static uint64_t book_find_generation(pen_order_book *book, const char *folder) {
+    const char *const *names = NULL;
+    const char *path;
+    uint32_t count = 0;
+    uint64_t newest = 0;
+    pen_status status = pen_arena_format(book->scratch, &path, "%s/order", folder);
+    if (status == PEN_OK) status = book_list(book, path, &names, &count);
+    for (uint32_t i = 0; i < count; i++) { // in order
+        uint64_t generation = 0;
+        if (book_read_name(names[i], &generation)) newest = generation;
+    }
+    pen_status_ignore(status, "reading it says more");
+    pen_arena_reset(book->scratch);
+    return newest;
 }
 
 // The newest record of a folder of checkpoints; the path itself where there is none.
@@ -235,72 +261,121 @@ pen_status pen_order_book_read(pen_order_book *book, const char *path, uint64_t 
     return status;
 }
 
+static bool book_is_of_place(pen_status status) {
+    const pen_status_code code = pen_status_get_code(status);
+    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND || code == PEN_CORRUPT;
+}
+
+// A folder that was away for a while has an older record than the other, which may order steps
+// that were done again otherwise.
+pen_status pen_order_book_read_either(pen_order_book *book, const char *folder, const char *mirror,
+                                      uint64_t least) {
+    if (mirror == NULL) return pen_order_book_read(book, folder, least);
+    const bool is_mirror_newer =
+        book_find_generation(book, mirror) > book_find_generation(book, folder);
+    const char *first = is_mirror_newer ? mirror : folder;
+    const char *second = is_mirror_newer ? folder : mirror;
+    const pen_status status = pen_order_book_read(book, first, least);
+    if (!book_is_of_place(status)) return status;
+    const pen_status other = pen_order_book_read(book, second, least);
+    if (other != PEN_OK) return pen_status_join(status, other);
+    pen_log(PEN_LOG_WARNING, "%s; that of %s is used", pen_status_message(status), second);
+    pen_status_ignore(status, "said; the other is whole");
+    return PEN_OK;
+}
+
 // ---- writing
 
-static pen_status book_append(pen_order_book *book, const pen_step_order *order) {
+static pen_status book_append(pen_order_book *book, book_place *place,
+                              const pen_step_order *order) {
     char line[PEN_ORDER_LINE_BYTES];
-    const size_t bytes = pen_order_write_step(&book->writer, order, line);
-    book->is_synced = false;
-    return book->disk->kind->append(book->file, line, bytes);
+    const size_t bytes = pen_order_write_step(&place->writer, order, line);
+    place->is_synced = false;
+    return book->disk->kind->append(place->file, line, bytes);
 }
 
 // All that is known, into a new file under a name beside.
-static pen_status book_write_beside(pen_order_book *book, const char *beside) {
+static pen_status book_write_beside(pen_order_book *book, book_place *place, const char *beside) {
     const char *head;
     size_t bytes = 0;
-    PEN_TRY(pen_order_write_head(&book->writer, book->of, book->scratch, &head, &bytes));
-    PEN_TRY(book->disk->kind->create(book->disk, beside, &book->file));
-    PEN_TRY(book->disk->kind->append(book->file, head, bytes));
+    PEN_TRY(pen_order_write_head(&place->writer, book->of, book->scratch, &head, &bytes));
+    PEN_TRY(book->disk->kind->create(book->disk, beside, &place->file));
+    PEN_TRY(book->disk->kind->append(place->file, head, bytes));
     for (uint64_t s = 0; s < book->count; s++) {
-        PEN_TRY(book_append(book, &book->steps[s]));
+        PEN_TRY(book_append(book, place, &book->steps[s]));
     }
-    return book->disk->kind->sync(book->file);
+    return book->disk->kind->sync(place->file);
 }
 
 // Those of generations before are in ours, too.
-static pen_status book_remove_earlier(pen_order_book *book) {
+static pen_status book_remove_earlier(pen_order_book *book, const char *folder) {
     const char *const *names = NULL;
     uint32_t count = 0;
-    PEN_TRY(book_list(book, book->folder, &names, &count));
+    PEN_TRY(book_list(book, folder, &names, &count));
     for (uint32_t i = 0; i < count; i++) {
         uint64_t generation = 0;
         const char *path;
         if (!book_read_name(names[i], &generation) || generation >= book->generation) continue;
-        PEN_TRY(pen_arena_format(book->scratch, &path, "%s/%s", book->folder, names[i]));
+        PEN_TRY(pen_arena_format(book->scratch, &path, "%s/%s", folder, names[i]));
         pen_status_ignore(book->disk->kind->remove(book->disk, path), "it is in nobody's way");
     }
     return PEN_OK;
 }
 
 // The record anew: whole and durable before it has its name. It stays open, for steps to come.
-static pen_status book_write(pen_order_book *book) {
+static pen_status book_write(pen_order_book *book, book_place *place) {
     const pen_disk_kind *kind = book->disk->kind;
     const char *path, *beside;
-    book_close(book);
-    PEN_TRY(pen_arena_format(book->scratch, &path, "%s/" BOOK_NAME_FORMAT, book->folder,
+    book_close(book, place);
+    PEN_TRY(kind->make_folder(book->disk, place->folder));
+    PEN_TRY(pen_arena_format(book->scratch, &path, "%s/" BOOK_NAME_FORMAT, place->folder,
                              book->generation));
-    PEN_TRY(pen_arena_format(book->scratch, &beside, "%s/tmp.%012" PRIu64, book->folder,
+    PEN_TRY(pen_arena_format(book->scratch, &beside, "%s/tmp.%012" PRIu64, place->folder,
                              book->generation));
-    pen_status status = book_write_beside(book, beside);
+    pen_status status = book_write_beside(book, place, beside);
     if (status == PEN_OK) status = kind->rename(book->disk, beside, path);
-    if (status == PEN_OK) status = kind->sync_path(book->disk, book->folder);
-    if (status == PEN_OK) status = book_remove_earlier(book);
-    if (status != PEN_OK) book_close(book);
-    book->is_synced = status == PEN_OK;
+    if (status == PEN_OK) status = kind->sync_path(book->disk, place->folder);
+    if (status == PEN_OK) status = book_remove_earlier(book, place->folder);
+    if (status != PEN_OK) book_close(book, place);
+    place->is_synced = status == PEN_OK;
     return status;
 }
 
 pen_status pen_order_book_keep(pen_order_book *book, const char *folder, uint64_t generation) {
-    PEN_ASSERT(book->folder == NULL && generation > 0);
-    PEN_TRY(pen_arena_format(book->arena, &book->folder, "%s/order", folder));
+    PEN_ASSERT(book->place_count < BOOK_PLACES && generation > 0);
+    book_place *place = &book->places[book->place_count];
+    PEN_TRY(pen_arena_format(book->arena, &place->folder, "%s/order", folder));
+    book->place_count += 1;
     book->generation = generation;
-    pen_status status = book->disk->kind->make_folder(book->disk, book->folder);
-    if (status == PEN_OK) status = book_write(book);
+    const pen_status status = book_write(book, place);
     pen_arena_reset(book->scratch);
     return pen_status_add_context(status, "while writing the order of lanes to %s", folder);
 }
 
+pen_status pen_order_book_keep_both(pen_order_book *book, const char *folder, const char *mirror,
+                                    uint64_t generation) {
+    const pen_status status = pen_order_book_keep(book, folder, generation);
+    if (mirror == NULL) return status;
+    const pen_status other = pen_order_book_keep(book, mirror, generation);
+    const bool is_one = (status == PEN_OK) != (other == PEN_OK);
+    const pen_status failed = pen_status_join(status, other);
+    if (!is_one || !book_is_of_place(failed)) return failed;
+    pen_log(PEN_LOG_WARNING, "%s; tried again with each checkpoint", pen_status_message(failed));
+    pen_status_ignore(failed, "said; the other folder has it");
+    return PEN_OK;
+}
+
 // A disk that refuses costs a warning, until a checkpoint would need what it refused.
+static void book_lose(pen_order_book *book, book_place *place, pen_status take_status) {
+    if (!place->is_said) {
+        pen_log(PEN_LOG_WARNING, "the order of lanes is not recorded in %s for now: %s",
+                place->folder, pen_status_message(take_status));
+    }
+    place->is_said = true;
+    pen_status_ignore(take_status, "said, and written again before the next checkpoint");
+    book_close(book, place);
+}
+
 pen_status pen_order_book_add(pen_order_book *book, uint64_t step, const pen_step_order *order) {
     PEN_ASSERT(step > 0 && step <= book->count + 1);
     if (step <= book->count) {
@@ -308,30 +383,48 @@ pen_status pen_order_book_add(pen_order_book *book, uint64_t step, const pen_ste
         return pen_error(PEN_CORRUPT, "step %" PRIu64 " was done in another order before", step);
     }
     PEN_TRY(book_note(book, order));
-    if (book->file == NULL) return PEN_OK;
-    const pen_status status = book_append(book, order);
-    if (status == PEN_OK) return PEN_OK;
-    if (!book->is_said) {
-        pen_log(PEN_LOG_WARNING, "the order of lanes is not recorded for now: %s",
-                pen_status_message(status));
+    for (uint32_t i = 0; i < book->place_count; i++) {
+        book_place *place = &book->places[i];
+        if (place->file == NULL) continue;
+        const pen_status status = book_append(book, place, order);
+        if (status != PEN_OK) book_lose(book, place, status);
     }
-    book->is_said = true;
-    pen_status_ignore(status, "said, and written again before the next checkpoint");
-    book_close(book);
     return PEN_OK;
 }
 
-pen_status pen_order_book_sync(pen_order_book *book) {
+static pen_status book_sync(pen_order_book *book, book_place *place) {
     pen_status status = PEN_OK;
-    if (book->folder == NULL || (book->file != NULL && book->is_synced)) return PEN_OK;
-    if (book->file != NULL && PEN_PLANTED(power_order_unsynced)) return PEN_OK;
-    if (book->file != NULL) {
-        status = book->disk->kind->sync(book->file);
-        book->is_synced = status == PEN_OK;
-        if (status != PEN_OK) book_close(book);
+    if (place->file != NULL && (place->is_synced || PEN_PLANTED(power_order_unsynced))) {
+        return PEN_OK;
+    }
+    if (place->file != NULL) {
+        status = book->disk->kind->sync(place->file);
+        place->is_synced = status == PEN_OK;
+        if (status != PEN_OK) book_close(book, place);
     } else {
-        status = book_write(book);
+        status = book_write(book, place);
         pen_arena_reset(book->scratch);
     }
-    return pen_status_add_context(status, "while writing the order of lanes to %s", book->folder);
+    return pen_status_add_context(status, "while writing the order of lanes to %s", place->folder);
+}
+
+// One folder that has it is enough, with a warning about the other.
+pen_status pen_order_book_sync(pen_order_book *book) {
+    pen_status statuses[BOOK_PLACES], all = PEN_OK;
+    uint32_t done_count = 0;
+    for (uint32_t i = 0; i < book->place_count; i++) {
+        statuses[i] = book_sync(book, &book->places[i]);
+        done_count += statuses[i] == PEN_OK;
+    }
+    for (uint32_t i = 0; i < book->place_count; i++) {
+        book_place *place = &book->places[i];
+        if (statuses[i] == PEN_OK) {
+            place->is_said = false;
+        } else if (done_count > 0) {
+            book_lose(book, place, statuses[i]);
+        } else {
+            all = pen_status_join(all, statuses[i]);
+        }
+    }
+    return all;
 }

@@ -40,10 +40,18 @@ void pen_order_book_destroy(pen_order_book *book);
 //   IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_order_book_read(pen_order_book *book, const char *path,
                                              uint64_t least);
+// The same of a folder and its mirror (NULL: it has none): of the record that was written last, and
+// of the other, with a warning, where that cannot be read.
+PEN_NODISCARD pen_status pen_order_book_read_either(pen_order_book *book, const char *folder,
+                                                    const char *mirror, uint64_t least);
 // From now on it is kept in the folder, in a record of a generation that is this process's own:
 // which is written, with what is known so far, before it returns. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_order_book_keep(pen_order_book *book, const char *folder,
                                              uint64_t generation);
+// The same in a folder and its mirror (NULL: it has none). One that does not take it costs a
+// warning, and is tried again with each sync.
+PEN_NODISCARD pen_status pen_order_book_keep_both(pen_order_book *book, const char *folder,
+                                                  const char *mirror, uint64_t generation);
 
 // The steps that are known: from the first on.
 uint64_t pen_order_book_count(const pen_order_book *book);
@@ -53,8 +61,9 @@ const pen_step_order *pen_order_book_find(const pen_order_book *book, uint64_t s
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_order_book_add(pen_order_book *book, uint64_t step,
                                             const pen_step_order *order);
-// Returns when all that is known is durable in the folder it is kept in; where it is kept in none,
-// at once. IO: it may not be; the next call tries again
+// Returns when all that is known is durable in a folder that it is kept in; where it is kept in
+// none, at once. That one of two has it not costs a warning. IO: it may be in none; the next call
+// tries again
 PEN_NODISCARD pen_status pen_order_book_sync(pen_order_book *book);
 
 #endif // PEN_SCHEDULER_CHECKPOINT_ORDER_BOOK_H

@@ -84,6 +84,7 @@ typedef struct pen_job_tls { // paths of PEM files; all NULL: none
 
 typedef struct pen_job_checkpoint {
     const char *dir;      // NULL: none is written
+    const char *mirror;   // folder that has each of them, too; NULL: none
     pen_interval every;   // and after the last step
     double mtbf_seconds;  // mean time between failures: one every sqrt(2 x cost of one x this)
                           // seconds of training (Young, Daly); 0: by `every`

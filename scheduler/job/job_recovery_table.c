@@ -9,6 +9,9 @@ static const pen_option_field job_checkpoint_fields[] = {
     PEN_OPTION(
         PATH, pen_job_checkpoint, dir,
         "folder that `penstock train --resume` goes on from; without it, only `retry` may be set"),
+    PEN_OPTION(PATH, pen_job_checkpoint, mirror,
+               "a second folder that gets each checkpoint, too: on another disk, so that losing "
+               "either loses nothing"),
     PEN_OPTION(INTERVAL, pen_job_checkpoint, every,
                "how often one is written; one also after the last step",
                .minimum = PEN_OPTION_FROM(1), .default_text = "1 epoch"),
@@ -33,6 +36,13 @@ static const pen_option_field job_checkpoint_fields[] = {
 // would do nothing, and whoever wrote it would believe that checkpoints are kept.
 static pen_status job_check_checkpoint(const void *object, const pen_option_source *source) {
     const pen_job_checkpoint *checkpoint = object;
+    const bool has_both = checkpoint->dir != NULL && checkpoint->mirror != NULL;
+    if (has_both && strcmp(checkpoint->dir, checkpoint->mirror) == 0) {
+        return pen_option_blame(source, &checkpoint->mirror,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "mirror: found the folder that `dir` is, expected one on "
+                                          "another disk"));
+    }
     if (checkpoint->dir != NULL) return PEN_OK;
     const pen_yaml_node *mapping = pen_option_find_node(source, &checkpoint->dir);
     for (size_t i = 0; i < sizeof job_checkpoint_fields / sizeof *job_checkpoint_fields; i++) {

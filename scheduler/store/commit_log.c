@@ -43,6 +43,7 @@ struct pen_commit_log {
     uint64_t fence_number;  // of the fence in force
     uint64_t fence_incarnation;
     uint64_t begin_number; // of the fence from which on manifests count
+    uint64_t begun;        // its generation
     char job[PEN_COMMIT_TEXT_BYTES];
     uint64_t own_generation; // fenced, or to be fenced, by this log
     uint64_t own_incarnation;
@@ -57,6 +58,10 @@ uint64_t pen_commit_log_generation(const pen_commit_log *log) {
 
 const char *pen_commit_log_job(const pen_commit_log *log) {
     return log->job;
+}
+
+uint64_t pen_commit_log_begun(const pen_commit_log *log) {
+    return log->begun;
 }
 
 static bool log_is_manifest(const pen_commit_log *log, const log_entry *entry) {
@@ -151,7 +156,10 @@ static pen_status log_take(pen_commit_log *log, const log_entry *entry) {
         if (record->kind == PEN_COMMIT_FENCE) {
             log->fence_number = record->number;
             log->fence_incarnation = record->coordinator;
-            if (record->begins) log->begin_number = record->number;
+            if (record->begins) {
+                log->begin_number = record->number;
+                log->begun = record->generation;
+            }
         }
     }
     log->last = record->number;
@@ -190,6 +198,11 @@ static pen_status log_read_record(pen_commit_log *log, const char *name, uint64_
     PEN_TRY(status);
     PEN_TRY(log_reserve(log, &entry.arena));
     status = log_decode(log, path, bytes, &entry);
+    if (pen_status_get_code(status) == PEN_CORRUPT) { // a bit may have come wrong this once
+        pen_status_ignore(status, "it is read again");
+        entry.record = (pen_commit_record){.number = number};
+        status = log_decode(log, path, bytes, &entry);
+    }
     if (pen_status_get_code(status) == PEN_NOT_FOUND) {
         pen_status_ignore(status, "the coordinator in force removed it meanwhile");
         log_release(log, entry.arena);
@@ -403,12 +416,12 @@ static pen_status log_append(pen_commit_log *log, pen_commit_record *record) {
                          record->job);
     }
     if (record->kind == PEN_COMMIT_FENCE) {
-        if (log_is_own(log) && log->own_generation == record->generation) {
+        log->own_generation = record->generation;
+        log->own_incarnation = record->coordinator;
+        if (log_is_own(log)) {
             record->number = log->fence_number; // it was there
             return PEN_OK;
         }
-        log->own_generation = record->generation;
-        log->own_incarnation = record->coordinator;
     }
     for (;;) {
         bool is_taken = false;

@@ -37,6 +37,9 @@ PEN_NODISCARD pen_status pen_commit_log_open(pen_disk *disk, const char *folder,
 uint64_t pen_commit_log_generation(const pen_commit_log *log);
 const char *pen_commit_log_job(const pen_commit_log *log);
 
+// The generation with which the training that began last did; 0: none did.
+uint64_t pen_commit_log_begun(const pen_commit_log *log);
+
 // Manifests that can be read, of the training that began last, newest first; NULL: no more. Valid
 // until the log is appended to or pruned.
 const pen_commit_record *pen_commit_log_manifest(const pen_commit_log *log, uint32_t index);

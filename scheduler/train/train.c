@@ -114,6 +114,7 @@ static pen_status train_open_keeper(pen_trainer *trainer, const pen_trainer_opti
     const pen_train_keeper_options keeper = {.job = trainer->job,
                                              .example_count = trainer->info->example_count,
                                              .folder = options->checkpoints,
+                                             .mirror = options->mirror,
                                              .every = options->every,
                                              .mtbf_seconds = trainer->job->checkpoint.mtbf_seconds,
                                              .continues = options->continues,
@@ -137,7 +138,8 @@ static pen_status train_settle_level(pen_trainer *trainer, const pen_trainer_opt
     pen_job_level_before before = {.plan = options->plan == NULL ? PEN_KERNEL_LEVEL_AUTO
                                                                  : options->plan->level};
     if (folder != NULL) {
-        PEN_TRY(pen_train_keeper_read_level(folder, trainer->arena, &before.checkpoint));
+        const char *mirror = options->continues ? options->mirror : NULL;
+        PEN_TRY(pen_train_keeper_read_level(folder, mirror, trainer->arena, &before.checkpoint));
     }
     return pen_job_level_settle(trainer->job, &before);
 }
@@ -211,8 +213,10 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     trainer->watch = options->watch;
     PEN_TRY(train_load(trainer));
     const bool is_kept = trainer->keeper != NULL && pen_train_keeper_step(trainer->keeper) > 0;
-    PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? options->checkpoints : options->resume,
-                                  trainer->steps_done, options->checkpoints, trainer->keeper));
+    const pen_train_order_folders kept = {options->checkpoints, options->mirror};
+    const pen_train_order_folders resumed = {options->resume, NULL};
+    PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? &kept : &resumed, trainer->steps_done,
+                                  &kept, trainer->keeper));
     trainer->steps_reported = trainer->steps_done;
     return train_read_ahead(trainer);
 }
@@ -526,6 +530,10 @@ uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {
 
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer) {
     return trainer->keeper == NULL ? 0 : pen_train_keeper_step(trainer->keeper);
+}
+
+uint32_t pen_trainer_copies_kept(const pen_trainer *trainer) {
+    return trainer->keeper == NULL ? 0 : pen_train_keeper_copies(trainer->keeper);
 }
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {

@@ -43,6 +43,7 @@ typedef struct pen_trainer_options {
     const char *parameters;  // safetensors file to start from; NULL: the model's own
     const char *resume;      // folder of a checkpoint to start from; NULL: none
     const char *checkpoints; // folder that they are kept in; NULL: none are
+    const char *mirror;      // second folder for them; NULL: none
     pen_interval every;      // unless the job says a mean time between failures
     bool continues;          // from what is in that folder, if there is something
     bool overwrites;         // what is in that folder is forgotten
@@ -110,6 +111,8 @@ uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
 PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
 // The step of the newest checkpoint that is kept; 0: none.
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer);
+// In how many folders that is: 2, with its mirror.
+uint32_t pen_trainer_copies_kept(const pen_trainer *trainer);
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 // What runs the steps, and holds the parameters.

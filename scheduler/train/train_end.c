@@ -128,12 +128,13 @@ pen_status pen_train_end(pen_trainer *trainer, const pen_train_outputs *outputs)
 
 // ---- before
 
-#define END_WANT_LIMIT 4
+#define END_WANT_LIMIT 5
 
 // Bytes that are wanted in a folder.
 typedef struct end_want {
     const char *path;
     uint64_t bytes;
+    bool is_copy; // another has it, too
     pen_path_room room;
 } end_want;
 
@@ -151,38 +152,67 @@ static uint32_t end_list_wants(pen_trainer *trainer, const pen_train_outputs *ou
     const char *files[] = {outputs->save, outputs->parameters, outputs->job->outputs.export};
     uint32_t count = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (files[i] != NULL) out_wants[count++] = (end_want){files[i], model_bytes, {0}};
+        if (files[i] != NULL) {
+            out_wants[count++] = (end_want){.path = files[i], .bytes = model_bytes};
+        }
     }
     if (outputs->checkpoint != NULL) {
         const uint64_t kept = pen_trainer_step_kept(trainer);
         const bool is_done = kept >= pen_trainer_get_size(trainer).step_count;
         const uint64_t more = is_done ? 0 : kept > 0 ? 1 : 2;
-        out_wants[count++] = (end_want){outputs->checkpoint, more * all_bytes, {0}};
+        const char *folders[] = {outputs->checkpoint, outputs->mirror};
+        for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+            if (folders[i] == NULL) continue;
+            out_wants[count++] = (end_want){
+                .path = folders[i], .bytes = more * all_bytes, .is_copy = outputs->mirror != NULL};
+        }
     }
     return count;
 }
 
 // Wants on one disk are added up; the first of them is named.
+static pen_status end_check_want(const end_want *wants, uint32_t count, const end_want *want,
+                                 bool has_checkpoints) {
+    uint64_t needed = 0;
+    for (uint32_t j = 0; j < count; j++) {
+        if (wants[j].room.disk == want->room.disk) needed += wants[j].bytes;
+    }
+    if (needed <= want->room.bytes) return PEN_OK;
+    char left[PEN_QUANTITY_TEXT_BYTES], wanted[PEN_QUANTITY_TEXT_BYTES];
+    return pen_error(PEN_NO_STORAGE,
+                     "the disk of '%s' has %s left, but the training leaves %s there: its "
+                     "outputs%s",
+                     want->path, pen_bytes_format(want->room.bytes, left),
+                     pen_bytes_format(needed, wanted),
+                     has_checkpoints ? ", and two checkpoints" : "");
+}
+
+// A folder of checkpoints that has no room, or cannot be looked at, is a warning where the other
+// has.
 pen_status pen_train_check_room(pen_trainer *trainer, const pen_train_outputs *outputs,
                                 pen_arena *arena) {
     end_want wants[END_WANT_LIMIT];
+    pen_status copies = PEN_OK;
+    uint32_t short_count = 0;
     const uint32_t count = end_list_wants(trainer, outputs, wants);
     for (uint32_t i = 0; i < count; i++) {
-        PEN_TRY(pen_path_find_room(wants[i].path, arena, &wants[i].room));
+        pen_status status = pen_path_find_room(wants[i].path, arena, &wants[i].room);
+        if (status == PEN_OK) continue;
+        if (!wants[i].is_copy) return pen_status_join(status, copies);
+        wants[i].bytes = UINT64_MAX / END_WANT_LIMIT; // no disk has that
+        pen_status_ignore(status, "said as having no room");
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t needed = 0;
-        for (uint32_t j = 0; j < count; j++) {
-            if (wants[j].room.disk == wants[i].room.disk) needed += wants[j].bytes;
-        }
-        if (needed <= wants[i].room.bytes) continue;
-        char left[PEN_QUANTITY_TEXT_BYTES], wanted[PEN_QUANTITY_TEXT_BYTES];
-        return pen_error(PEN_NO_STORAGE,
-                         "the disk of '%s' has %s left, but the training leaves %s there: its "
-                         "outputs%s",
-                         wants[i].path, pen_bytes_format(wants[i].room.bytes, left),
-                         pen_bytes_format(needed, wanted),
-                         outputs->checkpoint != NULL ? ", and two checkpoints" : "");
+        const pen_status status =
+            end_check_want(wants, count, &wants[i], outputs->checkpoint != NULL);
+        if (status == PEN_OK) continue;
+        if (!wants[i].is_copy) return pen_status_join(status, copies);
+        copies = pen_status_join(copies, status);
+        short_count += 1;
     }
+    if (short_count != 1) return copies;
+    pen_log(PEN_LOG_WARNING, "%s; the other folder of checkpoints has room",
+            pen_status_message(copies));
+    pen_status_ignore(copies, "said");
     return PEN_OK;
 }

@@ -19,6 +19,7 @@ typedef struct pen_train_outputs {
     const char *save;       // file of parameters; NULL: none
     const char *parameters; // another, in outputs.dir; NULL: none
     const char *checkpoint; // the folder of checkpoints; NULL: none are kept
+    const char *mirror;     // their second folder; NULL: there is none
 } pen_train_outputs;
 
 // What is asked of the trainer's engine after the last step, as often as somebody is lost over it.
@@ -30,7 +31,8 @@ PEN_NODISCARD pen_status pen_train_insist(pen_trainer *trainer, pen_status (*ask
 PEN_NODISCARD pen_status pen_train_end(pen_trainer *trainer, const pen_train_outputs *outputs);
 
 // Before the first step: whether the disks have room for the outputs, and for two checkpoints less
-// those that are there. On a disk that is gone, or full meanwhile, the training fails all the same.
+// those that are there. Of a folder of checkpoints and its mirror one is enough, with a warning.
+// On a disk that is gone, or full meanwhile, the training fails all the same.
 //   NO_STORAGE  names the folder, what its disk has left and what is needed
 PEN_NODISCARD pen_status pen_train_check_room(pen_trainer *trainer,
                                               const pen_train_outputs *outputs, pen_arena *arena);

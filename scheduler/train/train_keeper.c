@@ -27,10 +27,12 @@ struct pen_train_keeper {
     pen_checkpoint taken; // under way
     bool is_under_way;
     bool is_last;        // failing to keep it is an error
+    const char *shards;  // folder that its shards are written to
     double taken_at;     // when the last one was begun
     double cost_seconds; // for which the training stood still for it; negative: none yet
     double work_seconds; // until it was durable
     uint64_t step;       // of the newest in the log
+    uint32_t copies;     // of it
 
     // a manifest being published, by a thread
     pen_thread *thread;
@@ -87,8 +89,8 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     keeper->subject =
         (pen_checkpoint_subject){.job = options->job, .example_count = options->example_count};
     PEN_TRY(pen_arena_create(&keeper->arena));
-    PEN_TRY(pen_checkpoint_store_open(NULL, options->folder, &keeper->subject, keeper->arena,
-                                      &keeper->store));
+    const pen_checkpoint_folders folders = {.folder = options->folder, .mirror = options->mirror};
+    PEN_TRY(pen_checkpoint_store_open(&folders, &keeper->subject, keeper->arena, &keeper->store));
     const char *job = pen_checkpoint_store_job(keeper->store);
     if (job[0] == '\0') { // as the first fence will name it
         PEN_TRY(pen_arena_format(keeper->arena, &job, "penstock-%016" PRIx64, keeper->incarnation));
@@ -103,11 +105,11 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     keeper->begins = !has_some || options->overwrites;
     if (keeper->begins || options->continues) return PEN_OK;
     const pen_commit_record *newest = pen_checkpoint_store_record(keeper->store, 0);
-    const pen_status status = pen_error(PEN_INVALID_INPUT,
-                                        "%s has the checkpoint of step %" PRIu64
-                                        ": --continue goes on from it, --overwrite "
-                                        "forgets it",
-                                        options->folder, newest->manifest.step);
+    const pen_status status = pen_error(
+        PEN_INVALID_INPUT,
+        "%s has the checkpoint of step %" PRIu64 ": --continue goes on from it, --overwrite "
+        "forgets it",
+        pen_checkpoint_store_folder(keeper->store, 0), newest->manifest.step);
     // the folder may have been named elsewhere
     const char *dir = options->job->checkpoint.dir;
     if (dir == NULL || strcmp(dir, options->folder) != 0) return status;
@@ -137,6 +139,10 @@ uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper) {
 
 uint64_t pen_train_keeper_step(const pen_train_keeper *keeper) {
     return keeper->step;
+}
+
+uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper) {
+    return keeper->copies;
 }
 
 // ---- publishing
@@ -189,6 +195,7 @@ static pen_status keeper_end_publishing(pen_train_keeper *keeper, pen_engine *en
     if (published != PEN_OK) return keeper_give_up(keeper, published);
     keeper->is_under_way = false;
     keeper->step = keeper->taken.step;
+    keeper->copies = pen_checkpoint_store_copies(keeper->store, 0);
     keeper->work_seconds = pen_clock_seconds() - keeper->taken_at;
     return PEN_OK;
 }
@@ -222,6 +229,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
             break;
         case PEN_ENGINE_SAVE_NONE:
         case PEN_ENGINE_SAVE_FAILED:
+            (void)pen_checkpoint_store_give_up(keeper->store);
             return keeper_give_up(keeper, pen_error(PEN_NO_STORAGE, "%s", keeper->saved.failure));
         }
         if (!waits) return PEN_OK;
@@ -272,25 +280,38 @@ pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
     const double started = pen_clock_seconds();
     keeper->taken = *checkpoint;
     keeper->taken_at = started;
-    const pen_status status = engine->kind->save(engine, checkpoint->step,
-                                                 pen_checkpoint_store_shard_folder(keeper->store));
+    keeper->shards = pen_checkpoint_store_shard_folder(keeper->store);
+    const pen_status status = engine->kind->save(engine, checkpoint->step, keeper->shards);
     const pen_status_code code = pen_status_get_code(status);
     keeper->cost_seconds = pen_clock_seconds() - started;
     keeper->is_under_way = status == PEN_OK;
     // a folder that is removed at the wrong moment is not found
     const bool is_of_disk = code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
-    return is_of_disk ? keeper_give_up(keeper, status) : status;
+    if (!is_of_disk) return status;
+    (void)pen_checkpoint_store_give_up(keeper->store);
+    return keeper_give_up(keeper, status);
 }
 
-pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
-                                      const pen_checkpoint *checkpoint) {
-    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
-    if (keeper->step == checkpoint->step) return PEN_OK;
+static pen_status keeper_try_last(pen_train_keeper *keeper, pen_engine *engine,
+                                  const pen_checkpoint *checkpoint) {
     keeper->is_last = true;
     pen_status status = pen_train_keeper_take(keeper, engine, checkpoint);
     if (status == PEN_OK) status = pen_train_keeper_go_on(keeper, engine, true);
     keeper->is_last = false;
     return status;
+}
+
+// Where one folder takes no shards, the mirror may.
+pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
+                                      const pen_checkpoint *checkpoint) {
+    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    if (keeper->step == checkpoint->step) return PEN_OK;
+    const pen_status status = keeper_try_last(keeper, engine, checkpoint);
+    const bool is_of_disk = pen_status_get_code(status) == PEN_NO_STORAGE;
+    const char *shards = pen_checkpoint_store_shard_folder(keeper->store);
+    if (!is_of_disk || shards == keeper->shards) return status;
+    pen_status_ignore(status, "the other folder is tried at once");
+    return keeper_try_last(keeper, engine, checkpoint);
 }
 
 pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
@@ -301,14 +322,16 @@ pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
     PEN_TRY(pen_checkpoint_store_load_newest(keeper->store, engine->kind->tensors(engine),
                                              out_checkpoint));
     keeper->step = out_checkpoint->step;
+    keeper->copies = pen_checkpoint_store_copies(keeper->store, 0);
     return PEN_OK;
 }
 
-pen_status pen_train_keeper_read_level(const char *folder, pen_arena *arena,
+pen_status pen_train_keeper_read_level(const char *folder, const char *mirror, pen_arena *arena,
                                        const char **out_level) {
+    const pen_checkpoint_folders folders = {.folder = folder, .mirror = mirror};
     pen_checkpoint_store *store;
     *out_level = "";
-    PEN_TRY(pen_checkpoint_store_open(NULL, folder, NULL, arena, &store));
+    PEN_TRY(pen_checkpoint_store_open(&folders, NULL, arena, &store));
     const pen_commit_record *newest = pen_checkpoint_store_record(store, 0);
     if (newest != NULL) *out_level = newest->manifest.level;
     return PEN_OK;
@@ -317,10 +340,11 @@ pen_status pen_train_keeper_read_level(const char *folder, pen_arena *arena,
 pen_status pen_train_keeper_load_from(const char *folder, const pen_checkpoint_subject *subject,
                                       const pen_tensor_store *tensors,
                                       pen_checkpoint *out_checkpoint) {
+    const pen_checkpoint_folders folders = {.folder = folder};
     pen_arena *scratch;
     pen_checkpoint_store *store;
     PEN_TRY(pen_arena_create(&scratch));
-    pen_status status = pen_checkpoint_store_open(NULL, folder, subject, scratch, &store);
+    pen_status status = pen_checkpoint_store_open(&folders, subject, scratch, &store);
     if (status == PEN_OK) status = pen_checkpoint_store_load_newest(store, tensors, out_checkpoint);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while resuming from %s", folder);

@@ -20,6 +20,7 @@ typedef struct pen_train_keeper_options {
     const pen_job *job;
     uint64_t example_count; // of the training data
     const char *folder;     // of checkpoints
+    const char *mirror;     // that has each, too; NULL: none
     pen_interval every;     // unless mtbf_seconds
     double mtbf_seconds;    // 0: none; see pen_job_checkpoint
     bool continues;         // what is in the folder is gone on from, if there is something
@@ -60,13 +61,14 @@ PEN_NODISCARD pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pe
 void pen_train_keeper_abandon(pen_train_keeper *keeper);
 // The generation that this process has fenced; 0: none yet.
 uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper);
-// The step of the newest checkpoint in the log; 0: none.
+// The step of the newest checkpoint in the log; 0: none. In how many folders it is.
 uint64_t pen_train_keeper_step(const pen_train_keeper *keeper);
+uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper);
 
-// The kernel level of the newest checkpoint of a folder; "": there is none, or it does not say.
-// Lives in `arena`. As pen_checkpoint_store_open
-PEN_NODISCARD pen_status pen_train_keeper_read_level(const char *folder, pen_arena *arena,
-                                                     const char **out_level);
+// The kernel level of the newest checkpoint of a folder and its mirror (NULL: it has none); "":
+// there is none, or it does not say. Lives in `arena`. As pen_checkpoint_store_open
+PEN_NODISCARD pen_status pen_train_keeper_read_level(const char *folder, const char *mirror,
+                                                     pen_arena *arena, const char **out_level);
 
 // Sets tensors to the newest checkpoint of a folder that nothing is kept in. As
 // pen_checkpoint_store_load_newest

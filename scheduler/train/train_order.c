@@ -66,12 +66,17 @@ void pen_train_order_end(pen_train_order *order) {
     if (order->is_own) pen_order_book_destroy(order->book);
 }
 
-pen_status pen_train_order_go_on(pen_train_order *order, const char *folder, uint64_t steps_done,
-                                 const char *checkpoints, const pen_train_keeper *keeper) {
-    if (order->book == NULL) return PEN_OK;
-    if (folder != NULL) PEN_TRY(pen_order_book_read(order->book, folder, steps_done));
+pen_status pen_train_order_go_on(pen_train_order *order, const pen_train_order_folders *from,
+                                 uint64_t steps_done, const pen_train_order_folders *to,
+                                 const pen_train_keeper *keeper) {
+    pen_order_book *book = order->book;
+    if (book == NULL) return PEN_OK;
+    if (from->folder != NULL) {
+        PEN_TRY(pen_order_book_read_either(book, from->folder, from->mirror, steps_done));
+    }
     if (keeper == NULL) return PEN_OK;
-    return pen_order_book_keep(order->book, checkpoints, pen_train_keeper_generation(keeper));
+    return pen_order_book_keep_both(book, to->folder, to->mirror,
+                                    pen_train_keeper_generation(keeper));
 }
 
 pen_arrivals_order pen_train_order_find(const pen_train_order *order, uint64_t step) {

@@ -36,11 +36,19 @@ PEN_NODISCARD pen_status pen_train_order_begin(const pen_train_order_options *op
 // Accepts one that is all zero.
 void pen_train_order_end(pen_train_order *order);
 
+// A folder of checkpoints, and its mirror; NULL: there is none.
+typedef struct pen_train_order_folders {
+    const char *folder;
+    const char *mirror;
+} pen_train_order_folders;
+
 // Behind the start of the engine: reads the order of what is gone on from, which has done
-// `steps_done` (a folder; NULL: nothing is), and keeps all in the folder of the keeper, if there
-// is one.
-PEN_NODISCARD pen_status pen_train_order_go_on(pen_train_order *order, const char *folder,
-                                               uint64_t steps_done, const char *checkpoints,
+// `steps_done`, and keeps all in the folders of the keeper, if there is one. One of two that fails
+// costs a warning.
+PEN_NODISCARD pen_status pen_train_order_go_on(pen_train_order *order,
+                                               const pen_train_order_folders *from,
+                                               uint64_t steps_done,
+                                               const pen_train_order_folders *to,
                                                const pen_train_keeper *keeper);
 
 // For the engine; 0: it is free, or not asked for.

@@ -52,20 +52,29 @@ static power_case make_case(uint64_t seed, uint64_t cut_at, faulty_disk_lie lie)
     return the_case;
 }
 
+// Two disks, of which one is faulty, full or dead, or may be replaced by an empty one.
+static void add_mirror(power_case *the_case) {
+    chance dice = {the_case->seed * 40503 + the_case->lives[0].cut_at};
+    the_case->is_mirrored = true;
+    the_case->fault = (power_fault)(the_case->seed % 4);
+    the_case->faulty = (uint32_t)chance_below(&dice, POWER_DISKS);
+    the_case->dead_from = chance_between(&dice, 1, 200);
+    the_case->is_replaced = chance_one_in(&dice, 2);
+}
+
 // The first complaint of a seed, at any call; its number of calls.
 static uint64_t cut_everywhere(const pen_checkpoint_subject *subject, uint64_t seed,
-                               faulty_disk_lie lie, power_result *out_result) {
+                               faulty_disk_lie lie, bool is_mirrored, power_result *out_result) {
     uint64_t cut_at = 0;
     do {
-        const power_case the_case = make_case(seed, ++cut_at, lie);
+        power_case the_case = make_case(seed, ++cut_at, lie);
+        if (is_mirrored) add_mirror(&the_case);
         power_train(&the_case, subject, out_result);
     } while (out_result->was_cut && out_result->complaint[0] == '\0');
     return cut_at;
 }
 
-// What was told durable is there, whatever the moment at which the power goes.
-static void survives_at_each_call(void **state) {
-    (void)state;
+static void survive(bool is_mirrored) {
     pen_arena *arena = check_arena();
     const pen_checkpoint_subject *subject = make_subject(arena);
     const uint64_t seeds = count_seeds();
@@ -73,7 +82,8 @@ static void survives_at_each_call(void **state) {
     pen_log_set_level(PEN_LOG_ERROR);
     for (uint64_t seed = 0; seed < seeds; seed++) {
         power_result result;
-        const uint64_t cut_at = cut_everywhere(subject, seed, FAULTY_DISK_IS_HONEST, &result);
+        const uint64_t cut_at =
+            cut_everywhere(subject, seed, FAULTY_DISK_IS_HONEST, is_mirrored, &result);
         CHECK(result.complaint[0] == '\0', "seed %" PRIu64 ", call %" PRIu64 ": %s", seed, cut_at,
               result.complaint);
         calls += cut_at;
@@ -81,6 +91,18 @@ static void survives_at_each_call(void **state) {
     pen_log_set_level(PEN_LOG_NOTE);
     printf("%" PRIu64 " seeds, the power went %" PRIu64 " times\n", seeds, calls);
     pen_arena_destroy(arena);
+}
+
+// What was told durable is there, whatever the moment at which the power goes.
+static void survives_at_each_call(void **state) {
+    (void)state;
+    survive(false);
+}
+
+// The same with a mirror, while one of the disks fails as disks do, or is lost.
+static void survives_a_disk(void **state) {
+    (void)state;
+    survive(true);
 }
 
 // A disk that does not do what it says is found out: as if the product had not asked for it.
@@ -94,7 +116,7 @@ static void finds_what_was_not_synced(void **state) {
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         power_result result = {0};
         for (uint64_t seed = 0; seed < 100 && result.complaint[0] == '\0'; seed++) {
-            (void)cut_everywhere(subject, seed, lies[i], &result);
+            (void)cut_everywhere(subject, seed, lies[i], false, &result);
         }
         CHECK(result.complaint[0] != '\0', "lie %zu is not found out", i);
     }
@@ -106,10 +128,16 @@ static void finds_what_was_not_synced(void **state) {
 static void finds_planted_mistakes(void **state) {
     (void)state;
 #ifdef PEN_PLANTED_MISTAKES
-    static const char *const mistakes[] = {
-        "no_fsync_file",           "no_fsync_folder",         "prune_too_early",
-        "power_folders_unsettled", "power_removal_unordered", "power_record_unsynced",
-        "power_order_unsynced",
+    static const struct {
+        const char *name;
+        bool is_mirrored;
+    } mistakes[] = {
+        {"no_fsync_file", false},           {"no_fsync_folder", false},
+        {"prune_too_early", false},         {"power_folders_unsettled", false},
+        {"power_removal_unordered", false}, {"power_record_unsynced", false},
+        {"power_order_unsynced", false},    {"power_begins_anew", true},
+        {"power_unread_copy", true},        {"power_record_alone", true},
+        {"power_no_other_copy", true},
     };
     pen_arena *arena = check_arena();
     const pen_checkpoint_subject *subject = make_subject(arena);
@@ -117,13 +145,15 @@ static void finds_planted_mistakes(void **state) {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         power_result result = {0};
         uint64_t seed = 0;
-        pen_planted_mistake = mistakes[i];
+        pen_planted_mistake = mistakes[i].name;
         for (; seed < 1000 && result.complaint[0] == '\0'; seed++) {
-            (void)cut_everywhere(subject, seed, FAULTY_DISK_IS_HONEST, &result);
+            (void)cut_everywhere(subject, seed, FAULTY_DISK_IS_HONEST, mistakes[i].is_mirrored,
+                                 &result);
         }
         pen_planted_mistake = "";
-        CHECK(result.complaint[0] != '\0', "%s is not found", mistakes[i]);
-        printf("%-26s found after %4" PRIu64 " seeds  %s\n", mistakes[i], seed, result.complaint);
+        CHECK(result.complaint[0] != '\0', "%s is not found", mistakes[i].name);
+        printf("%-26s found after %4" PRIu64 " seeds  %s\n", mistakes[i].name, seed,
+               result.complaint);
     }
     pen_log_set_level(PEN_LOG_NOTE);
     pen_arena_destroy(arena);
@@ -132,5 +162,5 @@ static void finds_planted_mistakes(void **state) {
 #endif
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(survives_at_each_call), cmocka_unit_test(finds_what_was_not_synced),
-              cmocka_unit_test(finds_planted_mistakes))
+PEN_TEST_MAIN(cmocka_unit_test(survives_at_each_call), cmocka_unit_test(survives_a_disk),
+              cmocka_unit_test(finds_what_was_not_synced), cmocka_unit_test(finds_planted_mistakes))

@@ -11,12 +11,21 @@
 //   P4  the order of the steps of the newest checkpoint is there
 //   P5  the next life can take over, and leave checkpoints
 //
+// With a mirror there are two disks. One of them may be faulty from its first call on, or become
+// so; and between lives a disk that is not the only one to have the last checkpoint may be replaced
+// by an empty one. All promises hold of the two together, and
+//
+//   P6  of two checkpoints that follow each other, one at least is kept
+//   P7  what is told durable is on the disk that is not faulty
+//
 // Threads: one.
 #ifndef PEN_TESTS_SCHEDULER_CHECKPOINT_POWER_TRAINING_H
 #define PEN_TESTS_SCHEDULER_CHECKPOINT_POWER_TRAINING_H
 
 #include "scheduler/checkpoint/checkpoint.h"
 #include "tests/support/faulty_disk.h"
+
+#define POWER_DISKS 2
 
 // How a life ends.
 typedef enum power_end {
@@ -27,6 +36,14 @@ typedef enum power_end {
 
 #define POWER_LIVES 3
 
+// What is wrong with one of two disks.
+typedef enum power_fault {
+    POWER_FAULT_NONE,
+    POWER_FAULT_SOME, // calls fail by chance, and bits are read wrong
+    POWER_FAULT_FULL,
+    POWER_FAULT_DEAD, // from a call of each life on
+} power_fault;
+
 typedef struct power_case {
     uint64_t seed;
     struct {
@@ -34,12 +51,16 @@ typedef struct power_case {
         uint64_t cut_at;  // the call in which it ends, counted from 1
     } lives[POWER_LIVES]; // the last ends by itself
     faulty_disk_lie lie;
+    bool is_mirrored;
+    power_fault fault; // of disk `faulty`
+    uint32_t faulty;
+    uint64_t dead_from; // the call
+    bool is_replaced;   // a disk between two lives, and behind the last
 } power_case;
 
 typedef struct power_result {
-    uint64_t first_calls; // of the first life
-    bool was_cut;         // it ended in call cut_at
-    char complaint[256];  // what promise was broken; "": none
+    bool was_cut;        // the first life ended in call cut_at
+    char complaint[256]; // what promise was broken; "": none
 } power_result;
 
 // `subject` is what checkpoints are of; any will do.

@@ -1,0 +1,138 @@
+# Checkpoints in two folders: whichever is lost, damaged, away or full, the training goes on, from
+# the other where it must, with the bits of one that nothing happened to.
+. tests/end_to_end/common.sh
+export TMPDIR=$work
+
+# job [DEVICES [SHARED]]
+job() {
+    cat >job.yaml <<YAML
+version: 1
+model: {file: reference/mlp/model.onnx}
+data:
+  train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}
+train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.001}}, batch: 8, microbatches: 2, steps: 12}
+devices: [${1:-"{name: a, threads: 1}"}]
+checkpoint: {dir: kept, mirror: mirror, every: 2 steps, retry: 0 s, shared: ${2:-true}}
+YAML
+}
+two='{name: a, threads: 1}, {name: b, threads: 1, host: localhost}'
+
+# train MESSAGES ARGUMENTS...: goes well
+train() {
+    local messages=$1
+    shift
+    timeout 60 "$PENSTOCK" train job.yaml -q "$@" 2>"$messages" || die "$*: exit code $?: $(cat "$messages")"
+}
+
+# goes_on: to the end, with the same parameters
+goes_on() {
+    train messages --continue --save again.safetensors
+    cmp whole.safetensors again.safetensors || die "other parameters: $(cat messages)"
+}
+
+says() {
+    grep -q "$1" messages || die "$1 is not said: $(cat messages)"
+}
+
+# damage FOLDER: every file of it gets a byte that is wrong
+damage() {
+    local file
+    for file in "$1"/*/*; do
+        [ -f "$file" ] || continue # the folder of a worker
+        printf '\377' | dd of="$file" bs=1 seek=20 conv=notrunc status=none
+    done
+}
+
+# ---- one is lost, or has nothing that is whole
+for setting in '' "$two" "$two|false"; do
+    job "${setting%|*}" "$([ "$setting" = "$two|false" ] && echo false || echo true)"
+    rm -rf kept mirror
+    rm -f whole.safetensors
+    train messages --save whole.safetensors
+    says 'warning: checkpoint.mirror: mirror is on the disk that kept is on'
+    for lost in kept mirror; do
+        for how in removed damaged; do
+            [ -z "$setting" ] || [ $how = removed ] || continue # files are the same
+            rm -rf kept mirror
+            train messages --steps 6 --log log
+            [ "$(grep -c '"copies": 2' log)" -ge 3 ] || die "copies: $(cat log)"
+            rm log
+            if [ $how = removed ]; then rm -rf $lost; else damage $lost; fi
+            goes_on
+            penstock checkpoint verify kept --mirror mirror >verified || [ $how = damaged ] || die "$(cat verified)"
+            grep -q 'step 12: .*, whole in both folders' verified || die "$lost $how: $(cat verified)"
+        done
+    done
+done
+
+# ---- what is damaged is named, and read from the other
+job
+rm -rf kept mirror
+train messages --steps 6
+printf '\377' | dd of=kept/shards/g1-s6-w0.safetensors bs=1 seek=20000 conv=notrunc status=none
+fails_as_damaged() {
+    local code=0
+    penstock checkpoint verify kept --mirror mirror >verified || code=$?
+    [ $code -eq 7 ] || die "exit code $code: $(cat verified)"
+}
+fails_as_damaged
+grep -q "'kept/shards/g1-s6-w0.safetensors' is damaged" verified || die "$(cat verified)"
+goes_on
+says 'the copy in mirror is used: .*kept/shards/g1-s6-w0.safetensors. is damaged'
+rm -rf kept # the mirror is a folder of checkpoints like any other
+penstock checkpoint ls kept --mirror mirror | grep -q '^ *12 .* yes, one of two' || die "$(penstock checkpoint ls kept --mirror mirror)"
+penstock checkpoint ls mirror | grep -q '^ *12 .* yes$' || die "$(penstock checkpoint ls mirror)"
+
+# ---- one is away when the training goes on, and comes back
+for away in kept mirror; do
+    job
+    rm -rf kept mirror
+    train messages --steps 4
+    mv $away elsewhere
+    : >$away
+    train messages --continue --steps 8
+    says "warning: .*$away"
+    rm $away
+    mv elsewhere $away
+    goes_on
+    penstock checkpoint verify kept --mirror mirror | grep -q 'step 12: .*, whole in both folders' || die "$(cat messages)"
+done
+
+# ---- two folders of two trainings, or one folder twice, are a mistake
+rm -rf mirror
+penstock train job.yaml -q --checkpoint mirror --steps 2 2>messages || die "$(cat messages)"
+fails 4 'kept and its mirror mirror have checkpoints of two trainings' "$PENSTOCK" train job.yaml -q --continue
+sed -i 's/mirror: mirror/mirror: kept/' job.yaml
+fails 3 'mirror: found the folder that `dir` is' "$PENSTOCK" train job.yaml -q
+
+# ---- a disk fills while it trains; when it is lost, nothing is
+cat >small.sh <<'END2'
+mount -t tmpfs -o size=800k none $1 || exit 77
+code=0
+timeout 60 "$PENSTOCK" train job.yaml -q --save again.safetensors || code=$?
+umount $1
+exit $code
+END2
+export PENSTOCK
+for devices in '' "$two"; do
+    for full in kept mirror; do
+        job "$devices"
+        rm -rf kept mirror
+        rm -f again.safetensors
+        mkdir kept mirror
+        for run in 'unshare -m' 'unshare -Urm'; do
+            code=0
+            $run bash small.sh $full 2>messages || code=$?
+            [ $code -ne 77 ] && [ $code -ne 1 ] && break
+        done
+        if [ $code -eq 77 ] || [ $code -eq 1 ]; then
+            echo "no disk can be mounted here: $(cat messages)"
+            break 2
+        fi
+        [ $code -eq 0 ] || die "$full is full: exit code $code: $(cat messages)"
+        says "warning: .*$full.*No space left"
+        cmp whole.safetensors again.safetensors
+        goes_on # the disk is gone
+        penstock checkpoint verify kept --mirror mirror | grep -q 'step 12: .*, whole' || die "$full"
+    done
+done
