@@ -1,5 +1,5 @@
-// Fuzzes what is read from a local socket: the greeting that hands over the memory of a ring, and
-// what comes after it. The first byte says how many descriptors come along.
+// Fuzzes what is read from a local socket: the greeting that hands over the memory of a ring or
+// asks for a token, and what comes after it. The first byte says how many descriptors come along.
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -48,13 +48,16 @@ static int count_descriptors(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int ends[2], shared = -1;
     uint64_t token = 0;
+    bool asks = false;
     void *memory;
     if (size < 2) return 0;
     const int before = count_descriptors();
     fuzz_must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
     send_greeting(ends[0], data + 1, size - 1, data[0] % (DESCRIPTORS_LIMIT + 1));
     close(ends[0]);
-    if (fuzz_reads(pen_ring_receive(ends[1], &token, &shared)) && shared >= 0) {
+    const bool is_read = fuzz_reads(pen_ring_receive(ends[1], &token, &shared, &asks));
+    fuzz_must(!asks || (is_read && shared < 0));
+    if (is_read && shared >= 0) {
         fuzz_must(!fuzz_reads(pen_ring_memory_open(shared, &memory))); // it is empty
         close(shared);
     }

@@ -103,6 +103,7 @@ def make_texts():
 def make_greeting():
     for count in range(3):
         write("greeting", f"greeting-{count}", bytes([count]) + struct.pack("<IIQ", 0x70656e72, 1, 7))
+    write("greeting", "ask", b"\0" + struct.pack("<IIQ", 0x70656e74, 1, 0))
 
 
 def make_http():
