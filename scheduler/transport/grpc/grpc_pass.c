@@ -20,8 +20,9 @@
 #define PASS_PROOF "penstock-proof"
 #define PASS_ONCE "once "
 #define PASS_FILE "file "
-#define PASS_ASK_SECONDS 2.0    // for the other process to answer
+#define PASS_ASK_SECONDS 5.0    // for the other process to answer
 #define PASS_LOOK_SECONDS 0.001 // between two looks for the answer
+#define PASS_BUSY_SECONDS 0.02  // before one that has no time is asked again
 #define GATE_LOOK_SECONDS 0.1   // at least, between two looks for whose process a caller is
 
 static double pass_time_of_day(void) {
@@ -59,20 +60,23 @@ void pen_grpc_pass_release(pen_grpc_link *link) {
 
 // Asks each process of this user that may take links there, and no other: one of them is meant. A
 // name may stand for several addresses, where others may listen: then the one asked is called.
-static void pass_ask(pen_grpc_pass *pass, const char *where) {
+// Whether one of them has no time now.
+static bool pass_ask(pen_grpc_pass *pass, const char *where) {
     pen_local_way ways[PEN_LOCAL_HOST_LIMIT];
     pen_address address;
+    bool is_busy = false;
     const pen_status status = pen_address_read(where, &address);
     PEN_ASSERT(status == PEN_OK); // it was read when the link was made
     const size_t count = pen_local_host_ways(address.host, ways);
     pass->address[0] = '\0';
-    for (size_t i = 0; i < count && pass->socket == 0; i++) {
-        pass->socket = pen_ring_door_ask(ways[i].listens, address.port) + 1;
+    for (size_t i = 0; i < count && pass->socket == 0 && !is_busy; i++) {
+        pass->socket = pen_ring_door_ask(ways[i].listens, address.port, &is_busy) + 1;
         if (pass->socket == 0 || ways[i].calls[0] == '\0') continue;
         snprintf(pass->address, sizeof pass->address,
                  strchr(ways[i].calls, ':') != NULL ? "[%s]:%u" : "%s:%u", ways[i].calls,
                  address.port);
     }
+    return is_busy;
 }
 
 // Without a token from the process itself, the file speaks.
@@ -91,28 +95,39 @@ static void pass_use_file(pen_grpc_link *link) {
     }
 }
 
-// A token is asked for anew for each attempt, since each is good for one.
+static void pass_write_token(pen_grpc_pass *pass, const uint8_t token[PEN_RING_TOKEN_BYTES]) {
+    size_t length = (size_t)snprintf(pass->text, sizeof pass->text, PASS_ONCE);
+    for (uint32_t i = 0; i < PEN_RING_TOKEN_BYTES; i++)
+        length += (size_t)snprintf(pass->text + length, 3, "%02x", token[i]);
+}
+
+// A token is asked for anew for each attempt, since each is good for one. Who has too many callers
+// turns some away, and they ask again.
 bool pen_grpc_pass_is_ready(pen_grpc_link *link, double now) {
     pen_grpc_pass *pass = &link->pass;
     uint8_t token[PEN_RING_TOKEN_BYTES];
+    bool is_busy = false;
     if (!pass->is_needed) return true;
     if (!pass->is_asked) {
         pass->is_asked = true;
         pass->text[0] = pass->answer[0] = '\0';
         pass->until = now + PASS_ASK_SECONDS;
-        pass_ask(pass, link->address);
     }
-    const pen_ring_answer answer =
-        pass->socket == 0 ? PEN_RING_ANSWER_REFUSED : pen_ring_door_hear(pass->socket - 1, token);
-    if (answer == PEN_RING_ANSWER_NONE && now < pass->until) {
-        pen_grpc_link_set_deadline(link, fmin(now + PASS_LOOK_SECONDS, link->give_up_at));
+    if (pass->socket == 0) is_busy = pass_ask(pass, link->address);
+    pen_ring_answer answer = PEN_RING_ANSWER_NONE;
+    if (pass->socket != 0) answer = pen_ring_door_hear(pass->socket - 1, token);
+    if (answer == PEN_RING_ANSWER_REFUSED) {
+        pen_grpc_pass_release(link);
+        is_busy = true;
+    }
+    if ((is_busy || pass->socket != 0) && answer != PEN_RING_ANSWER_TOKEN && now < pass->until) {
+        const double pause = is_busy ? PASS_BUSY_SECONDS : PASS_LOOK_SECONDS;
+        pen_grpc_link_set_deadline(link, fmin(now + pause, link->give_up_at));
         return false;
     }
     pass->is_asked = false;
     if (answer == PEN_RING_ANSWER_TOKEN) {
-        size_t length = (size_t)snprintf(pass->text, sizeof pass->text, PASS_ONCE);
-        for (uint32_t i = 0; i < PEN_RING_TOKEN_BYTES; i++)
-            length += (size_t)snprintf(pass->text + length, 3, "%02x", token[i]);
+        pass_write_token(pass, token);
         pen_grpc_pass_release(link);
     } else {
         pass_use_file(link);

@@ -60,8 +60,10 @@ void pen_ring_door_close(const pen_ring_meeting *meeting, uint64_t name, const c
     }
 }
 
-int pen_ring_door_ask(const char *host, uint16_t port) {
+// A place without such a door is as good as no place.
+int pen_ring_door_ask(const char *host, uint16_t port, bool *out_is_busy) {
     char folder[PEN_RING_FOLDER_LIMIT], path[PEN_RING_DOOR_LIMIT];
+    *out_is_busy = false;
     for (uint32_t place = 0; place < PEN_RING_MEETING_PLACES; place++) {
         int caller = -1;
         if (!pen_ring_meeting_folder(place, folder) || !pen_ring_meeting_is_private(folder)) {
@@ -69,6 +71,7 @@ int pen_ring_door_ask(const char *host, uint16_t port) {
         }
         if (!pen_ring_door_path(folder, host, port, path)) continue;
         const pen_status status = pen_ring_call_at(path, &caller);
+        if (status == PEN_OK && caller < 0) *out_is_busy = true;
         pen_status_ignore(status, "nobody takes links there by that name");
         if (caller >= 0 && pen_ring_ask(caller)) return caller;
         if (caller >= 0) close(caller);

@@ -31,12 +31,13 @@ void pen_ring_door_close(const pen_ring_meeting *meeting, uint64_t name, const c
                          uint16_t port);
 
 // Asks who takes links at `host` and `port` for a token, in each place where processes of this user
-// meet. -1: no process of this user is known to take links there, or it is too busy
-int pen_ring_door_ask(const char *host, uint16_t port);
+// meet. -1: no process of this user is known to take links there; *out_is_busy: it is, and has no
+// time now.
+int pen_ring_door_ask(const char *host, uint16_t port, bool *out_is_busy);
 typedef enum pen_ring_answer {
     PEN_RING_ANSWER_NONE, // yet
     PEN_RING_ANSWER_TOKEN,
-    PEN_RING_ANSWER_REFUSED, // or it is gone
+    PEN_RING_ANSWER_REFUSED, // or it is gone, or too many ask
 } pen_ring_answer;
 pen_ring_answer pen_ring_door_hear(int socket, uint8_t out_token[PEN_RING_TOKEN_BYTES]);
 

@@ -106,11 +106,12 @@ static void the_door_goes_with_its_process(void **state) {
     (void)state;
     station one;
     uint8_t token[PEN_RING_TOKEN_BYTES];
+    bool is_busy;
     pen_ring_answer answer = PEN_RING_ANSWER_NONE;
     open_station(&one, 1, "127.0.0.1:0", NULL);
     const uint16_t port = one.port;
-    assert_int_equal(pen_ring_door_ask("127.0.0.2", port), -1);
-    const int caller = pen_ring_door_ask("127.0.0.1", port);
+    assert_int_equal(pen_ring_door_ask("127.0.0.2", port, &is_busy), -1);
+    const int caller = pen_ring_door_ask("127.0.0.1", port, &is_busy);
     assert_true(caller >= 0);
     for (uint32_t i = 0; answer == PEN_RING_ANSWER_NONE && i < 10000; i++) {
         answer = pen_ring_door_hear(caller, token);
@@ -119,7 +120,8 @@ static void the_door_goes_with_its_process(void **state) {
     assert_int_equal(answer, PEN_RING_ANSWER_TOKEN);
     close(caller);
     station_close(&one);
-    assert_int_equal(pen_ring_door_ask("127.0.0.1", port), -1);
+    assert_int_equal(pen_ring_door_ask("127.0.0.1", port, &is_busy), -1);
+    assert_false(is_busy);
 }
 
 // One has $XDG_RUNTIME_DIR and the other has not: a service of the system, and a shell.
@@ -171,6 +173,33 @@ static void the_socket_takes_anything(void **state) {
     open_station(&zero, 0, NULL, NULL);
     call(&zero, one.port, 10);
     CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+}
+
+// Callers who say nothing take all the room there is, for a while: who asks waits, and is not taken
+// for a stranger.
+static void a_busy_socket_is_asked_again(void **state) {
+    (void)state;
+    station zero, one;
+    pen_ring_meeting meeting;
+    char path[PEN_RING_DOOR_LIMIT];
+    static int callers[1000];
+    uint32_t count = 0, failures = 0;
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    CHECK_OK(pen_ring_meeting_find(&meeting));
+    assert_true(pen_ring_door_path(meeting.folder, "127.0.0.1", one.port, path));
+    open_station(&zero, 0, NULL, NULL);
+    for (uint32_t i = 0; i < 1000 && failures < 20; i++) {
+        CHECK_OK(pen_ring_call_at(path, &callers[count]));
+        failures += callers[count] < 0;
+        count += callers[count] >= 0;
+    }
+    call(&zero, one.port, 10);
+    CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    assert_int_equal(one.kind->counters(one.transport).refusals, 0);
+    while (count > 0)
+        close(callers[--count]);
     station_close(&zero);
     station_close(&one);
 }
@@ -325,4 +354,5 @@ PEN_TEST_MAIN(cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(imp
               cmocka_unit_test(insecure_is_no_way_in),
               cmocka_unit_test(the_door_goes_with_its_process),
               cmocka_unit_test(surroundings_may_differ),
-              cmocka_unit_test(the_socket_takes_anything), cmocka_unit_test(a_file_admits))
+              cmocka_unit_test(the_socket_takes_anything),
+              cmocka_unit_test(a_busy_socket_is_asked_again), cmocka_unit_test(a_file_admits))
