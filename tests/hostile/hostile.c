@@ -7,7 +7,6 @@
 // build without sanitizers, resident memory may not rise by more than 64 MiB above that of an
 // undisturbed training. Exit code 1: something did not hold; the seed is said, and
 // `--first SEED --trainings 1 --tell` does the same once more.
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/thread.h"
 #include "tests/hostile/hostile_training.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
@@ -54,13 +53,20 @@ typedef struct hostile_process {
     pid_t id;              // 0: none
     uint64_t from, to, at; // trainings, by number; `at` is that which runs
     bool is_ready;         // its undisturbed training is done
-    uint64_t grown_kib;    // resident memory, from its first training to its last
+    struct hostile_result *results;
+    volatile bool is_done;
+    uint64_t grown_kib; // resident memory, from its first training to its last
 } hostile_process;
 
 typedef struct hostile_shared {
     hostile_process processes[JOBS_LIMIT];
     hostile_result results[];
 } hostile_shared;
+
+static bool is_wrong(const hostile_result *result) {
+    const bool is_forgiven = result->is_excused && result->outcome.is_of_time;
+    return result->outcome.wrong[0] != '\0' && !is_forgiven;
+}
 
 // ---- memory
 
@@ -88,6 +94,18 @@ static void memory_forget_peak(void) {
 
 // ---- a process that trains
 
+// Notices that threads of the process wait for processors for long.
+static void process_notice_standstill(void *context) {
+    hostile_process *process = context;
+    double before = pen_clock_seconds();
+    while (!process->is_done) {
+        pen_clock_pause(0.02);
+        const double now = pen_clock_seconds();
+        if (now - before > FROZEN_SECONDS) process->results[process->at].is_excused = true;
+        before = now;
+    }
+}
+
 static void process_run(const hostile_options *options, hostile_shared *shared, unsigned job) {
     static hostile_world world;
     hostile_process *process = &shared->processes[job];
@@ -97,6 +115,9 @@ static void process_run(const hostile_options *options, hostile_shared *shared, 
     const uint64_t usual = memory_kib("VmHWM");
     snprintf(folder, sizeof folder, "shards-%u-%d", job, (int)getpid());
     world.g.folder = scratch_path(folder);
+    pen_thread *noticing;
+    process->results = shared->results;
+    CHECK_OK(pen_thread_create("noticing", process_notice_standstill, process, &noticing));
     process->is_ready = true;
     const uint64_t at_first = memory_kib("VmRSS");
     for (uint64_t i = process->from; i < process->to; i++) {
@@ -111,11 +132,16 @@ static void process_run(const hostile_options *options, hostile_shared *shared, 
         const uint64_t now = memory_kib("VmRSS");
         process->grown_kib = now > at_first ? now - at_first : 0;
         result->state = HOSTILE_DONE;
-        if (options->tells || (result->outcome.wrong[0] != '\0' && !result->is_excused)) {
-            fprintf(stderr, "seed %" PRIu64 ":\n", options->first + i);
+        if (options->tells || is_wrong(result)) {
+            fprintf(stderr, "seed %" PRIu64 ", %s over %s: %s; %s\n", options->first + i,
+                    hostile_profile_names[result->outcome.profile],
+                    hostile_way_names[result->outcome.way], result->outcome.wrong,
+                    result->outcome.said);
             middleman_tell(stderr);
         }
     }
+    process->is_done = true;
+    pen_thread_join(noticing);
     hostile_world_deinit(&world);
 }
 
@@ -152,6 +178,13 @@ static void parent_look_into(pid_t id) {
         _exit(127);
     }
     if (looker > 0) waitpid(looker, NULL, 0);
+}
+
+// A child of ours that is not ended with us would go on training.
+static void parent_end_all(hostile_shared *shared) {
+    for (unsigned job = 0; job < JOBS_LIMIT; job++) {
+        if (shared->processes[job].id > 0) kill(shared->processes[job].id, SIGKILL);
+    }
 }
 
 // A process ended: what it was at when it crashed is wrong. The next number that nobody does.
@@ -220,7 +253,9 @@ static void parent_run(const hostile_options *options, hostile_shared *shared) {
                 next = to;
             }
             if (process->id == 0 && from < to) {
-                CHECK(parent_start(options, shared, job, from, to), "no process could be started");
+                const bool is_started = parent_start(options, shared, job, from, to);
+                if (!is_started) parent_end_all(shared);
+                CHECK(is_started, "no process could be started");
             }
             running += process->id != 0;
         }
@@ -249,7 +284,7 @@ static void report_row(const hostile_options *options, const hostile_shared *sha
         count += 1;
         well += outcome->code == PEN_CODE_OK;
         untouched += outcome->deeds == 0;
-        wrong += outcome->wrong[0] != '\0' && !result->is_excused;
+        wrong += is_wrong(result);
         deeds += outcome->deeds;
         total += outcome->seconds;
         if (outcome->seconds > longest && !result->is_excused) longest = outcome->seconds;
@@ -304,6 +339,12 @@ static int report(const hostile_options *options, const hostile_shared *shared) 
                result->state == HOSTILE_DONE ? result->outcome.wrong : "it was not run",
                result->peak_kib, result->outcome.said);
     }
+    uint64_t grown = 0;
+    for (unsigned job = 0; job < JOBS_LIMIT; job++) {
+        if (shared->processes[job].grown_kib > grown) grown = shared->processes[job].grown_kib;
+    }
+    printf("resident memory of a process grew by %.1f MiB at most, in %u trainings at most\n",
+           (double)grown / 1024, TRAININGS_OF_A_PROCESS);
     printf("%" PRIu64 " trainings, %" PRIu64 " wrong; the machine stood still in %" PRIu64
            ", of whose deadlines nothing is said\n",
            options->trainings, wrong, excused);
@@ -330,7 +371,7 @@ static bool option_read(hostile_options *options, const char *name, const char *
 
 int main(int argc, char **argv) {
     hostile_options options = {
-        .trainings = 2000, .job_count = 4, .patience = HOSTILE_IS_SANITIZED ? 4 : 1};
+        .trainings = 2000, .job_count = 8, .patience = HOSTILE_IS_SANITIZED ? 4 : 1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--tell") == 0) {
             options.tells = true;

@@ -46,6 +46,7 @@ typedef struct hostile_outcome {
     pen_status_code code;
     double seconds;
     uint64_t deeds;
+    bool is_of_time; // what is wrong may come of a machine that has too much else to do
     char wrong[512]; // what does not hold; "": nothing
     char said[512];  // the error
 } hostile_outcome;

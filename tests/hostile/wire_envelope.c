@@ -55,18 +55,18 @@ static uint32_t wire_kind(grpc_slice slice) {
 
 // The same chunk with the checksum of the payload that it has now.
 static grpc_slice wire_sum_up(const pen_wire_envelope *envelope, const uint8_t *bytes) {
-    const pen_wire_chunk *chunk = &envelope->chunk;
-    const uint8_t *payload = bytes + chunk->payload.offset;
+    const pen_wire_span payload = envelope->chunk.payload;
+    pen_wire_envelope summed = *envelope;
     uint8_t head[2 * PEN_WIRE_HEAD_LIMIT];
-    size_t length =
-        pen_wire_write_numbers(envelope->number, envelope->has_ack ? &envelope->ack : NULL, head);
-    length += pen_wire_write_chunk(chunk->has_frame ? &chunk->frame : NULL, chunk->position,
-                                   pen_checksum(payload, chunk->payload.count),
-                                   chunk->payload.count, head + length);
-    grpc_slice whole = grpc_slice_malloc(length + (size_t)chunk->payload.count);
-    memcpy(GRPC_SLICE_START_PTR(whole), head, length);
-    memcpy(GRPC_SLICE_START_PTR(whole) + length, payload, (size_t)chunk->payload.count);
-    return whole;
+    summed.chunk.checksum = pen_checksum(bytes + payload.offset, payload.count);
+    const size_t whole = pen_record_encode(&pen_wire_envelope_record, &summed, head, sizeof head);
+    const size_t length =
+        whole - (size_t)payload.count; // a span's bytes come after what is written
+    PEN_ASSERT(length <= sizeof head);
+    grpc_slice slice = grpc_slice_malloc(whole);
+    memcpy(GRPC_SLICE_START_PTR(slice), head, length);
+    memcpy(GRPC_SLICE_START_PTR(slice) + length, bytes + payload.offset, (size_t)payload.count);
+    return slice;
 }
 
 static grpc_slice wire_change(chance *c, grpc_slice slice) {
