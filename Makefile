@@ -315,11 +315,23 @@ check-engines: $(BUILD)/penstock | build/.has-test build/.has-engines #! trainin
 # ---- real processes that are killed, frozen and cut off; and networks, nodes and disks that fail
 .PHONY: faults
 REPEATS := 20
-faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each named place REPEATS=20 times; networks, nodes, disks
-	@export PENSTOCK=$(BUILD)/penstock; failed=0; tests/faults/kill_matrix.sh $(REPEATS) || failed=1; \
-	  python3 tests/faults/replica_kills.py --repeats $(REPEATS) || failed=1; \
+faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each named place REPEATS=20 times; networks, nodes, disks, clocks, memory, builds
+	@export PENSTOCK=$(BUILD)/penstock PENSTOCK_FAULTS_RECORDS=$(abspath $(BUILD)/faults.jsonl); failed=0; \
+	  rm -f "$$PENSTOCK_FAULTS_RECORDS"; tests/faults/kill_matrix.sh $(REPEATS) || failed=1; \
+	  for script in replica_kills machine_faults; do python3 tests/faults/$$script.py --repeats $(REPEATS) || failed=1; done; \
 	  for script in network_faults node_faults; do python3 tests/faults/$$script.py || [ $$? -eq 77 ] || failed=1; done; \
-	  exit $$failed
+	  python3 tests/faults/fault_table.py "$$PENSTOCK_FAULTS_RECORDS"; exit $$failed
+
+#   make soak MINUTES=600
+.PHONY: soak
+MINUTES := 30
+soak: $(BUILD)/penstock | build/.has-test build/.has-faults #! a training of MINUTES=30 with a fault or a burst of strangers every 15 s: its memory and open files stay flat
+	@PENSTOCK=$(abspath $<) tests/faults/soak.sh $(MINUTES)
+#   make check-many WORKERS='128 256'
+.PHONY: check-many
+WORKERS := 128
+check-many: $(BUILD)/penstock | build/.has-test #! WORKERS=128 processes on this machine: when the first loss comes, what each adds to a step
+	@PENSTOCK=$(abspath $<) python3 tests/faults/many_workers.py $(WORKERS)
 
 # ---- trainings whose messages a middleman drops, repeats, delays, reorders and changes
 #   make check-hostile SANITIZE=address,undefined     make check-hostile TRAININGS=100 HOSTILE='--first 4711 --tell'

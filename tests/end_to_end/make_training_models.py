@@ -16,6 +16,7 @@ Writes FOLDER/NAME.onnx, NAME_x.npy and NAME_y.npy for each NAME:
   fat        three layers, of which one is larger than all others
   wide       eight layers whose weights take more memory than all else, 4 MiB each; wide:N of N rows
              and columns
+  chain      128 small layers; chain:N with N
 """
 import array
 import random
@@ -303,6 +304,14 @@ def wide(model, folder, size):
     for _ in range(8):
         x = model.dense(x, width, width)
     model.write(folder, FLOAT, [32], model.dense(x, width, 10, relu=False), [10])
+    write_data(folder, model.name, 64, [32], 10)
+
+
+def chain(model, folder, size):
+    x = model.dense("x", 32, 16)
+    for _ in range((size or 128) - 2):
+        x = model.dense(x, 16, 16)
+    model.write(folder, FLOAT, [32], model.dense(x, 16, 10, relu=False), [10])
     write_data(folder, model.name, 64, [32], 10)
 
 

@@ -192,6 +192,7 @@ def main():
     cases = Cases(sys.argv[1] if len(sys.argv) > 1 else "")
     scene = Scene(cases.at("nodes"), "mlp", steps=150, recovery=RECOVERY)
     long_scene = Scene(cases.at("long"), "mlp", steps=1000, every="20 steps", recovery=RECOVERY)
+    long_scene.kind = "disks"
     scene.expected()
     cases.run("slow worker: 20 % of a core", slow_by_quota, scene)
     cases.run("slow worker: stopped four fifths of the time", slow_by_turns, scene)
@@ -203,6 +204,7 @@ def main():
     cases.run("read-only disk under the checkpoints", read_only, long_scene)
     cases.run("folder of checkpoints removed", removed, long_scene)
     local = Scene(cases.at("local"), "mlp", steps=400, every="20 steps", recovery=RECOVERY, checkpoint=", shared: false")
+    local.kind = "disks"
     cases.run("disks of their own: a worker dies", own_disks, local, False)
     cases.run("disks of their own: a worker dies with its disk", own_disks, local, True)
     return cases.end()

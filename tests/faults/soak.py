@@ -3,8 +3,9 @@
   soak.py MINUTES [--every SECONDS] [--seed N] [--folder DIR]
 
 Faults: kill -9 of any role, freezes shorter and longer than the lease, connections that are reset,
-and networks that let nothing through for a while. The resident memory of all processes is sampled;
-those that live for four minutes must stay flat within 1 % from the third minute on: the first
+networks that let nothing through for a while, and bursts of BURST connections by strangers, who say
+nothing or nonsense. The resident memory and the open files of all processes are sampled; those that
+live for four minutes must stay flat, memory within 1 %, from the third minute on: the first
 recoveries of a process take what later ones use again. At the end the coordinator is told to stop
 (SIGINT), which must save and exit 0, and as many steps are done on one device.
 """
@@ -13,6 +14,8 @@ import os
 import random
 import shutil
 import signal
+import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,8 @@ import time
 from processes import resident_bytes, state_of
 from training import PENSTOCK, Scene, numbers
 
+BURST = 200
+WORDS = [b"", b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(64), b"\x16\x03\x01\xff\xff" + b"x" * 900]
 LEASE = 3.0
 STEPS = 100000000
 
@@ -33,6 +38,7 @@ class Soak:
         self.training = self.scene.begin(relays=True)
         self.training.lives_limit = 1 << 30
         self.memory = {}  # (name, life): [(time, bytes)]
+        self.files = {}  # likewise, open files
         self.counts = {}
         self.slowest = 0.0
         self.wrong = []
@@ -53,6 +59,7 @@ class Soak:
         for life in self.training.keeper.all_lives():
             if life.code is None and not life.is_frozen:
                 self.memory.setdefault((life.name, life.number), []).append((now, resident_bytes(life.pid)))
+                self.files.setdefault((life.name, life.number), []).append((now, open_files(life.pid)))
 
     def step(self):
         return self.training.step()
@@ -60,8 +67,8 @@ class Soak:
     def fault(self):
         training = self.training
         name = self.dice.choice(["coordinator", "worker1", "worker2", "worker3", "spare1"])
-        deed = self.dice.choice(["kill", "kill", "pause", "freeze", "cut", "part", "long part"])
-        if deed in ("cut", "part", "long part") and name == "coordinator":
+        deed = self.dice.choice(["kill", "kill", "pause", "freeze", "cut", "part", "long part", "burst", "burst"])
+        if deed in ("cut", "part", "long part", "burst") and name == "coordinator":
             name = "worker2"
         life = training.keeper.now(name)
         if life.code is not None:
@@ -75,11 +82,26 @@ class Soak:
             self.stand_still(life, LEASE / 3 if deed == "pause" else 2 * LEASE)
         elif deed == "cut":
             training.relays[name].cut()
+        elif deed == "burst":
+            self.burst(training.ports[training.names.index(name)])
         else:
             training.relays[name].mode = "stall"
             self.turn_for(LEASE / 3 if deed == "part" else 2 * LEASE)
             training.relays[name].mode = "pass"
         self.next_loss(begun)
+
+    def burst(self, port):
+        """Strangers at a worker's own port, who stay for a second."""
+        plugs = []
+        for _ in range(BURST):
+            try:
+                plugs.append(socket.create_connection(("127.0.0.1", port), 1))
+                plugs[-1].sendall(self.dice.choice(WORDS))
+            except OSError:
+                pass
+        self.turn_for(1)
+        for plug in plugs:
+            plug.close()
 
     def stand_still(self, life, seconds):
         life.signal(signal.SIGSTOP)
@@ -180,24 +202,41 @@ class Soak:
         elif found != expected:
             self.wrong.append(f"parameters {found}, not {expected}")
 
-    def judge_memory(self):
-        """Of lives of 4 minutes and more, behind their first 2: from the first half to the second."""
-        worst, count = 0.0, 0
-        for (name, number), samples in self.memory.items():
+    def judge_growth(self):
+        """(worst growth of memory, of open files, processes): of lives of 4 minutes and more, behind
+        their first 2, from the first half to the second."""
+        worst, worst_files, count = 0.0, 0, 0
+        for key, samples in self.memory.items():
             begun, ended = samples[0][0], samples[-1][0]
             settled = [size for when, size in samples if when > begun + 120]
             half = len(settled) // 2
             if ended - begun < 240 or half < 12:
                 continue
             count += 1
-            early, late = (sorted(part)[half // 2] for part in (settled[:half], settled[-half:]))
+            early, late = middles(settled)
+            few, many = middles([number for when, number in self.files[key] if when > begun + 120])
             growth = late / early - 1
-            print(f"memory of {name} (life {number}, {ended - begun:.0f} s): {early >> 10} KiB, later "
-                  f"{late >> 10} KiB, {100 * growth:+.2f} %")
-            worst = max(worst, growth)
+            print(f"memory of {key[0]} (life {key[1]}, {ended - begun:.0f} s): {early >> 10} KiB, later "
+                  f"{late >> 10} KiB, {100 * growth:+.2f} %; open files {few}, later {many}")
+            worst, worst_files = max(worst, growth), max(worst_files, many - few)
         if worst > 0.01:
             self.wrong.append(f"memory grew by {100 * worst:.2f} %")
-        return worst, count
+        if worst_files > 0:
+            self.wrong.append(f"{worst_files} more files were open")
+        return worst, worst_files, count
+
+
+def middles(numbers):
+    """The medians of the first half and of the second."""
+    half = len(numbers) // 2
+    return statistics.median_low(numbers[:half]), statistics.median_low(numbers[-half:])
+
+
+def open_files(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
 
 
 def tensors_of(path):
@@ -222,11 +261,12 @@ def main():
     soak.run(60 * options.minutes, options.every)
     life = soak.finish()
     done = soak.compare(life)
-    worst, count = soak.judge_memory()
+    worst, worst_files, count = soak.judge_growth()
     for name, number in sorted(soak.counts.items()):
         print(f"{number:4d} x {name}")
     print(f"{sum(soak.counts.values())} faults in {options.minutes:g} minutes, {done} steps, the longest from a "
-          f"fault to the next loss {soak.slowest:.2f} s; memory of {count} processes at most {100 * worst:+.2f} %")
+          f"fault to the next loss {soak.slowest:.2f} s; memory of {count} processes at most {100 * worst:+.2f} %, "
+          f"open files at most {worst_files:+d}")
     for text in soak.wrong:
         print(f"WRONG: {text}")
     if soak.wrong:

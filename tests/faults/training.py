@@ -3,6 +3,7 @@
 The numbers must be those of the undisturbed training on one device, bit for bit: the loss of each
 step, reported once by each coordinator, and the parameters at the end.
 """
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ MODELS = {
     "mlp": "optimizer: {sgd: {lr: 0.005, momentum: 0.9}}, batch: 16, microbatches: 4",
     "branching": "optimizer: {adamw: {lr: 0.01}}, clip_norm: 1, batch: 16, microbatches: 4",
     "wide": "optimizer: {sgd: {lr: 0.01}}, batch: 16, microbatches: 4",
+    "chain": "optimizer: {sgd: {lr: 0.01}}, batch: 16, microbatches: 4",
 }
 # nodes of each of three devices, first to last; the last has the loss. What no pattern names may be
 # anywhere
@@ -28,6 +30,7 @@ PINS = {
                   "^(conv[456]|batchnormalization[34]|add1|relu[34]|dropout2|concat2)$",
                   "^((conv7|batchnormalization5|add2|relu5|maxpool1|globalaveragepool1|flatten1|gemm1)$|loss/)"],
     "wide": None,
+    "chain": None,
 }
 
 
@@ -59,6 +62,7 @@ class Scene:
         self.model, _, self.size = model.partition(":")
         self.threads, self.lanes = threads, lanes
         self.count = 0
+        self.kind = os.path.basename(sys.argv[0]).partition("_")[0]  # of faults, in the table
         self.undisturbed = None
         os.makedirs(folder, exist_ok=True)
         adopt_orphans()
@@ -280,6 +284,7 @@ class Training:
                     result.wrong.append("a coordinator that was superseded did not end")
         result.wrong += self.keeper.end()
         self.judge(result)
+        self.record(result)
         for relay in self.relays.values():
             relay.close()
         return result
@@ -316,6 +321,18 @@ class Training:
         self.judge_ends(result)
         if os.path.isdir(self.kept):
             self.judge_folder(result, bool(last))
+
+    def record(self, result):
+        """A line for fault_table.py."""
+        path = os.environ.get("PENSTOCK_FAULTS_RECORDS")
+        if not path:
+            return
+        codes = {life.code for life in self.keeper.all_lives()} - {0, None}
+        noticed = [t for t in self.said("coordinator", r"lost worker|superseded") if self.kills and t >= self.kills[0] - 0.01]
+        with open(path, "a", encoding="utf-8") as out:
+            out.write(json.dumps({"kind": self.scene.kind, "wrong": result.wrong[:3], "codes": sorted(codes),
+                                  "noticed": noticed[0] - self.kills[0] if noticed else None,
+                                  "next_loss": result.to_next_loss}) + "\n")
 
     def judge_ends(self, result):
         for life in self.keeper.all_lives():

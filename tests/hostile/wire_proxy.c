@@ -169,8 +169,8 @@ static void wire_open(wire_proxy *proxy, wire_port *port) {
     call->channel = grpc_channel_create(target, credentials, &list);
     grpc_channel_credentials_release(credentials);
     grpc_call *out = grpc_channel_create_call(call->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-                                              proxy->queue, grpc_slice_ref(port->details.method),
-                                              NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+                                              proxy->queue, port->details.method, NULL,
+                                              gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
     call->ways[0] = (wire_way){.from = port->call, .to = out};
     call->ways[1] = (wire_way){.from = out, .to = port->call};
     grpc_metadata_array_init(&call->head);
