@@ -283,7 +283,7 @@ static void certificates_change_while_it_runs(void **state) {
     replace(cert, "cert.pem");
     replace(key, "key.pem");
     pen_transport_options live = {.self = {.job = "test", .peer = 9},
-                                  .tls = {ca, cert, key, {0}, {0}}};
+                                  .tls = {.ca = ca, .cert = cert, .key = key}};
     CHECK_OK(station_open(&server, "grpc", &live, "127.0.0.1:0", 0));
     assert_true(tls_link(&server, 0, "ca.pem", "cert.pem", "key.pem", &first));
 
