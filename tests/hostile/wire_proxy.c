@@ -2,12 +2,14 @@
 
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tests/hostile/wire_proxy_inside.h"
 #include "tests/support/check.h"
+#include "tests/support/door.h"
 
 #define WIRE_TURN_SECONDS 0.001
 #define WIRE_QUEUED_LIMIT 64u // of a direction; then nothing is read
@@ -134,6 +136,7 @@ static void wire_call_destroy(wire_call *call) {
     grpc_channel_destroy(call->channel);
     grpc_metadata_array_destroy(&call->head);
     grpc_metadata_array_destroy(&call->trailer);
+    if (call->token_count != 0) grpc_slice_unref(call->token.value);
     grpc_slice_unref(call->details);
     pen_memory_free(call);
 }
@@ -148,6 +151,17 @@ static void wire_tags(wire_call *call) {
     call->status_came = (wire_tag){wire_status_came, call, 1};
     call->caller_left = (wire_tag){wire_caller_left, call, 0};
     call->finished = (wire_tag){wire_nothing, call, 1};
+}
+
+// What shows that the caller is of this user.
+static void wire_take_token(wire_call *call, const grpc_metadata_array *metadata) {
+    for (size_t i = 0; i < metadata->count; i++) {
+        if (grpc_slice_str_cmp(metadata->metadata[i].key, "penstock-token") != 0) continue;
+        call->token.key = grpc_slice_from_static_string("penstock-token");
+        call->token.value = grpc_slice_ref(metadata->metadata[i].value);
+        call->token_count = 1;
+        return;
+    }
 }
 
 // A stream that came, and another one to whom it is for.
@@ -176,6 +190,7 @@ static void wire_open(wire_proxy *proxy, wire_port *port) {
     grpc_metadata_array_init(&call->head);
     grpc_metadata_array_init(&call->trailer);
     call->details = grpc_empty_slice();
+    wire_take_token(call, &port->metadata);
     wire_tags(call);
     call->next = proxy->calls;
     proxy->calls = call;
@@ -185,9 +200,11 @@ static void wire_open(wire_proxy *proxy, wire_port *port) {
     const grpc_op left = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
                           .data.recv_close_on_server.cancelled = &call->was_cancelled};
     wire_batch(call, port->call, &left, 1, &call->caller_left);
-    const grpc_op both[] = {{.op = GRPC_OP_SEND_INITIAL_METADATA},
-                            {.op = GRPC_OP_RECV_INITIAL_METADATA,
-                             .data.recv_initial_metadata.recv_initial_metadata = &call->head}};
+    const grpc_op both[] = {
+        {.op = GRPC_OP_SEND_INITIAL_METADATA,
+         .data.send_initial_metadata = {.count = call->token_count, .metadata = &call->token}},
+        {.op = GRPC_OP_RECV_INITIAL_METADATA,
+         .data.recv_initial_metadata.recv_initial_metadata = &call->head}};
     wire_batch(call, out, both, 2, &call->opened[1]);
     const grpc_op end = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT,
                          .data.recv_status_on_client = {.trailing_metadata = &call->trailer,
@@ -312,6 +329,7 @@ void wire_proxy_destroy(wire_proxy *proxy) {
     pen_mutex_unlock(&proxy->lock);
     pen_thread_join(proxy->thread);
     for (unsigned i = 0; i < WIRE_PROXY_PORTS; i++) {
+        door_close(proxy->ports[i].port);
         grpc_server_destroy(proxy->ports[i].server);
     }
     for (unsigned i = 0; i < WIRE_KEPT; i++) {
@@ -327,7 +345,11 @@ uint16_t wire_proxy_port(const wire_proxy *proxy, unsigned index) {
     return proxy->ports[index].port;
 }
 
+// Who calls the proxy asks the process behind it for tokens.
 void wire_proxy_aim(wire_proxy *proxy, unsigned index, const char *address) {
+    const char *colon = strrchr(address, ':');
+    PEN_ASSERT(colon != NULL);
+    door_lead(proxy->ports[index].port, (uint16_t)strtoul(colon + 1, NULL, 10));
     pen_mutex_lock(&proxy->lock);
     snprintf(proxy->ports[index].target, WIRE_TARGET_BYTES, "%s", address);
     pen_mutex_unlock(&proxy->lock);

@@ -44,6 +44,8 @@ typedef struct wire_call {
     uint32_t pending; // batches
     bool has_status, is_closed, has_finished;
     int was_cancelled;
+    grpc_metadata token; // that the caller shows, with its own value
+    size_t token_count;  // 0 or 1
     grpc_metadata_array head, trailer;
     grpc_status_code status;
     grpc_slice details;
