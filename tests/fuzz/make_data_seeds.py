@@ -106,6 +106,15 @@ def make_greeting():
     write("greeting", "ask", b"\0" + struct.pack("<IIQ", 0x70656e74, 1, 0))
 
 
+def make_stream_count():
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    frames = [(4, b""), (1, b"head"), (0, b"data" * 9), (1, b""), (9, b"more")]
+    data = preface + b"".join(struct.pack(">I", len(body))[1:] + bytes([kind, 4, 0, 0, 0, 1]) + body
+                              for kind, body in frames)
+    for pieces in (0, 6, 99):
+        write("stream_count", f"frames-{pieces}", bytes([pieces]) + data)
+
+
 def make_http():
     folder = os.path.join(HERE, "corpus", "infer_json")
     for name in sorted(os.listdir(folder)):
@@ -137,8 +146,16 @@ def make_pem():
         openssl("req", "-x509", "-new", "-key", at("own.key"), "-CA", at("ca"), "-CAkey", at("ca.key"),
                 "-subj", "/CN=a.example", "-days", "9999", "-out", at("own"),
                 "-addext", "subjectAltName=DNS:*.example,IP:127.0.0.1,IP:::1,URI:spiffe://b/c")
-        read = {name: open(at(name), "rb").read() for name in ["ca", "own", "ca.key", "own.key", "other.key"]}
+        with open(at("config"), "w", encoding="ascii") as file:
+            file.write(f"[ca]\ndefault_ca=a\n[a]\ndatabase={at('index')}\ndefault_md=sha256\n"
+                       "default_crl_days=9999\n[own]\n")
+        with open(at("index"), "w", encoding="ascii") as file:
+            file.write("R\t300101000000Z\t250101000000Z\t0A\tunknown\t/CN=a\n")
+        openssl("ca", "-gencrl", "-config", at("config"), "-keyfile", at("ca.key"), "-cert", at("ca"),
+                "-out", at("lists"))
+        read = {name: open(at(name), "rb").read() for name in ["ca", "own", "ca.key", "own.key", "other.key", "lists"]}
     write("pem", "whole", b"\n%\n".join([read["ca"], read["own"] + read["ca"], read["own.key"]]))
+    write("pem", "lists", b"\n%\n".join([read["ca"], read["own"] + read["ca"], read["own.key"], read["lists"]]))
     write("pem", "other_key", b"\n%\n".join([read["ca"], read["own"], read["other.key"]]))
     write("pem", "own_authority", b"\n%\n".join([read["ca"], read["ca"], read["ca.key"]]))
     write("pem", "all_in_one", read["own"] + read["own.key"])
@@ -148,5 +165,6 @@ make_gzip()
 make_texts()
 make_greeting()
 make_http()
+make_stream_count()
 if "pem" in sys.argv[1:]:
     make_pem()

@@ -5,9 +5,10 @@
 # executions in a row have reached no new edge (a jump of the compiled code), FUZZ_EXECUTIONS times
 # at least. Where FUZZ_SECONDS is given beside one of these, it ends a fuzzer that takes longer.
 #
-# A fuzzer starts from tests/fuzz/corpus/NAME and from FUZZ_CORPUS/NAME (build/fuzz/corpus), where
-# its own inputs are kept for the next time; afterwards those that others make superfluous are
-# dropped. FUZZ_KEEP=1 copies inputs that reach edges which no seed reaches into tests/fuzz/corpus.
+# A fuzzer starts from its seeds in tests/fuzz/corpus/NAME, from tests/fuzz/kept/NAME, and from
+# FUZZ_CORPUS/NAME (build/fuzz/corpus), where its own inputs are kept for the next time; afterwards
+# those that others make superfluous are dropped. FUZZ_KEEP=1 makes tests/fuzz/kept/NAME anew: the
+# few inputs that reach all edges which are known and no seed reaches.
 #
 # The input of a finding is left in build/fuzz/findings: a crash, a leak, a wrong answer, more than
 # ten seconds, or more than 256 MiB at once. Exit code 1 when there is one. hdf5_file starts a
@@ -39,8 +40,20 @@ fuzz_merge() {
     else
         rm -rf "$folder.merged"
     fi
-    [ -z "${FUZZ_KEEP:-}" ] || "$program" -merge=1 -use_counters=0 -timeout=100 -rss_limit_mb=2048 \
-        "tests/fuzz/corpus/$name" "$folder" >"build/fuzz/$name.keep.log" 2>&1
+}
+
+fuzz_keep() {
+    local program=$1 name=$2 kept=tests/fuzz/kept/$2 all input
+    all=$(mktemp -d) || return
+    cp "tests/fuzz/corpus/$name"/* "$all"
+    if "$program" -merge=1 -use_counters=0 -timeout=100 -rss_limit_mb=2048 "$all" "$kept" "$FUZZ_CORPUS/$name" \
+        >"build/fuzz/$name.keep.log" 2>&1; then
+        rm -f "$kept"/*
+        for input in "$all"/*; do
+            [ -e "tests/fuzz/corpus/$name/$(basename "$input")" ] || cp "$input" "$kept/"
+        done
+    fi
+    rm -rf "$all"
 }
 
 fuzz_one() {
@@ -53,7 +66,7 @@ fuzz_one() {
     local least=$((${FUZZ_EXECUTIONS:-0} / share)) quiet=$((${FUZZ_QUIET:-0} / share))
     local seconds=${FUZZ_SECONDS:-} log=build/fuzz/$name.log outcome=passed
     [ -z "$seconds" ] && [ "$least" -eq 0 ] && [ "$quiet" -eq 0 ] && seconds=60
-    mkdir -p "$FUZZ_CORPUS/$name" "tests/fuzz/corpus/$name"
+    mkdir -p "$FUZZ_CORPUS/$name" "tests/fuzz/corpus/$name" "tests/fuzz/kept/$name"
 
     # rounds: libFuzzer itself cannot stop when nothing is new
     local total=0 first='' edges=0 last=0 round=$quiet count begun known at
@@ -62,7 +75,7 @@ fuzz_one() {
         local left=0
         [ -n "$seconds" ] && left=$((seconds - SECONDS + start)) && [ "$left" -le 0 ] && break
         "$program" "${arguments[@]}" -runs="$round" -max_total_time="$left" \
-            "$FUZZ_CORPUS/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 || outcome=FAILED
+            "$FUZZ_CORPUS/$name" "tests/fuzz/corpus/$name" "tests/fuzz/kept/$name" >"$log" 2>&1 || outcome=FAILED
         read -r count begun known at < <(fuzz_read_log "$log" "$edges")
         [ "$at" -gt 0 ] && last=$((total + at))
         first=${first:-$begun} edges=$known total=$((total + count))
@@ -71,6 +84,7 @@ fuzz_one() {
     done
     local taken=$((SECONDS - start))
     [ "$outcome" = passed ] && fuzz_merge "$program" "$name"
+    [ -z "${FUZZ_KEEP:-}" ] || fuzz_keep "$program" "$name"
     printf '%-14s %-6s %10d %6d %6d %10d %8d %6d %6d\n' "$name" "$outcome" "$total" "$edges" \
         "$((edges - ${first:-0}))" $((total - last)) $((total / (taken > 0 ? taken : 1))) \
         "$(find "$FUZZ_CORPUS/$name" -type f | wc -l)" "$taken" >"build/fuzz/results/$name"
@@ -79,7 +93,7 @@ fuzz_one() {
     tail -n 40 "$log"
     return 1
 }
-export -f fuzz_one fuzz_read_log fuzz_merge
+export -f fuzz_one fuzz_read_log fuzz_merge fuzz_keep
 
 [ $# -gt 0 ] || { echo "there is no fuzzer in tests/fuzz" && exit 1; }
 rm -rf build/fuzz/results

@@ -36,7 +36,9 @@ for program in "$folder"/*_fuzz; do
     programs+=("$program")
     cp "$program" "$OUT/"
     rm -f "$OUT/${name}_fuzz_seed_corpus.zip"
-    zip -jqr "$OUT/${name}_fuzz_seed_corpus.zip" "tests/fuzz/corpus/$name"
+    seeds=("tests/fuzz/corpus/$name")
+    [ ! -d "tests/fuzz/kept/$name" ] || seeds+=("tests/fuzz/kept/$name")
+    zip -jqr "$OUT/${name}_fuzz_seed_corpus.zip" "${seeds[@]}"
     [ ! -e "tests/fuzz/$name.dict" ] || cp "tests/fuzz/$name.dict" "$OUT/${name}_fuzz.dict"
     printf '[libfuzzer]\nmalloc_limit_mb=256\nrss_limit_mb=2048\n' >"$OUT/${name}_fuzz.options"
 done
