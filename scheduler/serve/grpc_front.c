@@ -19,7 +19,8 @@
 #define FRONT_UNAUTHENTICATED 16
 #define FRONT_END_SECONDS 1.0
 #define FRONT_PAUSE_SECONDS 0.005
-#define FRONT_LOOK_SECONDS 0.2 // between two looks at calls that send nothing
+#define FRONT_LOOK_SECONDS 0.2                 // between two looks at calls that send nothing
+#define FRONT_QUOTA_BYTES ((uint64_t)64 << 20) // beside what calls may send
 #define FRONT_SLOW "the call has sent no message for too long"
 
 // What a call waits for.
@@ -48,6 +49,7 @@ typedef struct front_call {
 struct pen_grpc_front {
     pen_front_options options;
     pen_grpc_credentials credentials;
+    grpc_resource_quota *quota;
     grpc_completion_queue *queue;
     grpc_server *server;
     pen_thread *thread;
@@ -347,12 +349,19 @@ void pen_front_await_answers(const atomic_uint *open_count) {
     }
 }
 
-// Longer messages than the limit gRPC refuses by itself; but those that are compressed only when
-// they are whole in memory, and a megabyte may be of a gigabyte. Two servers must not share a port.
+// Longer messages than the limit gRPC refuses by itself, but only when they are whole in memory;
+// the quota bounds what all of them take. Of those that are compressed a megabyte may be of a
+// gigabyte. Two servers must not share a port.
 static pen_status front_listen(pen_grpc_front *front, uint16_t *out_port) {
     const pen_front_options *options = &front->options;
     const int limit = options->bytes_limit > INT32_MAX ? INT32_MAX : (int)options->bytes_limit;
+    const uint64_t quota = FRONT_QUOTA_BYTES + (uint64_t)options->calls_limit * (uint64_t)limit;
+    front->quota = grpc_resource_quota_create("serve");
+    grpc_resource_quota_resize(front->quota, quota);
     grpc_arg args[] = {
+        {.type = GRPC_ARG_POINTER,
+         .key = (char *)(uintptr_t)GRPC_ARG_RESOURCE_QUOTA,
+         .value.pointer = {.p = front->quota, .vtable = grpc_resource_quota_arg_vtable()}},
         {.type = GRPC_ARG_INTEGER,
          .key = (char *)(uintptr_t)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
          .value.integer = limit},
@@ -405,6 +414,7 @@ void pen_grpc_front_destroy(pen_grpc_front *front) {
         grpc_server_destroy(front->server);
     }
     if (front->queue != NULL) grpc_completion_queue_destroy(front->queue);
+    if (front->quota != NULL) grpc_resource_quota_unref(front->quota);
     pen_grpc_credentials_destroy(&front->credentials);
     pen_memory_free(front);
     grpc_shutdown_blocking();

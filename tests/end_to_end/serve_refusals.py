@@ -4,6 +4,7 @@
     serve_refusals.py late PORT MODEL      a request whose time is over before others share its batch
     serve_refusals.py grpc PORT MODEL PID  calls that send nothing, and messages that grow
     serve_refusals.py rows PORT MODEL      answers that are much longer than requests
+    serve_refusals.py long PORT PID        messages of 600 MiB, which the server may not take
 """
 
 import json
@@ -15,6 +16,7 @@ import time
 
 import numpy
 import serving
+import strangers
 
 
 def describe(port, model):
@@ -156,6 +158,26 @@ def check_rows(port, model):
         assert status == wanted, (count, found)
 
 
+def check_long(port, pid):
+    """What is beyond the limit of a message is put together, but never of more than calls may have."""
+
+    def pour(caller):
+        caller.hear(1)
+        caller.open(1, path=b"/inference.GRPCInferenceService/ModelInfer")
+        caller.pour(1, strangers.message(b"", 600 << 20), 600 << 20, 3)
+
+    before = memory(pid)
+    callers = strangers.callers(port, 6)
+    threads = [threading.Thread(target=pour, args=[caller]) for caller in callers]
+    for thread in threads:
+        thread.start()
+    most = 0
+    while any(thread.is_alive() for thread in threads):
+        most = max(most, memory(pid) - before)
+        time.sleep(0.01)
+    assert most < 200 << 20, f"6 callers took {most} bytes"
+
+
 if __name__ == "__main__":
     what, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if what == "http":
@@ -166,5 +188,7 @@ if __name__ == "__main__":
         check_late(port, model)
     elif what == "grpc":
         check_grpc(port, model, int(sys.argv[4]))
+    elif what == "long":
+        check_long(port, int(model))
     else:
         check_rows(port, model)

@@ -22,6 +22,7 @@ job small 'max_bytes: 1MiB, timeout: 1 s, queue: 4'
 http_at='*:0' serve small --insecure
 client http "$http" net || die "bodies: $(cat small.log)"
 client grpc "$grpc" net "$server" || die "calls: $(cat small.log)"
+client long "$grpc" "$server" || die "long messages: $(cat small.log)" # 64 MiB, and 1 for each of 68 calls
 finish small
 
 job slow 'max_wait: 8 s, timeout: 300 ms'

@@ -29,8 +29,8 @@ def literal(name, value):
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
-def headers(*more):
-    fields = ((b":path", b"/penstock.Penstock/Exchange"), (b":authority", b"a"),
+def headers(*more, path=b"/penstock.Penstock/Exchange"):
+    fields = ((b":path", path), (b":authority", b"a"),
               (b"te", b"trailers"), (b"content-type", b"application/grpc")) + more
     return b"\x83\x86" + b"".join(literal(name, value) for name, value in fields)
 
@@ -86,9 +86,9 @@ class Caller:
         except OSError:
             self.is_over = True
 
-    def open(self, stream, *more):
+    def open(self, stream, *more, **path):
         self.windows[stream] = self.first_window
-        self.send(frame(HEADERS, ENDS_HEADERS, stream, headers(*more)))
+        self.send(frame(HEADERS, ENDS_HEADERS, stream, headers(*more, **path)))
 
     def take(self, kind, flags, stream, body):
         if kind == SETTINGS and not flags & ACK:
@@ -135,9 +135,9 @@ class Caller:
         while not is_enough() and not self.is_over and time.monotonic() < end:
             self.hear(0.2)
 
-    def pour(self, stream, head, count):
-        """Sends `head` and zeros, as far as it is let within ten seconds; says how many bytes."""
-        end, sent, zeros = time.monotonic() + 10, 0, bytes(MIB)
+    def pour(self, stream, head, count, seconds=10):
+        """Sends `head` and zeros, as far as it is let within that time; says how many bytes."""
+        end, sent, zeros = time.monotonic() + seconds, 0, bytes(MIB)
         while sent < count and stream in self.windows and not self.is_over:
             if time.monotonic() > end:
                 break
@@ -304,4 +304,5 @@ def main():
     sys.exit(0 if is_good and kept <= KEPT_MIB else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
