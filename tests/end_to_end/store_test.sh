@@ -69,14 +69,14 @@ done
 sed -i 's/steps: 6}/steps: 1000000}/; s/every: 2 steps/every: 100000 steps/; s/dir: second/dir: third/' second.yaml
 (trap '' USR1 && exec "$PENSTOCK" train -q second.yaml) >asked 2>&1 &
 asked=$!
-for _ in $(seq 300); do
+for _ in $(seq 600); do
     [ ! -e state/penstock/flight ] || break
     ! grep -q 'error' asked || die "third: $(cat asked)"
     kill -s USR1 "$asked"
     sleep 0.1
 done
 kill "$asked"
-wait "$asked" || die "third: $? $(cat asked)"
+wait "$asked" || true # it may not have begun yet
 files state/penstock/flight | grep -q '^./flight-g.*\.bin$' || die "flight: $(files state/penstock)"
 [ -z "$(files cwd_user)" ] || die "beside: $(files cwd_user)"
 kill "$user"
