@@ -108,7 +108,7 @@ PEN_NODISCARD pen_status pen_checkpoint_store_load_newest(pen_checkpoint_store *
 
 // Makes a checkpoint of shards that are durable in the folder of shards, and brings all of it to
 // the mirror. The generation is that of the fence. That one of the two does not take it costs a
-// warning; where it is the folder of shards, that of the other is used from now on, until it does.
+// warning; where it is the folder of shards, that of the other is used from now on.
 //   CANCELLED      superseded by a higher generation
 //   IO             it may be there or not. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,

@@ -81,7 +81,7 @@ PEN_NODISCARD pen_status pen_checkpoint_copy_publish(pen_checkpoint_store *store
 // Lists anew what checkpoints the copies' logs have. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_copies_list(pen_checkpoint_store *store);
 
-// Chooses the folder of shards: the first, unless it is away.
+// Chooses the folder of shards: another one when that is away.
 void pen_checkpoint_store_turn(pen_checkpoint_store *store);
 
 // Where a copy's shards are.

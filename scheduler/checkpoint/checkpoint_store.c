@@ -72,6 +72,7 @@ pen_status pen_checkpoint_store_open(const pen_checkpoint_folders *folders,
     PEN_TRY(pen_status_add_context(pen_checkpoint_copies_do(store, "checkpoints that can be read",
                                                             pen_checkpoint_copy_open, NULL),
                                    "while opening the checkpoints in %s", folders->folder));
+    pen_checkpoint_store_turn(store);
     pen_arena_reset(store->scratch);
     *out_store = store;
     return PEN_OK;
@@ -358,10 +359,12 @@ pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
                                   checkpoint->step, store->copies[0].folder);
 }
 
-// Shards go to the mirror only as long as the first folder is away.
+// It stays where it is as long as it can: workers may write to no other.
 void pen_checkpoint_store_turn(pen_checkpoint_store *store) {
-    const bool is_mirrored = store->copy_count > 1;
-    store->source = is_mirrored && store->copies[0].is_away && !store->copies[1].is_away ? 1 : 0;
+    const uint32_t other = store->copy_count - 1 - store->source; // itself, where there is one
+    if (store->copies[store->source].is_away && !store->copies[other].is_away) {
+        store->source = other;
+    }
 }
 
 bool pen_checkpoint_store_give_up(pen_checkpoint_store *store) {
