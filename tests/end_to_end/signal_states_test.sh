@@ -23,17 +23,17 @@ one='{name: a, threads: 1}'
 # wait_for PATTERN FILE: until a line of it matches
 wait_for() {
     local i
-    for i in $(seq 300); do
+    for i in $(seq 600); do
         grep -qE -- "$1" "$2" 2>/dev/null && return
         sleep 0.1
     done
-    die "$PWD: nothing like '$1' came within $i times 0.1 s: $(tail -n 5 "$2")"
+    die "$PWD: nothing like '$1' came within 60 s: $(tail -n 5 "$2")"
 }
 
 # worker NAME [FAILPOINT]: sets `port` and `worker`
 worker() {
     mkfifo "$1.pipe"
-    PENSTOCK_FAILPOINT=${2:-} "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 9>"$1.pipe" 2>"$1.log" &
+    PENSTOCK_FAILPOINT=${2:-} "$PENSTOCK" worker --listen 127.0.0.1:0 --store "$PWD" --announce 9 9>"$1.pipe" 2>"$1.log" &
     worker=$!
     read -r port <"$1.pipe"
 }
