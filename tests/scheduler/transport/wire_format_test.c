@@ -145,8 +145,11 @@ static void heads_fit(void **state) {
         frame.type.shape.dims[i] = -1; // ten bytes each
     assert_true(pen_wire_write_chunk(&frame, UINT64_MAX, UINT32_MAX, UINT64_MAX, head) <=
                 PEN_WIRE_HEAD_LIMIT);
-    const pen_introduction self = {NULL,       UINT32_MAX, UINT64_MAX, UINT64_MAX,
-                                   UINT32_MAX, NULL,       true};
+    const pen_introduction self = {.peer = UINT32_MAX,
+                                   .generation = UINT64_MAX,
+                                   .incarnation = UINT64_MAX,
+                                   .level = UINT32_MAX,
+                                   .shares_memory = true};
     const pen_wire_stream most = {
         UINT64_MAX, UINT64_MAX, {{{UINT64_MAX, UINT32_MAX}, {UINT64_MAX, UINT32_MAX}}}};
     const pen_wire_ring far = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
