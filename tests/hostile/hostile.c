@@ -29,6 +29,8 @@
 #define MEMORY_LIMIT_KIB ((uint64_t)64 << 10)
 #define FROZEN_SECONDS                                                                             \
     1.0 // the parent itself did not run for so long: nothing is said of deadlines
+#define TURN_SECONDS 0.02
+#define STARVED_SHARE 0.5 // likewise, of what a thread that sleeps in turns should have run
 #define TRAININGS_OF_A_PROCESS 200u // then another begins: what grows in the test's arena goes
 
 typedef struct hostile_options {
@@ -94,15 +96,23 @@ static void memory_forget_peak(void) {
 
 // ---- a process that trains
 
-// Notices that threads of the process wait for processors for long.
+// Notices that threads of the process wait for processors for long, or often.
 static void process_notice_standstill(void *context) {
     hostile_process *process = context;
-    double before = pen_clock_seconds();
+    double before = pen_clock_seconds(), window = before;
+    unsigned turns = 0;
     while (!process->is_done) {
-        pen_clock_pause(0.02);
+        pen_clock_pause(TURN_SECONDS);
         const double now = pen_clock_seconds();
-        if (now - before > FROZEN_SECONDS) process->results[process->at].is_excused = true;
+        bool is_starved = now - before > FROZEN_SECONDS;
+        turns += 1;
         before = now;
+        if (now - window > 1) {
+            is_starved = is_starved || turns * TURN_SECONDS < STARVED_SHARE * (now - window);
+            window = now;
+            turns = 0;
+        }
+        if (is_starved) process->results[process->at].is_excused = true;
     }
 }
 
