@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "base/system/file.h"
@@ -19,8 +20,8 @@ static pen_hdf5 *open_file(const char *path, pen_mapping *mapping) {
     return file;
 }
 
-// What /proc says of the first process that this one started: "Seccomp:\t2" of one with a filter.
-static void child_status(char *out_text, size_t size) {
+// The first process that this one started.
+static int child_find(void) {
     char path[64];
     int child = 0;
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
@@ -28,8 +29,14 @@ static void child_status(char *out_text, size_t size) {
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%d", &child), 1);
     fclose(file);
-    snprintf(path, sizeof path, "/proc/%d/status", child);
-    file = fopen(path, "r");
+    return child;
+}
+
+// What /proc says of it: "Seccomp:\t2" of one with a filter.
+static void child_status(char *out_text, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", child_find());
+    FILE *file = fopen(path, "r");
     assert_non_null(file);
     out_text[fread(out_text, 1, size - 1, file)] = '\0';
     fclose(file);
@@ -45,6 +52,24 @@ static void the_reading_process_is_confined(void **state) {
     CHECK(strstr(status, "Seccomp:\t2") != NULL, "%s", status);
     pen_hdf5_close(file);
     pen_mapping_close(&mapping);
+}
+
+// libhdf5 that crashes is an error about the file. Which bytes it crashes on depends on its heap,
+// so the signal comes from here.
+static void its_crash_is_an_error(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_mapping mapping;
+    pen_tensor_type type;
+    const void *data;
+    pen_hdf5 *file = open_file(NESTED, &mapping);
+    assert_int_equal(kill(child_find(), SIGSEGV), 0);
+    CHECK_ERROR(
+        pen_hdf5_read_dataset(file, "/model_weights/trunk/conv/kernel:0", arena, &type, &data),
+        PEN_CORRUPT, "HDF5 crashes on it (signal 11): the file is damaged");
+    pen_hdf5_close(file);
+    pen_mapping_close(&mapping);
+    pen_arena_destroy(arena);
 }
 
 static void groups_attributes_and_datasets_are_read(void **state) {
@@ -251,6 +276,6 @@ PEN_TEST_MAIN(cmocka_unit_test(threads_read_beside_each_other),
               cmocka_unit_test(packed_contents_come_in_pieces), cmocka_unit_test(circles_end),
               cmocka_unit_test(groups_attributes_and_datasets_are_read),
               cmocka_unit_test(the_reading_process_is_confined),
-              cmocka_unit_test(what_is_no_hdf5_is_refused),
+              cmocka_unit_test(its_crash_is_an_error), cmocka_unit_test(what_is_no_hdf5_is_refused),
               cmocka_unit_test(every_storage_gives_the_same_numbers),
               cmocka_unit_test(what_leads_out_of_the_file_is_refused))

@@ -236,7 +236,8 @@ static void what_cannot_be_imported_is_listed(void **state) {
                 "the HDF5 file has no model, which would be in its attribute \"model_config\"");
 }
 
-// Bytes at which libhdf5 1.10.8 reads what is not there.
+// Bytes at which libhdf5 1.10.8 reads what is not there: it crashes, or finds something else, by
+// what lies beside them in its heap.
 static void what_crashes_libhdf5_is_refused(void **state) {
     (void)state;
     pen_mapping mapping;
@@ -247,8 +248,10 @@ static void what_crashes_libhdf5_is_refused(void **state) {
     memcpy(copy, mapping.bytes, mapping.length);
     copy[7161] = 255;
     copy[2129] = 139;
-    CHECK_ERROR(pen_model_open_bytes(copy, mapping.length, "bad.h5", NULL, &model), PEN_CORRUPT,
-                "HDF5 ");
+    const pen_status status = pen_model_open_bytes(copy, mapping.length, "bad.h5", NULL, &model);
+    const pen_status_code code = pen_status_get_code(status);
+    CHECK(code == PEN_CORRUPT || code == PEN_NOT_FOUND, "%s", pen_status_message(status));
+    pen_status_ignore(status, "as expected");
     free(copy);
     pen_mapping_close(&mapping);
 }
