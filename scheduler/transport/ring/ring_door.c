@@ -71,9 +71,9 @@ int pen_ring_door_ask(const char *host, uint16_t port, bool *out_is_busy) {
         }
         if (!pen_ring_door_path(folder, host, port, path)) continue;
         const pen_status status = pen_ring_call_at(path, &caller);
-        if (status == PEN_OK && caller < 0) *out_is_busy = true;
+        if (status == PEN_OK && caller >= 0 && pen_ring_ask(caller)) return caller;
+        if (status == PEN_OK) *out_is_busy = true; // it does not take callers, or hung up on us
         pen_status_ignore(status, "nobody takes links there by that name");
-        if (caller >= 0 && pen_ring_ask(caller)) return caller;
         if (caller >= 0) close(caller);
     }
     return -1;
