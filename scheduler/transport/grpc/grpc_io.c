@@ -78,6 +78,8 @@ static void io_close(pen_grpc *transport) {
     pen_mutex_unlock(&transport->lock);
     if (!is_due) return;
     transport->has_closed = true;
+    // a link that was asked for just before is there by now, and none comes after it
+    io_serve_dirty(transport);
     pen_grpc_server_shut_down(transport);
     for (pen_grpc_link *link = transport->links, *next; link != NULL; link = next) {
         next = link->next;

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -297,6 +298,34 @@ static void links_come_up_again(void **state) {
     station_close(&one);
 }
 
+static void *keep_calling(void *context) {
+    station *s = context;
+    for (uint32_t peer = 2; peer < 400; peer++) {
+        const pen_status status = s->kind->connect(s->transport, peer, "127.0.0.1:1", 10);
+        if (status == PEN_OK) continue;
+        pen_status_ignore(status, "it is closing");
+        break;
+    }
+    return NULL;
+}
+
+// Links that are asked for at the moment when the transport closes end with it. Where one did not,
+// the transport could not be taken down.
+static void calls_end_with_the_transport(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        station s;
+        pthread_t caller;
+        const pen_transport_options options = options_of(1);
+        CHECK_OK(station_open(&s, "grpc", &options, NULL, MIB));
+        assert_int_equal(pthread_create(&caller, NULL, keep_calling, &s), 0);
+        usleep(i * 50);
+        s.kind->close(s.transport);
+        assert_int_equal(pthread_join(caller, NULL), 0);
+        station_close(&s);
+    }
+}
+
 static void many_links_at_once(void **state) {
     (void)state;
     enum { COUNT = 8 };
@@ -418,6 +447,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_refused_frame_ends_the_link_at_both_ends),
         cmocka_unit_test(breaking_off_in_a_frame_gives_all_back),
         cmocka_unit_test(links_come_up_again),
+        cmocka_unit_test(calls_end_with_the_transport),
         cmocka_unit_test(many_links_at_once),
         cmocka_unit_test(a_killed_peer_is_missed_at_once),
         cmocka_unit_test(a_frozen_peer_is_given_up),
