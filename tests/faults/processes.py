@@ -233,6 +233,17 @@ class Keeper:
         return wrong
 
 
+def door_of(port):
+    """Where processes of this user ask who takes links at a port of this host (docs/run.md, "Within one host")."""
+    runtime, user = os.environ.get("XDG_RUNTIME_DIR"), os.getuid()
+    parents = ([(runtime, "penstock")] if runtime else []) + [(f"/run/user/{user}", "penstock"),
+                                                              ("/tmp", f"penstock-{user}")]
+    for parent, name in parents:
+        if parent == "/tmp" or os.path.isdir(parent) and os.stat(parent).st_uid == user:
+            network = os.readlink("/proc/self/ns/net").split("[")[1].rstrip("]")
+            return f"{parent}/{name}/{port}@127.0.0.1@{network}"
+
+
 class Relay:
     """Takes TCP connections at a port and passes them on to another, as long as it is told to.
 
@@ -257,6 +268,17 @@ class Relay:
 
     async def listen(self):
         self.server = await asyncio.start_server(self.take, "127.0.0.1", self.port)
+        self.door = door_of(self.port)
+        os.makedirs(os.path.dirname(self.door), mode=0o700, exist_ok=True)
+        self.keeper = asyncio.ensure_future(self.keep_door())
+
+    async def keep_door(self):
+        """Who calls here asks the process behind. One that starts takes away names that lead nowhere, as this one
+        does while the process behind is not there."""
+        while True:
+            if not os.path.lexists(self.door):
+                os.symlink(os.path.basename(door_of(self.target)), self.door)
+            await asyncio.sleep(0.05)
 
     async def pump(self, reader, writer):
         try:
@@ -319,6 +341,9 @@ class Relay:
     def close(self):
         async def do():
             self.server.close()
+            self.keeper.cancel()
             for writer in list(self.writers):
                 self.reset(writer)
         asyncio.run_coroutine_threadsafe(do(), Relay.loop).result(5)
+        if os.path.lexists(self.door):
+            os.unlink(self.door)
