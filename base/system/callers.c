@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/system/descriptors.h"
 #include "base/system/stream_count.h"
 
 #define CALLERS_PORTS 64u
@@ -54,7 +53,7 @@ static struct {
     uint32_t port_count;               // those ever used
     uint32_t used, free;               // places
     caller_place places[CALLERS_PLACES + 1];
-    _Atomic uint32_t place_of[PEN_DESCRIPTORS_MOST]; // of descriptors; 0: not counted
+    _Atomic uint32_t place_of[PEN_CALLERS_DESCRIPTORS]; // of descriptors; 0: not counted
 } callers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // ---- addresses
@@ -292,7 +291,7 @@ bool pen_callers_may_enter(int listener, int descriptor) {
     char text[PEN_CALLER_TEXT_LIMIT];
     uint16_t port;
     bool may = true;
-    if (descriptor < 0 || descriptor >= (int)PEN_DESCRIPTORS_MOST) return true;
+    if (descriptor < 0 || descriptor >= (int)PEN_CALLERS_DESCRIPTORS) return true;
     if (getsockname(listener, (struct sockaddr *)&here, &here_size) != 0) return true;
     if (!pen_caller_write(&here, text, sizeof text, &port)) return true;
     pthread_mutex_lock(&callers.lock);
@@ -406,7 +405,7 @@ static ssize_t caller_receive(caller_place *place, int descriptor, struct msghdr
 ssize_t callers_receive(int descriptor, struct msghdr *message, int flags) __asm__("recvmsg");
 
 ssize_t callers_receive(int descriptor, struct msghdr *message, int flags) {
-    if (descriptor >= 0 && descriptor < (int)PEN_DESCRIPTORS_MOST && (flags & MSG_PEEK) == 0) {
+    if (descriptor >= 0 && descriptor < (int)PEN_CALLERS_DESCRIPTORS && (flags & MSG_PEEK) == 0) {
         const uint32_t place =
             atomic_load_explicit(&callers.place_of[descriptor], memory_order_acquire);
         if (place != 0) {

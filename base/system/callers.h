@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 
 #define PEN_CALLER_TEXT_LIMIT 64 // "[address]:port"
+#define PEN_CALLERS_DESCRIPTORS                                                                    \
+    65536u // most; as many as one address can make connections to a port
 
 typedef struct pen_callers_limits {
     uint32_t callers, callers_of_one;     // at a time: in all, and of one address

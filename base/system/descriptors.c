@@ -36,9 +36,9 @@ static void descriptors_set_aside(void) {
 
 void pen_descriptors_prepare(void) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < PEN_DESCRIPTORS_MOST) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < PEN_CALLERS_DESCRIPTORS) {
         limit.rlim_cur =
-            limit.rlim_max < PEN_DESCRIPTORS_MOST ? limit.rlim_max : PEN_DESCRIPTORS_MOST;
+            limit.rlim_max < PEN_CALLERS_DESCRIPTORS ? limit.rlim_max : PEN_CALLERS_DESCRIPTORS;
         (void)setrlimit(RLIMIT_NOFILE, &limit); // else the limit stays what it is
     }
     pthread_mutex_lock(&descriptors.lock);

@@ -9,9 +9,10 @@
 #ifndef PEN_BASE_SYSTEM_DESCRIPTORS_H
 #define PEN_BASE_SYSTEM_DESCRIPTORS_H
 
+#include "base/system/callers.h"
+
 // Raises the limit of open files (the soft one) to what the hard limit grants, at most
-// PEN_DESCRIPTORS_MOST, and sets a few descriptors aside for turning callers away.
-#define PEN_DESCRIPTORS_MOST 65536u // as many connections as one address can make to a port
+// PEN_CALLERS_DESCRIPTORS, and sets a few descriptors aside for turning callers away.
 void pen_descriptors_prepare(void);
 
 #endif // PEN_BASE_SYSTEM_DESCRIPTORS_H

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format/text_columns.h"
+#include "partition/costs/cluster_build.h"
 #include "partition/plan/replica_check.h"
 #include "partition/problem/problem.h"
 

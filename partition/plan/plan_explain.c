@@ -4,6 +4,7 @@
 
 #include "base/format/text_columns.h"
 #include "graph/graph.h"
+#include "partition/costs/cluster_build.h"
 #include "partition/lower/stage_costs.h"
 #include "partition/plan/plan_build.h"
 #include "partition/plan/plan_dump.h"

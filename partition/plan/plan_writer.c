@@ -9,6 +9,7 @@
 #include "base/format/yaml_writer.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "partition/costs/cluster_build.h"
 #include "partition/plan/plan_file_replicas.h"
 
 static void write_text(pen_text *text, const char *key, const char *value) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "partition/costs/cluster.h"
+#include "partition/costs/cluster_build.h"
 #include "scheduler/measure/profile.h"
 
 static pen_status targets_refuse_name(const pen_cluster *cluster, const char *device_name,

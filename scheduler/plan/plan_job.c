@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "device/device.h"
+#include "partition/costs/cluster_build.h"
 #include "partition/costs/cost_table_file.h"
 #include "partition/replicas/plan_whole.h"
 #include "partition/replicas/replica_spec.h"

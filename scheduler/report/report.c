@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "partition/costs/cluster_build.h"
 #include "partition/costs/device_memory.h"
 #include "partition/plan/plan_dump.h"
 #include "scheduler/report/page/page_text.h"

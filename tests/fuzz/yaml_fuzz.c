@@ -3,7 +3,7 @@
 // with a message, and nothing else. Opens no file.
 #include <string.h>
 
-#include "partition/costs/cluster.h"
+#include "partition/costs/cluster_build.h"
 #include "scheduler/job/job.h"
 #include "scheduler/job/sweep.h"
 #include "tests/fuzz/fuzz.h"

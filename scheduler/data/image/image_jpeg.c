@@ -6,6 +6,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 #ifndef PEN_SCHEDULER_DATA_IMAGE_IMAGE_JPEG_H
 #define PEN_SCHEDULER_DATA_IMAGE_IMAGE_JPEG_H
 
-#include "scheduler/data/image/image_decode.h"
+#include "scheduler/data/image/image_rows.h"
 
 typedef struct pen_image_jpeg pen_image_jpeg;
 

@@ -7,7 +7,7 @@
 #ifndef PEN_SCHEDULER_DATA_IMAGE_IMAGE_PNG_H
 #define PEN_SCHEDULER_DATA_IMAGE_IMAGE_PNG_H
 
-#include "scheduler/data/image/image_decode.h"
+#include "scheduler/data/image/image_rows.h"
 
 typedef struct pen_image_png pen_image_png;
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 #include "scheduler/store/shard.h"
 
 #define COPY_ANSWER_SECONDS 20.0

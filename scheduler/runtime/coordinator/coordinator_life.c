@@ -12,6 +12,7 @@
 #include "base/system/failpoint.h"
 #include "base/system/interrupt.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 #include "scheduler/runtime/run/run_spec_wire.h"
 #include "scheduler/runtime/worker/worker.h"
 

@@ -1,6 +1,7 @@
 // What the core is told, and what it says in answer.
 
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -226,39 +226,11 @@ void pen_coordinator_take_piece(pen_coordinator *c, uint32_t peer, uint64_t sequ
 void pen_coordinator_let_piece_go(pen_coordinator *c, uint64_t index);
 void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds the lock
 
-// ---- checkpoints (coordinator_save.c)
-PEN_NODISCARD pen_status pen_coordinator_prepare_save(pen_coordinator *c);
-
-// ---- where workers write (coordinator_store.c)
-
-// Notes where the folder is that is saved to.
-void pen_coordinator_resolve_store(pen_coordinator *c, const char *folder);
-// What a worker is told of it.
-void pen_coordinator_name_store(pen_coordinator *c, uint32_t worker,
-                                char out_name[PEN_MESSAGE_TEXT_BYTES]);
-// Whether a worker can write there. Holds the lock. INVALID_INPUT, with what can be done
-PEN_NODISCARD pen_status pen_coordinator_check_store(const pen_coordinator *c, uint32_t worker);
-
 // ---- (coordinator_link.c)
 
 // A worker may not take part: it is told why, and the run ends with that.
 void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t refusal,
                                pen_status take_status);
-
-// What a worker says of its shard; *out_code is what the core is told.
-void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_message *message,
-                                uint32_t *out_code);
-// What the core says of the save. Hold the lock.
-void pen_coordinator_note_durable(pen_coordinator *c);
-void pen_coordinator_note_save_failed(pen_coordinator *c);
-
-// ---- shards from workers' own disks (coordinator_copy.c). Without is_local_store they do nothing.
-PEN_NODISCARD pen_status pen_coordinator_prepare_copy(pen_coordinator *c);
-// Before the save is asked for: a thread that copies when all shards are durable.
-PEN_NODISCARD pen_status pen_coordinator_begin_copy(pen_coordinator *c);
-// Waits for it; the save is over, or the run is.
-void pen_coordinator_end_copy(pen_coordinator *c);
-void pen_coordinator_take_shard_part(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
 // ---- audits (coordinator_audit.c), from the transport
 void pen_coordinator_take_recomputed(pen_coordinator *c, uint32_t peer, const pen_message *message);

@@ -5,6 +5,7 @@
 
 #include "base/system/build.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/system/failpoint.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 #include "scheduler/store/commit_record.h"
 #include "scheduler/store/shard.h"
 

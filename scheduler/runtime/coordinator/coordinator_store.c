@@ -7,6 +7,7 @@
 
 #include "base/system/file_beneath.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 
 // A folder that cannot be looked at is beneath nobody's.
 void pen_coordinator_resolve_store(pen_coordinator *c, const char *folder) {

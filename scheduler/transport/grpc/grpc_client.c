@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 #include "scheduler/transport/wire_code.h"
 

@@ -13,6 +13,7 @@
 // to BROKEN. From there a caller calls again. One that was called waits for that: the link of the
 // new call takes its session over, and it goes to ENDING.
 #include "scheduler/transport/grpc/grpc_link.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 
 #include <grpc/byte_buffer.h>
 #include <math.h>

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "scheduler/transport/grpc/grpc_pass.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_session.h"
 #include "scheduler/transport/grpc/grpc_settings.h"
 #include "scheduler/transport/grpc/grpc_tls.h"

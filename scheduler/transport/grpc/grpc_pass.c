@@ -1,4 +1,4 @@
-#include "scheduler/transport/grpc/grpc_pass.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "scheduler/transport/admit/local_host.h"
 #include "scheduler/transport/grpc/grpc_link.h"
-#include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/wire_code.h"
 
 // PASS_TOKEN: of a call, "once 0123…" or "file …" (token_file.h); PASS_PROOF: of its answer.

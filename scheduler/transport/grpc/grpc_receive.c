@@ -4,6 +4,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 #include "scheduler/transport/wire_code.h"
 

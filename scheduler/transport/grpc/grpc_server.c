@@ -1,4 +1,5 @@
 #include "scheduler/transport/grpc/grpc_server.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 
 #include <errno.h>
 #include <grpc/grpc_security.h>

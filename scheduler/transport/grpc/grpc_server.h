@@ -1,7 +1,7 @@
 // The contract of the server: calls that come in, and their answers (grpc_health.c: about health).
 //
 // Callers that have not introduced themselves, and shown a certificate where TLS is used, take at
-// most 64 MiB of the process, all together and whatever they send (base/system/callers.h; 53 MiB
+// most 64 MiB of the process, all together and whatever they send (base/system/callers.h; 47 MiB
 // were measured). It is given back when they are gone.
 #ifndef PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_SERVER_H
 #define PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_SERVER_H

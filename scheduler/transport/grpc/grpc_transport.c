@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 
 // Of the memory that gRPC may take for what it receives, and for handshakes. Nothing of ours comes

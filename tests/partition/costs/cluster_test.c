@@ -1,4 +1,4 @@
-#include "partition/costs/cluster.h"
+#include "partition/costs/cluster_build.h"
 
 #include <math.h>
 

@@ -1,10 +1,11 @@
-// What callers of this host show, without TLS, before anything they send is read.
+// The contract of grpc_pass.c: what callers of this host show, without TLS, before anything they
+// send is read.
 //
 // A caller asks the process that it wants to reach for a token, over the socket of this user
 // (ring_door.h); or it proves that it has the same token file. Either goes with the call, as
 // metadata. A link from another host needs neither: there it is TLS that tells, or nobody does.
-#ifndef PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_PASS_H
-#define PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_PASS_H
+#ifndef PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_GATE_H
+#define PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_GATE_H
 
 #include <grpc/grpc.h>
 
@@ -68,4 +69,4 @@ size_t pen_grpc_pass_metadata(struct pen_grpc_link *link, grpc_metadata **out_me
 PEN_NODISCARD pen_status pen_grpc_pass_check(const struct pen_grpc_link *link);
 void pen_grpc_pass_release(struct pen_grpc_link *link);
 
-#endif // PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_PASS_H
+#endif // PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_GATE_H
