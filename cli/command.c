@@ -77,11 +77,12 @@ static pen_status command_print_help(pen_arena *arena) {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         pen_text_print(&text, "  %-12s %s\n", pen_commands[i]->name, pen_commands[i]->summary);
     }
-    pen_text_add(&text,
-                 "\npenstock VERB --help says more; penstock --version prints the "
-                 "version.\nExit codes: 0 ok, 1 internal, 2 usage, 3 spec, 4 model, 5 does "
-                 "not fit or out of memory,\n6 peer lost, superseded or stopped, 7 verification "
-                 "failed, 8 numbers not finite, 9 disk or place: try again later.\n");
+    pen_text_add(
+        &text,
+        "\npenstock VERB --help says more; penstock --version prints the "
+        "version.\nExit codes: 0 ok, 1 internal, 2 usage, 3 spec, 4 model, 5 does "
+        "not fit or out of memory,\n6 peer lost, superseded or stopped, 7 verification "
+        "failed, 8 numbers not finite or a device wrong, 9 disk or place: try again later.\n");
     return pen_command_print(&text);
 }
 

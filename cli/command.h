@@ -20,7 +20,8 @@ typedef enum pen_exit_code {
     PEN_EXIT_DOES_NOT_FIT = 5, // or out of memory
     PEN_EXIT_PEER_LOST = 6,    // state saved
     PEN_EXIT_VERIFICATION = 7,
-    PEN_EXIT_NOT_FINITE = 8,
+    PEN_EXIT_NOT_FINITE = 8, // or a device computed wrongly
+    PEN_EXIT_NO_STORAGE = 9, // disk or place: try again later
 } pen_exit_code;
 
 // What a verb works with, and what it leaves.

@@ -2,12 +2,15 @@
 //
 // A seed says what the middleman does, and over which transport:
 //
-//   late      delays, each lane in its order, shorter than the lease; connections break
-//                                                                          must end well
-//   again     repeats what is said               must end well; over the wire as careless
-//   careless  drops, delays, repeats, reorders, cuts links                 same numbers, or an
-//   error liar      all of that, and changes what is said and who says it        ends one lie   the
-//   same, but once or a few times in a training              ends
+// - late: delays, each lane in its order, shorter than the lease; connections break. Must end well.
+//
+// - again: repeats what is said. Must end well; over the wire as careless.
+//
+// - careless: drops, delays, repeats, reorders, cuts links. The same numbers, or an error.
+//
+// - liar: all of that, and changes what is said and who says it. Ends.
+//
+// - one lie: the same, but once or a few times in a training. Ends.
 //
 // "Must end well": with the numbers of a training that nothing is done to. "Ends": within the
 // deadlines, with an error whose code is one that is documented, or well.
