@@ -52,8 +52,11 @@ struct pen_commit_log {
     uint64_t verified_number; // of a manifest whose shards were read back
 };
 
+// Each damaged record may have been the fence of one more generation. Where none can be read, those
+// before were removed, and no generation is higher than the number of its record.
 uint64_t pen_commit_log_generation(const pen_commit_log *log) {
-    return log->generation + log->damaged_count;
+    const bool is_known = log->generation > 0 || log->damaged_count == 0;
+    return is_known ? log->generation + log->damaged_count : log->last;
 }
 
 const char *pen_commit_log_job(const pen_commit_log *log) {

@@ -185,6 +185,27 @@ static void falls_back_from_damage(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Records before a damaged one were removed: it may have been a fence of any generation up to its
+// number, none of which is fenced again.
+static void damage_without_a_record_before_it_ends_generations(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("alone/commit");
+    pen_commit_log *log = open_log(folder, arena);
+    append(log, fence(1, 7));
+    append(log, fence(2, 8));
+    assert_int_equal(unlink(scratch_path("alone/commit/commit.000000000001")), 0);
+    write_over(scratch_path("alone/commit/commit.000000000002"), 40, '!');
+    pen_log_set_level(PEN_LOG_ERROR);
+    log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_generation(log), 2);
+    append(log, fence(3, 9));
+    log = open_log(folder, arena);
+    assert_int_equal(pen_commit_log_generation(log), 3);
+    pen_log_set_level(PEN_LOG_NOTE);
+    pen_arena_destroy(arena);
+}
+
 // Each byte of a record, with any other value, is seen.
 static void sees_each_byte(void **state) {
     (void)state;
@@ -492,6 +513,7 @@ static void records_have_the_same_bytes_as_ever(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(records_have_the_same_bytes_as_ever),
               cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
               cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(falls_back_from_damage),
+              cmocka_unit_test(damage_without_a_record_before_it_ends_generations),
               cmocka_unit_test(refuses_counters_near_their_end),
               cmocka_unit_test(passes_over_a_last_generation), cmocka_unit_test(sees_each_byte),
               cmocka_unit_test(one_wins_each_number), cmocka_unit_test(one_wins_each_generation),
