@@ -112,14 +112,19 @@ static bool local_is_routed(const local_address *address) {
     return is_local;
 }
 
-// Its name, whole or up to the first dot.
+// Its name. Without a domain, a name is of this host's domain; the same one of another domain is
+// another host's.
+bool pen_local_host_is_name(const char *host, const char *own) {
+    const size_t length = strcspn(own, ".");
+    if (own[0] == '\0') return false;
+    if (strcasecmp(host, own) == 0) return true;
+    return strlen(host) == length && strncasecmp(host, own, length) == 0;
+}
+
 static bool local_is_name(const char *host) {
     char own[256] = "";
     if (strcasecmp(host, "localhost") == 0) return true;
-    if (gethostname(own, sizeof own - 1) != 0 || own[0] == '\0') return false;
-    if (strcasecmp(host, own) == 0) return true;
-    const size_t length = strcspn(own, "."), given = strcspn(host, ".");
-    return length == given && strncasecmp(host, own, length) == 0;
+    return gethostname(own, sizeof own - 1) == 0 && pen_local_host_is_name(host, own);
 }
 
 #define LOCAL_ADDRESSES 512u

@@ -20,6 +20,8 @@ void pen_local_host_write(const char *host, char out_text[PEN_LOCAL_HOST_BYTES])
 
 // Whether `host`, an address or a name, is this host's own.
 bool pen_local_host_is(const char *host);
+// Whether the name `host` is that of the host that calls itself `own`.
+bool pen_local_host_is_name(const char *host, const char *own);
 
 // A way to a process of this host: where it may take links, and what to call then.
 typedef struct pen_local_way {

@@ -42,6 +42,24 @@ static void loopback_and_own_addresses_are_local(void **state) {
     freeifaddrs(all);
 }
 
+// Sites that have a node of the same name are different sites.
+static void names_are_of_a_domain(void **state) {
+    (void)state;
+    assert_true(pen_local_host_is_name("node1.site-a", "node1.site-a"));
+    assert_true(pen_local_host_is_name("NODE1.Site-A", "node1.site-a"));
+    assert_true(pen_local_host_is_name("node1", "node1.site-a"));
+    assert_true(pen_local_host_is_name("node1", "node1"));
+    assert_false(pen_local_host_is_name("node1.site-b", "node1.site-a"));
+    assert_false(pen_local_host_is_name("node1.site-b", "node1"));
+    assert_false(pen_local_host_is_name("node", "node1.site-a"));
+    assert_false(pen_local_host_is_name("node1.", "node1.site-a"));
+    assert_false(pen_local_host_is_name("", ""));
+    char name[300] = "";
+    assert_int_equal(gethostname(name, 200), 0);
+    strcat(name, ".elsewhere.example");
+    assert_false(pen_local_host_is(name));
+}
+
 // A route can make a whole network this host's: who calls from there is on it.
 static void routes_make_addresses_local(void **state) {
     (void)state;
@@ -143,6 +161,7 @@ static void users_are_found(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(loopback_and_own_addresses_are_local),
+              cmocka_unit_test(names_are_of_a_domain),
               cmocka_unit_test(routes_make_addresses_local),
               cmocka_unit_test(addresses_have_one_form),
               cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found))
