@@ -250,7 +250,10 @@ static bool sandbox_filter(const pen_sandbox *sandbox) {
                sandbox_add_all(filter, SCMP_ACT_ERRNO(EPERM), sandbox_refused,
                                sizeof sandbox_refused / sizeof *sandbox_refused) &&
                sandbox_refuse_namespaces(filter) == 0;
-    if (is_right && !sandbox->connects) {
+    if (is_right && !sandbox->connects && !sandbox->starts_itself) {
+        // not AF_UNIX either: by its path one reaches a bus or a daemon that does anything
+        is_right = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 0) == 0;
+    } else if (is_right && !sandbox->connects) {
         is_right = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
                                     SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0)) == 0;
     }

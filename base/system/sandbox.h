@@ -26,7 +26,8 @@ typedef struct pen_sandbox {
 
 // System calls that no part of Penstock makes are refused with EPERM: ptrace and what else looks
 // into other processes, mounts, namespaces, kernel modules, keys, BPF, io_uring, clocks that are
-// set. So are sockets but AF_UNIX where it does not connect. Files that are open stay as they are.
+// set. So are sockets where it does not connect: all of them, or, where it starts itself, all but
+// AF_UNIX. socketpair stays. Files that are open stay as they are.
 //   UNAVAILABLE    the kernel has no Landlock or no filter; nothing was given up
 //   INVALID_INPUT  a folder is not there; nothing was given up
 //   INTERNAL       the process has more threads than one

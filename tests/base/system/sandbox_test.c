@@ -79,11 +79,23 @@ static int starts_itself_alone(void) {
     return __LINE__ % 250 + 1;
 }
 
+// A socket file may belong to a program that does anything, so none is reached.
 static int connects_nowhere(void) {
+    int pair[2];
+    char byte = 1;
     EXPECT(enter(false, false));
     EXPECT(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
     EXPECT(socket(AF_INET6, SOCK_DGRAM, 0) < 0 && errno == EPERM);
     EXPECT(socket(AF_NETLINK, SOCK_RAW, 0) < 0 && errno == EPERM);
+    EXPECT(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    EXPECT(write(pair[0], &byte, 1) == 1 && read(pair[1], &byte, 1) == 1);
+    return 0;
+}
+
+static int meets_its_own_alone(void) {
+    EXPECT(enter(false, true));
+    EXPECT(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
     EXPECT(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
     return 0;
 }
@@ -164,6 +176,7 @@ static void it_starts_what_it_may_alone(void **state) {
 static void it_connects_where_it_may_alone(void **state) {
     (void)state;
     assert_int_equal(in_child(connects_nowhere), 0);
+    assert_int_equal(in_child(meets_its_own_alone), 0);
     assert_int_equal(in_child(connects_where_it_may), 0);
 }
 
