@@ -21,7 +21,6 @@ struct pen_image_jpeg {
     jmp_buf back; // where a step that fails goes
     char text[JMSG_LENGTH_MAX];
     bool is_out_of_memory;
-    bool is_made;
     uint8_t *rows;
     size_t capacity;
     const uint8_t *bytes;
@@ -70,12 +69,12 @@ static pen_status jpeg_run(pen_image_jpeg *jpeg, void (*step)(pen_image_jpeg *jp
                      jpeg->text);
 }
 
-static void jpeg_make(pen_image_jpeg *jpeg) {
-    jpeg_create_decompress(&jpeg->libjpeg);
-    jpeg->is_made = true;
-}
-
+// Made anew: libjpeg keeps the tables of the picture before, and would take them for a picture that
+// has none. To forget them alone would have it keep their memory, picture after picture.
 static void jpeg_read_head(pen_image_jpeg *jpeg) {
+    jpeg_destroy_decompress(&jpeg->libjpeg);
+    jpeg_create_decompress(&jpeg->libjpeg);
+    jpeg->libjpeg.progress = &jpeg->progress;
     jpeg_mem_src(&jpeg->libjpeg, jpeg->bytes, jpeg->size);
     (void)jpeg_read_header(&jpeg->libjpeg, FALSE); // no error if there are tables alone
 }
@@ -110,19 +109,13 @@ pen_status pen_image_jpeg_create(pen_image_jpeg **out_jpeg) {
     jpeg->errors.output_message = jpeg_keep_quiet;
     jpeg->progress.progress_monitor = jpeg_advance;
     jpeg->path = "";
-    const pen_status status = jpeg_run(jpeg, jpeg_make);
-    if (status != PEN_OK) {
-        pen_image_jpeg_destroy(jpeg);
-        return status;
-    }
-    jpeg->libjpeg.progress = &jpeg->progress;
     *out_jpeg = jpeg;
     return PEN_OK;
 }
 
 void pen_image_jpeg_destroy(pen_image_jpeg *jpeg) {
     if (jpeg == NULL) return;
-    if (jpeg->is_made) jpeg_destroy_decompress(&jpeg->libjpeg);
+    jpeg_destroy_decompress(&jpeg->libjpeg);
     pen_memory_free(jpeg->rows);
     pen_memory_free(jpeg);
 }
@@ -133,7 +126,6 @@ pen_status pen_image_jpeg_begin(pen_image_jpeg *jpeg, const uint8_t *bytes, size
     jpeg->bytes = bytes;
     jpeg->size = size;
     jpeg->path = path;
-    jpeg->libjpeg.image_width = jpeg->libjpeg.image_height = 0;
     PEN_TRY(jpeg_run(jpeg, jpeg_read_head));
     if (libjpeg->image_width == 0 || libjpeg->image_height == 0) {
         return pen_error(PEN_CORRUPT, "'%s': the JPEG file has no picture", path);

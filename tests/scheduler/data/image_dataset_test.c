@@ -254,6 +254,39 @@ static void every_truncation_is_an_error(void **state) {
     }
 }
 
+// A decoder serves many pictures: none is decoded with the tables of the one before it.
+static void tables_are_the_pictures_own(void **state) {
+    (void)state;
+    uint8_t pixels[16 * 16 * 3];
+    paint(pixels, 16, 16, 3);
+    const encoded file = encode_jpeg(pixels, 16, 16, 0);
+    encoded bare = {.bytes = malloc(file.size), .size = 2};
+    memcpy(bare.bytes, file.bytes, 2);
+    for (size_t i = 2; i < file.size;) { // without its segments DQT
+        const bool is_scan = file.bytes[i + 1] == 0xda;
+        const size_t bytes =
+            is_scan ? file.size - i : (size_t)2 + file.bytes[i + 2] * 256 + file.bytes[i + 3];
+        if (file.bytes[i + 1] != 0xdb) {
+            memcpy(bare.bytes + bare.size, file.bytes + i, bytes);
+            bare.size += bytes;
+        }
+        i += bytes;
+    }
+    assert_true(bare.size < file.size);
+    pen_image_decoder *decoder;
+    taken image = {0};
+    const pen_image_taker taker = {&image, begin_taking, take_row};
+    CHECK_OK(pen_image_decoder_create(&decoder));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(pen_image_decode(decoder, file.bytes, file.size, "whole", &taker));
+        CHECK_ERROR(pen_image_decode(decoder, bare.bytes, bare.size, "bare", &taker), PEN_CORRUPT,
+                    "'bare': the JPEG picture cannot be decoded: Quantization table");
+    }
+    pen_image_decoder_destroy(decoder);
+    free(bare.bytes);
+    free(file.bytes);
+}
+
 static void refuses_other_and_absurd_files(void **state) {
     (void)state;
     taken image = {0};
@@ -487,6 +520,7 @@ PEN_TEST_MAIN(cmocka_unit_test(decodes_png_of_all_kinds), cmocka_unit_test(decod
               cmocka_unit_test(rows_of_png_are_those_of_the_whole),
               cmocka_unit_test(rows_of_jpeg_are_those_of_the_whole),
               cmocka_unit_test(every_truncation_is_an_error),
+              cmocka_unit_test(tables_are_the_pictures_own),
               cmocka_unit_test(refuses_other_and_absurd_files),
               cmocka_unit_test(resizes_as_pytorch_does),
               cmocka_unit_test(reads_a_folder_of_classes),
