@@ -99,7 +99,7 @@ static pen_status command_enter_sandbox(pen_command_context *context, const pen_
     for (uint32_t i = 0; i < given->count; i++) {
         if (strcmp(items[i], "-") != 0) folders[sandbox.folder_count++] = items[i];
     }
-    if (command->starts_itself) {
+    if (command->connects || command->starts_itself) {
         const pen_status status = pen_ring_meeting_find(&meeting);
         if (status == PEN_OK) folders[sandbox.folder_count++] = meeting.folder;
         pen_status_ignore(status, "processes then meet over sockets");

@@ -409,6 +409,7 @@ const pen_command pen_command_probe = {
                   "Links between processes are measured by the workers that the job names, as a "
                   "training\nuses them: both ways at once, and while the ends compute.\n"},
     .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(probe_options),
     .run = probe_run_verb,
 };

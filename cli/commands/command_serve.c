@@ -105,6 +105,7 @@ const pen_command pen_command_serve = {
               .details = "The Open Inference Protocol, over gRPC and HTTP, until SIGTERM or "
                          "SIGINT. SIGHUP has\nthe parameters read again.\n"},
     .connects = true,
+    .starts_itself = true,
     .options_bytes = sizeof(serve_options),
     .run = serve_run_verb,
 };
