@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/system/build.h"
+#include "base/system/file.h"
 #include "base/system/process_heap.h"
 #include "base/system/rotating_log.h"
 #include "base/system/sandbox.h"
@@ -83,13 +84,10 @@ static pen_status worker_read_names(pen_command_context *context, const char *op
     return PEN_OK;
 }
 
-// The one folder beneath which it writes: as it was said, else the user's for what programs keep.
-// One that a command started is told by that. NULL: none.
-static pen_status worker_find_store(pen_command_context *context, const worker_options *options,
-                                    const char **out_store) {
+// The user's for what programs keep. NULL: none.
+static pen_status worker_name_store(pen_command_context *context, const char **out_store) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    *out_store = options->store;
-    if (options->store != NULL || options->parent != 0) return PEN_OK;
+    *out_store = NULL;
     if (state != NULL && state[0] == '/') {
         return pen_arena_format(context->arena, out_store, "%s/penstock", state);
     }
@@ -99,6 +97,37 @@ static pen_status worker_find_store(pen_command_context *context, const worker_o
     }
     if (home == NULL || home[0] != '/') return PEN_OK;
     return pen_arena_format(context->arena, out_store, "%s/.local/state/penstock", home);
+}
+
+static pen_status worker_make_store(pen_command_context *context, const char *store) {
+    const char *file;
+    PEN_TRY(pen_folder_create(store, context->arena));
+    PEN_TRY(pen_arena_format(context->arena, &file, "%s/try", store));
+    return pen_file_check_writable(file);
+}
+
+// The one folder beneath which it writes: as it was said, else the user's. A command that started
+// it has seen to its own. NULL: none. Made now: a job learns when it starts that there is none.
+static pen_status worker_find_store(pen_command_context *context, const worker_options *options,
+                                    const char **out_store) {
+    *out_store = options->store;
+    if (options->parent != 0) return PEN_OK;
+    if (options->store != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        PEN_TRY(pen_status_add_context(worker_make_store(context, options->store),
+                                       "while making the folder for checkpoints (--store)"));
+        context->input_exit_code = PEN_EXIT_SPEC;
+        return PEN_OK;
+    }
+    PEN_TRY(worker_name_store(context, out_store));
+    if (*out_store == NULL) return PEN_OK;
+    const pen_status status = worker_make_store(context, *out_store);
+    if (status == PEN_OK) return PEN_OK;
+    pen_log(PEN_LOG_NOTE, "it keeps no checkpoints without --store: %s",
+            pen_status_message(status));
+    pen_status_ignore(status, "it serves jobs without checkpoints");
+    *out_store = NULL;
+    return PEN_OK;
 }
 
 // A worker that a command started ends with it, however that ends.
@@ -171,7 +200,9 @@ static pen_status worker_create(const worker_options *options, pen_worker_option
     const pen_rotating_log_options audit = {.bytes_limit = WORKER_AUDIT_BYTES,
                                             .kept_count = WORKER_AUDIT_FILES};
     if (options->audit != NULL) {
-        PEN_TRY(pen_rotating_log_open(options->audit, &audit, &made->audit));
+        PEN_TRY(
+            pen_status_add_context(pen_rotating_log_open(options->audit, &audit, &made->audit),
+                                   "while opening the log of links (--audit-log)"));
     }
     const pen_status status = pen_worker_create(made, out_worker, out_port);
     if (status != PEN_OK) pen_rotating_log_close(made->audit);
@@ -192,6 +223,10 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     sigset_t signals;
     uint16_t port;
     PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
+    if (options->crl != NULL && options->tls == NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT, "--crl is given, but no --tls");
+    }
     made.tls.crl = options->crl;
     PEN_TRY(worker_read_names(context, "allow-coordinator", options->coordinators,
                               &made.tls.coordinators));
@@ -229,9 +264,31 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     return status;
 }
 
+// What says how a worker listens is a mistake where none does, and might be meant for safety.
+static pen_status worker_refuse_rest(pen_command_context *context, const worker_options *options,
+                                     const char *verb) {
+    const struct {
+        const char *name, *value;
+    } rest[] = {{"crl", options->crl},
+                {"audit-log", options->audit},
+                {"allow-coordinator", options->coordinators},
+                {"allow-worker", options->workers},
+                {"store", options->store},
+                {"data", options->data},
+                {"token-file", options->token_file}};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        if (rest[i].value == NULL) continue;
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT, "%s: found --%s, which goes with --listen alone", verb,
+                         rest[i].name);
+    }
+    return PEN_OK;
+}
+
 // Whether a worker takes links there: what a supervisor asks who would start it again.
 static pen_status worker_ask(pen_command_context *context, const worker_options *options) {
     pen_transport_tls tls = {0};
+    PEN_TRY(worker_refuse_rest(context, options, "--ready"));
     PEN_TRY(worker_read_tls(context, options->tls, &tls));
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(pen_grpc_ask(options->ready, &tls, WORKER_ASK_SECONDS));
@@ -251,6 +308,7 @@ static pen_status worker_run_task(pen_command_context *context, const worker_opt
                          : options->tls != NULL  ? "--tls"
                                                  : "no job");
     }
+    PEN_TRY(worker_refuse_rest(context, options, "--launched"));
     const pen_launched_verb verb = {.start = "train",
                                     .job = common->operands[0],
                                     .is_insecure = options->insecure,

@@ -25,6 +25,12 @@ checkpoint: {every: 2 steps, $3}
 YAML
 }
 
+# a folder that it cannot have is found out when it starts
+echo text >file
+for store in file file/beneath; do
+    fails 2 "cannot create the folder 'file'.*" "$PENSTOCK" worker --listen 127.0.0.1:0 --store "$store"
+done
+
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 files() { # FOLDER: what is in it
     (cd "$1" && find . -mindepth 1 | sort)
@@ -42,7 +48,7 @@ expected=$(train_losses started.yaml)
 # the job wants one folder for all, and the worker has another: both remedies are named, and nothing is written
 fails 3 "^shared.yaml:8:.*error: worker .*$here.* writes only beneath '$work/state/penstock', and the checkpoints of all workers are to be in '$work/kept/shards'.*penstock worker --store $work/kept/shards.*checkpoint: \{shared: false\}" \
     "$PENSTOCK" train -q shared.yaml
-[ ! -e state ] || die "the worker wrote: $(files state)"
+[ -z "$(ls state/penstock)" ] || die "the worker wrote: $(files state)"
 [ ! -e kept/shards ] || [ -z "$(ls kept/shards)" ] || die "shards: $(ls kept/shards)"
 
 # one remedy: each worker has its own; the coordinator copies what it wrote
@@ -81,3 +87,13 @@ files state/penstock/flight | grep -q '^./flight-g.*\.bin$' || die "flight: $(fi
 [ -z "$(files cwd_user)" ] || die "beside: $(files cwd_user)"
 kill "$user"
 wait "$user" || die "the first worker: $? $(cat user.log)"
+
+# nor has one whose user's folder cannot be made any: it serves, and a job with checkpoints is told
+XDG_STATE_HOME=$work/file start_worker none
+grep -q "keeps no checkpoints without --store: cannot create the folder '$work/file'" none.log || die "$(cat none.log)"
+job none "127.0.0.1:$port" 'dir: none'
+fails 3 "has no folder to write in, and the checkpoints .*'$work/none/shards': .*--store $work/none/shards" "$PENSTOCK" train -q none.yaml
+job none_apart "127.0.0.1:$port" 'dir: none, shared: false'
+fails 3 "has no folder to write in, and the job wants .*--store DIR" "$PENSTOCK" train -q none_apart.yaml
+kill "$started"
+wait "$started" || die "none: $? $(cat none.log)"

@@ -57,11 +57,17 @@ pen_status pen_coordinator_check_store(const pen_coordinator *c, uint32_t worker
     if (c->setup.save_folder == NULL) return PEN_OK;
     if (store[0] == '\0' && c->setup.is_local_store) {
         return pen_error(PEN_INVALID_INPUT,
-                         "%s writes no checkpoints, and the job wants one of each worker "
+                         "%s has no folder to write in, and the job wants a part of each worker "
                          "(checkpoint.shared: false): start it with `penstock worker --store DIR`",
                          name);
     }
     if (c->setup.is_local_store || pen_path_find_beneath(store, folder) != NULL) return PEN_OK;
+    if (store[0] == '\0') {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s has no folder to write in, and the checkpoints of all workers are to "
+                         "be in '%.250s': start it with `penstock worker --store %.250s`",
+                         name, folder, folder);
+    }
     return pen_error(PEN_INVALID_INPUT,
                      "%s writes only beneath '%.250s', and the checkpoints of all workers are to "
                      "be in '%.250s' (checkpoint.shared: true): start it with `penstock worker "
