@@ -11,15 +11,18 @@
 #   revoked.pem                  as coordinator.pem, taken back by ca_crl.pem
 #   ca_crl.pem, none_crl.pem, old_crl.pem    the authority's lists: of that one; of nobody; of nobody, and too old
 #   other_ca_crl.pem             of the other authority: of nobody
+#   between.pem                  an authority that `ca` has signed, with its between_crl.pem; both_crl.pem has ca's, too
+#   between_cert.pem between_revoked.pem between_chain.pem    of that: one that holds, one on the list, one with its authority
 #   make_certificates.sh FOLDER [HOSTS]    HOSTS are for the certificates, too: IP:10.0.0.1,DNS:a.example
 set -eu
 mkdir -p "$1"
 cd "$1"
 exec 2>make_certificates.log
 
-authority() { # NAME
+authority() { # NAME [OPTIONS]
+    # shellcheck disable=SC2086
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-        -subj "/CN=$1" -keyout "$1_key.pem" -out "$1.pem"
+        -subj "/CN=$1" -keyout "$1_key.pem" -out "$1.pem" ${2:-}
     : >"$1.index"
     cat >"$1.cnf" <<END
 [ca]
@@ -56,6 +59,7 @@ tomorrow=$(date -u -d tomorrow +%Y%m%d%H%M%SZ)
 here=DNS:localhost,IP:127.0.0.1${2:+,$2}
 authority ca
 authority other_ca
+authority between "-CA ca.pem -CAkey ca_key.pem"
 key key.pem
 key other_key.pem
 certificate ca key.pem cert.pem "$here" "$yesterday" "$tomorrow"
@@ -77,3 +81,9 @@ list ca old_crl.pem "-crl_lastupdate 20200101000000Z -crl_nextupdate 20200201000
 list other_ca other_ca_crl.pem
 openssl ca -config ca.cnf -revoke revoked.pem
 list ca ca_crl.pem
+certificate between key.pem between_cert.pem "$here" "$yesterday" "$tomorrow"
+certificate between key.pem between_revoked.pem "$here" "$yesterday" "$tomorrow"
+openssl ca -config between.cnf -revoke between_revoked.pem
+list between between_crl.pem
+cat between_cert.pem between.pem >between_chain.pem
+cat between_crl.pem ca_crl.pem >both_crl.pem

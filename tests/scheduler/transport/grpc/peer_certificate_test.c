@@ -51,19 +51,31 @@ static void refuses_what_was_revoked(void **unused) {
     (void)unused;
     static const struct {
         const char *list, *certificate, *text; // NULL: it is taken
+        const char *authorities;               // NULL: ca.pem
     } cases[] = {
-        {"ca_crl.pem", "cert.pem", NULL},
-        {"ca_crl.pem", "revoked.pem", "is revoked ('tls: crl')"},
-        {"none_crl.pem", "revoked.pem", NULL},
-        {"old_crl.pem", "cert.pem", "old_crl.pem' ('tls: crl') has expired"},
-        {"other_ca_crl.pem", "cert.pem", "has no list of the authority that signed"},
-        {"ca_crl.pem", "other_cert.pem", "does not hold"},
-        {"ca_crl.pem", "key.pem", "no certificate that can be read"},
+        {"ca_crl.pem", "cert.pem", NULL, NULL},
+        {"ca_crl.pem", "revoked.pem", "is revoked ('tls: crl')", NULL},
+        {"none_crl.pem", "revoked.pem", NULL, NULL},
+        {"old_crl.pem", "cert.pem", "old_crl.pem' ('tls: crl') has expired", NULL},
+        {"other_ca_crl.pem", "cert.pem", "has no list of the authority that signed", NULL},
+        {"ca_crl.pem", "other_cert.pem", "does not hold", NULL},
+        {"ca_crl.pem", "key.pem", "no certificate that can be read", NULL},
+        // with an authority between: each needs a list, but not one that `ca` names itself
+        {"both_crl.pem", "between_chain.pem", NULL, NULL},
+        {"between_crl.pem", "between_chain.pem", "has no list of the authority that signed", NULL},
+        {"ca_crl.pem", "between_chain.pem", "has no list of the authority that signed", NULL},
+        {"between_crl.pem", "between_cert.pem", NULL, "between.pem"},
+        {"between_crl.pem", "between_chain.pem", NULL, "between.pem"},
+        {"both_crl.pem", "between_cert.pem", NULL, "between.pem"},
+        {"both_crl.pem", "between_revoked.pem", "is revoked", "between.pem"},
+        {"ca_crl.pem", "between_cert.pem", "has no list of the authority", "between.pem"},
     };
     pen_arena *arena = check_arena();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_revocations *revocations;
-        CHECK_OK(pen_revocations_open(of(cases[i].list), of("ca.pem"), &revocations));
+        const char *authorities = cases[i].authorities;
+        CHECK_OK(pen_revocations_open(
+            of(cases[i].list), of(authorities == NULL ? "ca.pem" : authorities), &revocations));
         const pen_status status =
             pen_revocations_check(revocations, text_of(arena, cases[i].certificate));
         if (cases[i].text == NULL) {
