@@ -261,6 +261,12 @@ static void call_begin(front_call *call) {
         call_end(call, FRONT_UNAUTHENTICATED, "the call has no token, or another");
         return;
     }
+    const pen_status status = pen_grpc_tls_check_revoked(&call->front->credentials, call->call);
+    if (status != PEN_OK) {
+        call_end(call, FRONT_UNAUTHENTICATED, pen_status_message(status));
+        pen_status_ignore(status, "the caller was told");
+        return;
+    }
     if (open > options->calls_limit) {
         pen_batcher_count(options->batcher, PEN_DOES_NOT_FIT);
         call_fail(call, pen_error(PEN_DOES_NOT_FIT, "%u calls are open already: try again later",

@@ -63,6 +63,17 @@ outcome OK tls/other_ca.pem tls/other_cert.pem tls/other_key.pem
 finish secured
 cp tls/ca.pem tls/cert.pem tls/key.pem here
 
+# ---- certificates that were taken back: each call looks at the lists as they are now
+cp tls/none_crl.pem list.pem
+job listed '{name: a, threads: 1, kind: reference}' "$answers
+${keys%\}}, crl: list.pem}"
+serve listed
+outcome OK tls/ca.pem tls/revoked.pem tls/key.pem
+cp tls/ca_crl.pem list.pem
+outcome UNAUTHENTICATED tls/ca.pem tls/revoked.pem tls/key.pem
+outcome OK tls/ca.pem tls/cert.pem tls/key.pem
+finish listed
+
 # ---- a token, too
 echo 'a-token-of-32-bytes-that-is-secret' >token
 job both '{name: a, threads: 1, kind: reference}' "serve: {name: net, max_batch: 16, token: token}
