@@ -112,13 +112,14 @@ static bool local_is_routed(const local_address *address) {
     return is_local;
 }
 
-// Its name. Without a domain, a name is of this host's domain; the same one of another domain is
-// another host's.
+// Its name. Where one of the two has no domain, the names before it are compared; the same name in
+// another domain is another host's.
 bool pen_local_host_is_name(const char *host, const char *own) {
-    const size_t length = strcspn(own, ".");
-    if (own[0] == '\0') return false;
-    if (strcasecmp(host, own) == 0) return true;
-    return strlen(host) == length && strncasecmp(host, own, length) == 0;
+    const size_t length = strcspn(host, "."), own_length = strcspn(own, ".");
+    const bool is_whole = host[length] != '\0' && own[own_length] != '\0';
+    if (own_length == 0) return false;
+    if (is_whole) return strcasecmp(host, own) == 0;
+    return length == own_length && strncasecmp(host, own, length) == 0;
 }
 
 static bool local_is_name(const char *host) {
