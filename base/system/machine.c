@@ -229,17 +229,28 @@ pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine) {
     return PEN_OK;
 }
 
-// What getrusage says goes on from the process that started this one, even over exec: it only
-// stands in where there is no /proc.
-uint64_t pen_machine_resident_peak(void) {
+// What the system says of this process under a name, in bytes; 0: nothing.
+static uint64_t machine_status_bytes(const char *name) {
     FILE *file = fopen("/proc/self/status", "re");
     unsigned long long kibibytes = 0;
     char line[256];
     while (file != NULL && kibibytes == 0 && fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "VmHWM: %llu kB", &kibibytes) != 1) kibibytes = 0;
+        if (strncmp(line, name, strlen(name)) != 0) continue;
+        if (sscanf(line + strlen(name), "%llu kB", &kibibytes) != 1) kibibytes = 0;
     }
     if (file != NULL) (void)fclose(file);
-    if (kibibytes > 0) return (uint64_t)kibibytes * 1024;
+    return (uint64_t)kibibytes * 1024;
+}
+
+uint64_t pen_machine_resident(void) {
+    return machine_status_bytes("VmRSS:");
+}
+
+// What getrusage says goes on from the process that started this one, even over exec: it only
+// stands in where there is no /proc.
+uint64_t pen_machine_resident_peak(void) {
+    const uint64_t bytes = machine_status_bytes("VmHWM:");
+    if (bytes > 0) return bytes;
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
     return (uint64_t)usage.ru_maxrss * 1024; // Linux counts in KiB

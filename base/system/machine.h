@@ -33,4 +33,7 @@ double pen_machine_processor_seconds(void);
 // Most bytes that this process has had resident so far; 0 when the system does not say.
 uint64_t pen_machine_resident_peak(void);
 
+// Bytes that this process has resident now; 0 when the system does not say.
+uint64_t pen_machine_resident(void);
+
 #endif // PEN_BASE_SYSTEM_MACHINE_H

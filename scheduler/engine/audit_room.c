@@ -71,12 +71,15 @@ pen_status pen_audit_room_describe(const pen_plan *plan, const pen_cluster *clus
         return pen_arena_format(arena, out_text,
                                 "off: no worker has memory left for what another does");
     }
+    const char *often = "every step";
+    if (every > 1) {
+        PEN_TRY(pen_arena_format(arena, &often, "every %llu steps", (unsigned long long)every));
+    }
     if (count == plan->device_count) {
-        return pen_arena_format(arena, out_text, "every %llu steps, of all devices",
-                                (unsigned long long)every);
+        return pen_arena_format(arena, out_text, "%s, of all devices", often);
     }
     return pen_arena_format(arena, out_text,
-                            "every %llu steps, of %u of %u devices: for the others no worker has "
+                            "%s, of %u of %u devices: for the others no worker has "
                             "memory left",
-                            (unsigned long long)every, count, plan->device_count);
+                            often, count, plan->device_count);
 }

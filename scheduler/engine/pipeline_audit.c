@@ -177,8 +177,8 @@ static pen_status audit_fetch(pipeline_engine *p, uint64_t *out_digest) {
     audit_forget_package(audit);
     PEN_TRY(pen_arena_create(&audit->arena));
     PEN_TRY(pen_arena_create(&fetched));
-    audit->package =
-        (pen_coordinator_package){.device = audit->note.device, .seconds = audit->seconds};
+    audit->package = (pen_coordinator_package){.device = audit->note.device,
+                                               .deadline = pen_clock_seconds() + audit->seconds};
     pen_status status =
         pen_coordinator_inquire(p->coordinator, audit->noting, PEN_RUN_INQUIRY_EVIDENCE, fetched,
                                 &evidence.bytes, &evidence.count);

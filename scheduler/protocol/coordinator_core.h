@@ -111,7 +111,7 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_TICK,
     PEN_COORDINATOR_EVENT_STOP,
     PEN_COORDINATOR_EVENT_OWED, // worker, count: pieces that it was sent or is asked for now;
-                                // sequence: those of them that are there now
+                                // sequence: those that are there now. Worker 0: PUBLISH must wait
 } pen_coordinator_event_kind;
 
 typedef struct pen_coordinator_loss {

@@ -358,14 +358,14 @@ static bool coordinator_hears(pen_coordinator_core *core, const pen_coordinator_
 }
 
 // Pieces are counted up and down by two threads of the driver, in any order. Those of shards show
-// that a checkpoint gets on.
+// that a checkpoint gets on, and those of nobody that nobody is at the commit log yet.
 static void coordinator_take_owed(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_OWED);
+    if (core->save_state == PEN_COORDINATOR_SAVE_PUBLISHING) core->save_at = core->now;
     if (event->worker == 0 || event->worker > core->table->worker_count) return;
     const uint64_t there = event->sequence < UINT32_MAX ? event->sequence : UINT32_MAX;
     core->workers[event->worker].owed_count += (int64_t)event->count - (int64_t)there;
     core->workers[event->worker].owed_at = core->now;
-    if (core->save_state == PEN_COORDINATOR_SAVE_PUBLISHING) core->save_at = core->now;
 }
 
 // Events of workers are heard only when they are of this generation and incarnation; after the end

@@ -34,8 +34,9 @@ struct pen_train_keeper {
     uint64_t step;       // of the newest in the log
     uint32_t copies;     // of it
 
-    // a manifest being published, by a thread
+    // a manifest being published, by a thread, which tells the engine what came of it
     pen_thread *thread;
+    pen_engine *engine;
     atomic_bool is_published; // the thread has done all it does
     pen_engine_saved saved;
     pen_status published;
@@ -147,6 +148,8 @@ uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper) {
 
 // ---- publishing
 
+// The engine hears of it here and not from the next poll: until then a program may do anything,
+// for any time, and the engine has a deadline for what it waits for.
 static void keeper_publish(void *context) {
     pen_train_keeper *keeper = context;
     const pen_engine_saved *saved = &keeper->saved;
@@ -160,6 +163,8 @@ static void keeper_publish(void *context) {
             pen_status_ignore(pruned, "said");
         }
     }
+    pen_engine *engine = keeper->engine;
+    engine->kind->published(engine, keeper->taken.step, pen_status_get_code(keeper->published));
     atomic_store(&keeper->is_published, true);
 }
 
@@ -184,14 +189,11 @@ static pen_status keeper_give_up(pen_train_keeper *keeper, pen_status take_statu
 }
 
 // The thread is through.
-static pen_status keeper_end_publishing(pen_train_keeper *keeper, pen_engine *engine) {
+static pen_status keeper_end_publishing(pen_train_keeper *keeper) {
     pen_thread_join(keeper->thread);
     keeper->thread = NULL;
     const pen_status published = keeper->published;
     keeper->published = PEN_OK;
-    if (engine != NULL) {
-        engine->kind->published(engine, keeper->taken.step, pen_status_get_code(published));
-    }
     if (published != PEN_OK) return keeper_give_up(keeper, published);
     keeper->is_under_way = false;
     keeper->step = keeper->taken.step;
@@ -202,6 +204,7 @@ static pen_status keeper_end_publishing(pen_train_keeper *keeper, pen_engine *en
 
 static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *engine) {
     atomic_store(&keeper->is_published, false);
+    keeper->engine = engine;
     const pen_status status = pen_thread_create("commit", keeper_publish, keeper, &keeper->thread);
     if (status == PEN_OK) return PEN_OK;
     engine->kind->published(engine, keeper->taken.step, pen_status_get_code(status));
@@ -209,13 +212,13 @@ static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *
 }
 
 // A checkpoint goes through three states beside the training: shards are written by the workers,
-// then the record by a thread of ours, then the engine hears of it. Without `waits` this looks once
+// then the record by a thread of ours, which tells the engine. Without `waits` this looks once
 // and returns.
 pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, bool waits) {
     for (; keeper->is_under_way; pen_clock_pause(KEEPER_POLL_SECONDS)) {
         if (keeper->thread != NULL) {
             if (waits || atomic_load(&keeper->is_published)) {
-                return keeper_end_publishing(keeper, engine);
+                return keeper_end_publishing(keeper);
             }
             return PEN_OK;
         }
@@ -239,7 +242,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
 
 void pen_train_keeper_abandon(pen_train_keeper *keeper) {
     if (keeper->thread != NULL) {
-        pen_status_ignore(keeper_end_publishing(keeper, NULL), "the log is read again");
+        pen_status_ignore(keeper_end_publishing(keeper), "the log is read again");
     }
     keeper->is_under_way = false;
 }

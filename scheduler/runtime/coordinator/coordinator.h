@@ -188,7 +188,7 @@ typedef struct pen_coordinator_package {
     uint32_t device;
     const void *bytes; // pen_recompute_pack; lent for the call
     uint64_t byte_count;
-    double seconds; // for the worker to take it
+    double deadline; // by the clock, for workers to take it: of all whom it is given
 } pen_coordinator_package;
 // Gives a worker a package, which it is to compute again; waits until it has it. `asked` is another
 // number each time. What becomes of it, and that nothing does, is found by the next.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/system/interrupt.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
 #define AUDIT_TICK_SECONDS 0.05
@@ -38,12 +39,19 @@ void pen_coordinator_take_recomputed(pen_coordinator *c, uint32_t peer,
     pen_mutex_unlock(&c->lock);
 }
 
-// Waits until a worker has all parts so far. False: it answered already, or does not.
+// Waits until a worker has all parts so far. False: it answered already, does not, or somebody
+// wishes to stop. Questions of how it stands are answered meanwhile.
 static bool audit_await_taken(pen_coordinator *c, uint64_t offset, double deadline) {
     const coordinator_audit *audit = &c->audit;
     pen_mutex_lock(&c->lock);
     while (audit->taken < offset && !audit->is_answered && !c->is_failed &&
-           pen_clock_seconds() < deadline) {
+           !pen_interrupt_wished(c->setup.cancel) && pen_clock_seconds() < deadline) {
+        if (pen_interrupt_take_question()) {
+            pen_mutex_unlock(&c->lock);
+            pen_coordinator_answer_question(c);
+            pen_mutex_lock(&c->lock);
+            continue;
+        }
         (void)pen_condition_wait_for(&c->changed, &c->lock, AUDIT_TICK_SECONDS);
     }
     const bool is_taken = audit->taken == offset && !audit->is_answered && !c->is_failed;
@@ -55,7 +63,6 @@ static bool audit_await_taken(pen_coordinator *c, uint64_t offset, double deadli
 void pen_coordinator_recompute(pen_coordinator *coordinator, uint32_t worker, uint32_t asked,
                                const pen_coordinator_package *package) {
     pen_coordinator *c = coordinator;
-    const double deadline = pen_clock_seconds() + package->seconds;
     pen_mutex_lock(&c->lock);
     c->audit =
         (coordinator_audit){.worker = worker, .asked = asked, .byte_count = package->byte_count};
@@ -72,7 +79,8 @@ void pen_coordinator_recompute(pen_coordinator *coordinator, uint32_t worker, ui
                                .bytes_length = (size_t)length};
         pen_coordinator_tell(c, worker, &message);
         offset += length;
-        if (offset == package->byte_count || !audit_await_taken(c, offset, deadline)) return;
+        if (offset == package->byte_count || !audit_await_taken(c, offset, package->deadline))
+            return;
     }
 }
 
@@ -83,7 +91,7 @@ bool pen_coordinator_find_digest(pen_coordinator *coordinator, uint64_t *out_dig
     const bool is_answered = c->audit.is_answered;
     *out_digest = c->audit.digest;
     *out_is_failed = c->audit.is_failed;
-    snprintf(out_text, size, "%s", c->audit.text);
+    if (is_answered && c->audit.is_failed) snprintf(out_text, size, "%s", c->audit.text);
     pen_mutex_unlock(&c->lock);
     return is_answered;
 }

@@ -288,6 +288,7 @@ static void coordinator_keep_time(void *context) {
             pen_log(PEN_LOG_WARNING, "the commit log is not written: "
                                      "does the disk of checkpoints answer?");
         is_said = is_said || is_stuck;
+        if (!is_over) pen_coordinator_hold_publishing(c);
         if (!is_over) pen_coordinator_step(c, &tick);
         for (uint32_t w = 1; w <= c->table->worker_count && !is_over; w++) {
             pen_message beat = {.kind = PEN_MESSAGE_BEAT};

@@ -265,9 +265,10 @@ static bool link_is_movement(pen_coordinator_event_kind kind) {
 }
 
 // How long nothing moved, which is seen by who wants to stop. Holds the lock.
-static void link_note_movement(pen_coordinator *c, pen_coordinator_event_kind kind) {
+static void link_note_movement(pen_coordinator *c, const pen_coordinator_event *event) {
     const double now = pen_clock_seconds();
-    if (!link_is_movement(kind)) return;
+    const bool is_hold = event->kind == PEN_COORDINATOR_EVENT_OWED && event->worker == 0;
+    if (!link_is_movement(event->kind) || is_hold) return;
     if (!pen_coordinator_core_is_quiet(c->core)) {
         c->longest_still = fmax(c->longest_still, now - c->moved_at);
     }
@@ -289,7 +290,7 @@ void pen_coordinator_step(pen_coordinator *c, const pen_coordinator_event *event
     c->is_stepping = true;
     now.now = (uint64_t)(pen_clock_seconds() * 1e9);
     const bool is_recorded = link_is_movement(event->kind);
-    link_note_movement(c, event->kind);
+    link_note_movement(c, event);
     if (is_recorded) pen_flight_record_coordinator(c->recorder, &now);
     pen_coordinator_core_step(c->core, &now, c->actions, &count);
     if (!is_recorded && count > 0) pen_flight_record_coordinator(c->recorder, &now);

@@ -88,6 +88,8 @@ typedef struct coordinator_save {
     pen_shard_summary *listed;    // those there are, one behind the other
     bool *has_summary;            // [worker_count + 1]
     bool has_snapped;
+    bool is_told;   // the caller, that all shards are durable
+    double held_at; // when the deadline of the manifest last began anew, since it was not told
     char folder[PEN_MESSAGE_TEXT_BYTES];
     char resolved[PEN_MESSAGE_TEXT_BYTES]; // the same, as the system sees it
     char failure[PEN_MESSAGE_TEXT_BYTES];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/system/failpoint.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/coordinator/coordinator_shards.h"
@@ -43,6 +44,7 @@ static void save_begin(pen_coordinator *c, uint64_t step, const char *folder) {
     save->saved =
         (pen_coordinator_saved){.state = PEN_SAVE_WRITING, .step = step, .failure = save->failure};
     save->has_snapped = false;
+    save->is_told = false;
     save->failure[0] = '\0';
     snprintf(save->folder, sizeof save->folder, "%s", folder);
 }
@@ -95,9 +97,15 @@ pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, con
     return status;
 }
 
+// Who is told that shards are durable publishes the manifest at once. Holds the lock.
+static void save_tell(pen_coordinator *c, pen_coordinator_saved *out_saved) {
+    *out_saved = c->save.saved;
+    c->save.is_told = c->save.saved.state == PEN_SAVE_DURABLE;
+}
+
 void pen_coordinator_poll_saved(pen_coordinator *coordinator, pen_coordinator_saved *out_saved) {
     pen_mutex_lock(&coordinator->lock);
-    *out_saved = coordinator->save.saved;
+    save_tell(coordinator, out_saved);
     pen_mutex_unlock(&coordinator->lock);
 }
 
@@ -105,9 +113,24 @@ pen_status pen_coordinator_await_saved(pen_coordinator *coordinator,
                                        pen_coordinator_saved *out_saved) {
     pen_mutex_lock(&coordinator->lock);
     const pen_status status = pen_coordinator_await(coordinator, save_is_written, 0);
-    *out_saved = coordinator->save.saved;
+    save_tell(coordinator, out_saved);
     pen_mutex_unlock(&coordinator->lock);
     return status;
+}
+
+// Callers ask between two steps, and may do anything in between: as long as none has, the deadline
+// of the manifest does not run. Said a few times within it, for each is an event that is recorded.
+void pen_coordinator_hold_publishing(pen_coordinator *c) {
+    coordinator_save *save = &c->save;
+    const double now = pen_clock_seconds();
+    pen_mutex_lock(&c->lock);
+    const bool is_held = save->saved.state == PEN_SAVE_DURABLE && !save->is_told && !c->is_failed;
+    const bool is_due = is_held && now - save->held_at >= c->setup.write_seconds / 4;
+    if (is_due) save->held_at = now;
+    pen_mutex_unlock(&c->lock);
+    if (!is_due) return;
+    const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_OWED};
+    pen_coordinator_step(c, &event);
 }
 
 static void save_publish(pen_coordinator *c, uint64_t step, pen_status_code code) {

@@ -26,6 +26,7 @@ void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_mes
                                 uint32_t *out_code);
 // What the core says of the save. Hold the lock.
 void pen_coordinator_note_durable(pen_coordinator *c);
+void pen_coordinator_hold_publishing(pen_coordinator *c); // with each tick, before it
 void pen_coordinator_note_save_failed(pen_coordinator *c);
 
 // ---- shards from workers' own disks (coordinator_copy.c). Without is_local_store they do nothing.

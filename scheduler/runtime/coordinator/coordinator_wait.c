@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/system/interrupt.h"
+#include "base/system/machine.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/run/run_wire.h"
@@ -29,6 +30,7 @@ static bool coordinator_is_answered(const pen_coordinator *c) {
 static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what,
                             uint64_t offset, double seconds) {
     const double deadline = pen_clock_seconds() + seconds;
+    const bool ends_early = what == PEN_RUN_INQUIRY_WAITS || what == PEN_RUN_INQUIRY_EVIDENCE;
     pen_message ask = {.kind = PEN_MESSAGE_ASK, .number = (uint32_t)what, .offset = offset};
     pen_mutex_lock(&c->lock);
     c->asked_worker = worker;
@@ -40,7 +42,7 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
     pen_coordinator_tell(c, worker, &ask);
     pen_mutex_lock(&c->lock);
     while (!coordinator_is_answered(c) && pen_clock_seconds() < deadline) {
-        if (what == PEN_RUN_INQUIRY_WAITS && pen_interrupt_wished(c->setup.cancel)) break;
+        if (ends_early && pen_interrupt_wished(c->setup.cancel)) break;
         (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
     }
     const bool is_answered = c->is_answered;
@@ -173,6 +175,21 @@ static uint64_t coordinator_answer_limit(const pen_coordinator *c, uint32_t work
     return base;
 }
 
+// Evidence is as large as a worker may be, which this process need not be. It is held twice: as it
+// comes, and packed.
+static pen_status coordinator_have_room(pen_run_inquiry what, uint64_t total, pen_arena *arena) {
+    pen_machine machine;
+    if (what != PEN_RUN_INQUIRY_EVIDENCE) return PEN_OK;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    const uint64_t limit = machine.memory_bytes_allowed, resident = pen_machine_resident();
+    const uint64_t left = limit > resident ? limit - resident : 0;
+    const uint64_t room = machine.memory_bytes_free < left ? machine.memory_bytes_free : left;
+    if (limit == 0 || total <= room / 2) return PEN_OK;
+    return pen_error(PEN_DOES_NOT_FIT,
+                     "the evidence has %llu bytes, twice, and this process may take %llu more",
+                     (unsigned long long)total, (unsigned long long)room);
+}
+
 // Answers longer than a message come in parts. Their length is bounded by what the question can
 // have as an answer.
 pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker,
@@ -192,6 +209,7 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
                                  c->spec->workers[worker].name, (unsigned long long)total,
                                  (unsigned long long)coordinator_answer_limit(c, worker, what));
             }
+            PEN_TRY(coordinator_have_room(what, total, arena));
             PEN_TRY(PEN_NEW(arena, total, &bytes));
         }
         if (c->part_total != total || c->part_length > total - count ||
@@ -332,7 +350,7 @@ static pen_status coordinator_say_late(pen_coordinator *c, pen_arena *arena) {
     PEN_TRY(coordinator_list_missing(c, arena, &names));
     if (names[0] == '\0') return PEN_OK;
     pen_log(PEN_LOG_WARNING, "still waiting, for up to %.0f s more, for %s",
-            c->setup.rendezvous->end - pen_clock_seconds(), names);
+            fmax(c->setup.rendezvous->end - pen_clock_seconds(), 0), names);
     return PEN_OK;
 }
 

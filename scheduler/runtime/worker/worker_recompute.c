@@ -20,7 +20,7 @@ static uint64_t recompute_memory(const pen_worker *worker) {
     const uint64_t free_bytes = status == PEN_OK ? machine.memory_bytes_free : 0;
     pen_status_ignore(status, "then it is not known");
     pen_arena_destroy(arena);
-    const uint64_t taken = pen_machine_resident_peak();
+    const uint64_t taken = pen_machine_resident();
     if (worker->memory_bytes == 0) return free_bytes;
     if (worker->memory_bytes <= taken) return 1;
     const uint64_t left = worker->memory_bytes - taken;

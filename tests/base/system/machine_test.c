@@ -25,6 +25,21 @@ static void this_machine_makes_sense(void **state) {
     pen_arena_destroy(arena);
 }
 
+// The peak stays, what is resident falls.
+static void what_is_given_back_is_not_resident(void **state) {
+    (void)state;
+    const size_t bytes = (size_t)256 << 20;
+    char *large = malloc(bytes);
+    assert_non_null(large);
+    memset(large, 1, bytes);
+    assert_true(pen_machine_resident() >=
+                bytes); // it is there: the compiler leaves it out otherwise
+    free(large);
+    const uint64_t resident = pen_machine_resident();
+    assert_true(resident > 0);
+    assert_true(pen_machine_resident_peak() >= resident + bytes / 2);
+}
+
 // A small process that a large one starts is small.
 static void a_peak_is_of_this_process(void **state) {
     (void)state;
@@ -33,6 +48,7 @@ static void a_peak_is_of_this_process(void **state) {
     assert_non_null(large);
     memset(large, 1, bytes);
     assert_true(pen_machine_resident_peak() >= bytes);
+    assert_true(pen_machine_resident() >= bytes);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     const pid_t child = fork();
@@ -79,6 +95,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(this_machine_makes_sense),
         cmocka_unit_test(a_peak_is_of_this_process),
+        cmocka_unit_test(what_is_given_back_is_not_resident),
         cmocka_unit_test(cores_are_those_that_a_process_gets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,10 @@ static void the_commit_log_has_deadlines(void **state) {
     now += WRITE - 1;
     tick(core);
     CHECK(action_count == 0, "not yet");
+    STEP(core, OWED, .worker = 0); // nobody is at the log yet
+    now += WRITE - 1;
+    tick(core);
+    CHECK(action_count == 0, "it began anew");
     now += 1;
     tick(core);
     check_failed(core, PEN_COORDINATOR_REASON_STORE, 0);

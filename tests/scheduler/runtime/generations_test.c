@@ -169,6 +169,28 @@ static void saves_while_it_trains(void **unused) {
     generation_case_deinit(&g);
 }
 
+// The caller comes for what is durable when it has time, which is not the disk's fault.
+static void a_caller_may_take_its_time(void **unused) {
+    (void)unused;
+    generation_case g;
+    pen_coordinator *coordinator;
+    pen_coordinator_saved saved;
+    double loss;
+    uint64_t round;
+    generation_case_init(&g, "local");
+    g.write_seconds = 4;
+    CHECK_OK(generation_begin(&g, 1, &coordinator));
+    CHECK_OK(pen_coordinator_save(coordinator, 1, g.folder));
+    pen_clock_pause(g.write_seconds + 1.5);
+    pen_coordinator_poll_saved(coordinator, &saved);
+    CHECK(saved.state == PEN_SAVE_DURABLE, "%s", saved.failure);
+    pen_coordinator_committed(coordinator, 1);
+    CHECK_OK(generation_begin_round(&g, coordinator, &round));
+    CHECK_OK(generation_finish_round(&g, coordinator, round, &loss));
+    destroy_quickly(coordinator);
+    generation_case_deinit(&g);
+}
+
 // A folder in which nothing can be written: the save fails, and the training goes on.
 static void a_save_that_fails_ends_alone(void **unused) {
     (void)unused;
@@ -394,6 +416,7 @@ PEN_TEST_MAIN(cmocka_unit_test(follow_one_another_in_a_process),
               cmocka_unit_test(a_misled_caller_is_forgotten),
               cmocka_unit_test(lose_a_worker_in_a_process),
               cmocka_unit_test(lose_a_worker_over_grpc), cmocka_unit_test(saves_while_it_trains),
+              cmocka_unit_test(a_caller_may_take_its_time),
               cmocka_unit_test(a_save_that_fails_ends_alone), cmocka_unit_test(silence_ends_a_run),
               cmocka_unit_test(a_number_that_nobody_has_is_refused),
               cmocka_unit_test(a_higher_generation_takes_over),

@@ -32,8 +32,10 @@ static pen_recompute_bytes keep(generation_case *g, pen_coordinator *coordinator
 
 static uint64_t ask(pen_coordinator *coordinator, uint32_t worker, uint32_t asked, uint32_t device,
                     pen_recompute_bytes package) {
-    const pen_coordinator_package sent = {
-        .device = device, .bytes = package.bytes, .byte_count = package.count, .seconds = 20};
+    const pen_coordinator_package sent = {.device = device,
+                                          .bytes = package.bytes,
+                                          .byte_count = package.count,
+                                          .deadline = pen_clock_seconds() + 20};
     uint64_t digest;
     bool is_failed;
     char text[1024];

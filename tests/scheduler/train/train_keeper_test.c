@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
 #include "tests/support/tiny_model.h"
@@ -14,10 +15,10 @@
 typedef struct keeper_engine {
     pen_engine engine; // first
     uint64_t step;
-    uint64_t committed;
-    uint64_t forgone;
-    bool fails;   // to save
-    bool is_open; // a save is durable, and nothing was said of it yet
+    _Atomic uint64_t committed; // said by the keeper's thread
+    _Atomic uint64_t forgone;
+    bool fails;           // to save
+    _Atomic bool is_open; // a save is durable, and nothing was said of it yet
 } keeper_engine;
 
 static keeper_engine *engine_of(pen_engine *engine) {
@@ -84,6 +85,24 @@ static void keeper_take(pen_train_keeper *keeper, keeper_engine *engine, uint64_
     const pen_checkpoint checkpoint = {.step = step};
     CHECK_OK(pen_train_keeper_take(keeper, &engine->engine, &checkpoint));
     CHECK_OK(pen_train_keeper_go_on(keeper, &engine->engine, true));
+}
+
+// A program that does something else for long between two steps does not keep the engine waiting.
+static void engines_hear_of_checkpoints_between_polls(void **unused) {
+    (void)unused;
+    pen_arena *arena = check_arena();
+    const pen_checkpoint checkpoint = {.step = 1};
+    keeper_engine engine = {.engine.kind = &engine_kind};
+    pen_train_keeper *keeper = keeper_open(keeper_job(arena), scratch_path("between"));
+    keeper_begin(keeper, 1);
+    CHECK_OK(pen_train_keeper_take(keeper, &engine.engine, &checkpoint));
+    CHECK_OK(pen_train_keeper_go_on(keeper, &engine.engine, false));
+    for (uint32_t i = 0; i < 60000 && engine.committed == 0; i++) {
+        pen_clock_pause(0.001);
+    }
+    assert_int_equal(engine.committed, 1);
+    pen_train_keeper_destroy(keeper);
+    pen_arena_destroy(arena);
 }
 
 // The engine hears of it, so that it takes another; the training goes on.
@@ -161,6 +180,7 @@ static void who_is_superseded_takes_nothing_back(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engines_hear_of_checkpoints_that_are_forgone),
+        cmocka_unit_test(engines_hear_of_checkpoints_between_polls),
         cmocka_unit_test(last_checkpoints_must_be_kept),
         cmocka_unit_test(who_is_superseded_takes_nothing_back),
     };
