@@ -200,9 +200,8 @@ static pen_status worker_create(const worker_options *options, pen_worker_option
     const pen_rotating_log_options audit = {.bytes_limit = WORKER_AUDIT_BYTES,
                                             .kept_count = WORKER_AUDIT_FILES};
     if (options->audit != NULL) {
-        PEN_TRY(
-            pen_status_add_context(pen_rotating_log_open(options->audit, &audit, &made->audit),
-                                   "while opening the log of links (--audit-log)"));
+        PEN_TRY(pen_status_add_context(pen_rotating_log_open(options->audit, &audit, &made->audit),
+                                       "while opening the log of links (--audit-log)"));
     }
     const pen_status status = pen_worker_create(made, out_worker, out_port);
     if (status != PEN_OK) pen_rotating_log_close(made->audit);
