@@ -51,8 +51,8 @@ void pen_coordinator_name_store(pen_coordinator *c, uint32_t worker,
     pen_mutex_unlock(&c->lock);
 }
 
-// Said when a worker is loaded, before anything is computed: it names what can be done at the worker
-// and in the job.
+// Said when a worker is loaded, before anything is computed: it names what can be done at the
+// worker and in the job.
 pen_status pen_coordinator_check_store(const pen_coordinator *c, uint32_t worker) {
     const char *store = c->workers[worker].store, *folder = c->save.resolved;
     const char *name = c->spec->workers[worker].name;

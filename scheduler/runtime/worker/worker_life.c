@@ -116,6 +116,7 @@ static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
                                    const pen_run_spec **out_spec) {
     *out_spec = worker->options.spec;
     if (*out_spec == NULL) PEN_TRY(worker_decode_spec(worker, out_spec));
+    PEN_ASSERT(*out_spec != NULL);
     if ((*out_spec)->table->worker_count >= number && number > 0) return PEN_OK;
     return pen_error(PEN_CORRUPT, "assigned as worker %u of %u", number,
                      (*out_spec)->table->worker_count);
