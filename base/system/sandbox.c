@@ -1,10 +1,8 @@
 #include "base/system/sandbox.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <link.h>
 #include <linux/landlock.h>
 #include <sched.h>

@@ -5,7 +5,6 @@
 
 #include "base/format/yaml_writer.h"
 #include "base/hash.h"
-#include "base/integer.h"
 
 #define LINK_SET_FIRST 32 // links that there is room for at first
 
@@ -73,8 +72,8 @@ static pen_status links_seat(const pen_cluster *cluster, pen_arena *arena,
     }
     for (uint32_t d = 0; d < count; d++) {
         const pen_device_seat *first = &seats[seats[d].host];
-        seats[d].out_rate = d == seats[d].host ? links_rate(first->out_rate) : first->out_rate;
-        seats[d].in_rate = d == seats[d].host ? links_rate(first->in_rate) : first->in_rate;
+        seats[d].out_rate = links_rate(first->out_rate);
+        seats[d].in_rate = links_rate(first->in_rate);
     }
     *out_seats = seats;
     return PEN_OK;
