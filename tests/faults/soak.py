@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from processes import resident_bytes, state_of
+from processes import resident_kinds, state_of
 from training import PENSTOCK, Scene, numbers
 
 BURST = 200
@@ -37,7 +37,7 @@ class Soak:
                            recovery=f"on_loss: wait, grace: 60 s, lease: {LEASE} s, progress: 15 s, attempts: 50")
         self.training = self.scene.begin(relays=True)
         self.training.lives_limit = 1 << 30
-        self.memory = {}  # (name, life): [(time, bytes)]
+        self.memory = {}  # (name, life): [(time, bytes of its own, of files, shared)]
         self.files = {}  # likewise, open files
         self.counts = {}
         self.slowest = 0.0
@@ -58,7 +58,7 @@ class Soak:
         now = time.monotonic()
         for life in self.training.keeper.all_lives():
             if life.code is None and not life.is_frozen:
-                self.memory.setdefault((life.name, life.number), []).append((now, resident_bytes(life.pid)))
+                self.memory.setdefault((life.name, life.number), []).append((now, *resident_kinds(life.pid)))
                 self.files.setdefault((life.name, life.number), []).append((now, open_files(life.pid)))
 
     def step(self):
@@ -208,16 +208,19 @@ class Soak:
         worst, worst_files, count = 0.0, 0, 0
         for key, samples in self.memory.items():
             begun, ended = samples[0][0], samples[-1][0]
-            settled = [size for when, size in samples if when > begun + 120]
+            settled = [sizes for when, *sizes in samples if when > begun + 120]
             half = len(settled) // 2
             if ended - begun < 240 or half < 12:
                 continue
             count += 1
-            early, late = middles(settled)
+            kinds = [middles(column) for column in zip(*settled)]
+            early, late = middles([sum(sizes) for sizes in settled])
             few, many = middles([number for when, number in self.files[key] if when > begun + 120])
             growth = late / early - 1
+            parts = ", ".join(f"{kind} {(after - before) >> 10:+d}" for kind, (before, after)
+                              in zip(("own", "files", "shared"), kinds))
             print(f"memory of {key[0]} (life {key[1]}, {ended - begun:.0f} s): {early >> 10} KiB, later "
-                  f"{late >> 10} KiB, {100 * growth:+.2f} %; open files {few}, later {many}")
+                  f"{late >> 10} KiB, {100 * growth:+.2f} % (KiB: {parts}); open files {few}, later {many}")
             worst, worst_files = max(worst, growth), max(worst_files, many - few)
         if worst > 0.01:
             self.wrong.append(f"memory grew by {100 * worst:.2f} %")
