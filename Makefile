@@ -548,7 +548,10 @@ coverage: test | build/.has-coverage #! which lines the tests run
 include_folder := $(DESTDIR)$(prefix)/include/penstock
 library_folder = $(DESTDIR)$(libdir)
 licence_folder := $(DESTDIR)$(prefix)/share/doc/penstock
-install: all #! DESTDIR= prefix=/usr/local: command, library, headers, penstock.pc, licences
+share_folder := $(DESTDIR)$(prefix)/share
+completion_files := bash-completion/completions/penstock zsh/site-functions/_penstock fish/vendor_completions.d/penstock.fish
+verbs := $(patsubst cli/commands/command_%.c,%,$(wildcard cli/commands/command_*.c))
+install: all #! DESTDIR= prefix=/usr/local: command, manual pages, completion, library, headers, penstock.pc, licences
 	install -d $(DESTDIR)$(prefix)/bin $(library_folder)/pkgconfig $(include_folder)/base $(licence_folder)
 	install -m 755 $(BUILD)/penstock $(DESTDIR)$(prefix)/bin/penstock
 	install -m 755 $(BUILD)/libpenstock.so $(library_folder)/libpenstock.so.$(VERSION)
@@ -558,12 +561,17 @@ install: all #! DESTDIR= prefix=/usr/local: command, library, headers, penstock.
 	install -m 644 graph/layers.h $(include_folder)/layers.h
 	install -m 644 base/status.h $(include_folder)/base/status.h
 	install -m 644 LICENSE docs/licences.md $(licence_folder)
+	install -d $(share_folder)/man/man1 $(dir $(addprefix $(share_folder)/,$(completion_files)))
+	$(BUILD)/penstock help --man >$(share_folder)/man/man1/penstock.1
+	$(foreach verb,$(verbs),$(BUILD)/penstock help --man $(verb) >$(share_folder)/man/man1/penstock-$(verb).1 &&) true
+	$(foreach file,$(completion_files),$(BUILD)/penstock help --completion $(firstword $(subst /, ,$(subst -, ,$(file)))) >$(share_folder)/$(file) &&) true
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(VERSION)|' scheduler/penstock.pc.in \
 	  >$(library_folder)/pkgconfig/penstock.pc
 
 uninstall: #! remove what install put there
 	rm -f $(DESTDIR)$(prefix)/bin/penstock $(library_folder)/pkgconfig/penstock.pc \
 	  $(library_folder)/libpenstock.so $(library_folder)/libpenstock.so.$(SO_VERSION) $(library_folder)/libpenstock.so.$(VERSION)
+	rm -f $(share_folder)/man/man1/penstock.1 $(verbs:%=$(share_folder)/man/man1/penstock-%.1) $(addprefix $(share_folder)/,$(completion_files))
 	rm -rf $(include_folder) $(licence_folder)
 
 .PHONY: clean help

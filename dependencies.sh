@@ -13,8 +13,8 @@ packages_of() {
         libgrpc-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
         libmicrohttpd-dev libseccomp-dev ;;
     demo) echo dataset-fashion-mnist ;;
-    test) echo g++ libcmocka-dev libonnx-testdata libturbojpeg0-dev openssl protobuf-compiler python3 python3-grpcio \
-        python3-jsonschema python3-numpy python3-onnx python3-yaml ;;
+    test) echo bsdutils fish g++ groff-base libcmocka-dev libonnx-testdata libturbojpeg0-dev openssl protobuf-compiler python3 python3-grpcio \
+        python3-jsonschema python3-numpy python3-onnx python3-yaml zsh ;;
     databases) echo postgresql ;;
     lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;
     fuzz) echo clang libclang-rt-14-dev libomp-dev ;;

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -48,6 +50,47 @@ static const char *log_erase(void) {
     return atomic_exchange(&log_has_line, false) ? LOG_ERASE : "";
 }
 
+// Whether colours are wanted: by a terminal that has them, and no user who said no (no-color.org).
+static bool log_has_colour(void) {
+    const char *no = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    if (no != NULL && no[0] != '\0') return false;
+    return terminal != NULL && strcmp(terminal, "dumb") != 0 && isatty(STDERR_FILENO) != 0;
+}
+
+// A copy of `text` where "error:" and "warning:" have colours, to be freed. NULL: no memory.
+static char *log_paint(const char *text) {
+    static const struct {
+        const char *word, *painted;
+    } words[] = {{"error: ", "\x1b[1;31merror:\x1b[0m "},
+                 {"warning: ", "\x1b[1;35mwarning:\x1b[0m "}};
+    const size_t size =
+        3 * strlen(text) + 1; // the shorter word becomes less than three times as long
+    char *painted = pen_memory_allocate(size, 1);
+    size_t used = 0;
+    if (painted == NULL) return NULL;
+    while (*text != '\0') {
+        const size_t which = strncmp(text, words[0].word, strlen(words[0].word)) == 0   ? 0
+                             : strncmp(text, words[1].word, strlen(words[1].word)) == 0 ? 1
+                                                                                        : 2;
+        if (which < 2) {
+            used += (size_t)snprintf(painted + used, size - used, "%s", words[which].painted);
+            text += strlen(words[which].word);
+        } else {
+            painted[used++] = *text++;
+        }
+    }
+    painted[used] = '\0';
+    return painted;
+}
+
+// One write, so that messages of several processes do not mix within a line.
+static void log_write(const char *text) {
+    char *painted = log_has_colour() ? log_paint(text) : NULL;
+    fprintf(stderr, "%s%s", log_erase(), painted != NULL ? painted : text);
+    pen_memory_free(painted);
+}
+
 void pen_log_line(const char *text) {
     char line[LOG_LINE_BYTES];
     if (text == NULL) {
@@ -73,8 +116,10 @@ void pen_log(pen_log_level level, const char *format, ...) {
         return;
     }
     const bool has_word = level != PEN_LOG_NOTE;
-    fprintf(stderr, "%s%s%s%s\n", log_erase(), has_word ? pen_log_level_name(level) : "",
-            has_word ? ": " : "", line);
+    char whole[LOG_LINE_BYTES + 16];
+    snprintf(whole, sizeof whole, "%s%s%s\n", has_word ? pen_log_level_name(level) : "",
+             has_word ? ": " : "", line);
+    log_write(whole);
 }
 
 void pen_log_status(pen_status status) {
@@ -83,7 +128,6 @@ void pen_log_status(pen_status status) {
     const size_t length = pen_status_format(status, short_text, sizeof short_text);
     char *long_text = length < sizeof short_text ? NULL : pen_memory_allocate(length + 1, 1);
     if (long_text != NULL) pen_status_format(status, long_text, length + 1);
-    const char *text = pen_text_clean(long_text != NULL ? long_text : short_text, true);
-    fprintf(stderr, "%s%s", log_erase(), text);
+    log_write(pen_text_clean(long_text != NULL ? long_text : short_text, true));
     pen_memory_free(long_text);
 }

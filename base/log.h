@@ -1,6 +1,9 @@
 // Messages on standard error, for the command and the drivers. Library code that computes never
 // prints: it returns a status.
 //
+// The words "error" and "warning" have colours on a terminal. None where NO_COLOR is set and not
+// empty (no-color.org), or TERM is "dumb" or not set.
+//
 // Threads: any; a message is one write, so messages never mix within a line.
 #ifndef PEN_BASE_LOG_H
 #define PEN_BASE_LOG_H

@@ -181,6 +181,9 @@ void pen_text_add_names(pen_text *text, const char *wanted, const char *const *n
         written += 1;
     }
     if (written < count) pen_text_print(text, " and %zu more", count - written);
+    if (nearest < count && count > 1 && strcmp(names[nearest], wanted) != 0) {
+        pen_text_print(text, "; did you mean %s?", names[nearest]);
+    }
 }
 
 pen_status pen_text_find_name(const char *what, const char *name, pen_text_name_fn *name_at,

@@ -58,7 +58,7 @@ size_t pen_text_find_near(const char *wanted, const char *const *names, size_t c
                           uint32_t *out_near);
 
 // Adds "a, b, c": the name nearest to `wanted` first, the others in their order. Past `limit`
-// names the rest is counted: "and 12 more".
+// names the rest is counted: "and 12 more". Where one is near, "; did you mean a?" follows.
 void pen_text_add_names(pen_text *text, const char *wanted, const char *const *names, size_t count,
                         size_t limit);
 

@@ -73,7 +73,8 @@ typedef struct pen_command {
     VERB(certs)                                                                                    \
     VERB(diagnose)                                                                                 \
     VERB(doctor)                                                                                   \
-    VERB(schema)
+    VERB(schema)                                                                                   \
+    VERB(help)
 
 #define PEN_COMMAND_DECLARE(name) extern const pen_command pen_command_##name;
 PEN_COMMAND_LIST(PEN_COMMAND_DECLARE)
@@ -81,8 +82,9 @@ PEN_COMMAND_LIST(PEN_COMMAND_DECLARE)
 // The verbs, ended by NULL.
 extern const pen_command *const pen_commands[];
 
-// Runs `penstock ARGUMENTS...`; returns the exit code. Prints errors.
-int pen_command_main(int argument_count, char *const *arguments);
+// The verb of that name. NOT_FOUND lists the names, nearest first; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_command_find(const char *name, pen_arena *arena,
+                                          const pen_command **out_command);
 
 // Ends the text and prints it on standard output. IO, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_print(pen_text *text);
@@ -95,6 +97,9 @@ void pen_command_note_settings(const char *const *settings, uint32_t count);
 // The verb ends the object and calls pen_json_finish. Begun only when there is something to say:
 // after an error before that, standard output stays empty.
 void pen_command_begin_json(pen_json_writer *json, const char *verb);
+
+// Whether an object was begun.
+bool pen_command_has_json(void);
 
 // Ends an object that an error cut short: {"schema": …, what was written, "error": MESSAGE,
 // "exit_code": N}. Returns `status`.

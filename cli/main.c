@@ -5,7 +5,7 @@
 #include "base/system/descriptors.h"
 #include "base/system/failpoint.h"
 #include "base/system/interrupt.h"
-#include "cli/command.h"
+#include "cli/command_main.h"
 #include "device/cpu/cpu_device.h"
 #include "scheduler/runtime/run/worker_program.h"
 

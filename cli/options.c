@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define CLI_OPTION_COLUMNS 24
-
 static const pen_cli_option cli_common_options[] = {
     PEN_CLI_FLAG(0, "json", pen_cli_common, json, "one JSON object on standard output"),
     PEN_CLI_FLAG('q', "quiet", pen_cli_common, quiet, "warnings and errors only"),
@@ -35,8 +33,7 @@ typedef struct cli_parser {
     bool *is_given; // [options of the verb]
 } cli_parser;
 
-// Option `index` of the verb's own, --set, and the common ones, or NULL past the last.
-static const pen_cli_option *cli_option_at(const pen_cli_table *table, size_t index) {
+const pen_cli_option *pen_cli_option_at(const pen_cli_table *table, size_t index) {
     if (index < table->option_count) return &table->options[index];
     index -= table->option_count;
     if (table->takes_job && index == 0) return &cli_set_option;
@@ -49,7 +46,8 @@ static pen_status cli_refuse_name(const cli_parser *parser, const char *argument
     size_t count = 0;
     PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_OTHER_COUNT, &names));
     const pen_cli_option *option;
-    while ((option = cli_option_at(parser->table, count)) != NULL) {
+    for (size_t i = 0; (option = pen_cli_option_at(parser->table, i)) != NULL; i++) {
+        if (option->is_internal) continue;
         PEN_TRY(pen_arena_format(parser->arena, &names[count], "--%s", option->field.key));
         count += 1;
     }
@@ -67,7 +65,7 @@ static const pen_cli_option *cli_find(const pen_cli_table *table, const char *ar
     const pen_cli_option *option;
     *out_value = NULL;
     if (argument[1] != '-') {
-        for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
+        for (size_t i = 0; (option = pen_cli_option_at(table, i)) != NULL; i++) {
             if (option->letter != 0 && option->letter == argument[1] && argument[2] == '\0') {
                 return option;
             }
@@ -76,7 +74,7 @@ static const pen_cli_option *cli_find(const pen_cli_table *table, const char *ar
     }
     const char *name = argument + 2;
     const size_t length = strcspn(name, "=");
-    for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
+    for (size_t i = 0; (option = pen_cli_option_at(table, i)) != NULL; i++) {
         if (strlen(option->field.key) != length) continue;
         if (strncmp(option->field.key, name, length) != 0) continue;
         if (name[length] == '=') *out_value = name + length + 1;
@@ -166,7 +164,7 @@ static pen_status cli_check_operands(const cli_parser *parser) {
 // Options that must be given were.
 static pen_status cli_check_required(const cli_parser *parser) {
     const pen_cli_option *option;
-    for (size_t i = 0; (option = cli_option_at(parser->table, i)) != NULL; i++) {
+    for (size_t i = 0; (option = pen_cli_option_at(parser->table, i)) != NULL; i++) {
         if (!option->field.is_required || parser->is_given[i]) continue;
         if (option->letter == 0) {
             return pen_error(PEN_INVALID_INPUT, "--%s %s is missing", option->field.key,
@@ -180,7 +178,7 @@ static pen_status cli_check_required(const cli_parser *parser) {
 
 static pen_status cli_set_defaults(const cli_parser *parser) {
     const pen_cli_option *option;
-    for (size_t i = 0; (option = cli_option_at(parser->table, i)) != NULL; i++) {
+    for (size_t i = 0; (option = pen_cli_option_at(parser->table, i)) != NULL; i++) {
         const pen_option_field *field = &option->field;
         if (field->default_text == NULL) continue;
         PEN_TRY(pen_option_parse(field, field->default_text, parser->arena,
@@ -220,39 +218,6 @@ pen_status pen_cli_parse(const pen_cli_table *table, int argument_count, char *c
     common->operand_count = parser.operand_count;
     PEN_TRY(cli_check_operands(&parser));
     return cli_check_required(&parser);
-}
-
-// One line of --help: what the table says, in the words that messages use.
-static pen_status cli_write_option(const pen_cli_option *option, pen_arena *arena, pen_text *text) {
-    const pen_option_field *field = &option->field;
-    const char *left;
-    const char *value_name = option->value_name != NULL ? option->value_name : "";
-    PEN_TRY(pen_arena_format(arena, &left, "--%s%s%s", field->key,
-                             option->value_name != NULL ? " " : "", value_name));
-    if (option->letter != 0) {
-        pen_text_print(text, "  -%c, ", option->letter);
-    } else {
-        pen_text_add(text, "      ");
-    }
-    pen_text_print(text, "%-*s %s", CLI_OPTION_COLUMNS - 6, left, field->help);
-    if (option->value_name != NULL) {
-        pen_text_add(text, ": ");
-        pen_option_describe(field, text);
-    }
-    if (field->default_text != NULL) pen_text_print(text, " (default: %s)", field->default_text);
-    pen_text_add(text, "\n");
-    return PEN_OK;
-}
-
-void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char *summary,
-                        pen_text *text) {
-    const pen_cli_option *option;
-    pen_text_print(text, "usage: penstock %s [options]%s%s\n\n%s\n\n", verb,
-                   table->operands[0] != '\0' ? " " : "", table->operands, summary);
-    for (size_t i = 0; (option = cli_option_at(table, i)) != NULL; i++) {
-        if (cli_write_option(option, text->arena, text) != PEN_OK) text->failed = true;
-    }
-    if (table->details != NULL) pen_text_print(text, "\n%s", table->details);
 }
 
 // Counts first: the list is one block of the arena.

@@ -1,4 +1,5 @@
-// The command line of one verb: a table, from which come the parsing, its errors, and --help.
+// The command line of one verb: a table, from which come the parsing, its errors, help, manual page
+// and completion (help.h).
 //
 // Options are long, `--steps 100` or `--steps=100`; some have a letter too, `-o F`. A value is
 // described by an option field (base/option/option.h), so ranges, units and messages are those of
@@ -22,6 +23,7 @@ typedef struct pen_cli_option {
     const char *value_name; // in help: "N", "FILE"; NULL for a flag, which is a BOOL without value
     pen_option_field field; // a scalar; its key is the name without "--"
     bool is_repeated;       // a TEXT that goes to a pen_option_list of all that were given
+    bool is_internal;       // given by our own processes to each other: no help speaks of it
 } pen_cli_option;
 
 typedef struct pen_cli_table {
@@ -30,8 +32,9 @@ typedef struct pen_cli_table {
     uint32_t operand_count_maximum;
     const pen_cli_option *options;
     uint32_t option_count;
-    const char *details; // more text of --help, or NULL
-    bool takes_job;      // an operand may be a job: there is --set
+    const char *details;  // more text of --help, in lines of up to 80 columns, or NULL
+    const char *examples; // lines such as "penstock train job.yaml\n"
+    bool takes_job;       // an operand may be a job: there is --set
 } pen_cli_table;
 
 // --written, or -letter (0: none): a flag, or an option with a value that help calls `value`. What
@@ -40,6 +43,8 @@ typedef struct pen_cli_table {
     { .letter = (short_name), .field = PEN_OPTION_AS(written, BOOL, type, member, __VA_ARGS__) }
 #define PEN_CLI_VALUE(short_name, written, value, ...)                                             \
     { .letter = (short_name), .value_name = (value), .field = PEN_OPTION_AS(written, __VA_ARGS__) }
+#define PEN_CLI_INTERNAL(written, value, ...)                                                      \
+    { .is_internal = true, .value_name = (value), .field = PEN_OPTION_AS(written, __VA_ARGS__) }
 
 #define PEN_CLI_OPERANDS(names, least, most)                                                       \
     .operands = (names), .operand_count_minimum = (least), .operand_count_maximum = (most)
@@ -66,8 +71,7 @@ PEN_NODISCARD pen_status pen_cli_parse(const pen_cli_table *table, int argument_
 PEN_NODISCARD pen_status pen_cli_read_list(const char *option, const char *text, pen_arena *arena,
                                            const char *const **out_items, size_t *out_count);
 
-// Adds usage and options.
-void pen_cli_write_help(const pen_cli_table *table, const char *verb, const char *summary,
-                        pen_text *text);
+// Option `index` of the verb's own, --set, and the common ones. NULL: past the last
+const pen_cli_option *pen_cli_option_at(const pen_cli_table *table, size_t index);
 
 #endif // PEN_CLI_OPTIONS_H

@@ -130,10 +130,11 @@ const pen_command pen_command_certs = {
     .summary = "make certificates for workers on other machines",
     .table = {PEN_CLI_OPERANDS("DIR", 1, 1), PEN_CLI_OPTIONS(certs_cli_options),
               .details =
-                  "Makes an authority in DIR (ca.pem, ca.key), a certificate for this machine\n"
-                  "(coordinator.pem, coordinator.key), and one for each host (HOST.pem, HOST.key). "
-                  "An\nauthority that is there already signs for further hosts. No file is "
-                  "replaced.\n"},
+                  "Makes an authority in DIR (ca.pem, ca.key), a certificate for this machine "
+                  "(coordinator.pem, coordinator.key), and one for each host (HOST.pem, "
+                  "HOST.key). An authority that is there already signs for further hosts. No "
+                  "file is replaced.\n",
+              .examples = "penstock certs --hosts node1,node2 certs\n"},
     .options_bytes = sizeof(certs_options),
     .run = certs_run,
 };

@@ -288,9 +288,11 @@ const pen_command pen_command_checkpoint = {
               .details =
                   "  ls      the checkpoints, newest first; complete: all files are there, as "
                   "long as they were\n"
-                  "  verify  reads every byte and compares checksums; exit code 7 when there "
-                  "is damage\n"
-                  "  export  one checkpoint's tensors as one safetensors file\n"},
+                  "  verify  reads every byte and compares checksums; exit code 7 when there is "
+                  "damage\n"
+                  "  export  one checkpoint's tensors as one safetensors file\n",
+              .examples = "penstock checkpoint ls kept\n"
+                          "penstock checkpoint export --step 100 -o weights.safetensors kept\n"},
     .options_bytes = sizeof(checkpoint_options),
     .run = checkpoint_run_action,
 };

@@ -253,7 +253,8 @@ static const pen_cli_option diagnose_cli_options[] = {
 const pen_command pen_command_diagnose = {
     .name = "diagnose",
     .summary = "what processes did last, from the dumps they left",
-    .table = {PEN_CLI_OPERANDS("FILE|FOLDER...", 1, 4096), PEN_CLI_OPTIONS(diagnose_cli_options)},
+    .table = {PEN_CLI_OPERANDS("FILE|FOLDER...", 1, 4096), PEN_CLI_OPTIONS(diagnose_cli_options),
+              .examples = "penstock diagnose kept/flight\n"},
     .options_bytes = sizeof(diagnose_options),
     .run = diagnose_run,
 };

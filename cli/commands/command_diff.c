@@ -32,7 +32,8 @@ static pen_status diff_run(pen_command_context *context, const void *options_giv
 const pen_command pen_command_diff = {
     .name = "diff",
     .summary = "what differs between two plans: nodes, stages, memory, times",
-    .table = {PEN_CLI_OPERANDS("PLAN PLAN", 2, 2)},
+    .table = {PEN_CLI_OPERANDS("PLAN PLAN", 2, 2),
+              .examples = "penstock diff before.plan after.plan\n"},
     .options_bytes = sizeof(diff_options),
     .run = diff_run,
 };

@@ -269,7 +269,9 @@ const pen_command pen_command_doctor = {
     .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), .takes_job = true,
               .details =
                   "With a job, also whether its certificates fit, and who answers at the hosts "
-                  "of its\ndevices. Exit code 3 or 6 when not.\n"},
+                  "of its devices. Exit code 3 or 6 when not.\n",
+              .examples = "penstock doctor\n"
+                          "penstock doctor job.yaml\n"},
     .connects = true,
     .options_bytes = sizeof(doctor_options),
     .run = doctor_run,

@@ -92,7 +92,9 @@ static const pen_cli_option eval_cli_options[] = {
 const pen_command pen_command_eval = {
     .name = "eval",
     .summary = "loss and accuracy on the evaluation data",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true},
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true,
+              .examples = "penstock eval job.yaml\n"
+                          "penstock eval --parameters trained.safetensors job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(eval_options),

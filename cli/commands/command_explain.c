@@ -132,7 +132,8 @@ static const pen_cli_option explain_cli_options[] = {
 const pen_command pen_command_explain = {
     .name = "explain",
     .summary = "why a node of a plan is where it is, and what it would cost elsewhere",
-    .table = {PEN_CLI_OPERANDS("PLAN NODE", 2, 2), PEN_CLI_OPTIONS(explain_cli_options)},
+    .table = {PEN_CLI_OPERANDS("PLAN NODE", 2, 2), PEN_CLI_OPTIONS(explain_cli_options),
+              .examples = "penstock explain made.plan /layer1/Conv\n"},
     .options_bytes = sizeof(explain_options),
     .run = explain_run,
 };

@@ -109,8 +109,9 @@ const pen_command pen_command_export = {
         "write the trained model as ONNX, or into the file of PyTorch or TensorFlow it came from",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(export_cli_options),
               .takes_job = true,
-              .details = "Of a plan, each node says where it runs: by its metadata, in a graph "
-                         "of\nTensorFlow by its device.\n"},
+              .details = "Of a plan, each node says where it runs: by its metadata, in a graph of "
+                         "TensorFlow by its device.\n",
+              .examples = "penstock export -o trained.onnx job.yaml\n"},
     .options_bytes = sizeof(export_options),
     .run = export_run,
 };

@@ -418,7 +418,10 @@ const pen_command pen_command_inspect = {
     .summary = "operators, shapes, parameters and cost of a model, as it is evaluated",
     .table = {PEN_CLI_OPERANDS("MODEL", 0, 1), PEN_CLI_OPTIONS(inspect_cli_options),
               .details = "With --passes and --dump-after, MODEL may be a JOB: its model is then "
-                         "compiled to be trained. --passes alone lists them for any model.\n"},
+                         "compiled to be trained. --passes alone lists them for any model.\n",
+              .examples = "penstock inspect model.onnx\n"
+                          "penstock inspect --json model.pt2\n"
+                          "penstock inspect --passes job.yaml\n"},
     .options_bytes = sizeof(inspect_options),
     .run = inspect_run,
 };

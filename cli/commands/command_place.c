@@ -235,8 +235,11 @@ const pen_command pen_command_place = {
     .name = "place",
     .summary = "place a weighted graph on devices",
     .table = {PEN_CLI_OPERANDS("WORKLOAD", 1, 1), PEN_CLI_OPTIONS(place_cli_options),
-              .details = "WORKLOAD is a JSON file of the public operator-placement benchmark. "
-                         "Exit code 5: it does not fit.\n"},
+              .details =
+                  "WORKLOAD is a JSON file of the public operator-placement benchmark. Exit code "
+                  "5: it does not fit.\n",
+              .examples =
+                  "penstock place --contiguous --time-limit 5s -o placed.json workload.json\n"},
     .options_bytes = sizeof(place_options),
     .run = place_run,
 };

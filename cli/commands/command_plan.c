@@ -199,7 +199,9 @@ const pen_command pen_command_plan = {
     .name = "plan",
     .summary = "place a job's model on its devices, and predict a training step",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(plan_cli_options), .takes_job = true,
-              .details = "Exit code 5: the model does not fit on the devices.\n"},
+              .details = "Exit code 5: the model does not fit on the devices.\n",
+              .examples = "penstock plan job.yaml\n"
+                          "penstock plan -o made.plan --json job.yaml\n"},
     .options_bytes = sizeof(plan_options),
     .run = plan_run,
 };

@@ -253,7 +253,10 @@ const pen_command pen_command_predict = {
     .name = "predict",
     .summary = "write the outputs for the evaluation data",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options),
-              .takes_job = true},
+              .takes_job = true,
+              .examples =
+                  "penstock predict -o outputs.npy job.yaml\n"
+                  "penstock predict --sample 200 --prompt 'In the' --temperature 0.8 job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(predict_options),

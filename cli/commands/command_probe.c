@@ -407,7 +407,8 @@ const pen_command pen_command_probe = {
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(probe_cli_options), .takes_job = true,
               .details =
                   "Links between processes are measured by the workers that the job names, as a "
-                  "training\nuses them: both ways at once, and while the ends compute.\n"},
+                  "training uses them: both ways at once, and while the ends compute.\n",
+              .examples = "penstock probe -o cluster.yaml job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(probe_options),

@@ -447,11 +447,14 @@ const pen_command pen_command_profile = {
     .summary = "measure the operators of a job on its devices",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(profile_cli_options),
               .takes_job = true,
-              .details = "Operators are measured one at a time, so the model may be larger than "
-                         "this machine.\nA table that exists is kept: only what it lacks is "
-                         "measured. With --in-step it gets\nthe times that operators had within "
-                         "whole training steps, for planning anew.\nDevices on other machines are "
-                         "measured by the workers that the job names.\n"},
+              .details =
+                  "Operators are measured one at a time, so the model may be larger than this "
+                  "machine. A table that exists is kept: only what it lacks is measured. With "
+                  "--in-step it gets the times that operators had within whole training steps, "
+                  "for planning anew. Devices on other machines are measured by the workers that "
+                  "the job names.\n",
+              .examples = "penstock profile -o costs.yaml job.yaml\n"
+                          "penstock profile --in-step -o costs.yaml job.yaml\n"},
     .connects = true,
     .options_bytes = sizeof(profile_options),
     .run = profile_run_verb,

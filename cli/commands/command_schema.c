@@ -89,7 +89,10 @@ const pen_command pen_command_schema = {
     .name = "schema",
     .summary = "print the JSON Schema of a job, cluster, cost or plan file, or its keys",
     .table = {PEN_CLI_OPERANDS("[job|cluster|costs|plan|sweep]", 0, 1),
-              PEN_CLI_OPTIONS(schema_table), .details = "job when not given"},
+              PEN_CLI_OPTIONS(schema_table),
+              .details = "The job's schema is printed when none is named.\n",
+              .examples = "penstock schema job > job.schema.json\n"
+                          "penstock schema --keys cluster\n"},
     .options_bytes = sizeof(schema_options),
     .run = schema_run,
 };

@@ -102,8 +102,10 @@ const pen_command pen_command_serve = {
     .name = "serve",
     .summary = "answer requests with the trained model",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(serve_cli_options),
-              .details = "The Open Inference Protocol, over gRPC and HTTP, until SIGTERM or "
-                         "SIGINT. SIGHUP has\nthe parameters read again.\n"},
+              .details =
+                  "The Open Inference Protocol, over gRPC and HTTP, until SIGTERM or SIGINT. "
+                  "SIGHUP has the parameters read again.\n",
+              .examples = "penstock serve --http 127.0.0.1:8000 --grpc 127.0.0.1:8001 job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(serve_options),

@@ -296,8 +296,10 @@ const pen_command pen_command_show = {
     .summary = "a picture of a model or plan: DOT, SVG, a page to look around in, or JSON",
     .table = {PEN_CLI_OPERANDS("PLAN|MODEL|JOB", 1, 1), PEN_CLI_OPTIONS(show_cli_options),
               .takes_job = true,
-              .details = "A job is planned first. The page needs no network: open it in any "
-                         "browser.\n"},
+              .details =
+                  "A job is planned first. The page needs no network: open it in any browser.\n",
+              .examples = "penstock show -o model.svg model.onnx\n"
+                          "penstock show -o plan.html made.plan\n"},
     .options_bytes = sizeof(show_options),
     .run = show_run,
 };

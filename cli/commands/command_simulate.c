@@ -158,9 +158,10 @@ const pen_command pen_command_simulate = {
     .summary = "the time line of a plan's step, without running it",
     .table = {PEN_CLI_OPERANDS("PLAN", 1, 1), PEN_CLI_OPTIONS(simulate_cli_options),
               .details = "F forward, B backward, I and W its halves (for inputs, for weights), U "
-                         "update, with the\n"
-                         "last digit of the microbatch.\n"
-                         "Exit code 5: the schedule needs more memory than there is.\n"},
+                         "update, with the last digit of the microbatch. Exit code 5: the schedule "
+                         "needs more memory than there is.\n",
+              .examples = "penstock simulate made.plan\n"
+                          "penstock simulate --schedule gpipe made.plan\n"},
     .options_bytes = sizeof(simulate_options),
     .run = simulate_run,
 };

@@ -458,7 +458,9 @@ const pen_command pen_command_sweep = {
     .name = "sweep",
     .summary = "train a job with many values, and say which did best",
     .table = {PEN_CLI_OPERANDS("SWEEP", 1, 1), PEN_CLI_OPTIONS(sweep_cli_options),
-              .details = "A sweep that was stopped or killed goes on with the same command.\n"},
+              .details = "A sweep that was stopped or killed goes on with the same command.\n",
+              .examples = "penstock sweep sweep.yaml\n"
+                          "penstock sweep --parallel 4 --show sweep.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(sweep_options),

@@ -573,7 +573,11 @@ const pen_command pen_command_train = {
     .name = "train",
     .summary = "train the model of a job, by its plan",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options),
-              .takes_job = true},
+              .takes_job = true,
+              .examples =
+                  "penstock train job.yaml\n"
+                  "penstock train --continue --report run.html job.yaml\n"
+                  "penstock train --steps 100 --set train.optimizer.sgd.lr=0.01 job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(train_options),

@@ -145,7 +145,7 @@ const pen_command pen_command_verify = {
     .name = "verify",
     .summary = "compare a job's devices, or a plan, with one device: losses and every tensor",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(verify_cli_options),
-              .takes_job = true},
+              .takes_job = true, .examples = "penstock verify job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(verify_options),

@@ -368,10 +368,12 @@ static const pen_cli_option worker_cli_options[] = {
     PEN_CLI_FLAG(0, "insecure", worker_options, insecure,
                  "take links from other machines without TLS"),
     PEN_CLI_FLAG(0, "once", worker_options, once, "end after the first run"),
-    PEN_CLI_VALUE(0, "announce", "FD", INTEGER, worker_options, announce,
-                  "write the port, then the build, to this open file", PEN_OPTION_RANGE(0, 65535)),
-    PEN_CLI_VALUE(0, "parent", "PID", INTEGER, worker_options, parent,
-                  "end when this process, which started it, ends", .minimum = PEN_OPTION_FROM(0)),
+    PEN_CLI_INTERNAL("announce", "FD", INTEGER, worker_options, announce,
+                     "write the port, then the build, to this open file",
+                     PEN_OPTION_RANGE(0, 65535)),
+    PEN_CLI_INTERNAL("parent", "PID", INTEGER, worker_options, parent,
+                     "end when this process, which started it, ends",
+                     .minimum = PEN_OPTION_FROM(0)),
 };
 
 const pen_command pen_command_worker = {
@@ -380,7 +382,9 @@ const pen_command pen_command_worker = {
     .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), PEN_CLI_OPTIONS(worker_cli_options),
               .details =
                   "Jobs name it as the `host` of their devices. It serves one training after "
-                  "another\nuntil it gets SIGTERM or SIGINT.\n"},
+                  "another until it gets SIGTERM or SIGINT.\n",
+              .examples = "penstock worker --listen 0.0.0.0:7070 --tls ca.pem,there.pem,there.key\n"
+                          "penstock worker --ready 10.0.0.2:7070\n"},
     .connects = true,
     .options_bytes = sizeof(worker_options),
     .run = worker_run_verb,

@@ -62,10 +62,13 @@ static void nearest_name_comes_first(void **state) {
     pen_text text;
     pen_text_init(&text, arena);
     pen_text_add_names(&text, "epocs", names, 4, 10);
-    assert_string_equal(text.bytes, "epochs, batch, microbatches, seed");
+    assert_string_equal(text.bytes, "epochs, batch, microbatches, seed; did you mean epochs?");
     pen_text_init(&text, arena);
     pen_text_add_names(&text, "epocs", names, 4, 2);
-    assert_string_equal(text.bytes, "epochs, batch and 2 more");
+    assert_string_equal(text.bytes, "epochs, batch and 2 more; did you mean epochs?");
+    pen_text_init(&text, arena);
+    pen_text_add_names(&text, "zzzz", names, 4, 2);
+    assert_string_equal(text.bytes, "batch, epochs and 2 more");
     pen_arena_destroy(arena);
 }
 

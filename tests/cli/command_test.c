@@ -50,14 +50,15 @@ static void wrong_command_lines_are_explained(void **state) {
         {"schema --jsno", "error: unknown option --jsno, possible: --json, --keys, "},
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
-        {"schema job.yaml",
-         "error: found \"job.yaml\", possible: job, cluster, costs, plan, sweep\n"},
+        {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan, "
+                            "sweep; did you mean job?\n"},
         {"schema -- --json",
          "error: found \"--json\", possible: job, cluster, costs, plan, sweep\n"},
         {"schema -", "error: found \"-\", possible: job, cluster, costs, plan, sweep\n"},
         {"worker --listen 127.0.0.1:0 -",
          "error: found the job \"-\", expected none without --launched"},
-        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan, sweep\n"},
+        {"schema clustr", "error: found \"clustr\", possible: cluster, job, costs, plan, sweep; "
+                          "did you mean cluster?\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();

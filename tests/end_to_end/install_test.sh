@@ -8,6 +8,10 @@ trap 'rm -rf "$folder"' EXIT
 
 env -u MAKEFLAGS -u MAKELEVEL make -s install DESTDIR="$folder" prefix=/opt/penstock >/dev/null
 "$folder/opt/penstock/bin/penstock" --version
+for file in man/man1/penstock.1 man/man1/penstock-train.1 bash-completion/completions/penstock \
+    zsh/site-functions/_penstock fish/vendor_completions.d/penstock.fish; do
+    [ -s "$folder/opt/penstock/share/$file" ] || { echo "$file was not installed" && exit 1; }
+done
 
 cat >"$folder/program.c" <<'END'
 #include <penstock/penstock.h>
