@@ -88,17 +88,62 @@ static void schema_write_mapping(const pen_option_table *table, const pen_option
     pen_json_end_array(json);
 }
 
+// Forms are told apart by "if" and not listed in "oneOf", of which a validator can only say that no
+// form fits: so it points at the key that is wrong.
+
+// "if": the value has this type, "then": what follows, up to schema_begin_else.
+static void schema_begin_if_type(const char *type, pen_json_writer *json) {
+    pen_json_key_object(json, "if");
+    pen_json_key_text(json, "type", type);
+    pen_json_end_object(json);
+    pen_json_key_object(json, "then");
+}
+
+static void schema_begin_else(pen_json_writer *json) {
+    pen_json_end_object(json);
+    pen_json_key_object(json, "else");
+}
+
+// By its tag: "if": the tag is that of the variant.
+static void schema_write_variant(const pen_option_table *table, const pen_option_field *variant,
+                                 pen_json_writer *json) {
+    pen_json_begin_object(json);
+    pen_json_key_object(json, "if");
+    pen_json_key_object(json, "properties");
+    pen_json_key_object(json, table->tag);
+    pen_json_key_text(json, "const", variant->key);
+    pen_json_end_object(json);
+    pen_json_end_object(json);
+    pen_json_end_object(json);
+    pen_json_key_object(json, "then");
+    pen_json_key_text(json, "description", variant->help);
+    schema_write_mapping(table, variant, json);
+    pen_json_end_object(json);
+    pen_json_end_object(json);
+}
+
+// The tag's values are said apart from the variants: a wrong one is then the only error.
 static void schema_write_table(const pen_option_table *table, pen_json_writer *json) {
     if (table->tag == NULL) {
         schema_write_mapping(table, NULL, json);
         return;
     }
-    pen_json_key_array(json, "oneOf");
+    pen_json_key_text(json, "type", "object");
+    pen_json_key_object(json, "properties");
+    pen_json_key_object(json, table->tag);
+    pen_json_key_array(json, "enum");
     for (uint32_t i = 0; i < table->variant_count; i++) {
-        pen_json_begin_object(json);
-        pen_json_key_text(json, "description", table->variants[i].help);
-        schema_write_mapping(table, &table->variants[i], json);
-        pen_json_end_object(json);
+        pen_json_text(json, table->variants[i].key);
+    }
+    pen_json_end_array(json);
+    pen_json_end_object(json);
+    pen_json_end_object(json);
+    pen_json_key_array(json, "required");
+    pen_json_text(json, table->tag);
+    pen_json_end_array(json);
+    pen_json_key_array(json, "allOf");
+    for (uint32_t i = 0; i < table->variant_count; i++) {
+        schema_write_variant(table, &table->variants[i], json);
     }
     pen_json_end_array(json);
 }
@@ -113,8 +158,7 @@ static bool schema_has_required(const pen_option_table *table) {
 // Two forms: the name alone, for those that need nothing, or a mapping with exactly one of the
 // keys.
 static void schema_write_one_of(const pen_option_table *table, pen_json_writer *json) {
-    pen_json_key_array(json, "oneOf");
-    pen_json_begin_object(json);
+    schema_begin_if_type("string", json);
     pen_json_key_array(json, "enum");
     for (uint32_t i = 0; i < table->field_count; i++) {
         const pen_option_field *field = &table->fields[i];
@@ -123,8 +167,7 @@ static void schema_write_one_of(const pen_option_table *table, pen_json_writer *
         }
     }
     pen_json_end_array(json);
-    pen_json_end_object(json);
-    pen_json_begin_object(json);
+    schema_begin_else(json);
     pen_json_key_text(json, "type", "object");
     pen_json_key_bool(json, "additionalProperties", false);
     pen_json_key_integer(json, "minProperties", 1);
@@ -133,7 +176,6 @@ static void schema_write_one_of(const pen_option_table *table, pen_json_writer *
     schema_write_properties(table, json);
     pen_json_end_object(json);
     pen_json_end_object(json);
-    pen_json_end_array(json);
 }
 
 static void schema_write_whole(const pen_option_table *table, pen_option_kind kind,
@@ -152,15 +194,12 @@ static void schema_write_part(const pen_option_field *field, pen_json_writer *js
     if (alone != NULL) {
         const pen_option_table *table = field->table;
         PEN_ASSERT(table->name != NULL);
-        pen_json_key_array(json, "anyOf");
-        pen_json_begin_object(json);
+        schema_begin_if_type("object", json);
         (void)snprintf(reference, sizeof reference, "#/$defs/%s", table->name);
         pen_json_key_text(json, "$ref", reference);
-        pen_json_end_object(json);
-        pen_json_begin_object(json);
+        schema_begin_else(json);
         schema_write_field(alone, json);
         pen_json_end_object(json);
-        pen_json_end_array(json);
         return;
     }
     if (field->table->name == NULL) {
@@ -231,31 +270,29 @@ static void schema_write_kind(const pen_option_field *field, pen_json_writer *js
     }
 }
 
-// A field with two forms becomes anyOf: one value for a list of one, or the path of a file that
-// holds the part, or stands in its place.
+// A field may have a second form: one value for a list of one, or the path of a file that holds the
+// part, or stands in its place.
 static void schema_write_field(const pen_option_field *field, pen_json_writer *json) {
     if (field->help != NULL) pen_json_key_text(json, "description", field->help);
     schema_write_default(field, json);
-    const bool is_single = field->kind == PEN_OPTION_LIST && field->is_list_optional;
-    if (!is_single && !field->may_be_file && field->path_offset == 0) {
+    if (field->kind == PEN_OPTION_LIST && field->is_list_optional) {
+        schema_begin_if_type("array", json);
         schema_write_kind(field, json);
-        return;
-    }
-    pen_json_key_array(json, "anyOf");
-    pen_json_begin_object(json);
-    if (is_single) {
+        schema_begin_else(json);
         schema_write_field(field->item, json);
-    } else {
+        pen_json_end_object(json);
+    } else if (field->may_be_file || field->path_offset != 0) {
+        schema_begin_if_type("string", json);
         if (field->may_be_file) {
             pen_json_key_text(json, "description", "path of a file that holds this part");
         }
         schema_write_text(NULL, json);
+        schema_begin_else(json);
+        schema_write_kind(field, json);
+        pen_json_end_object(json);
+    } else {
+        schema_write_kind(field, json);
     }
-    pen_json_end_object(json);
-    pen_json_begin_object(json);
-    schema_write_kind(field, json);
-    pen_json_end_object(json);
-    pen_json_end_array(json);
 }
 
 typedef struct schema_names {

@@ -113,5 +113,22 @@ for number, (change, what) in enumerate(WRONG):
         yaml.safe_dump(job, file)
     if "devices" in change and cluster_validator.is_valid(change):
         sys.exit(f"accepted as a cluster: {what}: {change}")
+
+# a mistake is told where it is, and not as a list of forms of which none fits
+MISTAKES = [
+    ({"train": {**PLAIN["train"], "optimizer": {"sgd": {"lr": 1, "momentun": 1}}}}, "train.optimizer.sgd", "momentun"),
+    ({"train": {**PLAIN["train"], "optimizer": "adagrat"}}, "train.optimizer", "adagrat"),
+    ({"train": {**PLAIN["train"], "learning_rate": {"step": {"every": "x"}}}}, "train.learning_rate.step.every", "x"),
+    ({"data": {"train": {"format": "npy", "inputs": {"x": 1}}}}, "data.train.inputs.x", "1"),
+    ({"data": {"train": {"format": "cvs", "file": "x"}}}, "data.train.format", "cvs"),
+    ({"data": {"train": {"format": "csv", "file": "x.csv", "labels_column": 1}}}, "data.train", "labels_column"),
+    ({"cluster": {"devices": [{"nam": "a"}]}}, "cluster.devices.0", "nam"),
+    ({"placement": {"pin": [{"nodes": "^a", "too": "b"}]}}, "placement.pin.0", "too"),
+]
+for change, where, found in MISTAKES:
+    errors = list(job_validator.iter_errors({**PLAIN, **change}))
+    told = [(".".join(map(str, error.path)), error.message) for error in errors]
+    if any(error.context for error in errors) or not any(place.startswith(where) and found in text for place, text in told):
+        sys.exit(f"{change}: told {told}, not {where}")
 print(f"{accepted} accepted, {len(WRONG)} refused")
 assert accepted >= 12
