@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/model_view.h"
 #include "cli/pass_view.h"
+#include "cli/training_job.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
 #include "graph/graph.h"
@@ -22,7 +23,7 @@ typedef enum inspect_dump {
 
 typedef struct inspect_options {
     pen_cli_common common;
-    int64_t batch;
+    int64_t batch; // 0: a job's, or 1
     const char *sizes;
     inspect_dump dump;
     bool nodes;
@@ -367,6 +368,29 @@ static pen_status inspect_check(const inspect_options *options) {
     return PEN_OK;
 }
 
+// A file is that of a model, or a job, which says how its model is read and what a batch is.
+static pen_status inspect_open(pen_command_context *context, const char *path,
+                               inspect_options *options, pen_model **out_model) {
+    pen_import_options import = {0};
+    const pen_job *job = NULL;
+    bool is_job;
+    PEN_TRY(pen_command_is_job(path, context->arena, &is_job));
+    if (is_job) {
+        context->input_exit_code = PEN_EXIT_SPEC;
+        PEN_TRY(pen_command_open_job(context, path, &job));
+        context->input_exit_code = PEN_EXIT_MODEL;
+        import = pen_job_import_options(job);
+        path = job->model.file;
+    } else {
+        PEN_TRY(pen_command_refuse_settings(context, "a model has no settings; a job has"));
+    }
+    if (options->batch == 0) options->batch = is_job ? job->train.batch : 1;
+    import.evaluate = pen_reference_evaluate;
+    import.widens_halves = true;
+    const pen_status status = pen_model_open(path, &import, out_model);
+    return is_job ? pen_job_blame(job, &job->model.file, status) : status;
+}
+
 // Passes are listed without a model, too: it is what somebody who meets the compiler asks first.
 // All else needs one.
 static pen_status inspect_run(pen_command_context *context, const void *options_given) {
@@ -376,7 +400,7 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(inspect_check(options));
     if (path == NULL && !options->passes) {
-        return pen_error(PEN_INVALID_INPUT, "MODEL is missing; --help says what it is");
+        return pen_error(PEN_INVALID_INPUT, "MODEL or JOB is missing; --help says what it is");
     }
     if (options->passes || options->dump_after != NULL) {
         return pen_pass_view_print(
@@ -384,12 +408,13 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
                                       .after = options->dump_after,
                                       .is_dot = options->dump == INSPECT_DUMP_DOT,
                                       .json = options->common.json,
-                                      .sizes = {.batch = options->batch, .sizes = options->sizes}});
+                                      .sizes = {.batch = options->batch > 0 ? options->batch : 1,
+                                                .sizes = options->sizes}});
     }
     context->input_exit_code = PEN_EXIT_MODEL;
-    const pen_import_options import = {.evaluate = pen_reference_evaluate, .widens_halves = true};
-    PEN_TRY(pen_model_open(path, &import, &model));
-    const pen_status status = inspect_model(context, options, model);
+    inspect_options with_batch = *options;
+    PEN_TRY(inspect_open(context, path, &with_batch, &model));
+    const pen_status status = inspect_model(context, &with_batch, model);
     pen_model_destroy(model);
     return status;
 }
@@ -397,8 +422,9 @@ static pen_status inspect_run(pen_command_context *context, const void *options_
 static const char *const inspect_dump_names[] = {"none", "text", "dot", NULL};
 
 static const pen_cli_option inspect_cli_options[] = {
-    PEN_CLI_VALUE(0, "batch", "N", INTEGER, inspect_options, batch, "examples in a batch",
-                  .default_text = "1", .minimum = PEN_OPTION_FROM(1)),
+    PEN_CLI_VALUE(0, "batch", "N", INTEGER, inspect_options, batch,
+                  "examples in a batch; else the job's, of a model 1",
+                  .minimum = PEN_OPTION_FROM(1)),
     PEN_CLI_VALUE(0, "sizes", "NAME=N,…", TEXT, inspect_options, sizes,
                   "sizes of the model's other symbolic dimensions"),
     PEN_CLI_VALUE(0, "dump", "FORM", CHOICE, inspect_options, dump,
@@ -416,11 +442,14 @@ static const pen_cli_option inspect_cli_options[] = {
 const pen_command pen_command_inspect = {
     .name = "inspect",
     .summary = "operators, shapes, parameters and cost of a model, as it is evaluated",
-    .table = {PEN_CLI_OPERANDS("MODEL", 0, 1), PEN_CLI_OPTIONS(inspect_cli_options),
-              .details = "With --passes and --dump-after, MODEL may be a JOB: its model is then "
-                         "compiled to be trained. --passes alone lists them for any model.\n",
+    .table = {PEN_CLI_OPERANDS("MODEL|JOB", 0, 1), PEN_CLI_OPTIONS(inspect_cli_options),
+              .details = "Of a job, its model as the job reads it, at the job's batch. With "
+                         "--passes and --dump-after, as it is compiled to be trained. --passes "
+                         "alone lists them for any model.\n",
+              .takes_job = true,
               .examples = "penstock inspect model.onnx\n"
                           "penstock inspect --json model.pt2\n"
+                          "penstock inspect --set train.batch=64 job.yaml\n"
                           "penstock inspect --passes job.yaml\n"},
     .options_bytes = sizeof(inspect_options),
     .run = inspect_run,

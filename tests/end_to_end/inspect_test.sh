@@ -26,3 +26,20 @@ for model in reference/*/model.onnx examples/*/*.onnx; do
         cat text
     fi
 done
+
+# a job: its model as the job reads it, at its batch
+cat >job.yaml <<'END'
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: none.npy}}}
+train: {loss: output, optimizer: adam, batch: 7}
+devices: [{name: a}]
+END
+penstock inspect --json job.yaml >of_job.json
+penstock inspect --json --batch 7 reference/mlp/model.onnx >of_model.json
+cmp of_job.json of_model.json || die "a job and its model differ"
+penstock inspect --json --set train.batch=9 job.yaml >of_job.json
+check 'd["batch"] == 9' of_job.json
+fails 2 "a model has no settings" "$PENSTOCK" inspect --set train.batch=9 reference/mlp/model.onnx
+sed 's|mlp/model.onnx|none.onnx|' job.yaml >away.yaml
+fails 3 "^away.yaml:2:[0-9]*: error: .*none.onnx" "$PENSTOCK" inspect away.yaml
