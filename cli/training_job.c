@@ -10,6 +10,7 @@
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/transport/admit/token_file.h"
+#include "scheduler/transport/grpc/peer_certificate.h"
 #include "scheduler/transport/grpc/pem_file.h"
 
 pen_status pen_job_parameters_path(const pen_job *job, pen_arena *arena, const char **out_path) {
@@ -97,7 +98,12 @@ static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
         PEN_TRY(pen_job_blame(job, paths[i],
                               pen_pem_read(*paths[i], (pen_pem_kind)i, arena, &files.texts[i])));
     }
-    return pen_job_blame(job, &job->tls.key, pen_pem_check(&files));
+    PEN_TRY(pen_job_blame(job, &job->tls.key, pen_pem_check(&files)));
+    if (job->tls.crl == NULL) return PEN_OK;
+    pen_revocations *lists = NULL;
+    const pen_status status = pen_revocations_open(job->tls.crl, job->tls.ca, &lists);
+    pen_revocations_close(lists);
+    return pen_job_blame(job, &job->tls.crl, status);
 }
 
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {

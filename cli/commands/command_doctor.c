@@ -19,9 +19,12 @@
 #include "scheduler/data/gzip_reader.h"
 #include "scheduler/data/image/image_jpeg.h"
 #include "scheduler/data/image/image_png.h"
+#include "scheduler/job/job_links.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/run/worker_program.h"
 #include "scheduler/transport/grpc/address_answer.h"
+#include "scheduler/transport/grpc/grpc_ask.h"
+#include "scheduler/transport/grpc/peer_certificate.h"
 #include "scheduler/transport/grpc/pem_file.h"
 
 typedef struct doctor_options {
@@ -29,10 +32,12 @@ typedef struct doctor_options {
 } doctor_options;
 
 #define DOCTOR_ANSWER_SECONDS 1.0 // for a host to answer
+#define DOCTOR_LINK_SECONDS 5.0   // for one that answers to show its certificate, and to serve
 
 typedef struct doctor_host {
     const char *host;
     bool answers;
+    const char *trouble; // why one that answers takes no link; NULL: it was not asked, or would
 } doctor_host;
 
 // What was found.
@@ -109,13 +114,28 @@ static pen_status doctor_find_worker(pen_arena *arena, const char **out_text) {
 
 // ---- what a job needs of other machines
 
+// The lists of what was taken back can be read, and this machine's own certificate is not on them.
+static pen_status doctor_check_lists(const pen_job_tls *tls, const pen_pem_files *files) {
+    pen_revocations *lists = NULL;
+    if (tls->crl == NULL) return PEN_OK;
+    pen_status status = pen_revocations_open(tls->crl, tls->ca, &lists);
+    if (status == PEN_OK) {
+        status =
+            pen_status_add_context(pen_revocations_check(lists, files->texts[PEN_PEM_CERTIFICATE]),
+                                   "while looking for '%s'", tls->cert);
+    }
+    pen_revocations_close(lists);
+    return status;
+}
+
 // Files that are read and fit, or what is wrong with them. What others will not take is warned of.
 static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *arena,
                                             doctor_report *report) {
     const char *const paths[3] = {tls->ca, tls->cert, tls->key};
     pen_pem_files files;
     if (tls->ca == NULL) return PEN_OK;
-    const pen_status status = pen_pem_read_all(paths, arena, &files);
+    pen_status status = pen_pem_read_all(paths, arena, &files);
+    if (status == PEN_OK) status = doctor_check_lists(tls, &files);
     report->has_certificates = status == PEN_OK;
     if (status == PEN_OK) {
         pen_pem_warn(&files);
@@ -128,8 +148,20 @@ static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *a
     return copied;
 }
 
-static pen_status doctor_call_hosts(const pen_cluster_spec *cluster, pen_arena *arena,
-                                    doctor_report *report) {
+// Whether a link can be made there with the job's certificates. Without any, who may make one is
+// settled when it is made.
+static pen_status doctor_try_link(const pen_job *job, pen_arena *arena, doctor_host *host) {
+    const pen_transport_tls tls = pen_job_transport_tls(job);
+    const pen_status status = pen_grpc_ask(host->host, &tls, DOCTOR_LINK_SECONDS);
+    if (status == PEN_OK) return PEN_OK;
+    const pen_status copied =
+        pen_arena_format(arena, &host->trouble, "%s", pen_status_message(status));
+    pen_status_ignore(status, "told with the rest");
+    return copied;
+}
+
+static pen_status doctor_call_hosts(const pen_job *job, pen_arena *arena, doctor_report *report) {
+    const pen_cluster_spec *cluster = &job->cluster;
     doctor_host *hosts;
     PEN_TRY(PEN_NEW(arena, cluster->device_count, &hosts));
     report->hosts = hosts;
@@ -139,8 +171,9 @@ static pen_status doctor_call_hosts(const pen_cluster_spec *cluster, pen_arena *
         for (uint32_t i = 0; i < report->host_count && !is_known; i++)
             is_known = strcmp(hosts[i].host, host) == 0;
         if (is_known) continue;
-        hosts[report->host_count++] =
-            (doctor_host){host, pen_address_answers(host, DOCTOR_ANSWER_SECONDS)};
+        doctor_host *one = &hosts[report->host_count++];
+        *one = (doctor_host){host, pen_address_answers(host, DOCTOR_ANSWER_SECONDS), NULL};
+        if (one->answers && report->has_certificates) PEN_TRY(doctor_try_link(job, arena, one));
     }
     return PEN_OK;
 }
@@ -151,9 +184,10 @@ static pen_status doctor_look_at_job(pen_command_context *context, const char *p
     PEN_TRY(pen_command_open_job(context, path, &job));
     report->job = path;
     PEN_TRY(doctor_check_certificates(&job->tls, context->arena, report));
-    PEN_TRY(doctor_call_hosts(&job->cluster, context->arena, report));
+    PEN_TRY(doctor_call_hosts(job, context->arena, report));
     for (uint32_t i = 0; i < report->host_count; i++) {
-        if (!report->hosts[i].answers) context->exit_code = PEN_EXIT_PEER_LOST;
+        const doctor_host *host = &report->hosts[i];
+        if (!host->answers || host->trouble != NULL) context->exit_code = PEN_EXIT_PEER_LOST;
     }
     if (report->certificates != NULL && !report->has_certificates) {
         context->exit_code = PEN_EXIT_SPEC;
@@ -163,6 +197,7 @@ static pen_status doctor_look_at_job(pen_command_context *context, const char *p
 
 // ---- what is printed
 
+// `trouble` is there only for a host that answers and would get no link.
 static void doctor_write_job(pen_json_writer *json, const doctor_report *report) {
     pen_json_key_object(json, "job");
     pen_json_key_text(json, "file", report->job);
@@ -175,6 +210,9 @@ static void doctor_write_job(pen_json_writer *json, const doctor_report *report)
         pen_json_begin_object(json);
         pen_json_key_text(json, "host", report->hosts[i].host);
         pen_json_key_bool(json, "answers", report->hosts[i].answers);
+        if (report->hosts[i].trouble != NULL) {
+            pen_json_key_text(json, "trouble", report->hosts[i].trouble);
+        }
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
@@ -216,8 +254,9 @@ static void doctor_print_job(const doctor_report *report) {
     printf("job           %s\n", report->job);
     if (report->certificates != NULL) printf("certificates  %s\n", report->certificates);
     for (uint32_t i = 0; i < report->host_count; i++) {
-        printf("host          %s %s\n", report->hosts[i].host,
-               report->hosts[i].answers ? "answers" : "does not answer");
+        const doctor_host *host = &report->hosts[i];
+        printf("host          %s %s\n", host->host, host->answers ? "answers" : "does not answer");
+        if (host->trouble != NULL) printf("              %s\n", host->trouble);
     }
 }
 
@@ -268,8 +307,9 @@ const pen_command pen_command_doctor = {
     .summary = "say what is installed and what was detected",
     .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), .takes_job = true,
               .details =
-                  "With a job, also whether its certificates fit, and who answers at the hosts "
-                  "of its devices. Exit code 3 or 6 when not.\n",
+                  "With a job, also whether its certificates fit, who answers at the hosts of its "
+                  "devices, and with certificates whether a link can be made there. Exit code 3 or "
+                  "6 when not.\n",
               .examples = "penstock doctor\n"
                           "penstock doctor job.yaml\n"},
     .connects = true,

@@ -50,10 +50,15 @@ typedef struct worker_options {
     pen_cli_launched launched;
 } worker_options;
 
-// "ca.pem,cert.pem,key.pem"
-static pen_status worker_read_tls(pen_command_context *context, const char *text,
+// "ca.pem,cert.pem,key.pem", and the lists of what was taken back.
+static pen_status worker_read_tls(pen_command_context *context, const worker_options *options,
                                   pen_transport_tls *out_tls) {
     const char *files[3] = {0};
+    const char *text = options->tls;
+    if (text == NULL && options->crl != NULL) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT, "--crl is given, but no --tls");
+    }
     if (text == NULL) return PEN_OK;
     const char *cursor = text;
     for (uint32_t i = 0; i < 3 && cursor != NULL; i++) {
@@ -70,7 +75,8 @@ static pen_status worker_read_tls(pen_command_context *context, const char *text
     }
     context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(pen_pem_read_all(files, context->arena, NULL));
-    *out_tls = (pen_transport_tls){.ca = files[0], .cert = files[1], .key = files[2]};
+    *out_tls =
+        (pen_transport_tls){.ca = files[0], .cert = files[1], .key = files[2], .crl = options->crl};
     return PEN_OK;
 }
 
@@ -221,12 +227,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
     pen_worker *worker;
     sigset_t signals;
     uint16_t port;
-    PEN_TRY(worker_read_tls(context, options->tls, &made.tls));
-    if (options->crl != NULL && options->tls == NULL) {
-        context->input_exit_code = PEN_EXIT_USAGE;
-        return pen_error(PEN_INVALID_INPUT, "--crl is given, but no --tls");
-    }
-    made.tls.crl = options->crl;
+    PEN_TRY(worker_read_tls(context, options, &made.tls));
     PEN_TRY(worker_read_names(context, "allow-coordinator", options->coordinators,
                               &made.tls.coordinators));
     PEN_TRY(worker_read_names(context, "allow-worker", options->workers, &made.tls.workers));
@@ -268,8 +269,7 @@ static pen_status worker_refuse_rest(pen_command_context *context, const worker_
                                      const char *verb) {
     const struct {
         const char *name, *value;
-    } rest[] = {{"crl", options->crl},
-                {"audit-log", options->audit},
+    } rest[] = {{"audit-log", options->audit},
                 {"allow-coordinator", options->coordinators},
                 {"allow-worker", options->workers},
                 {"store", options->store},
@@ -288,7 +288,7 @@ static pen_status worker_refuse_rest(pen_command_context *context, const worker_
 static pen_status worker_ask(pen_command_context *context, const worker_options *options) {
     pen_transport_tls tls = {0};
     PEN_TRY(worker_refuse_rest(context, options, "--ready"));
-    PEN_TRY(worker_read_tls(context, options->tls, &tls));
+    PEN_TRY(worker_read_tls(context, options, &tls));
     context->input_exit_code = PEN_EXIT_USAGE;
     PEN_TRY(pen_grpc_ask(options->ready, &tls, WORKER_ASK_SECONDS));
     if (!options->common.quiet) pen_log(PEN_LOG_NOTE, "%s takes links", options->ready);
@@ -298,14 +298,17 @@ static pen_status worker_ask(pen_command_context *context, const worker_options 
 // A task of a training that another task coordinates, which is none of `worker`'s.
 static pen_status worker_run_task(pen_command_context *context, const worker_options *options) {
     const pen_cli_common *common = &options->common;
-    if (options->listen != NULL || options->tls != NULL || common->operand_count == 0) {
+    const char *stray = options->listen != NULL  ? "--listen"
+                        : options->ready != NULL ? "--ready"
+                        : options->tls != NULL   ? "--tls"
+                        : options->crl != NULL   ? "--crl"
+                                                 : NULL;
+    if (stray != NULL || common->operand_count == 0) {
         context->input_exit_code = PEN_EXIT_USAGE;
         return pen_error(PEN_INVALID_INPUT,
                          "--launched: found %s, expected `penstock worker --launched JOB`: the "
                          "address and certificates are the task's own",
-                         options->listen != NULL ? "--listen"
-                         : options->tls != NULL  ? "--tls"
-                                                 : "no job");
+                         stray == NULL ? "no job" : stray);
     }
     PEN_TRY(worker_refuse_rest(context, options, "--launched"));
     const pen_launched_verb verb = {.start = "train",

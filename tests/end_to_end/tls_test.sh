@@ -52,6 +52,14 @@ fails 3 "^broken.yaml:8:.*tls/broken.pem: tls: cert: the file holds no certifica
 fails 3 "^error: tls/broken.pem: tls: cert: the file holds no certificate" "$PENSTOCK" worker --listen 127.0.0.1:0 --tls tls/ca.pem,tls/broken.pem,tls/key.pem
 job unlike "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/other_key.pem}'
 fails 3 "unlike.yaml:8:.*tls/other_key.pem: tls: key: it is not the key of the certificate" "$PENSTOCK" train -q unlike.yaml
+job unlisted "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem, crl: none.pem}'
+fails 3 "^unlisted.yaml:8:.*cannot open '.*none.pem'.*" "$PENSTOCK" train -q unlisted.yaml
+grep -q "while reading the file 'tls: crl'" fails.err || die "unlisted: $(cat fails.err)"
+job listless "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem, crl: tls/cert.pem}'
+fails 3 "^listless.yaml:8:.*tls/cert.pem: tls: crl: the file holds no list of revoked certificates" "$PENSTOCK" train -q listless.yaml
+doctor_code=0
+penstock doctor unlisted.yaml >doctor.txt || doctor_code=$?
+[ $doctor_code = 3 ] && grep -q "^certificates .*cannot open '.*none.pem'" doctor.txt || die "doctor unlisted.yaml: $doctor_code, $(cat doctor.txt)"
 
 # names: this machine's certificate is for coordinator.example, the workers' for localhost
 start_worker second --tls tls/ca.pem,tls/cert.pem,tls/key.pem --allow-coordinator coordinator.example --allow-worker localhost
@@ -104,7 +112,26 @@ cp tls/coordinator.pem mine.pem # the new one
 start_worker fifth --tls tls/ca.pem,tls/revoked.pem,tls/key.pem
 job given "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: \"127.0.0.1:$port\"}, {name: c, threads: 1}" \
     'tls: {ca: tls/ca.pem, cert: mine.pem, key: tls/key.pem, crl: list.pem}'
-fails 6 "serial $serial, is revoked" "$PENSTOCK" train -q given.yaml
+fails 6 "^error: not there after .*worker 2 [^:]+:$port\): its certificate, serial $serial, is revoked" "$PENSTOCK" train -q given.yaml
+# doctor JOB CODE PATTERN: what it says of that beforehand
+doctor() {
+    local code=0
+    penstock doctor "$1" >doctor.txt || code=$?
+    [ "$code" = "$2" ] || die "doctor $1: exit code $code: $(cat doctor.txt)"
+    grep -qE "$3" doctor.txt || die "doctor $1: $(cat doctor.txt)"
+}
+doctor given.yaml 6 "^ +127\.0\.0\.1:$port does not take links: its certificate, serial $serial, is revoked"
+penstock doctor --json given.yaml >doctor.json || [ $? = 6 ] || die "doctor: $(cat doctor.json)"
+check "d['job']['hosts'][0]['answers'] and 'is revoked' in d['job']['hosts'][0]['trouble']" doctor.json
+cp tls/none_crl.pem list.pem
+doctor given.yaml 0 "^certificates .* fits its key"
+cp tls/old_crl.pem list.pem
+doctor given.yaml 3 "^certificates .*list\.pem' \('tls: crl'\) has expired"
+fails 6 "^error: not there after .*worker 2 [^:]+:$port\): the list of revoked certificates 'list\.pem' \('tls: crl'\) has expired" "$PENSTOCK" train -q given.yaml
+cp tls/ca_crl.pem list.pem
+cp tls/revoked.pem mine.pem
+doctor given.yaml 3 "^certificates .*serial $serial, is revoked"
+cp tls/coordinator.pem mine.pem
 kill "$started" "$fourth"
 wait "$started" "$fourth" || die "the fifth worker's exit code: $?"
 python3 - "$serial" <<'END' || die "audit: $(cat audit.log)"

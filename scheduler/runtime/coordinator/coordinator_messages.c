@@ -61,6 +61,9 @@ void pen_coordinator_lose(pen_coordinator *c, uint32_t peer, pen_status take_rea
     const bool is_superseded = link_is_superseded(take_reason);
     pen_flight_record_note(c->recorder, pen_status_message(take_reason));
     worker->wants_link = link_may_return(c, take_reason, worker->is_up);
+    if (!worker->is_up && worker->trouble[0] == '\0') { // its answer was not to be trusted
+        snprintf(worker->trouble, sizeof worker->trouble, "%s", pen_status_message(take_reason));
+    }
     worker->is_up = false;
     worker->is_lost = !link_has_left(c, take_reason);
     pen_coordinator_end_arrivals(c, peer);

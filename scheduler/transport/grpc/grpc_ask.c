@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "scheduler/transport/grpc/address.h"
 #include "scheduler/transport/grpc/grpc_settings.h"
 #include "scheduler/transport/grpc/grpc_tls.h"
@@ -55,11 +56,21 @@ static bool ask_is_serving(grpc_byte_buffer *reply) {
     return is_serving;
 }
 
+// Whether a link would be made with who answered: its certificate may have been taken back.
+static bool ask_is_trusted(pen_grpc_credentials *credentials, grpc_call *call, char *out_why) {
+    const pen_status status = pen_grpc_tls_check_revoked(credentials, call);
+    if (status == PEN_OK) return true;
+    snprintf(out_why, ASK_TEXT_BYTES, "%s", pen_status_message(status));
+    pen_status_ignore(status, "it is told as the reason");
+    return false;
+}
+
 // One attempt over a channel of its own. *out_why: why it failed.
-static bool ask_once(const char *address, grpc_channel_credentials *credentials,
+static bool ask_once(const char *address, pen_grpc_credentials *credentials,
                      const grpc_channel_args *settings, double seconds, char *out_why) {
     grpc_completion_queue *queue = grpc_completion_queue_create_for_pluck(NULL);
-    grpc_channel *channel = grpc_channel_create(address, credentials, settings);
+    grpc_channel *channel =
+        grpc_channel_create(address, pen_grpc_credentials_of_channels(credentials), settings);
     const gpr_timespec end = gpr_time_add(
         gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_millis((int64_t)(seconds * 1e3), GPR_TIMESPAN));
     grpc_call *call =
@@ -69,12 +80,14 @@ static bool ask_once(const char *address, grpc_channel_credentials *credentials,
     grpc_metadata_array_init(&answer.head);
     grpc_metadata_array_init(&answer.trailer);
     ask_run(call, queue, &answer);
-    const bool is_serving = answer.code == GRPC_STATUS_OK && ask_is_serving(answer.reply);
+    bool is_serving = answer.code == GRPC_STATUS_OK && ask_is_serving(answer.reply);
     size_t length = GRPC_SLICE_LENGTH(answer.details);
     if (length >= ASK_TEXT_BYTES) length = ASK_TEXT_BYTES - 1;
     memcpy(out_why, GRPC_SLICE_START_PTR(answer.details), length);
     out_why[length] = '\0';
+    (void)pen_text_clean(out_why, false); // another process wrote it
     if (answer.code == GRPC_STATUS_OK) snprintf(out_why, ASK_TEXT_BYTES, "it does not serve");
+    is_serving = is_serving && ask_is_trusted(credentials, call, out_why);
     if (answer.reply != NULL) grpc_byte_buffer_destroy(answer.reply);
     grpc_slice_unref(answer.details);
     grpc_metadata_array_destroy(&answer.head);
@@ -94,15 +107,14 @@ static pen_status ask_with(const char *address, pen_grpc_credentials *credential
     grpc_resource_quota *quota = grpc_resource_quota_create("ask");
     const double end = pen_clock_seconds() + seconds;
     pen_grpc_settings_fill(&settings, false, quota);
-    grpc_channel_credentials *of_channels = pen_grpc_credentials_of_channels(credentials);
     bool is_serving = false;
     if (credentials->own_name[0] != '\0') {
         pen_grpc_settings_expect(&own, &settings, credentials->own_name);
-        is_serving = ask_once(address, of_channels, &own.list, seconds, why);
+        is_serving = ask_once(address, credentials, &own.list, seconds, why);
     }
     const double left = end - pen_clock_seconds();
     if (!is_serving && left > 0) {
-        is_serving = ask_once(address, of_channels, &settings.list, left, why);
+        is_serving = ask_once(address, credentials, &settings.list, left, why);
     }
     grpc_resource_quota_unref(quota);
     if (is_serving) return PEN_OK;

@@ -5,7 +5,8 @@
 #include "scheduler/transport/transport.h"
 
 // `address`: "host:port". `tls` as of a transport; its certificate is shown, and the other end's
-// must be of the same authority, and for the host of `address` or for a name that ours is for.
+// must be of the same authority, and for the host of `address` or for a name that ours is for; and
+// no list of `tls` may have it.
 // Waits for at most `seconds`. One thread.
 //   UNAVAILABLE    nobody answers in that time, or says that it does not serve; why is in the text
 //   INVALID_INPUT  no address; what the files of `tls` hold is wrong
