@@ -156,8 +156,8 @@ def removed(scene):
     training.start()
     training.until(lambda: training.step() >= 60, 30)
     shutil.rmtree(training.kept, ignore_errors=True)
+    training.allowed_codes["coordinator"] = {9}
     result = training.finish(90)
-    result.wrong = [text for text in result.wrong if not text.startswith("coordinator (life 1) ended with 9")]
     warned = training.said("coordinator", "warning: ")
     if not warned and not os.path.isdir(training.kept):
         result.wrong.append("the folder is gone, and nothing was said")
@@ -182,7 +182,6 @@ def own_disks(scene, loses):
         shutil.rmtree(training.disk_of("worker2"))
         os.makedirs(training.disk_of("worker2"))
     result = training.finish(90)
-    result.wrong = [text for text in result.wrong if not text.startswith("checkpoint verify")]
     after = result.to_next_loss
     if min([step for when, step, _ in training.losses() if when > training.kills[0] + 0.05], default=0) < 60:
         result.wrong.append("it began again from far before the checkpoint")

@@ -143,6 +143,7 @@ class Training:
         self.expects_superseded = False
         self.lives_limit = 8  # of the coordinator
         self.allowed_codes = {}  # name: set of exit codes that are right, too
+        self.has_own_disks = False  # nobody sees all checkpoints
         count = scene.worker_count + scene.spare_count
         ports = free_ports(2 * count)
         self.ports = ports[:count]
@@ -178,6 +179,7 @@ class Training:
 
     def own_disks(self):
         """Each process gets a folder of its own at the place of the checkpoints; before start."""
+        self.has_own_disks = True
         os.makedirs(self.kept)
         flags = "-m" if os.geteuid() == 0 else "-Urm"
         start = self.keeper.start
@@ -350,7 +352,7 @@ class Training:
             for name in files:
                 if not re.fullmatch(r"(g\d+-s\d+-w\d+(-\w+)?\.safetensors|(commit|record)?[.-]?\d+(\.\w+)?|job|lock)", name):
                     result.wrong.append(f"left behind: {os.path.relpath(place, self.kept)}/{name}")
-        if not is_done:
+        if not is_done or self.has_own_disks:
             return
         found = subprocess.run([PENSTOCK, "checkpoint", "verify", self.kept], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, check=False)
