@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOCAL_LINES_LIMIT 65536u // of the system's list of connections
+#define LOCAL_LINES_LIMIT 65536u // of the system's lists
 
 // Addresses of both kinds as 16 bytes; of version 4 as those of version 6 that stand for them.
 typedef struct local_address {
@@ -140,6 +140,39 @@ bool pen_local_host_is(const char *host) {
         if (memcmp(&list[i], &address, sizeof address) == 0) return true;
     }
     return false;
+}
+
+// A line of the list: "127.0.1.1 node1.site-a node1 # a remark". Its address, if it has the name.
+static const char *local_find_name(char *line, const char *name) {
+    char *rest = line;
+    line[strcspn(line, "#\n")] = '\0';
+    const char *address = strtok_r(line, " \t", &rest), *word;
+    if (address == NULL) return NULL;
+    while ((word = strtok_r(NULL, " \t", &rest)) != NULL) {
+        if (strcasecmp(word, name) == 0) return address;
+    }
+    return NULL;
+}
+
+bool pen_local_host_find_in(const char *file, const char *name,
+                            char out_address[PEN_LOCAL_HOST_BYTES]) {
+    char line[1024];
+    bool is_found = false;
+    FILE *list = fopen(file, "re");
+    if (list == NULL) return false;
+    for (uint32_t i = 0; i < LOCAL_LINES_LIMIT && !is_found; i++) {
+        local_address address;
+        if (fgets(line, sizeof line, list) == NULL) break;
+        const char *text = local_find_name(line, name);
+        is_found = text != NULL && local_read(text, &address) && pen_local_host_is(text);
+        if (is_found) local_write(&address, out_address);
+    }
+    fclose(list);
+    return is_found;
+}
+
+bool pen_local_host_find(const char *name, char out_address[PEN_LOCAL_HOST_BYTES]) {
+    return pen_local_host_find_in("/etc/hosts", name, out_address);
 }
 
 // ---- ways

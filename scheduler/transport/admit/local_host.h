@@ -1,6 +1,7 @@
 // Which addresses are this host's own, and whose processes are behind them.
 //
-// Nothing here looks names up in a network: those that are known are "localhost" and this host's.
+// Nothing here looks names up in a network: those that are known are "localhost", this host's, and
+// those in /etc/hosts.
 //
 // Threads: any.
 #ifndef PEN_SCHEDULER_TRANSPORT_ADMIT_LOCAL_HOST_H
@@ -22,6 +23,11 @@ void pen_local_host_write(const char *host, char out_text[PEN_LOCAL_HOST_BYTES])
 bool pen_local_host_is(const char *host);
 // Whether the name `host` is that of the host that calls itself `own`.
 bool pen_local_host_is_name(const char *host, const char *own);
+
+// The address of this host that the system's list of hosts (/etc/hosts) has for a name. False: none
+bool pen_local_host_find(const char *name, char out_address[PEN_LOCAL_HOST_BYTES]);
+bool pen_local_host_find_in(const char *file, const char *name, // another list of that form
+                            char out_address[PEN_LOCAL_HOST_BYTES]);
 
 // A way to a process of this host: where it may take links, and what to call then.
 typedef struct pen_local_way {

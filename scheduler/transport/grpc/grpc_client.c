@@ -292,6 +292,7 @@ void pen_grpc_client_attempt_over(pen_grpc_link *link) {
         return;
     }
     const bool is_worth_it = client_keep_failure(link);
+
     const pen_transport_events *events = &link->transport->events;
     if (events->attempt_failed != NULL) {
         events->attempt_failed(events->context, link->peer, link->failure);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "scheduler/transport/admit/local_host.h"
 #include "scheduler/transport/grpc/grpc_link.h"
+#include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/wire_code.h"
 
 // PASS_TOKEN: of a call, "once 0123…" or "file …" (token_file.h); PASS_PROOF: of its answer.
@@ -47,9 +48,38 @@ static bool pass_find(const grpc_metadata_array *metadata, const char *key, char
 
 // ---- who calls
 
+static void pass_stay_here(pen_grpc_pass *pass, const char *host, uint16_t port) {
+    pass->is_needed = true;
+    snprintf(pass->where, sizeof pass->where, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
+             port);
+}
+
 void pen_grpc_pass_init(pen_grpc_link *link, const pen_address *address) {
-    link->pass.is_needed =
-        !pen_grpc_tls_is_used(&link->transport->options.tls) && pen_local_host_is(address->host);
+    char host[PEN_LOCAL_HOST_BYTES];
+    if (pen_grpc_tls_is_used(&link->transport->options.tls)) return;
+    if (pen_local_host_is(address->host)) {
+        link->pass.is_needed = true;
+    } else if (pen_local_host_find(address->host, host)) {
+        pass_stay_here(&link->pass, host, address->port);
+    }
+}
+
+// Whether a call went to this host, with the address that it went to.
+static bool pass_stays_here(const pen_grpc_link *link, pen_address *out_address) {
+    char text[PEN_ADDRESS_TEXT_LIMIT];
+    if (link->call == NULL) return false;
+    pen_grpc_server_get_address(link->call, text, sizeof text);
+    const pen_status status = pen_address_read(text, out_address);
+    const bool is_address = status == PEN_OK;
+    pen_status_ignore(status, "there was no connection");
+    return is_address && pen_local_host_is(out_address->host);
+}
+
+// A name that only a server of names knows may be this host's: the connection tells.
+void pen_grpc_pass_learn(pen_grpc_link *link) {
+    pen_address address;
+    if (link->pass.is_needed || pen_grpc_tls_is_used(&link->transport->options.tls)) return;
+    if (pass_stays_here(link, &address)) pass_stay_here(&link->pass, address.host, address.port);
 }
 
 void pen_grpc_pass_release(pen_grpc_link *link) {
@@ -60,14 +90,15 @@ void pen_grpc_pass_release(pen_grpc_link *link) {
 // Asks each process of this user that may take links there, and no other: one of them is meant. A
 // name may stand for several addresses, where others may listen: then the one asked is called.
 // Whether one of them has no time now.
-static bool pass_ask(pen_grpc_pass *pass, const char *where) {
+static bool pass_ask(pen_grpc_pass *pass, const char *link_address) {
     pen_local_way ways[PEN_LOCAL_HOST_LIMIT];
     pen_address address;
     bool is_busy = false;
+    const char *where = pass->where[0] != '\0' ? pass->where : link_address;
     const pen_status status = pen_address_read(where, &address);
     PEN_ASSERT(status == PEN_OK); // it was read when the link was made
     const size_t count = pen_local_host_ways(address.host, ways);
-    pass->address[0] = '\0';
+    memcpy(pass->address, pass->where, sizeof pass->where);
     for (size_t i = 0; i < count && pass->socket == 0 && !is_busy; i++) {
         pass->socket = pen_ring_door_ask(ways[i].listens, address.port, &is_busy) + 1;
         if (pass->socket == 0 || ways[i].calls[0] == '\0') continue;
@@ -78,14 +109,15 @@ static bool pass_ask(pen_grpc_pass *pass, const char *where) {
     return is_busy;
 }
 
-// Without a token from the process itself, the file speaks.
+// Without a token from the process itself, the file speaks. Also between hosts: who is called may
+// take for its own host what is another one to us, such as the near end of a tunnel.
 static void pass_use_file(pen_grpc_link *link) {
     pen_grpc_pass *pass = &link->pass;
     const pen_token_file *file = &link->transport->gate.file;
     char proof[PEN_TOKEN_PROOF_BYTES];
     pen_address address;
     pen_grpc_pass_release(link);
-    pass->address[0] = '\0';
+    memcpy(pass->address, pass->where, sizeof pass->where);
     if (!file->is_given) return;
     const pen_status status = pen_address_read(link->address, &address);
     PEN_ASSERT(status == PEN_OK);
@@ -106,7 +138,11 @@ bool pen_grpc_pass_is_ready(pen_grpc_link *link, double now) {
     pen_grpc_pass *pass = &link->pass;
     uint8_t token[PEN_RING_TOKEN_BYTES];
     bool is_busy = false;
-    if (!pass->is_needed) return true;
+    if (!pass->is_needed) {
+        pass->text[0] = pass->answer[0] = '\0';
+        if (!pen_grpc_tls_is_used(&link->transport->options.tls)) pass_use_file(link);
+        return true;
+    }
     if (!pass->is_asked) {
         pass->is_asked = true;
         pass->text[0] = pass->answer[0] = '\0';
@@ -149,7 +185,9 @@ size_t pen_grpc_pass_metadata(pen_grpc_link *link, grpc_metadata **out_metadata)
 pen_status pen_grpc_pass_check(const pen_grpc_link *link) {
     const pen_grpc_pass *pass = &link->pass;
     char found[PEN_TOKEN_ANSWER_BYTES];
-    if (!pass->is_needed) return PEN_OK;
+    pen_address address;
+    if (pen_grpc_tls_is_used(&link->transport->options.tls)) return PEN_OK;
+    if (!pass->is_needed && !pass_stays_here(link, &address)) return PEN_OK;
     if (pass->text[0] == '\0') {
         return pen_error(PEN_INVALID_INPUT,
                          "who answers at %s is no process of this user (%u), and asks for no token",
@@ -266,15 +304,19 @@ pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
     pen_address where;
     out_proof[0] = '\0';
     if (pen_grpc_tls_is_used(&transport->options.tls)) return PEN_OK;
-    const pen_status status = pen_address_read(address, &where);
+    pen_status status = pen_address_read(address, &where);
     // what cannot be read is taken for one of this host
     snprintf(host, sizeof host, "%s", status == PEN_OK ? where.host : "localhost");
     pen_status_ignore(status, "it needs a token then");
-    if (!pen_local_host_is(host)) return PEN_OK;
-    if (!pass_find(metadata, PASS_TOKEN, text, sizeof text)) {
-        return gate_refuse_stranger(transport, address);
+    const bool is_shown = pass_find(metadata, PASS_TOKEN, text, sizeof text);
+    if (pen_local_host_is(host)) {
+        return is_shown ? gate_judge_text(transport, text, out_proof)
+                        : gate_refuse_stranger(transport, address);
     }
-    return gate_judge_text(transport, text, out_proof);
+    // the caller may take us for its own host, as with ports that are handed on to a container
+    status = is_shown ? gate_judge_text(transport, text, out_proof) : PEN_OK;
+    pen_status_ignore(status, "another host needs no token");
+    return PEN_OK;
 }
 
 // ---- refusing

@@ -11,6 +11,7 @@
 
 #include "scheduler/transport/admit/local_host.h"
 #include "tests/support/check.h"
+#include "tests/support/scratch.h"
 
 static void loopback_and_own_addresses_are_local(void **state) {
     (void)state;
@@ -87,6 +88,23 @@ static void addresses_have_one_form(void **state) {
     }
 }
 
+static void other_names_stand_in_a_list(void **state) {
+    (void)state;
+    static const char list[] = "# a list\n127.0.0.1 localhost\n\n192.0.2.1 far.example far\n"
+                               "127.0.1.1\tnode1.site-a  node1 # near\n::1 six\nwrong here\n";
+    const char *file = scratch_file("hosts", list, sizeof list - 1);
+    char found[PEN_LOCAL_HOST_BYTES];
+    assert_true(pen_local_host_find_in(file, "NODE1", found));
+    assert_string_equal(found, "127.0.1.1");
+    assert_true(pen_local_host_find_in(file, "six", found));
+    assert_string_equal(found, "::1");
+    assert_false(pen_local_host_find_in(file, "far", found));
+    assert_false(pen_local_host_find_in(file, "near", found));
+    assert_false(pen_local_host_find_in(file, "here", found));
+    assert_false(pen_local_host_find_in(file, "127.0.1.1", found));
+    assert_false(pen_local_host_find_in(scratch_path("none"), "node1", found));
+}
+
 static bool has_way(const char *host, const char *listens, const char *calls) {
     pen_local_way ways[PEN_LOCAL_HOST_LIMIT];
     const size_t count = pen_local_host_ways(host, ways);
@@ -157,6 +175,7 @@ static void users_are_found(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(loopback_and_own_addresses_are_local),
               cmocka_unit_test(names_are_of_a_domain),
+              cmocka_unit_test(other_names_stand_in_a_list),
               cmocka_unit_test(routes_make_addresses_local),
               cmocka_unit_test(addresses_have_one_form),
               cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found))

@@ -1,8 +1,10 @@
 // Who may open a link within a host: processes of one user, and those with one token file.
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -305,6 +307,46 @@ static void other_users_are_not_let_in(void **state) {
     station_close(&one);
 }
 
+// ---- names of this host
+
+// A process that sees another /etc/hosts. False: the system allows none
+static bool see_hosts(const char *file) {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(file, "/etc/hosts", NULL, MS_BIND, NULL) == 0;
+}
+
+// Links to a worker that listens at loopback, called by a name for another of this host's
+// addresses.
+static int call_by_alias(const char *hosts) {
+    station zero, one;
+    char address[64];
+    if (!see_hosts(hosts)) return 77;
+    pen_transport_options options = options_of(0, NULL);
+    options.is_insecure = true; // nobody knows at once that the name is this host's
+    open_station(&one, 1, "127.0.1.1:0", NULL);
+    CHECK_OK(station_open(&zero, "grpc", &options, NULL, 64));
+    snprintf(address, sizeof address, "node1.site-a:%u", one.port);
+    CHECK_OK(zero.kind->connect(zero.transport, 1, address, 10));
+    const bool is_up = station_wait_up(&zero, 1, 1);
+    if (!is_up) fprintf(stderr, "%s\n", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+    return is_up ? 0 : 4;
+}
+
+static void aliases_are_names_of_this_host(void **state) {
+    (void)state;
+    static const char hosts[] = "127.0.0.1 localhost\n127.0.1.1 node1.site-a node1\n";
+    const char *file = scratch_file("hosts", hosts, sizeof hosts - 1);
+    int status;
+    const pid_t child = fork();
+    if (child == 0) _exit(call_by_alias(file));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); // no mounts of one's own here
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "by its alias: %d", status);
+}
+
 // ---- who is called
 
 static void try_impostor(const char *file, uint16_t port, const char *expected) {
@@ -348,7 +390,8 @@ const char *__lsan_default_suppressions(void) { // NOLINT(bugprone-reserved-iden
     return "leak:libcares.so\n";
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(impostors_get_no_link),
+PEN_TEST_MAIN(cmocka_unit_test(aliases_are_names_of_this_host),
+              cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(impostors_get_no_link),
               cmocka_unit_test(one_user_needs_nothing),
               cmocka_unit_test(a_name_leads_to_whom_we_know),
               cmocka_unit_test(insecure_is_no_way_in),
