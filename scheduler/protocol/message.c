@@ -120,6 +120,7 @@ static const pen_record_field snapshot_fields[] = {
     ROW(NUMBER, 2, worker, "whose shard it is: part of the shard's name"),
     NAMED(TEXT, 3, "folder", text, "where shards go, beneath the worker's; at most 1023 bytes"),
     ROW(NUMBER, 4, is_local, "it is on a disk of the worker's own, and to be made"),
+    COUNT(5, sequence, "of the order, from 1 on; one that came before is dropped"),
 };
 static const pen_record_field snapped_fields[] = {COUNT(1, step, NULL)};
 static const pen_record_field shard_fields[] = {

@@ -22,9 +22,6 @@ const char *const hostile_way_names[HOSTILE_WAY_COUNT] = {"local", "grpc", "wire
 #define LIAR_DEEDS (CARELESS_DEEDS | DEED(CHANGE) | DEED(INVENT) | DEED(MISLEAD) | DEED(PRETEND))
 
 #define SPARED(name) ((uint64_t)1 << MIDDLEMAN_##name)
-#define ASKING_KINDS                                                                               \
-    ((uint64_t)1 << PEN_MESSAGE_PULL | (uint64_t)1 << PEN_MESSAGE_OFFER |                          \
-     (uint64_t)1 << PEN_MESSAGE_SNAPSHOT)
 
 // ---- what is done
 
@@ -57,8 +54,7 @@ static middleman_plan hostile_plan(uint64_t seed, hostile_profile *out_profile,
     case HOSTILE_AGAIN:
         plan.deeds = DEED(REPEAT);
         plan.spared = SPARED(OTHERS);
-        // what asks for an answer is asked twice then, and transports bring frames once
-        if (way != HOSTILE_WIRE) plan.spared |= SPARED(FRAMES) | ASKING_KINDS;
+        if (way != HOSTILE_WIRE) plan.spared |= SPARED(FRAMES); // transports bring them once
         plan.one_in = draw_rate(&c, 0);
         break;
     case HOSTILE_CARELESS:

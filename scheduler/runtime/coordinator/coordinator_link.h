@@ -60,6 +60,7 @@ typedef struct coordinator_worker {
     const void *blob;                   // its description; NULL: it has it
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
+    bool is_blob_sent;                  // guarded by lock: since it was last assigned
     pen_status failure;                 // guarded by lock: why it was lost, or what it said
     bool is_stopped;                    // guarded by lock: it has left the run
     char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
@@ -87,6 +88,7 @@ typedef struct coordinator_save {
     pen_shard_summary *summaries; // [worker_count + 1]
     pen_shard_summary *listed;    // those there are, one behind the other
     bool *has_summary;            // [worker_count + 1]
+    uint64_t number;              // of this save, from 1 on
     bool has_snapped;
     bool is_told;   // the caller, that all shards are durable
     double held_at; // when the deadline of the manifest last began anew, since it was not told
@@ -101,8 +103,7 @@ typedef struct coordinator_copy {
     uint8_t *part;      // [PEN_MESSAGE_PART_LIMIT]; guarded by lock while it is asked for
     // guarded by lock
     bool is_wanted; // all shards of the save are durable
-    bool is_asking;
-    bool is_answered;
+    bool is_asking, is_answered;
     uint32_t worker;
     uint64_t offset;
     uint64_t part_length;

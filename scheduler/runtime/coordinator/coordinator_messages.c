@@ -131,13 +131,18 @@ static void link_let_go(void *context, uint32_t peer, uint64_t token) {
 }
 
 static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message *pull) {
-    const coordinator_worker *worker = &c->workers[peer];
+    coordinator_worker *worker = &c->workers[peer];
     const pen_frame frame = {.kind = PEN_FRAME_BLOB,
                              .generation = c->generation,
                              .incarnation = c->incarnation,
                              .sequence = pull->sequence,
                              .bytes = worker->blob_bytes};
     if (worker->blob == NULL || pull->frame_kind != PEN_FRAME_BLOB) return;
+    pen_mutex_lock(&c->lock);
+    const bool is_repeated = worker->is_blob_sent;
+    worker->is_blob_sent = true;
+    pen_mutex_unlock(&c->lock);
+    if (is_repeated) return;
     pen_status_ignore(c->transport->kind->send_frame(
                           c->transport, peer, &frame, pen_memory_place_at(worker->blob),
                           worker->blob_checksums, COORDINATOR_BLOB_TOKEN),

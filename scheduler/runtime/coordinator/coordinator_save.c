@@ -43,6 +43,7 @@ static void save_begin(pen_coordinator *c, uint64_t step, const char *folder) {
     memset(save->has_summary, 0, ((size_t)c->table->worker_count + 1) * sizeof *save->has_summary);
     save->saved =
         (pen_coordinator_saved){.state = PEN_SAVE_WRITING, .step = step, .failure = save->failure};
+    save->number += 1;
     save->has_snapped = false;
     save->is_told = false;
     save->failure[0] = '\0';

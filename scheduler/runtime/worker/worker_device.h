@@ -141,6 +141,7 @@ struct pen_worker_run {
     pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces
     uint32_t pulled_first;
     uint32_t pulled_count;
+    uint64_t pulled_last[WORKER_PULLS]; // the last sequence that was asked for, by its remainder
     worker_noting noting;
     pen_run_pulse pulse; // but for the task
     double step_ended_at;

@@ -467,9 +467,21 @@ pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
     return PEN_OK;
 }
 
+// Whether it was asked for before. Sequences rise, and far fewer than WORKER_PULLS are waited for
+// at once: of those with one remainder, a lower one can only come again.
+static bool frames_is_repeated(pen_worker_run *run, uint64_t sequence) {
+    uint64_t *last = &run->pulled_last[sequence % WORKER_PULLS];
+    pen_mutex_lock(&run->lock);
+    const bool is_repeated = sequence <= *last;
+    if (!is_repeated) *last = sequence;
+    pen_mutex_unlock(&run->lock);
+    return is_repeated;
+}
+
 pen_status pen_worker_run_send_piece(pen_worker_run *run, const pen_tensor_piece *piece) {
     pen_memory_place place;
     PEN_TRY(pen_worker_run_find_tensor(run, piece, &place));
+    if (frames_is_repeated(run, piece->sequence)) return PEN_OK;
     return frames_take_piece(run, piece, WORKER_PIECE_SEND);
 }
 

@@ -464,14 +464,21 @@ static void worker_stop(pen_worker *worker, const pen_message *message) {
     pen_worker_step(worker, &stop);
 }
 
-// The worker's thread saves.
+// The worker's thread saves. An order that comes twice is told by its number, for a step may be
+// saved again when it could not be before.
 static void worker_on_snapshot(pen_worker *worker, const pen_message *message) {
     pen_mutex_lock(&worker->lock);
-    worker->wants_save = true;
-    worker->save_step = message->step;
-    worker->save_is_local = message->is_local;
-    memcpy(worker->save_folder, message->text, sizeof worker->save_folder);
-    pen_condition_broadcast(&worker->changed);
+    const bool is_repeated = worker->save_generation == message->generation &&
+                             message->sequence <= worker->save_sequence;
+    if (!is_repeated) {
+        worker->wants_save = true;
+        worker->save_generation = message->generation;
+        worker->save_sequence = message->sequence;
+        worker->save_step = message->step;
+        worker->save_is_local = message->is_local;
+        memcpy(worker->save_folder, message->text, sizeof worker->save_folder);
+        pen_condition_broadcast(&worker->changed);
+    }
     pen_mutex_unlock(&worker->lock);
 }
 

@@ -1,5 +1,5 @@
 // A coordinator that orders workers to write where it likes: they write beneath their own folder,
-// or not at all.
+// or not at all. And one that says what it asks for twice, as workers do then, too.
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -18,6 +18,7 @@ static struct hostile_order {
     bool is_local;
 } hostile_order;
 
+static bool hostile_repeats; // in place of such an order
 static const pen_transport_kind *hostile_real;
 static pen_transport_kind hostile_kind;
 
@@ -26,7 +27,11 @@ static pen_status hostile_send(pen_transport *transport, uint32_t peer, const vo
     uint8_t changed[PEN_MESSAGE_ROOM];
     pen_message message;
     CHECK_OK(pen_message_decode(bytes, (size_t)count, &message));
-    if (message.kind != PEN_MESSAGE_SNAPSHOT) {
+    const bool asks = message.kind == PEN_MESSAGE_PULL || message.kind == PEN_MESSAGE_SNAPSHOT;
+    if (hostile_repeats && asks) {
+        PEN_TRY(hostile_real->send_message(transport, peer, bytes, count));
+    }
+    if (hostile_repeats || message.kind != PEN_MESSAGE_SNAPSHOT) {
         return hostile_real->send_message(transport, peer, bytes, count);
     }
     snprintf(message.text, sizeof message.text, "%s", hostile_order.folder);
@@ -41,6 +46,15 @@ static pen_status hostile_create(const pen_transport_options *options,
     PEN_TRY(hostile_real->create(options, events, out_transport));
     (*out_transport)->kind = &hostile_kind;
     return PEN_OK;
+}
+
+static void hostile_begin(generation_case *g, bool repeats) {
+    hostile_repeats = repeats;
+    hostile_real = g->transport;
+    hostile_kind = *hostile_real;
+    hostile_kind.create = hostile_create;
+    hostile_kind.send_message = hostile_send;
+    g->transport = &hostile_kind;
 }
 
 static uint32_t count_names(const char *folder) {
@@ -66,11 +80,7 @@ static void workers_write_beneath_their_folder_alone(void **unused) {
     pen_coordinator *coordinator;
     pen_coordinator_saved saved;
     generation_case_init(&g, "local");
-    hostile_real = g.transport;
-    hostile_kind = *hostile_real;
-    hostile_kind.create = hostile_create;
-    hostile_kind.send_message = hostile_send;
-    g.transport = &hostile_kind;
+    hostile_begin(&g, false);
     const char *outside = scratch_file("outside/" HOSTILE_SHARD, "theirs", 6);
     (void)scratch_file("generations/own", "", 0);
     assert_int_equal(symlink(scratch_path("outside"), scratch_path("generations/link")), 0);
@@ -112,4 +122,51 @@ static void workers_write_beneath_their_folder_alone(void **unused) {
     generation_case_deinit(&g);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(workers_write_beneath_their_folder_alone))
+// Half of the rounds, and a checkpoint; then the same step once more, which is another order, while
+// the others run. `out_checksum` is of all parameters in the end.
+static void train_and_save(generation_case *g, uint64_t generation, uint32_t *out_checksum) {
+    pen_coordinator *coordinator;
+    pen_coordinator_saved saved;
+    CHECK_OK(generation_begin(g, generation, &coordinator));
+    CHECK_OK(generation_write(g, coordinator));
+    for (uint32_t r = 0; r < GENERATION_ROUNDS; r++) {
+        uint64_t round;
+        double loss;
+        if (r % 2 == 1) {
+            CHECK_OK(pen_coordinator_save(coordinator, r / 4 + 1, g->folder));
+            CHECK_OK(generation_begin_round(g, coordinator, &round));
+            CHECK_OK(pen_coordinator_await_saved(coordinator, &saved));
+            CHECK(saved.state == PEN_SAVE_DURABLE, "%s", saved.failure);
+            pen_coordinator_committed(coordinator, r / 4 + 1);
+        } else {
+            CHECK_OK(generation_begin_round(g, coordinator, &round));
+        }
+        CHECK_OK(generation_finish_round(g, coordinator, round, &loss));
+    }
+    CHECK_OK(generation_read(g, coordinator, out_checksum));
+    pen_coordinator_destroy(coordinator);
+}
+
+static void what_is_asked_twice_is_answered_once(void **unused) {
+    (void)unused;
+    static const char *const transports[] = {"local", "grpc"};
+    for (size_t t = 0; t < sizeof transports / sizeof *transports; t++) {
+        generation_case g;
+        uint32_t expected, checksum;
+        generation_case_init(&g, transports[t]);
+        train_and_save(&g, 1, &expected);
+        hostile_begin(&g, true);
+        for (uint32_t w = 1; w <= GENERATION_WORKERS; w++) { // they repeat, too
+            generation_end_worker(&g, w);
+            generation_start_worker(&g, w);
+        }
+        for (uint64_t generation = 2; generation < 5; generation++) {
+            train_and_save(&g, generation, &checksum);
+            assert_int_equal(checksum, expected);
+        }
+        generation_case_deinit(&g);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(workers_write_beneath_their_folder_alone),
+              cmocka_unit_test(what_is_asked_twice_is_answered_once))
