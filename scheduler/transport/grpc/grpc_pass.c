@@ -296,6 +296,7 @@ static pen_status gate_judge_text(pen_grpc *transport, const char *text,
                      PEN_ONE_TIME_SECONDS);
 }
 
+// A call from another host needs nothing, but is answered where it shows that it has the file.
 pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
                                const grpc_metadata_array *metadata,
                                char out_proof[PEN_TOKEN_ANSWER_BYTES]) {
