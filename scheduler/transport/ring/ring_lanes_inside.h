@@ -55,14 +55,10 @@ typedef struct lane_caller {
 
 struct pen_ring_lanes {
     pen_ring_lane_events events;
-    pen_ring_meeting meeting;
     uint64_t name;
     double spin_seconds;
     pen_thread *thread;
     int bell; // an eventfd
-    int listener;
-    char door[PEN_RING_DOOR_HOST]; // the host that its door names; "": it has none
-    uint16_t door_port;
     _Atomic uint64_t bytes_sent, bytes_received, frames_sent, frames_received;
 
     // the thread's
@@ -70,9 +66,14 @@ struct pen_ring_lanes {
     uint32_t caller_count;
     struct pollfd *watched; // [watched_limit]
     size_t watched_count, watched_limit;
+    double place_look_at;
 
-    // guarded by lock
+    // guarded by lock; the place changes by the thread alone, which reads it without
     pen_mutex lock;
+    pen_ring_meeting meeting;
+    int listener;
+    char door[PEN_RING_DOOR_HOST]; // the host that its door names; "": it has none
+    uint16_t door_port;
     pen_condition changed;  // `current` is another
     pen_ring_lane *first;   // the thread alone takes them out
     pen_ring_lane *current; // that the thread works for
@@ -93,6 +94,15 @@ PEN_NODISCARD pen_status lane_take_record(pen_frame_intake *intake,
                                           const pen_ring_record *record, bool *out_is_whole);
 // Announces at its rings that the thread sleeps. False: there is something to do.
 bool lane_sleep(pen_ring_lane *lane);
+
+// ---- ring_lanes_place.c
+// UNAVAILABLE
+PEN_NODISCARD pen_status lanes_find_place(pen_ring_lanes *lanes);
+void lanes_leave_place(pen_ring_lanes *lanes);
+// What the place is called in offers.
+uint64_t lanes_host(pen_ring_lanes *lanes);
+// Makes it again where it is gone. By the thread, between two lists of sockets.
+void lanes_look_at_place(pen_ring_lanes *lanes);
 
 // ---- ring_lanes_thread.c
 void lanes_run(void *lanes);

@@ -12,10 +12,7 @@
 // ---- all lanes of a transport
 
 static void lanes_release(pen_ring_lanes *lanes) {
-    if (lanes->door[0] != '\0') {
-        pen_ring_door_close(&lanes->meeting, lanes->name, lanes->door, lanes->door_port);
-    }
-    if (lanes->listener >= 0) pen_ring_unlisten(&lanes->meeting, lanes->name, lanes->listener);
+    lanes_leave_place(lanes);
     if (lanes->bell >= 0) close(lanes->bell);
     pen_condition_deinit(&lanes->changed);
     pen_mutex_deinit(&lanes->lock);
@@ -23,8 +20,7 @@ static void lanes_release(pen_ring_lanes *lanes) {
 }
 
 static pen_status lanes_set_up(pen_ring_lanes *lanes) {
-    PEN_TRY(pen_ring_meeting_find(&lanes->meeting));
-    PEN_TRY(pen_ring_listen(&lanes->meeting, lanes->name, &lanes->listener));
+    PEN_TRY(lanes_find_place(lanes));
     lanes->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (lanes->bell < 0) return pen_error(PEN_UNAVAILABLE, "no eventfd: %s", strerror(errno));
     return pen_thread_create("penstock-rings", lanes_run, lanes, &lanes->thread);
@@ -46,17 +42,6 @@ pen_status pen_ring_lanes_create(const pen_ring_lane_events *events, double spin
         return status;
     }
     *out_lanes = lanes;
-    return PEN_OK;
-}
-
-pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host, uint16_t port) {
-    PEN_ASSERT(lanes->door[0] == '\0');
-    if (strlen(host) >= sizeof lanes->door) {
-        return pen_error(PEN_UNAVAILABLE, "the host's name '%.100s' is too long", host);
-    }
-    PEN_TRY(pen_ring_door_open(&lanes->meeting, lanes->name, host, port));
-    memcpy(lanes->door, host, strlen(host) + 1);
-    lanes->door_port = port;
     return PEN_OK;
 }
 
@@ -113,11 +98,11 @@ pen_status pen_ring_lane_create(pen_ring_lanes *lanes, pen_ring_lane **out_lane)
 
 pen_wire_ring pen_ring_lane_offer(const pen_ring_lane *lane) {
     return (pen_wire_ring){
-        .host = lane->lanes->meeting.host, .socket = lane->lanes->name, .token = lane->token};
+        .host = lanes_host(lane->lanes), .socket = lane->lanes->name, .token = lane->token};
 }
 
 bool pen_ring_lane_reaches(const pen_ring_lane *lane, const pen_wire_ring *theirs) {
-    return theirs->socket != 0 && theirs->host == lane->lanes->meeting.host;
+    return theirs->socket != 0 && theirs->host == lanes_host(lane->lanes);
 }
 
 void pen_ring_lane_open(pen_ring_lane *lane, uint32_t peer, const pen_wire_ring *theirs) {

@@ -305,6 +305,7 @@ static void thread_serve_lanes(pen_ring_lanes *lanes, const struct pollfd *event
 static void thread_look(pen_ring_lanes *lanes, bool waits) {
     double until;
     uint64_t bells;
+    lanes_look_at_place(lanes);
     if (!thread_list_sockets(lanes, &until)) {
         pen_clock_pause(0.001); // without a list, nothing but the rings can be served
         return;

@@ -190,6 +190,13 @@ pen_status pen_ring_listen(const pen_ring_meeting *meeting, uint64_t name, int *
     return PEN_OK;
 }
 
+bool pen_ring_is_there(const pen_ring_meeting *meeting, uint64_t name) {
+    struct sockaddr_un address;
+    struct stat found;
+    socket_address(meeting, name, "", &address);
+    return lstat(address.sun_path, &found) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 void pen_ring_unlisten(const pen_ring_meeting *meeting, uint64_t name, int listener) {
     struct sockaddr_un address;
     socket_address(meeting, name, "", &address);

@@ -41,6 +41,8 @@ bool pen_ring_meeting_is_private(const char *folder); // this user's alone
 // Listens under `name`. Removes what ended processes have left there. UNAVAILABLE
 PEN_NODISCARD pen_status pen_ring_listen(const pen_ring_meeting *meeting, uint64_t name,
                                          int *out_listener);
+// Whether the socket still has its name: folders of users go when they log out.
+bool pen_ring_is_there(const pen_ring_meeting *meeting, uint64_t name);
 void pen_ring_unlisten(const pen_ring_meeting *meeting, uint64_t name, int listener);
 // The next one that calls; -1: nobody. Other users are refused.
 int pen_ring_accept(int listener);

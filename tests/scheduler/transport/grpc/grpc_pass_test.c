@@ -127,6 +127,23 @@ static void the_door_goes_with_its_process(void **state) {
 }
 
 // One has $XDG_RUNTIME_DIR and the other has not: a service of the system, and a shell.
+// As when a user logs out whose worker goes on.
+static void the_door_is_made_again(void **state) {
+    (void)state;
+    const char *folder = scratch_path("runtime"), *away = scratch_path("runtime.away");
+    station zero, one;
+    assert_int_equal(mkdir(folder, 0700), 0);
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    open_station(&one, 1, "127.0.0.1:0", NULL);
+    assert_int_equal(rename(folder, away), 0);
+    open_station(&zero, 0, NULL, NULL); // it meets elsewhere
+    call(&zero, one.port, 10);
+    CHECK(station_wait_up(&zero, 1, 1), "%s", zero.down_text);
+    station_close(&zero);
+    station_close(&one);
+    unsetenv("XDG_RUNTIME_DIR");
+}
+
 static void surroundings_may_differ(void **state) {
     (void)state;
     char folder[PEN_RING_FOLDER_LIMIT], expected[PEN_RING_FOLDER_LIMIT];
@@ -396,6 +413,6 @@ PEN_TEST_MAIN(cmocka_unit_test(aliases_are_names_of_this_host),
               cmocka_unit_test(a_name_leads_to_whom_we_know),
               cmocka_unit_test(insecure_is_no_way_in),
               cmocka_unit_test(the_door_goes_with_its_process),
-              cmocka_unit_test(surroundings_may_differ),
+              cmocka_unit_test(the_door_is_made_again), cmocka_unit_test(surroundings_may_differ),
               cmocka_unit_test(the_socket_takes_anything),
               cmocka_unit_test(a_busy_socket_is_asked_again), cmocka_unit_test(a_file_admits))
