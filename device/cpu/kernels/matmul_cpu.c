@@ -1,5 +1,5 @@
-// Matrix products: matmul and gemm, on OpenBLAS, oneDNN or gemm_rows, whichever does shapes like
-// the one at hand faster.
+// Matrix products: matmul and gemm, on OpenBLAS, oneDNN, gemm_rows or gemm_one_row, whichever
+// does shapes like the one at hand faster.
 //
 // What is added to the product (gemm's c, or the sum so far of a node that accumulates) is put into
 // the output first, and the library adds to that: no product ever lies in a temporary.
@@ -14,6 +14,7 @@
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/gemm_parts.h"
+#include "device/cpu/kernels/loops/gemm_one_row.h"
 #include "device/cpu/kernels/loops/gemm_rows.h"
 #include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
@@ -107,6 +108,12 @@ static bool matmul_rows_prefers(const pen_cpu_request *request) {
            g.m <= 64 && g.k >= 64;
 }
 
+// One row, whichever way b lies: what libraries do with it costs more than the product.
+static bool matmul_one_row_supports(const pen_cpu_request *request) {
+    pen_matmul_geometry g;
+    return matmul_supports(request) && matmul_single(request, &g) && g.m == 1;
+}
+
 // Element offsets of the operands of every product, where they are not evenly spaced.
 static pen_status matmul_make_offsets(const pen_cpu_request *request, matmul_state *state) {
     const pen_matmul_geometry *g = &state->geometry;
@@ -179,6 +186,12 @@ static pen_status matmul_prepare_rows(const pen_cpu_request *request, void **out
                                       uint64_t *out_workspace_bytes) {
     *out_workspace_bytes = 0;
     return matmul_prepare_with(request, gemm_rows_run, out_state);
+}
+
+static pen_status matmul_prepare_one_row(const pen_cpu_request *request, void **out_state,
+                                         uint64_t *out_workspace_bytes) {
+    *out_workspace_bytes = 0;
+    return matmul_prepare_with(request, gemm_one_row_run, out_state);
 }
 
 // y = beta * c, or y += beta * c: what the product is then added to.
@@ -273,6 +286,9 @@ static pen_status matmul_run(const pen_cpu_call *call) {
 }
 
 static const pen_cpu_kernel matmul_kernels[] = {
+    {PEN_CPU_ENTRY("matmul", "one_row", matmul_one_row_supports, matmul_prepare_one_row,
+                   matmul_run),
+     .can_accumulate = true},
     {PEN_CPU_ENTRY("matmul", "onednn", matmul_supports, matmul_prepare_onednn, matmul_run),
      .can_accumulate = true},
     {PEN_CPU_ENTRY("matmul", "openblas", matmul_openblas_supports, matmul_prepare_openblas,
@@ -280,6 +296,8 @@ static const pen_cpu_kernel matmul_kernels[] = {
      .can_accumulate = true, .prefers = matmul_openblas_prefers},
     {PEN_CPU_ENTRY("matmul", "rows", matmul_rows_supports, matmul_prepare_rows, matmul_run),
      .can_accumulate = true, .prefers = matmul_rows_prefers},
+    {PEN_CPU_ENTRY("gemm", "one_row", matmul_one_row_supports, matmul_prepare_one_row, matmul_run),
+     .can_accumulate = true},
     {PEN_CPU_ENTRY("gemm", "onednn", matmul_supports, matmul_prepare_onednn, matmul_run),
      .can_accumulate = true},
     {PEN_CPU_ENTRY("gemm", "openblas", matmul_openblas_supports, matmul_prepare_openblas,

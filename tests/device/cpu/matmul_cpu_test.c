@@ -196,6 +196,22 @@ static const pen_cpu_kernel *matmul_find(const pen_cpu_request *request, const c
     return NULL;
 }
 
+// The same again on larger teams, which must not change a bit.
+static void matmul_check_teams(const pen_cpu_kernel *kernel, const pen_cpu_call *call,
+                               int64_t count) {
+    float *again = pen_memory_allocate((uint64_t)count, sizeof *again);
+    pen_cpu_call other = *call;
+    other.outputs = (void *const[]){again};
+    for (int team = 2; team <= 3; team++) {
+        omp_set_num_threads(team);
+        CHECK_OK(kernel->run(&other));
+        CHECK(memcmp(again, call->outputs[0], (size_t)count * sizeof *again) == 0,
+              "%s: %d threads give other bits than 1", kernel->name, team);
+    }
+    omp_set_num_threads(1);
+    pen_memory_free(again);
+}
+
 // Runs the kernel `name`, whichever the device would take.
 static void matmul_check_kernel(const op_case *c, const char *name, pen_kernel_level level,
                                 uint64_t seed) {
@@ -209,7 +225,7 @@ static void matmul_check_kernel(const op_case *c, const char *name, pen_kernel_l
                                      .node = pen_graph_node(built.graph, built.node),
                                      .node_id = built.node,
                                      .arena = built.arena,
-                                     .thread_count = 1,
+                                     .thread_count = 3,
                                      .level = level};
     const pen_cpu_kernel *kernel = matmul_find(&request, name);
     void *kernel_state = NULL;
@@ -238,6 +254,7 @@ static void matmul_check_kernel(const op_case *c, const char *name, pen_kernel_l
               "%s: element %lld is %g, expected %g", name, (long long)k, (double)found[k],
               expected);
     }
+    matmul_check_teams(kernel, &call, count);
     if (kernel->release != NULL && kernel_state != NULL) kernel->release(kernel_state);
     pen_memory_free(workspace);
     pen_memory_free(found);
@@ -264,7 +281,29 @@ static void kernels_that_compete_agree(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(kernels_that_compete_agree),
+// Rows that end within a vector and a group of columns, and products large enough for a team.
+static void one_row_multiplies(void **state) {
+    (void)state;
+    pen_kernel_level level;
+    CHECK_OK(pen_kernel_level_settle(op_check_level(), &level));
+    omp_set_num_threads(1);
+    for (uint64_t seed = 0; seed < 48; seed++) {
+        random_case random = {seed, 0};
+        const bool is_long = seed % 4 == 0, trans_b = seed % 2 == 0 || random_chance(&random, 20);
+        const int k = (int)random_between(&random, 1, is_long ? 900 : 100);
+        const int n = (int)random_between(&random, 1, seed % 8 < 2 ? 4500 : 150);
+        op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 3};
+        const bool trans_a = random_chance(&random, 30);
+        c.attributes[0] = pen_attribute_int("transA", trans_a);
+        c.attributes[1] = pen_attribute_int("transB", trans_b);
+        c.attributes[2] = pen_attribute_float("alpha", seed % 3 == 0 ? 0.5 : 1);
+        c.inputs[0].type = trans_a ? op_type(PEN_FLOAT32, 2, k, 1) : op_type(PEN_FLOAT32, 2, 1, k);
+        c.inputs[1].type = trans_b ? op_type(PEN_FLOAT32, 2, n, k) : op_type(PEN_FLOAT32, 2, k, n);
+        matmul_check_kernel(&c, "one_row", level, seed);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(one_row_multiplies), cmocka_unit_test(kernels_that_compete_agree),
               cmocka_unit_test(matmul_equals_reference),
               cmocka_unit_test(large_products_equal_reference), cmocka_unit_test(vectors_multiply),
               cmocka_unit_test(empty_operands_give_zeros), cmocka_unit_test(gemm_equals_reference),

@@ -1,0 +1,123 @@
+#include "device/cpu/kernels/loops/gemm_one_row.h"
+
+#include <omp.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define ROW_LANES 16
+#elif defined(__AVX2__)
+#define ROW_LANES 8
+#else
+#define ROW_LANES 4
+#endif
+// Columns are shared out in groups of these, and summed alike in each.
+#define ROW_GROUP 16
+#define ROW_STRIP 2048 // columns of c that stay in the first cache
+#define ROW_DEPTH 8    // rows of b that are added to a strip at once
+
+typedef float row_vector __attribute__((vector_size(4 * ROW_LANES)));
+
+static inline row_vector row_load(const float *from) {
+    row_vector vector;
+    memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+static inline void row_store(const pen_gemm *g, int64_t column, float sum) {
+    float *c = g->c + column;
+    *c = g->beta == 0 ? g->alpha * sum : g->alpha * sum + g->beta * *c;
+}
+
+// A row of b times a. Rows are read one after the other, so that there is one stream. Four sums,
+// since each would wait for its last addition.
+static inline float row_dot(const float *a, const float *b, int64_t depth) {
+    row_vector sums[4] = {{0}, {0}, {0}, {0}};
+    int64_t k = 0;
+    for (; k + 4 * ROW_LANES <= depth; k += 4 * ROW_LANES) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            sums[i] += row_load(a + k + i * ROW_LANES) * row_load(b + k + i * ROW_LANES);
+        }
+    }
+    for (; k + ROW_LANES <= depth; k += ROW_LANES) {
+        sums[0] += row_load(a + k) * row_load(b + k);
+    }
+    const row_vector added = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    float lanes[ROW_LANES];
+    memcpy(lanes, &added, sizeof lanes);
+    for (int width = ROW_LANES / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < width; i++) {
+            lanes[i] += lanes[i + width];
+        }
+    }
+    float sum = lanes[0];
+    for (; k < depth; k++) {
+        sum += a[k] * b[k];
+    }
+    return sum;
+}
+
+// Columns [first, last) of c are rows of b.
+static void row_of_dots(const pen_gemm *g, int64_t first, int64_t last) {
+    for (int64_t column = first; column < last; column++) {
+        row_store(g, column, row_dot(g->a, g->b + column * g->ldb, g->k));
+    }
+}
+
+// Adds ROW_DEPTH rows of b, from row k on, to a strip.
+static inline void row_add(const pen_gemm *g, int64_t k, int64_t first, int64_t width,
+                           float *restrict sums) {
+    const float *a = g->a + k, *b = g->b + k * g->ldb + first;
+    const int64_t ldb = g->ldb;
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        float sum = sums[i];
+#pragma GCC unroll 8
+        for (int row = 0; row < ROW_DEPTH; row++) {
+            sum += a[row] * b[row * ldb + i];
+        }
+        sums[i] = sum;
+    }
+}
+
+// Columns [first, last) of c, at most ROW_STRIP, as sums of rows of b.
+static void row_strip(const pen_gemm *g, int64_t first, int64_t last) {
+    float sums[ROW_STRIP];
+    const int64_t width = last - first;
+    memset(sums, 0, (size_t)width * sizeof *sums);
+    int64_t k = 0;
+    for (; k + ROW_DEPTH <= g->k; k += ROW_DEPTH) {
+        row_add(g, k, first, width, sums);
+    }
+    for (; k < g->k; k++) {
+        const float a = g->a[k], *b = g->b + k * g->ldb + first;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            sums[i] += a * b[i];
+        }
+    }
+    for (int64_t i = 0; i < width; i++) {
+        row_store(g, first + i, sums[i]);
+    }
+}
+
+// Each thread has columns that lie side by side, so that it reads b as it lies.
+pen_status gemm_one_row_run(const pen_gemm *g) {
+    const int64_t groups = (g->n + ROW_GROUP - 1) / ROW_GROUP;
+#pragma omp parallel
+    {
+        const int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
+        const int64_t first = groups * thread / team * ROW_GROUP;
+        const int64_t end = groups * (thread + 1) / team * ROW_GROUP;
+        const int64_t last = end < g->n ? end : g->n;
+        if (g->trans_b) {
+            row_of_dots(g, first, last);
+        } else {
+            for (int64_t at = first; at < last; at += ROW_STRIP) {
+                row_strip(g, at, at + ROW_STRIP < last ? at + ROW_STRIP : last);
+            }
+        }
+    }
+    return PEN_OK;
+}
