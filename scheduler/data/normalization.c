@@ -80,21 +80,25 @@ pen_status pen_normalization_init(pen_normalization *normalization,
     return bytes ? normalization_make_table(normalization, arena) : PEN_OK;
 }
 
+// Each step goes over all values by vectors, and rounds as one value after another would.
 static void normalization_apply_channel(const pen_normalization *normalization, uint64_t channel,
                                         float *values) {
     const uint64_t count = normalization->channel_size;
     const double scale = normalization->scale;
     if (scale != 1) {
+#pragma omp simd
         for (uint64_t i = 0; i < count; i++)
             values[i] = (float)((double)values[i] * scale);
     }
     if (normalization->mean != NULL) {
         const float mean = normalization->mean[channel];
+#pragma omp simd
         for (uint64_t i = 0; i < count; i++)
             values[i] -= mean;
     }
     if (normalization->deviation != NULL) {
         const float deviation = normalization->deviation[channel];
+#pragma omp simd
         for (uint64_t i = 0; i < count; i++)
             values[i] /= deviation;
     }

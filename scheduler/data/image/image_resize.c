@@ -6,6 +6,9 @@
 
 #include "base/memory.h"
 
+// Four numbers that need not be aligned.
+typedef float resize_lanes __attribute__((vector_size(16), aligned(4), may_alias));
+
 // Memory that grows, and forgets what it had.
 typedef struct resize_scratch {
     float *values;
@@ -26,8 +29,8 @@ struct pen_image_resizer {
     resize_axis horizontal;
     resize_axis vertical;
     uint32_t channel_count;
-    resize_scratch line; // [channel_count][in width], one row of the picture
-    resize_scratch row;  // [out width], of one channel
+    resize_scratch line; // [in width][channel_count] and a pixel of room, one row of the picture
+    resize_scratch row;  // [channel_count][out width], that row as wide as the planes
     uint32_t row_index;  // of the next row of the picture
     uint32_t out_first;  // the first row of the planes that is not whole
     float *planes;       // [channel_count][out height][out width]
@@ -114,26 +117,44 @@ static pen_status resize_axis_prepare(resize_axis *axis, uint32_t in_size) {
 static void resize_load_line(const pen_image_resizer *resizer, const uint8_t *pixels,
                              uint32_t width) {
     float *line = resizer->line.values;
+    if (resizer->channel_count == 3) {
+#pragma omp simd
+        for (size_t i = 0; i < (size_t)width * 3; i++)
+            line[i] = (float)pixels[i];
+        return;
+    }
     for (uint32_t x = 0; x < width; x++) {
         const uint8_t *pixel = pixels + (size_t)x * 3;
-        if (resizer->channel_count == 1) {
-            const uint32_t gray = pixel[0] * 19595u + pixel[1] * 38470u + pixel[2] * 7471u;
-            line[x] = (float)((gray + 0x8000) >> 16);
-            continue;
-        }
-        for (uint32_t c = 0; c < 3; c++)
-            line[(size_t)c * width + x] = (float)pixel[c];
+        const uint32_t gray = pixel[0] * 19595u + pixel[1] * 38470u + pixel[2] * 7471u;
+        line[x] = (float)((gray + 0x8000) >> 16);
     }
 }
 
-static void resize_line(const resize_axis *axis, const float *line, float *out_line) {
+static void resize_line_gray(const resize_axis *axis, const float *line, float *out_row) {
     for (uint32_t i = 0; i < axis->out_size; i++) {
         const float *weights = axis->weights.values + (size_t)i * axis->tap_limit;
         const float *from = line + axis->first[i];
         float sum = 0;
         for (uint32_t k = 0; k < axis->count[i]; k++)
             sum += weights[k] * from[k];
-        out_line[i] = sum;
+        out_row[i] = sum;
+    }
+}
+
+// The three colours of a pixel at once; the fourth lane has the next pixel's, and does not count.
+// Each sum is in the order of the pixels, as one number after another would make it.
+static void resize_line_colours(const resize_axis *axis, const float *line, float *out_row) {
+    const size_t width = axis->out_size;
+    for (size_t i = 0; i < width; i++) {
+        const float *weights = axis->weights.values + i * axis->tap_limit;
+        const float *from = line + (size_t)axis->first[i] * 3;
+        const float *end = from + (size_t)axis->count[i] * 3;
+        resize_lanes sum = {0};
+        for (; from < end; from += 3)
+            sum += *weights++ * *(const resize_lanes *)(const void *)from;
+        out_row[i] = sum[0];
+        out_row[width + i] = sum[1];
+        out_row[2 * width + i] = sum[2];
     }
 }
 
@@ -142,13 +163,14 @@ static void resize_line(const resize_axis *axis, const float *line, float *out_l
 static void resize_add_row(pen_image_resizer *resizer, uint32_t channel) {
     const resize_axis *axis = &resizer->vertical;
     const size_t width = resizer->horizontal.out_size;
-    const float *from = resizer->row.values;
+    const float *from = resizer->row.values + channel * width;
     for (uint32_t y = resizer->out_first; y < axis->out_size; y++) {
         if (axis->first[y] > resizer->row_index) return;
         const uint32_t k = resizer->row_index - axis->first[y];
         if (k >= axis->count[y]) continue;
         const float weight = axis->weights.values[(size_t)y * axis->tap_limit + k];
         float *to = resizer->planes + ((size_t)channel * axis->out_size + y) * width;
+#pragma omp simd
         for (size_t x = 0; x < width; x++)
             to[x] += weight * from[x];
     }
@@ -159,8 +181,8 @@ pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen_image_size si
     const size_t width = resizer->horizontal.out_size;
     PEN_TRY(resize_axis_prepare(&resizer->horizontal, size.width));
     PEN_TRY(resize_axis_prepare(&resizer->vertical, size.height));
-    PEN_TRY(resize_reserve(&resizer->line, (size_t)resizer->channel_count * size.width));
-    PEN_TRY(resize_reserve(&resizer->row, width));
+    PEN_TRY(resize_reserve(&resizer->line, (size_t)resizer->channel_count * (size.width + 1)));
+    PEN_TRY(resize_reserve(&resizer->row, resizer->channel_count * width));
     memset(out_planes, 0,
            resizer->channel_count * resizer->vertical.out_size * width * sizeof *out_planes);
     resizer->planes = out_planes;
@@ -170,14 +192,15 @@ pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen_image_size si
 
 void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels) {
     const resize_axis *axis = &resizer->vertical;
-    const uint32_t width = resizer->horizontal.in_size;
     PEN_ASSERT(resizer->row_index < axis->in_size);
-    resize_load_line(resizer, pixels, width);
-    for (uint32_t c = 0; c < resizer->channel_count; c++) {
-        resize_line(&resizer->horizontal, resizer->line.values + (size_t)c * width,
-                    resizer->row.values);
-        resize_add_row(resizer, c);
+    resize_load_line(resizer, pixels, resizer->horizontal.in_size);
+    if (resizer->channel_count == 3) {
+        resize_line_colours(&resizer->horizontal, resizer->line.values, resizer->row.values);
+    } else {
+        resize_line_gray(&resizer->horizontal, resizer->line.values, resizer->row.values);
     }
+    for (uint32_t c = 0; c < resizer->channel_count; c++)
+        resize_add_row(resizer, c);
     resizer->row_index += 1;
     while (resizer->out_first < axis->out_size &&
            axis->first[resizer->out_first] + axis->count[resizer->out_first] <=

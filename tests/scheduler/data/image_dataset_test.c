@@ -353,6 +353,39 @@ static void resizes_as_pytorch_does(void **state) {
     }
 }
 
+// A picture of random colours, and one for each of them that has it three times: its gray is exact.
+static void colours_resize_as_if_each_were_alone(void **state) {
+    (void)state;
+    static const pen_image_size sizes[] = {{1, 1}, {2, 5}, {13, 3}, {64, 48}, {333, 40}};
+    dice d = {.seed = 5};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const size_t width = sizes[i].width;
+        uint8_t row[333 * 3], alone[333 * 3];
+        float found[3 * 21 * 17], expected[3][21 * 17];
+        pen_image_resizer *colours, *grays[3];
+        CHECK_OK(pen_image_resizer_create(21, 17, 3, &colours));
+        CHECK_OK(pen_image_resizer_begin(colours, sizes[i], found));
+        for (size_t c = 0; c < 3; c++) {
+            CHECK_OK(pen_image_resizer_create(21, 17, 1, &grays[c]));
+            CHECK_OK(pen_image_resizer_begin(grays[c], sizes[i], expected[c]));
+        }
+        for (uint32_t y = 0; y < sizes[i].height; y++) {
+            for (size_t k = 0; k < width * 3; k++)
+                row[k] = (uint8_t)dice_between(&d, 0, 255);
+            pen_image_resizer_add(colours, row);
+            for (size_t c = 0; c < 3; c++) {
+                for (size_t x = 0; x < width; x++)
+                    memset(alone + x * 3, row[x * 3 + c], 3);
+                pen_image_resizer_add(grays[c], alone);
+            }
+        }
+        assert_memory_equal(found, expected, sizeof found);
+        pen_image_resizer_destroy(colours);
+        for (size_t c = 0; c < 3; c++)
+            pen_image_resizer_destroy(grays[c]);
+    }
+}
+
 static const char *make_folder(const char *root) {
     static const struct {
         const char *name;
@@ -523,6 +556,7 @@ PEN_TEST_MAIN(cmocka_unit_test(decodes_png_of_all_kinds), cmocka_unit_test(decod
               cmocka_unit_test(tables_are_the_pictures_own),
               cmocka_unit_test(refuses_other_and_absurd_files),
               cmocka_unit_test(resizes_as_pytorch_does),
+              cmocka_unit_test(colours_resize_as_if_each_were_alone),
               cmocka_unit_test(reads_a_folder_of_classes),
               cmocka_unit_test(other_files_are_left_out_and_counted),
               cmocka_unit_test(says_what_is_wrong_in_a_folder),
