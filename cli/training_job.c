@@ -52,6 +52,16 @@ pen_status pen_job_check_folder(const char *folder, pen_arena *arena) {
     return pen_file_check_writable(path);
 }
 
+// A folder within the other one would be taken for what that has, and goes with it.
+static pen_status job_check_apart(const pen_job_checkpoint *checkpoint) {
+    const char *dir = checkpoint->dir, *mirror = checkpoint->mirror;
+    if (!pen_path_is_within(mirror, dir) && !pen_path_is_within(dir, mirror)) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "mirror: found %s and `dir` %s, one within the other; expected a folder on "
+                     "another disk",
+                     mirror, dir);
+}
+
 // Both on one disk are lost with it.
 static void job_warn_of_one_disk(const pen_job_checkpoint *checkpoint, pen_arena *arena) {
     pen_path_room rooms[2];
@@ -77,6 +87,7 @@ pen_status pen_job_check_checkpoint_folders(const pen_job *job, pen_arena *arena
                           "mirror: found the folder that `dir` is, expected one on another disk");
     } else {
         other = pen_job_check_folder(checkpoint->mirror, arena);
+        if (status == PEN_OK && other == PEN_OK) other = job_check_apart(checkpoint);
     }
     other = pen_job_blame(job, &checkpoint->mirror, other);
     const pen_status failed = pen_status_join(status, other);

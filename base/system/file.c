@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -415,4 +416,11 @@ bool pen_path_is_same(const char *a, const char *b) {
         return false;
     }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+bool pen_path_is_within(const char *inner, const char *outer) {
+    char a[PATH_MAX], b[PATH_MAX];
+    if (realpath(inner, a) == NULL || realpath(outer, b) == NULL) return false;
+    const size_t length = strcmp(b, "/") == 0 ? 0 : strlen(b);
+    return strncmp(a, b, length) == 0 && a[length] == '/' && a[length + 1] != '\0';
 }

@@ -88,6 +88,9 @@ const char *pen_path_name(const char *path);
 // be one, and its name).
 bool pen_path_is_same(const char *a, const char *b);
 
+// Whether the file or folder `inner` is in the folder `outer`, or deeper; both are there.
+bool pen_path_is_within(const char *inner, const char *outer);
+
 // What the disk of a file or folder has left for users, and which disk that is. Where nothing is
 // there yet, that of the nearest folder above. NOT_FOUND, NO_STORAGE, IO, OUT_OF_MEMORY
 typedef struct pen_path_room {

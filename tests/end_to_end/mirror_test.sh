@@ -104,6 +104,9 @@ penstock train job.yaml -q --checkpoint mirror --steps 2 2>messages || die "$(ca
 fails 4 'kept and its mirror mirror have checkpoints of two trainings' "$PENSTOCK" train job.yaml -q --continue
 sed -i 's/mirror: mirror/mirror: kept/' job.yaml
 fails 3 'mirror: found the folder that `dir` is' "$PENSTOCK" train job.yaml -q
+sed -i 's|mirror: kept|mirror: kept/shards|' job.yaml
+fails 3 '^job.yaml:[0-9]*:[0-9]*: error: .*mirror: found kept/shards and `dir` kept, one within the other' "$PENSTOCK" train job.yaml -q
+rm -r kept/shards
 
 # ---- a disk fills while it trains; when it is lost, nothing is
 cat >small.sh <<'END2'

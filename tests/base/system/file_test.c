@@ -268,6 +268,11 @@ static void paths_to_one_file(void **state) {
     snprintf(other, sizeof other, "%s/other.txt", file_folder);
     snprintf(linked, sizeof linked, "%s/linked.txt", file_folder);
     write_whole(there, "x", 1);
+    assert_true(pen_path_is_within("/proc/self", "/"));
+    assert_false(pen_path_is_within("/", "/"));
+    assert_false(pen_path_is_within("/tmp", "/t"));
+    assert_false(pen_path_is_within("/tmp", "/tmp/."));
+    assert_true(pen_path_is_within("/usr/../usr/bin", "/usr"));
     assert_true(pen_path_is_same("nowhere/a", "nowhere/a"));
     assert_false(pen_path_is_same("nowhere/a", "./nowhere/a")); // there is no folder to tell by
     assert_true(pen_path_is_same("not_there", "./not_there"));
