@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "scheduler/data/picture_reader.h"
 
 #define BATCHES_BUFFER_COUNT_DEFAULT 3
 
@@ -149,9 +150,12 @@ static void batches_read_ahead(void *context) {
 }
 
 // Gives back the oldest batch that the caller holds when it may hold no more, then waits for one.
-// An error of the reading comes after the batches that were read before it.
+// An error of the reading comes after the batches that were read before it. Reading hurries from
+// when a batch was waited for until one was not: batches that were late once would be again, if
+// what decodes them had to begin as one that leaves the cores to others.
 pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch) {
     pen_status status = PEN_OK;
+    bool hurries = false;
     *out_batch = NULL;
     pen_mutex_lock(&batches->lock);
     if (batches->held_count == batches->options.held_count) {
@@ -161,7 +165,14 @@ pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch) {
     }
     while (!batches->stopped && !batches->ended &&
            batches->filled_count == batches->freed_count + batches->held_count) {
-        pen_condition_wait(&batches->changed, &batches->lock);
+        if (hurries) {
+            pen_condition_wait(&batches->changed, &batches->lock);
+            continue;
+        }
+        hurries = true;
+        pen_mutex_unlock(&batches->lock);
+        pen_picture_hurry(batches->dataset, true);
+        pen_mutex_lock(&batches->lock);
     }
     const uint64_t next = batches->freed_count + batches->held_count;
     if (batches->stopped) {
@@ -175,6 +186,7 @@ pen_status pen_batches_next(pen_batches *batches, const pen_batch **out_batch) {
         batches->stopped = true;
     }
     pen_mutex_unlock(&batches->lock);
+    if (!hurries) pen_picture_hurry(batches->dataset, false);
     return status;
 }
 
@@ -183,6 +195,14 @@ void pen_batches_stop(pen_batches *batches) {
     batches->stopped = true;
     pen_condition_broadcast(&batches->changed);
     pen_mutex_unlock(&batches->lock);
+}
+
+// Somebody waits for the batch that is being read, and for all that is read after.
+static void batches_end(pen_batches *batches) {
+    pen_batches_stop(batches);
+    pen_picture_hurry(batches->dataset, true);
+    pen_thread_join(batches->thread);
+    batches->thread = NULL;
 }
 
 static pen_status batches_allocate_inputs(const pen_batches *batches, batches_buffer *buffer) {
@@ -197,9 +217,7 @@ static pen_status batches_allocate_inputs(const pen_batches *batches, batches_bu
 
 pen_status pen_batches_complete(pen_batches *batches, const pen_batch *batch) {
     if (!batches->options.labels_only) return PEN_OK;
-    pen_batches_stop(batches);
-    pen_thread_join(batches->thread);
-    batches->thread = NULL;
+    batches_end(batches);
     for (uint32_t i = 0; i < batches->buffer_count; i++) {
         batches_buffer *buffer = &batches->buffers[i];
         if (batch != &buffer->batch) continue;
@@ -290,6 +308,7 @@ static pen_status batches_start(pen_batches *batches) {
         PEN_TRY(batches_allocate_buffer(batches, &batches->buffers[i]));
     }
     PEN_TRY(batches_weigh_all(batches));
+    pen_picture_hurry(batches->dataset, false);
     return pen_thread_create("penstock-data", batches_read_ahead, batches, &batches->thread);
 }
 
@@ -318,8 +337,7 @@ pen_status pen_batches_create(pen_dataset *dataset, const pen_batches_options *o
 // What was taken before something failed is given back, too.
 void pen_batches_destroy(pen_batches *batches) {
     if (batches == NULL) return;
-    pen_batches_stop(batches);
-    pen_thread_join(batches->thread);
+    batches_end(batches);
     for (uint32_t i = 0; i < PEN_BATCHES_AHEAD_LIMIT; i++) {
         batches_buffer *buffer = &batches->buffers[i];
         for (uint32_t k = 0; k < PEN_DATASET_INPUT_COUNT_LIMIT; k++) {

@@ -116,11 +116,12 @@ typedef struct pen_dataset_options {
     const void *blame_context;
     bool flatten; // inputs have one dimension
 
-    // images
+    // images, and formats that have some
     int64_t image_height;   // 0: 224; the picture is resized, its aspect is not kept
     int64_t image_width;    // 0: as image_height
     int64_t image_channels; // 1 (gray) or 3 (red, green, blue); 0: 3
     bool channels_last;     // shape (height, width, channels), not (channels, height, width)
+    uint32_t threads; // that decode pictures, see decode_team.h; 0: as many as there are cores
 
     // csv
     const char *label_column; // a name of the header, or an index from 0, or from the end: "-1" is
@@ -176,10 +177,9 @@ typedef struct pen_dataset_info {
     const pen_dataset_field *labels; // [label_count]; NULL: no labels
     uint32_t target_count;           // at least 1 where there are labels
     uint32_t class_count;            // 0: not known
-    uint64_t held_bytes;             // of memory that the examples take while it is open: files
-                                     // that are inflated or parsed, but not mapped
-    uint64_t skipped_count;          // images: files that are no pictures, and left out
-    const char *skipped_path;        // the first of them; NULL: none
+    uint64_t held_bytes;    // of memory while it is open: files inflated or parsed, but not mapped
+    uint64_t skipped_count; // images: files that are no pictures, and left out
+    const char *skipped_path; // the first of them; NULL: none
 } pen_dataset_info;
 
 typedef struct pen_dataset pen_dataset;

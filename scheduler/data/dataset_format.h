@@ -50,6 +50,7 @@ struct pen_dataset {
     const char *label_sources[PEN_DATASET_LABEL_COUNT_LIMIT];
     pen_dataset_known_target *targets; // [info.target_count]
     void *state;                       // the format's
+    struct pen_decode_team *team;      // that decodes its pictures; NULL: it has none
     const volatile int *cancel;        // not 0: nothing is read any more; NULL: nobody may say so
     uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
 };

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/system/interrupt.h"
 #include "scheduler/data/dataset_format.h"
+#include "scheduler/data/decode_team.h"
 
 // Indices translated, or labels checked, at a time: enough to hide the cost of a call, and fits
 // the stack.
@@ -172,6 +173,7 @@ pen_status pen_dataset_open(const pen_dataset_options *options, pen_dataset **ou
 
 void pen_dataset_close(pen_dataset *dataset) {
     if (dataset == NULL) return;
+    pen_decode_team_destroy(dataset->team);
     if (dataset->format != NULL) dataset->format->close(dataset);
     pen_memory_free(dataset->subset);
     pen_arena_destroy(dataset->arena);

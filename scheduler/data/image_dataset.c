@@ -198,7 +198,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     dataset->state = state;
     PEN_TRY(pen_arena_copy_text(arena, options->path, strlen(options->path), &source));
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
-    PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, arena, input,
+    PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, dataset, input,
                                       &state->reader));
     PEN_TRY(image_list_all(state, options->path, arena));
     PEN_TRY(PEN_NEW(arena, 1, &labels));

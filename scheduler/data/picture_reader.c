@@ -1,25 +1,24 @@
 #include "scheduler/data/picture_reader.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "base/thread.h"
 #include "scheduler/data/dataset_format.h"
+#include "scheduler/data/decode_team.h"
 #include "scheduler/data/image/image_decode.h"
 #include "scheduler/data/image/image_resize.h"
 #include "scheduler/data/normalization.h"
 
 #define PICTURE_SIDE_DEFAULT 224
-#define PICTURE_HANDS 4 // that decode at once, at most
 
 // What decodes one picture at a time.
 typedef struct picture_hand {
     pen_image_decoder *decoder;
     pen_image_resizer *resizer;
-    float *planes;                   // with channels last: one picture, channels first; else NULL
-    struct picture_reading *reading; // under way
+    float *planes; // with channels last: one picture, channels first; made when it is needed
 } picture_hand;
 
 struct pen_picture_reader {
@@ -28,7 +27,8 @@ struct pen_picture_reader {
     uint64_t elements;      // of a picture
     uint64_t channel_count; // with channels last; else 0
     pen_normalization normalization;
-    picture_hand hands[PICTURE_HANDS]; // [hand_count], a thread each: the first is the caller's
+    pen_decode_team *team; // the dataset's
+    picture_hand *hands;   // [hand_count], one for each member of the team
     uint32_t hand_count;
 };
 
@@ -36,9 +36,7 @@ struct pen_picture_reader {
 typedef struct picture_reading {
     const pen_picture_reader *reader;
     const uint64_t *indices;
-    uint64_t count;
     float *pictures;
-    atomic_uint_least64_t next;
     pen_mutex lock;
     uint64_t failed;   // the first of those that could not be read; UINT64_MAX: none. Guarded by
     pen_status status; // lock, as why
@@ -68,29 +66,34 @@ static pen_status picture_choose_shape(const pen_dataset_options *options,
 }
 
 // Pictures are made plane by plane, and turned at the end.
-static pen_status picture_set_channels_last(pen_picture_reader *reader, pen_dataset_field *input,
-                                            pen_arena *arena) {
+static void picture_set_channels_last(pen_picture_reader *reader, pen_dataset_field *input) {
     const uint64_t channels = (uint64_t)input->shape[0];
-    for (uint32_t h = 0; h < reader->hand_count; h++) {
-        PEN_TRY(PEN_NEW(arena, input->element_count, &reader->hands[h].planes));
-    }
     input->shape[0] = input->shape[1];
     input->shape[1] = input->shape[2];
     input->shape[2] = (int64_t)channels;
     reader->channel_count = channels;
-    return PEN_OK;
 }
 
-// As many as there are cores.
-static pen_status picture_make_hands(pen_picture_reader *reader, const pen_dataset_field *input,
-                                     pen_arena *arena) {
+// As many threads as are asked for, or as there are cores.
+static pen_status picture_find_team(pen_dataset *dataset, const pen_dataset_options *options) {
     pen_machine machine;
-    PEN_TRY(pen_machine_detect(arena, &machine));
-    const uint32_t count =
-        machine.core_count_allowed < PICTURE_HANDS ? machine.core_count_allowed : PICTURE_HANDS;
-    for (uint32_t h = 0; h < count || h == 0; h++) {
+    uint64_t count = options->threads;
+    if (dataset->team != NULL) return PEN_OK;
+    if (count == 0) {
+        PEN_TRY(pen_machine_detect(dataset->arena, &machine));
+        count = pen_max_u64(machine.core_count_allowed, 1);
+    }
+    count = pen_min_u64(count, PEN_DECODE_THREADS_LIMIT);
+    return pen_decode_team_create((uint32_t)count, &dataset->team);
+}
+
+static pen_status picture_make_hands(pen_picture_reader *reader, const pen_dataset_field *input) {
+    const uint32_t count = pen_decode_team_member_count(reader->team);
+    reader->hands = pen_memory_allocate(count, sizeof *reader->hands);
+    if (reader->hands == NULL) return pen_error_out_of_memory();
+    reader->hand_count = count;
+    for (uint32_t h = 0; h < count; h++) {
         picture_hand *hand = &reader->hands[h];
-        reader->hand_count = h + 1;
         PEN_TRY(pen_image_decoder_create(&hand->decoder));
         PEN_TRY(pen_image_resizer_create((uint32_t)input->shape[2], (uint32_t)input->shape[1],
                                          (uint32_t)input->shape[0], &hand->resizer));
@@ -124,19 +127,24 @@ static void picture_take_row(void *context, const uint8_t *pixels) {
     pen_image_resizer_add(rows->resizer, pixels);
 }
 
-static pen_status picture_decode(const picture_hand *hand, const pen_picture_reader *reader,
+static pen_status picture_decode(picture_hand *hand, const pen_picture_reader *reader,
                                  const pen_picture *picture, float *out_picture) {
-    float *planes = hand->planes == NULL ? out_picture : hand->planes;
+    const bool is_turned = reader->channel_count > 0;
+    if (is_turned && hand->planes == NULL) {
+        hand->planes = pen_memory_allocate(reader->elements, sizeof *hand->planes);
+        if (hand->planes == NULL) return pen_error_out_of_memory();
+    }
+    float *planes = is_turned ? hand->planes : out_picture;
     picture_rows rows = {hand->resizer, planes};
     const pen_image_taker taker = {&rows, picture_begin, picture_take_row};
     PEN_TRY(
         pen_image_decode(hand->decoder, picture->bytes, picture->length, picture->name, &taker));
     pen_normalization_apply(&reader->normalization, planes);
-    if (hand->planes != NULL) picture_turn(reader, planes, out_picture);
+    if (is_turned) picture_turn(reader, planes, out_picture);
     return PEN_OK;
 }
 
-static pen_status picture_read_one(const picture_hand *hand, const pen_picture_reader *reader,
+static pen_status picture_read_one(picture_hand *hand, const pen_picture_reader *reader,
                                    uint64_t index, float *out_picture) {
     pen_picture picture = {0};
     PEN_TRY(reader->open(reader->context, index, &picture));
@@ -158,67 +166,50 @@ static void picture_note_failure(picture_reading *reading, uint64_t place, pen_s
     pen_status_ignore(other, "one before it could not be read either");
 }
 
-static void picture_run_hand(void *context) {
-    const picture_hand *hand = context;
-    picture_reading *reading = hand->reading;
-    for (;;) {
-        const uint64_t place = atomic_fetch_add(&reading->next, 1);
-        if (place >= reading->count) return;
-        const pen_status status =
-            picture_read_one(hand, reading->reader, reading->indices[place],
-                             reading->pictures + place * reading->reader->elements);
-        if (status == PEN_OK) continue;
-        atomic_store(&reading->next, reading->count); // those before it are under way
-        picture_note_failure(reading, place, status);
-    }
+static bool picture_read_place(void *context, uint32_t member, uint64_t place) {
+    picture_reading *reading = context;
+    const pen_picture_reader *reader = reading->reader;
+    const pen_status status =
+        picture_read_one(&reader->hands[member], reader, reading->indices[place],
+                         reading->pictures + place * reader->elements);
+    if (status == PEN_OK) return true;
+    picture_note_failure(reading, place, status);
+    return false; // those before it were begun
 }
 
-// Each hand takes the next picture, so that large ones hold nobody up. A thread that the system
-// does not give is done without.
+// Each thread takes the next picture, so that large ones hold nobody up.
 pen_status pen_picture_reader_read(pen_picture_reader *reader, const uint64_t *indices,
                                    uint64_t count, float *out_pictures) {
-    pen_thread *threads[PICTURE_HANDS] = {NULL};
-    picture_reading reading = {.reader = reader,
-                               .indices = indices,
-                               .count = count,
-                               .pictures = out_pictures,
-                               .failed = UINT64_MAX};
+    picture_reading reading = {
+        .reader = reader, .indices = indices, .pictures = out_pictures, .failed = UINT64_MAX};
     pen_mutex_init(&reading.lock);
-    for (uint32_t h = 0; h < reader->hand_count; h++) {
-        reader->hands[h].reading = &reading;
-        if (h == 0 || h >= count) continue;
-        pen_status_ignore(
-            pen_thread_create("penstock-decode", picture_run_hand, &reader->hands[h], &threads[h]),
-            "the others read what it would have");
-    }
-    picture_run_hand(&reader->hands[0]);
-    for (uint32_t h = 0; h < reader->hand_count; h++) {
-        pen_thread_join(threads[h]);
-    }
+    pen_decode_team_run(reader->team, count, picture_read_place, &reading);
     pen_mutex_deinit(&reading.lock);
     return reading.status;
 }
 
 static pen_status picture_prepare(pen_picture_reader *reader, const pen_dataset_options *options,
-                                  pen_arena *arena, pen_dataset_field *field) {
+                                  pen_dataset *dataset, pen_dataset_field *field) {
     PEN_TRY(picture_choose_shape(options, field));
-    PEN_TRY(
-        pen_normalization_init(&reader->normalization, options, field, 1.0 / 255, false, arena));
-    PEN_TRY(picture_make_hands(reader, field, arena));
+    PEN_TRY(pen_normalization_init(&reader->normalization, options, field, 1.0 / 255, false,
+                                   dataset->arena));
+    PEN_TRY(picture_find_team(dataset, options));
+    reader->team = dataset->team;
+    PEN_TRY(picture_make_hands(reader, field));
     reader->elements = field->element_count;
-    if (options->channels_last) PEN_TRY(picture_set_channels_last(reader, field, arena));
+    if (options->channels_last) picture_set_channels_last(reader, field);
     pen_dataset_field_flatten(field, options);
     return PEN_OK;
 }
 
 pen_status pen_picture_reader_create(const pen_dataset_options *options, pen_picture_open open,
-                                     const void *context, pen_arena *arena,
+                                     const void *context, pen_dataset *dataset,
                                      pen_dataset_field *field, pen_picture_reader **out_reader) {
     pen_picture_reader *reader = pen_memory_allocate(1, sizeof *reader);
     if (reader == NULL) return pen_error_out_of_memory();
     reader->open = open;
     reader->context = context;
-    const pen_status status = picture_prepare(reader, options, arena, field);
+    const pen_status status = picture_prepare(reader, options, dataset, field);
     if (status != PEN_OK) {
         pen_picture_reader_destroy(reader);
         return status;
@@ -232,6 +223,12 @@ void pen_picture_reader_destroy(pen_picture_reader *reader) {
     for (uint32_t h = 0; h < reader->hand_count; h++) {
         pen_image_decoder_destroy(reader->hands[h].decoder);
         pen_image_resizer_destroy(reader->hands[h].resizer);
+        pen_memory_free(reader->hands[h].planes);
     }
+    pen_memory_free(reader->hands);
     pen_memory_free(reader);
+}
+
+void pen_picture_hurry(const pen_dataset *dataset, bool hurries) {
+    pen_decode_team_hurry(dataset->team, hurries);
 }

@@ -2,12 +2,11 @@
 //
 // Where the bytes of a picture come from, a file or a part of one, its format knows.
 //
-// Lifetime: from create to destroy.
-// Threads:  one thread at a time reads; it takes others for help.
+// Lifetime: from create to destroy; the dataset's arena and its team of threads outlive it.
+// Threads:  one thread at a time reads, of one dataset; the dataset's team decodes.
 #ifndef PEN_SCHEDULER_DATA_PICTURE_READER_H
 #define PEN_SCHEDULER_DATA_PICTURE_READER_H
 
-#include "base/arena.h"
 #include "base/system/file.h"
 #include "scheduler/data/dataset.h"
 
@@ -27,12 +26,13 @@ typedef pen_status (*pen_picture_open)(const void *context, uint64_t index,
 
 typedef struct pen_picture_reader pen_picture_reader;
 
-// Makes `field` that of pictures, as the options of images say. The arena outlives the reader.
+// Makes `field` that of pictures, as the options of images say. The first of a dataset makes its
+// team.
 //   INVALID_INPUT  sides or channels that pictures cannot have; normalization does not fit
 //   OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_picture_reader_create(const pen_dataset_options *options,
                                                    pen_picture_open open, const void *context,
-                                                   pen_arena *arena, pen_dataset_field *field,
+                                                   pen_dataset *dataset, pen_dataset_field *field,
                                                    pen_picture_reader **out_reader);
 
 // Accepts NULL.
@@ -43,5 +43,9 @@ void pen_picture_reader_destroy(pen_picture_reader *reader);
 PEN_NODISCARD pen_status pen_picture_reader_read(pen_picture_reader *reader,
                                                  const uint64_t *indices, uint64_t count,
                                                  float *out_pictures);
+
+// Whether somebody waits for what is read of the dataset. Until then its pictures are decoded by
+// threads that leave the cores to all others. Any thread may say so.
+void pen_picture_hurry(const pen_dataset *dataset, bool hurries);
 
 #endif // PEN_SCHEDULER_DATA_PICTURE_READER_H

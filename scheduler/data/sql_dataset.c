@@ -179,7 +179,7 @@ static pen_status sql_open_input(pen_dataset *dataset, const pen_dataset_options
     field->name = state->cache.fields[index].name;
     field->element = PEN_DATASET_FLOAT32;
     if (state->cache.fields[index].is_pictures) {
-        return pen_picture_reader_create(options, sql_find_picture, column, dataset->arena, field,
+        return pen_picture_reader_create(options, sql_find_picture, column, dataset, field,
                                          &column->pictures);
     }
     PEN_TRY(sql_set_source(state, index, dataset->arena, &column->source));

@@ -319,7 +319,7 @@ static pen_status tar_open_inputs(pen_dataset *dataset, const pen_dataset_option
         if (length >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0) {
             PEN_TRY(tar_open_array(options, dataset->arena, field, &fields[count]));
         } else {
-            PEN_TRY(pen_picture_reader_create(options, tar_find_picture, field, dataset->arena,
+            PEN_TRY(pen_picture_reader_create(options, tar_find_picture, field, dataset,
                                               &fields[count], &field->pictures));
         }
         count += 1;

@@ -139,7 +139,8 @@ typedef struct pen_job_data {
     pen_job_normalize normalize;
     bool flatten;
     pen_job_read_on read_on;
-    double holdout; // fraction of `train` kept for evaluation when there is no `eval`
+    int64_t threads; // that decode pictures at once; 0: as many as there are cores
+    double holdout;  // fraction of `train` kept for evaluation when there is no `eval`
 } pen_job_data;
 
 #endif // PEN_SCHEDULER_JOB_JOB_DATA_H

@@ -1,5 +1,6 @@
 // The keys of a job file's `data`: kinds, ranges, defaults, help.
 
+#include "scheduler/data/decode_team.h"
 #include "scheduler/job/job_table.h"
 
 #define JOB_CHANNEL_COUNT_LIMIT 65536 // means and deviations
@@ -360,6 +361,10 @@ static const pen_option_field job_data_fields[] = {
                .default_text = "false"),
     PEN_OPTION(CHOICE, pen_job_data, read_on, "who reads the examples of a training's microbatches",
                .choices = job_read_on, .default_text = "auto"),
+    PEN_OPTION(INTEGER, pen_job_data, threads,
+               "threads that decode pictures at once, in each process that reads; 0: as many as it "
+               "has cores",
+               PEN_OPTION_RANGE(0, PEN_DECODE_THREADS_LIMIT), .default_text = "0"),
     PEN_OPTION(NUMBER, pen_job_data, holdout,
                "fraction of train kept for evaluation, when there is no eval",
                .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1), .default_text = "0"),

@@ -379,6 +379,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     pen_dataset_options options;
     pen_job_get_conversion(job, &options);
     options.label_element = job_label_elements[dataset->label_type];
+    options.threads = (uint32_t)data->threads;
     options.part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
     options.holdout = dataset == &data->train ? data->holdout : 0;
     options.seed = (uint64_t)job->train.seed;

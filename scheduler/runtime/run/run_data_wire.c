@@ -1,5 +1,7 @@
 #include "scheduler/runtime/run/run_data.h"
 
+#include "scheduler/data/decode_team.h"
+
 #define RUN_DATA_CHANNELS 1024 // of normalization
 
 #define FILE_ROW(kind, number, member, ...)                                                        \
@@ -73,6 +75,8 @@ static const pen_record_field data_fields[] = {
     PEN_RECORD_LIST_ROW(ITEMS, SIGNED, 36, "byte_shape", pen_run_data, options.byte_shape,
                         options.byte_rank, NULL, .limit = PEN_RANK_LIMIT - 1),
     FILES(37, shards, shard_count),
+    DATA(NUMBER, 38, threads, "that decode pictures at once; 0: cores",
+         .limit = PEN_DECODE_THREADS_LIMIT),
     PEN_RECORD_LIST_ROW(ITEMS, MESSAGE, 30, "targets", pen_run_data, options.targets,
                         options.target_count, "what losses take of the labels",
                         .record = &target_record, .limit = PEN_LOSSES_LIMIT),
