@@ -463,11 +463,13 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, FUZZ_EXECUTIONS=n, 
 #   make bench EXCHANGE=1             replicas on four hosts in this machine that exchange while they compute (needs root)
 #   make bench SERVE=1                serve under load, beside predict and ONNX Runtime (from PyPI, in ~/.cache/penstock/onnxruntime);
 #                                     SERVE='--threads 1 resnet50' and other options of serve_bench.py
+#   make bench LOADING=1              pictures a second from JPEG files, beside PyTorch's DataLoader of PEER=DIR
 #   make bench CHECKPOINT=1           checkpoints beside the raw disk, and the stall beside a copy
 .PHONY: bench
 BENCH :=
 TRANSPORT :=
 CHECKPOINT :=
+LOADING :=
 WORKLOADS :=
 PIPELINE :=
 CLUSTER :=
@@ -484,14 +486,17 @@ bench-peer: #! the newest PyTorch to compare with, in a virtual environment; PEE
 	$(PEER)/bin/pip install --quiet --upgrade torch torchvision numpy
 	$(PEER)/bin/python -c 'import torch, torchvision; print("PyTorch", torch.__version__, "torchvision", torchvision.__version__)'
 
-bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench serve_load)
+bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench loading_bench serve_load)
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
+bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, LOADING=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
 	@$(checkpoint_bench)
+else ifneq ($(LOADING),)
+	@/usr/bin/python3 tests/bench/loading_table.py --bench $(BUILD)/tests/bench/loading_bench \
+	  $(if $(PEER),--peer-python $(PEER)/bin/python)
 else ifneq ($(PIPELINE),)
 	@$(pipeline_bench) $(PIPELINE)
 else ifneq ($(CLUSTER),)
