@@ -108,10 +108,12 @@ static bool matmul_rows_prefers(const pen_cpu_request *request) {
            g.m <= 64 && g.k >= 64;
 }
 
-// One row, whichever way b lies: what libraries do with it costs more than the product.
+// One row, whichever way b lies: what libraries do with it costs more than the product. Lines of b
+// of less than some vectors are theirs.
 static bool matmul_one_row_supports(const pen_cpu_request *request) {
     pen_matmul_geometry g;
-    return matmul_supports(request) && matmul_single(request, &g) && g.m == 1;
+    return matmul_supports(request) && matmul_single(request, &g) && g.m == 1 &&
+           (g.trans_b ? g.k : g.n) >= 32;
 }
 
 // Element offsets of the operands of every product, where they are not evenly spaced.

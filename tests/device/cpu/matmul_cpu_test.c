@@ -290,8 +290,8 @@ static void one_row_multiplies(void **state) {
     for (uint64_t seed = 0; seed < 48; seed++) {
         random_case random = {seed, 0};
         const bool is_long = seed % 4 == 0, trans_b = seed % 2 == 0 || random_chance(&random, 20);
-        const int k = (int)random_between(&random, 1, is_long ? 900 : 100);
-        const int n = (int)random_between(&random, 1, seed % 8 < 2 ? 4500 : 150);
+        const int k = (int)random_between(&random, trans_b ? 32 : 1, is_long ? 900 : 100);
+        const int n = (int)random_between(&random, trans_b ? 1 : 32, seed % 8 < 2 ? 4500 : 150);
         op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 3};
         const bool trans_a = random_chance(&random, 30);
         c.attributes[0] = pen_attribute_int("transA", trans_a);

@@ -12,8 +12,10 @@
 #endif
 // Columns are shared out in groups of these, and summed alike in each.
 #define ROW_GROUP 16
-#define ROW_STRIP 2048 // columns of c that stay in the first cache
-#define ROW_DEPTH 8    // rows of b that are added to a strip at once
+#define ROW_STRIP 65536 // columns of c that stay in the second cache
+#define ROW_DEPTH 8     // rows of b that are added to c at once
+#define ROW_DEPTH_MOST 16
+#define ROW_SHORT 8192 // up to so many columns, ROW_DEPTH_MOST rows
 
 typedef float row_vector __attribute__((vector_size(4 * ROW_LANES)));
 
@@ -65,40 +67,46 @@ static void row_of_dots(const pen_gemm *g, int64_t first, int64_t last) {
     }
 }
 
-// Adds ROW_DEPTH rows of b, from row k on, to a strip.
-static inline void row_add(const pen_gemm *g, int64_t k, int64_t first, int64_t width,
-                           float *restrict sums) {
-    const float *a = g->a + k, *b = g->b + k * g->ldb + first;
+// Adds `depth` rows of b, from row k on, to columns of c. One after the other: how many are added
+// at once changes no bit.
+static inline void row_add(const pen_gemm *g, int64_t k, const int depth, int64_t first,
+                           int64_t width) {
+    const float *b = g->b + k * g->ldb + first;
+    float *restrict c = g->c + first;
     const int64_t ldb = g->ldb;
+    float a[ROW_DEPTH_MOST];
+    for (int row = 0; row < depth; row++) {
+        a[row] = g->alpha * g->a[k + row];
+    }
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
-        float sum = sums[i];
-#pragma GCC unroll 8
-        for (int row = 0; row < ROW_DEPTH; row++) {
+        float sum = c[i];
+#pragma GCC unroll 16
+        for (int row = 0; row < depth; row++) {
             sum += a[row] * b[row * ldb + i];
         }
-        sums[i] = sum;
+        c[i] = sum;
     }
 }
 
-// Columns [first, last) of c, at most ROW_STRIP, as sums of rows of b.
-static void row_strip(const pen_gemm *g, int64_t first, int64_t last) {
-    float sums[ROW_STRIP];
+// Columns [first, last) of c as sums of rows of b. Short rows are added more at once, so that
+// there is enough to read ahead.
+static void row_of_sums(const pen_gemm *g, int64_t first, int64_t last) {
     const int64_t width = last - first;
-    memset(sums, 0, (size_t)width * sizeof *sums);
-    int64_t k = 0;
-    for (; k + ROW_DEPTH <= g->k; k += ROW_DEPTH) {
-        row_add(g, k, first, width, sums);
+    for (int64_t i = first; i < last; i++) {
+        g->c[i] = g->beta == 0 ? 0 : g->beta * g->c[i];
     }
-    for (; k < g->k; k++) {
-        const float a = g->a[k], *b = g->b + k * g->ldb + first;
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            sums[i] += a * b[i];
+    int64_t k = 0;
+    if (width <= ROW_SHORT) {
+        for (; k + ROW_DEPTH_MOST <= g->k; k += ROW_DEPTH_MOST) {
+            row_add(g, k, ROW_DEPTH_MOST, first, width);
         }
     }
-    for (int64_t i = 0; i < width; i++) {
-        row_store(g, first + i, sums[i]);
+    for (; k + ROW_DEPTH <= g->k; k += ROW_DEPTH) {
+        row_add(g, k, ROW_DEPTH, first, width);
+    }
+    for (; k < g->k; k++) {
+        row_add(g, k, 1, first, width);
     }
 }
 
@@ -115,7 +123,7 @@ pen_status gemm_one_row_run(const pen_gemm *g) {
             row_of_dots(g, first, last);
         } else {
             for (int64_t at = first; at < last; at += ROW_STRIP) {
-                row_strip(g, at, at + ROW_STRIP < last ? at + ROW_STRIP : last);
+                row_of_sums(g, at, at + ROW_STRIP < last ? at + ROW_STRIP : last);
             }
         }
     }
