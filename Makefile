@@ -464,6 +464,8 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, FUZZ_EXECUTIONS=n, 
 #   make bench SERVE=1                serve under load, beside predict and ONNX Runtime (from PyPI, in ~/.cache/penstock/onnxruntime);
 #                                     SERVE='--threads 1 resnet50' and other options of serve_bench.py
 #   make bench LOADING=1              pictures a second from JPEG files, beside PyTorch's DataLoader of PEER=DIR
+#   make bench LANGUAGE=1             predict --sample: a token beside a sum over the bytes it reads, a prompt beside its bare products;
+#                                     LANGUAGE='MODEL…', models of one's own that take 128 tokens
 #   make bench CHECKPOINT=1           checkpoints beside the raw disk, and the stall beside a copy
 .PHONY: bench
 BENCH :=
@@ -477,6 +479,7 @@ TRUTH :=
 REPLICAS :=
 EXCHANGE :=
 SERVE :=
+LANGUAGE :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
 # The newest PyTorch, for `make bench PEER=DIR`: in a virtual environment of its own, about 5.5 GB.
 .PHONY: bench-peer
@@ -486,10 +489,11 @@ bench-peer: #! the newest PyTorch to compare with, in a virtual environment; PEE
 	$(PEER)/bin/pip install --quiet --upgrade torch torchvision numpy
 	$(PEER)/bin/python -c 'import torch, torchvision; print("PyTorch", torch.__version__, "torchvision", torchvision.__version__)'
 
-bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench loading_bench serve_load)
+bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench transport_bench checkpoint_bench loading_bench serve_load language_bench)
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
+language_models := $(if $(filter-out 1,$(LANGUAGE)),$(LANGUAGE),build/bench/gpt4.onnx build/bench/gpt12.onnx tests/bench/language_layers.yaml)
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, LOADING=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1
+bench: $(BUILD)/penstock $(bench_programs) $(if $(LANGUAGE),$(language_models)) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, LOADING=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1, LANGUAGE=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
@@ -507,6 +511,10 @@ else ifneq ($(REPLICAS),)
 	@/usr/bin/python3 tests/bench/replicas_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(REPLICAS))
 else ifneq ($(EXCHANGE),)
 	@/usr/bin/python3 tests/bench/exchange_bench.py --penstock $(BUILD)/penstock $(filter-out 1,$(EXCHANGE))
+else ifneq ($(LANGUAGE),)
+	@for model in $(language_models); do for threads in 1 2; do \
+	  echo "$$model, threads: $$threads"; $(BUILD)/tests/bench/language_bench $$model $$threads || exit 1; \
+	done; done
 else ifneq ($(SERVE),)
 	@/usr/bin/python3 tests/bench/serve_bench.py --penstock $(BUILD)/penstock --load $(BUILD)/tests/bench/serve_load \
 	  $(if $(filter-out 1,$(SERVE)),$(SERVE))
@@ -526,6 +534,9 @@ ifeq ($(BENCH)$(PLACEMENT),)
 	@$(pipeline_bench)
 endif
 endif
+
+build/bench/gpt%.onnx: | build/.has-bench
+	@/usr/bin/python3 tests/bench/export_bench_models.py gpt$*
 
 $(BUILD)/tests/bench/giant_bench: $(BUILD)/tests/support/giant_graph.o
 $(BUILD)/tests/bench/serve_load: $(addprefix $(BUILD)/tests/bench/serve_load_,grpc.o http.o)
