@@ -10,6 +10,7 @@
 #define CPU_FAMILIES(X)                                                                            \
     X(matmul)                                                                                      \
     X(optimizer)                                                                                   \
+    X(adaptive)                                                                                    \
     X(movement)                                                                                    \
     X(indexing)                                                                                    \
     X(elementwise)                                                                                 \

@@ -51,6 +51,7 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
 static pen_optimizer runner_optimizer(const pen_job_train *train) {
     pen_optimizer optimizer = train->optimizer;
     optimizer.clip_norm = train->clip_norm;
+    optimizer.clip_value = train->clip_value;
     return optimizer;
 }
 

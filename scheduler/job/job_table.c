@@ -9,10 +9,26 @@
 #define JOB_WAYS_LIMIT 1024
 #define JOB_SHARDS_LIMIT 4096 // entries
 // less would be 0, or nearly, in float32, and the division no longer finite
-#define JOB_EPSILON                                                                                \
+#define JOB_EPSILON_OF(standard)                                                                   \
     PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                        \
-               .minimum = PEN_OPTION_FROM(FLT_MIN), .default_text = "1e-8")
+               .minimum = PEN_OPTION_FROM(FLT_MIN), .default_text = (standard))
+#define JOB_EPSILON JOB_EPSILON_OF("1e-8")
 #define JOB_SHARE .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1)
+
+#define JOB_RATE(standard)                                                                         \
+    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),         \
+               .default_text = (standard))
+#define JOB_DECAY                                                                                  \
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",     \
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0")
+#define JOB_DECAY_APART(standard)                                                                  \
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay,                                                \
+               "times learning rate and weight, taken off the weight",                             \
+               .minimum = PEN_OPTION_FROM(0), .default_text = (standard))
+#define JOB_DECOUPLED                                                                              \
+    PEN_OPTION(BOOL, pen_optimizer, decoupled,                                                     \
+               "weight_decay is taken off the weight, not added to its gradient",                  \
+               .default_text = "false")
 
 static const pen_option_field job_sgd_fields[] = {
     PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .is_required = true,
@@ -20,8 +36,7 @@ static const pen_option_field job_sgd_fields[] = {
     PEN_OPTION(NUMBER, pen_optimizer, momentum, "of the running sum of gradients", JOB_SHARE,
                .default_text = "0"),
     PEN_OPTION(BOOL, pen_optimizer, nesterov, "Nesterov's momentum", .default_text = "false"),
-    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
-               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    JOB_DECAY,
 };
 
 static pen_status job_check_sgd(const void *object, const pen_option_source *source) {
@@ -38,38 +53,32 @@ static const pen_option_table job_sgd_table = {
     .check = job_check_sgd,
 };
 
-#define JOB_ADAM_FIELDS                                                                            \
-    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),         \
-               .default_text = "0.001"),                                                           \
-        PEN_OPTION(NUMBER, pen_optimizer, beta1, "decay of the mean of gradients", JOB_SHARE,      \
-                   .default_text = "0.9"),                                                         \
+#define JOB_BETAS(standard)                                                                        \
+    PEN_OPTION(NUMBER, pen_optimizer, beta1, "decay of the mean of gradients", JOB_SHARE,          \
+               .default_text = "0.9"),                                                             \
         PEN_OPTION(NUMBER, pen_optimizer, beta2, "decay of the mean of squared gradients",         \
-                   JOB_SHARE, .default_text = "0.999"),                                            \
-        JOB_EPSILON
+                   JOB_SHARE, .default_text = (standard))
+#define JOB_ADAM_FIELDS_OF(rate) JOB_RATE(rate), JOB_BETAS("0.999"), JOB_EPSILON
+#define JOB_ADAM_FIELDS JOB_ADAM_FIELDS_OF("0.001")
 
 static const pen_option_field job_adam_fields[] = {
     JOB_ADAM_FIELDS,
-    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
-               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    JOB_DECAY,
 };
 static const pen_option_field job_adamw_fields[] = {
     JOB_ADAM_FIELDS,
-    PEN_OPTION(NUMBER, pen_optimizer, weight_decay,
-               "times learning rate and weight, taken off the weight",
-               .minimum = PEN_OPTION_FROM(0), .default_text = "0.01"),
+    JOB_DECAY_APART("0.01"),
 };
 static const pen_option_table job_adam_table = {PEN_OPTION_FIELDS(pen_optimizer, job_adam_fields)};
 static const pen_option_table job_adamw_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_adamw_fields)};
 
 static const pen_option_field job_rmsprop_fields[] = {
-    PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .minimum = PEN_OPTION_ABOVE(0),
-               .default_text = "0.01"),
+    JOB_RATE("0.01"),
     PEN_OPTION(NUMBER, pen_optimizer, alpha, "decay of the mean of squared gradients", JOB_SHARE,
                .default_text = "0.99"),
     JOB_EPSILON,
-    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its gradient",
-               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    JOB_DECAY,
     PEN_OPTION(NUMBER, pen_optimizer, momentum, "of the running sum of steps", JOB_SHARE,
                .default_text = "0"),
     PEN_OPTION(BOOL, pen_optimizer, centered, "takes the mean of gradients off",
@@ -77,6 +86,53 @@ static const pen_option_field job_rmsprop_fields[] = {
 };
 static const pen_option_table job_rmsprop_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_rmsprop_fields)};
+
+static const pen_option_field job_adagrad_fields[] = {
+    JOB_RATE("0.01"),
+    PEN_OPTION(NUMBER, pen_optimizer, lr_decay, "lr is divided by 1 + this times the steps before",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+    JOB_EPSILON_OF("1e-10"),
+    JOB_DECAY,
+};
+static const pen_option_table job_adagrad_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_adagrad_fields)};
+
+static const pen_option_field job_adadelta_fields[] = {
+    JOB_RATE("1"),
+    PEN_OPTION(NUMBER, pen_optimizer, rho, "decay of the means of squared gradients and steps",
+               JOB_SHARE, .default_text = "0.9"),
+    JOB_EPSILON_OF("1e-6"),
+    JOB_DECAY,
+};
+static const pen_option_table job_adadelta_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_adadelta_fields)};
+
+static const pen_option_field job_adamax_fields[] = {JOB_ADAM_FIELDS_OF("0.002"), JOB_DECAY};
+static const pen_option_field job_nadam_fields[] = {
+    JOB_ADAM_FIELDS_OF("0.002"),
+    JOB_DECAY,
+    PEN_OPTION(NUMBER, pen_optimizer, momentum_decay, "how fast the momentum rises to beta1",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0.004"),
+    JOB_DECOUPLED,
+};
+static const pen_option_field job_radam_fields[] = {JOB_ADAM_FIELDS, JOB_DECAY, JOB_DECOUPLED};
+static const pen_option_field job_lion_fields[] = {JOB_RATE("0.0001"), JOB_BETAS("0.99"),
+                                                   JOB_DECAY_APART("0")};
+static const pen_option_field job_lamb_fields[] = {
+    JOB_RATE("0.001"),
+    JOB_BETAS("0.999"),
+    JOB_EPSILON_OF("1e-6"),
+    PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its step",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+};
+static const pen_option_table job_adamax_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_adamax_fields)};
+static const pen_option_table job_nadam_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_nadam_fields)};
+static const pen_option_table job_radam_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_radam_fields)};
+static const pen_option_table job_lion_table = {PEN_OPTION_FIELDS(pen_optimizer, job_lion_fields)};
+static const pen_option_table job_lamb_table = {PEN_OPTION_FIELDS(pen_optimizer, job_lamb_fields)};
 
 // Each fills the same struct; `kind` says which did.
 #define JOB_OPTIMIZER(name, text)                                                                  \
@@ -86,6 +142,13 @@ static const pen_option_field job_optimizer_fields[] = {
     [PEN_OPTIMIZER_ADAM] = JOB_OPTIMIZER(adam, "Adam"),
     [PEN_OPTIMIZER_ADAMW] = JOB_OPTIMIZER(adamw, "Adam with decoupled weight decay"),
     [PEN_OPTIMIZER_RMSPROP] = JOB_OPTIMIZER(rmsprop, "RMSprop, with momentum or centered if asked"),
+    [PEN_OPTIMIZER_ADAGRAD] = JOB_OPTIMIZER(adagrad, "Adagrad"),
+    [PEN_OPTIMIZER_ADADELTA] = JOB_OPTIMIZER(adadelta, "Adadelta"),
+    [PEN_OPTIMIZER_ADAMAX] = JOB_OPTIMIZER(adamax, "Adamax"),
+    [PEN_OPTIMIZER_NADAM] = JOB_OPTIMIZER(nadam, "Adam with Nesterov's momentum"),
+    [PEN_OPTIMIZER_RADAM] = JOB_OPTIMIZER(radam, "Adam with a rectified variance"),
+    [PEN_OPTIMIZER_LION] = JOB_OPTIMIZER(lion, "Lion: the sign of a mean of gradients"),
+    [PEN_OPTIMIZER_LAMB] = JOB_OPTIMIZER(lamb, "LAMB: Adam by norms of whole parameters"),
 };
 static const pen_option_table job_optimizer_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_optimizer_fields),
@@ -161,6 +224,9 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION(NUMBER, pen_job_train, clip_norm,
                "all gradients together are scaled to this norm when above",
                .minimum = PEN_OPTION_FROM(1e-30)),
+    PEN_OPTION(NUMBER, pen_job_train, clip_value,
+               "in place of clip_norm: no element of a gradient is further from 0 than this",
+               .minimum = PEN_OPTION_FROM(1e-30)),
     PEN_OPTION(INTEGER, pen_job_train, batch, "examples a step", .is_required = true,
                PEN_OPTION_RANGE(1, JOB_BATCH_LIMIT)),
     PEN_OPTION(INTEGER, pen_job_train, microbatches, "equal parts of a batch, one after the other",
@@ -223,6 +289,20 @@ static pen_status job_check_train(const void *object, const pen_option_source *s
                                           "train.lanes: found %lld, expected at most as many as "
                                           "train.microbatches, %lld",
                                           (long long)train->lanes, (long long)train->microbatches));
+    }
+    if (train->clip_norm > 0 && train->clip_value > 0) {
+        return pen_option_blame(source, &train->clip_value,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "train.clip_value: found together with clip_norm, "
+                                          "expected one of the two"));
+    }
+    if (train->shard.count > 0 && pen_optimizer_entry_of(train->optimizer.kind)->needs_whole) {
+        return pen_option_blame(
+            source, &train->shard,
+            pen_error(PEN_INVALID_INPUT,
+                      "train.shard: found together with optimizer %s, whose steps depend on the "
+                      "norm of a whole parameter; expected another optimizer, or no shard",
+                      job_optimizer_fields[train->optimizer.kind].key));
     }
     // states that lanes keep by themselves have no slices
     if (train->shard.count > 0 && train->consistency.kind == PEN_JOB_ASYNC) {

@@ -76,10 +76,11 @@ typedef struct pen_job_train {
     pen_job_loss loss;       // by keys of its own
     pen_option_list losses;  // of pen_job_loss: what counts; that one where none are written
     bool has_losses;         // some are written
-    pen_optimizer optimizer; // its clip_norm stays 0: that is below
+    pen_optimizer optimizer; // its clip_norm and clip_value stay 0: those are below
     pen_job_learning_rate learning_rate;
     pen_interval warmup;
     double clip_norm;                // 0: none
+    double clip_value;               // likewise; one of the two
     int64_t batch;                   // examples a step
     int64_t microbatches;            // divides `batch`
     int64_t lanes;                   // that they form: graph/lanes.h

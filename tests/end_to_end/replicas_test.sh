@@ -34,6 +34,8 @@ same gpt "$adamw" 4 '2 2 process' '2 4 grpc' '4 4 process'
 same gpt "$momentum" 3 '3 3 process' '2 4 process'
 same embedding "$momentum" 8 '3 3 process' '2 4 process'
 same embedding "$adamw" 4 '2 2 grpc' '3 5 process'
+same embedding 'optimizer: {lamb: {lr: 0.01}}, clip_value: 0.001, batch: 16, microbatches: 8' 4 '2 4 process'
+same embedding 'optimizer: {adagrad: {lr_decay: 0.1}}, clip_norm: 0.5, batch: 16, microbatches: 8' 4 '2 2 process'
 few=35 # of the last batch, 11, three microbatches and a short one
 pictures='batch: 12, microbatches: 4'
 same resnet18 "optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, $pictures" 4 '2 2 process' '3 3 process' '4 4 grpc'

@@ -42,6 +42,9 @@ done
 resumed 5 "$adamw, batch: 12, microbatches: 4, steps: 10, learning_rate: {cosine: {final: 0.001}}"
 resumed 5 "$adamw, batch: 12, steps: 10, warmup: 7 steps, shuffle: false"
 resumed 4 'optimizer: {rmsprop: {lr: 0.01, momentum: 0.9, centered: true}}, batch: 12, microbatches: 2, steps: 10'
+resumed 4 'optimizer: {nadam: {lr: 0.01}}, clip_value: 0.01, batch: 12, microbatches: 2, steps: 10'
+resumed 7 'optimizer: {radam: {lr: 0.01}}, batch: 12, steps: 10' # whose sixth step is the first that divides
+resumed 3 'optimizer: {lamb: {lr: 0.01}}, batch: 12, steps: 6'
 resumed 2 "$sgd, batch: 16, microbatches: 2, epochs: 2, drop_last: true, freeze: layers.2.bias"
 resumed 3 "$sgd, batch: 20, microbatches: 2, epochs: 2" lenet
 

@@ -4,6 +4,8 @@
   make_training_references.py            rewrites the stored references beside this script
   make_training_references.py --full DIR writes ResNet-18 at full width into DIR (make check-long)
   ... --only NAME                        one model
+  ... --only NAME --add OPTIMIZER        one optimizer of a model that is there, beside the others;
+                                         does without onnx
 
 README.md describes the files. Needs Debian's python3-torch, python3-onnx and python3-numpy.
 """
@@ -13,8 +15,6 @@ import os
 import shutil
 
 import numpy
-import onnx
-import onnx.numpy_helper
 import torch
 from torch import nn
 
@@ -49,6 +49,51 @@ OPTIMIZERS = {
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
                                          weight_decay=0.05),
 }
+
+
+class Lion(torch.optim.Optimizer):
+    """Chen and others, "Symbolic Discovery of Optimization Algorithms", algorithm 2."""
+
+    def __init__(self, parameters, lr, betas, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                p.sub_(group["lr"] * (update + group["weight_decay"] * p))
+                m.mul_(beta2).add_((1 - beta2) * p.grad)
+
+
+class Lamb(torch.optim.Optimizer):
+    """You and others, "Large Batch Optimization for Deep Learning", algorithm 2, with phi(x) = x
+    and, as their own program has it, no change of size where a norm is 0."""
+
+    def __init__(self, parameters, lr, betas, eps, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps,
+                                      "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                state = self.state[p]
+                m = state.setdefault("m", torch.zeros_like(p))
+                v = state.setdefault("v", torch.zeros_like(p))
+                state["step"] = step = state.get("step", 0) + 1
+                m.mul_(beta1).add_((1 - beta1) * p.grad)
+                v.mul_(beta2).add_((1 - beta2) * p.grad * p.grad)
+                update = m / (1 - beta1 ** step) / ((v / (1 - beta2 ** step)).sqrt() + group["eps"])
+                update += group["weight_decay"] * p
+                sizes = p.norm(), update.norm()
+                ratio = sizes[0] / sizes[1] if sizes[0] > 0 and sizes[1] > 0 else 1
+                p.sub_(group["lr"] * ratio * update)
+
+
 # of one model, beside those above: states of every combination but that of momentum and centered,
 # which tests/graph/ops/training/optimizer_op_test.c has
 MORE_OPTIMIZERS = {
@@ -56,10 +101,22 @@ MORE_OPTIMIZERS = {
         "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-3, alpha=0.9, weight_decay=5e-4,
                                                  momentum=0.9),
         "rmsprop_centered": lambda p: torch.optim.RMSprop(p, lr=1e-3, alpha=0.9, centered=True),
+        "adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.01, weight_decay=5e-4),
+        "adadelta": lambda p: torch.optim.Adadelta(p, lr=1.0, rho=0.9, weight_decay=5e-4),
+        "adamax": lambda p: torch.optim.Adamax(p, lr=2e-3, weight_decay=5e-4),
+        "nadam": lambda p: torch.optim.NAdam(p, lr=2e-3, weight_decay=5e-4),
+        "radam": lambda p: torch.optim.RAdam(p, lr=1e-3, weight_decay=0.05,
+                                             decoupled_weight_decay=True),
+        "lion": lambda p: Lion(p, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.05),
+        "lamb": lambda p: Lamb(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01),
+        "clip_value": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
     },
 }
 for more in MORE_OPTIMIZERS.values():
     OPTIMIZERS.update(more)
+CLIP_VALUES = {"clip_value": 0.01}  # of what size the elements of gradients are at most
+# steps of these do not follow the size of a gradient
+DIVIDING = ("ada", "rmsprop", "nadam", "radam", "lion", "lamb")
 
 
 def make_data(shape, batches, seed):
@@ -122,6 +179,8 @@ def train(initial, dtype, optimizer_name, inputs, labels):
         if step == 0:
             gradients = [p.grad.double().numpy().copy() for p in model.parameters()]
             first_output = output.detach().double().numpy()
+        if optimizer_name in CLIP_VALUES:
+            nn.utils.clip_grad_value_(model.parameters(), CLIP_VALUES[optimizer_name])
         optimizer.step()
         if step + 1 in (1, STEPS):
             states[step + 1] = flat_parts(model, biased)
@@ -148,6 +207,8 @@ def write_table(path, header, rows):
 
 def export(model, shape, opset, path):
     """As users export for training: nothing folded, parameters under their own names."""
+    import onnx
+    import onnx.numpy_helper
     model = copy.deepcopy(model).train()  # tracing runs the model and moves running statistics;
     state = copy.deepcopy(model.state_dict())  # they are put back below
     torch.onnx.export(model, torch.zeros((BATCH,) + shape), path, opset_version=opset,
@@ -195,7 +256,7 @@ def write_optimizer(folder, name, runs, gradients):
     rows = []
     for i, (part, kind, _) in enumerate(wide[1][1]):
         kept = numpy.ones(wide[1][1][i][2].shape, bool)
-        if kind == "parameter" and name.startswith(("adam", "rmsprop")):
+        if kind == "parameter" and name.startswith(DIVIDING):
             kept = numpy.abs(gradients[i]) >= NOISE * largest
         row = [part, kind]
         for step in (1, STEPS):
@@ -216,6 +277,19 @@ def write_index(path, parts):
             offset += value.size
 
 
+def make_optimizer(folder, name, model, data, optimizer):
+    """The folder of one optimizer; returns the run in float64."""
+    wide = train(model, torch.float64, optimizer, *data)
+    single = train(model, torch.float32, optimizer, *data)
+    perturbed = perturbed_losses(model, optimizer, *data, TRIALS)
+    worst = write_optimizer(f"{folder}/{optimizer}", optimizer, (wide, single, perturbed), wide[2])
+    print(f"{name} {optimizer}: loss {wide[0][0]:.6f} -> {wide[0][-1]:.6f} "
+          f"(float32 differs by {abs(single[0][-1] / wide[0][-1] - 1):.1e}), worst tensor "
+          f"{worst[0]:.1e} after 1, {worst[1]:.1e} after {STEPS}, left out {worst[2]}, "
+          f"sensitivity {worst[3]:.1e}")
+    return wide
+
+
 def make(folder, name, specification, optimizers):
     constructor, shape, opset, batches, seed = specification
     shutil.rmtree(folder, ignore_errors=True)
@@ -227,24 +301,28 @@ def make(folder, name, specification, optimizers):
     numpy.save(f"{folder}/inputs.npy", inputs)
     numpy.save(f"{folder}/labels.npy", labels)
     for optimizer in optimizers:
-        wide = train(model, torch.float64, optimizer, inputs, labels)
-        single = train(model, torch.float32, optimizer, inputs, labels)
-        perturbed = perturbed_losses(model, optimizer, inputs, labels, TRIALS)
-        worst = write_optimizer(f"{folder}/{optimizer}", optimizer, (wide, single, perturbed),
-                                wide[2])
-        print(f"{name} {optimizer}: loss {wide[0][0]:.6f} -> {wide[0][-1]:.6f} "
-              f"(float32 differs by {abs(single[0][-1] / wide[0][-1] - 1):.1e}), worst tensor "
-              f"{worst[0]:.1e} after 1, {worst[1]:.1e} after {STEPS}, left out {worst[2]}, "
-              f"sensitivity {worst[3]:.1e}")
+        wide = make_optimizer(folder, name, model, (inputs, labels), optimizer)
     write_index(f"{folder}/index.txt", wide[1][1])
     numpy.save(f"{folder}/gradient_1.npy", flatten(wide[2]))
     numpy.save(f"{folder}/outputs_1.npy", wide[3].astype(numpy.float32))
+
+
+def add(folder, name, specification, optimizer):
+    """The gradients say whether the model is made as it was stored, by whichever PyTorch."""
+    constructor, shape, _, batches, seed = specification
+    torch.manual_seed(seed)
+    model = constructor()
+    shutil.rmtree(f"{folder}/{optimizer}", ignore_errors=True)
+    wide = make_optimizer(folder, name, model, make_data(shape, batches, seed), optimizer)
+    stored = numpy.load(f"{folder}/gradient_1.npy")
+    assert numpy.allclose(flatten(wide[2]), stored, rtol=1e-6, atol=1e-9), "another model"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--full", metavar="DIR", help="write the large references there")
     parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--add", metavar="OPTIMIZER")
     options = parser.parse_args()
     torch.set_num_threads(1)  # one summation order
     table, target, optimizers = STORED, os.path.dirname(os.path.abspath(__file__)), OPTIMIZERS
@@ -253,7 +331,9 @@ def main():
     special = {name for more in MORE_OPTIMIZERS.values() for name in more}
     for name, specification in table.items():
         chosen = [o for o in optimizers if o not in special or o in MORE_OPTIMIZERS.get(name, {})]
-        if options.only in (None, name):
+        if options.add and options.only == name:
+            add(f"{target}/{name}", name, specification, options.add)
+        elif options.only in (None, name):
             make(f"{target}/{name}", name, specification, chosen)
 
 

@@ -29,6 +29,14 @@ static const pytorch_optimizer optimizers[] = {
 static const pytorch_optimizer more_optimizers[] = {
     {"rmsprop", "{rmsprop: {lr: 0.001, alpha: 0.9, weight_decay: 0.0005, momentum: 0.9}}", true},
     {"rmsprop_centered", "{rmsprop: {lr: 0.001, alpha: 0.9, centered: true}}", true},
+    {"adagrad", "{adagrad: {lr: 0.01, lr_decay: 0.01, weight_decay: 0.0005}}", true},
+    {"adadelta", "{adadelta: {weight_decay: 0.0005}}", true},
+    {"adamax", "{adamax: {weight_decay: 0.0005}}", true},
+    {"nadam", "{nadam: {weight_decay: 0.0005}}", true},
+    {"radam", "{radam: {weight_decay: 0.05, decoupled: true}}", true},
+    {"lion", "{lion: {weight_decay: 0.05}}", true},
+    {"lamb", "{lamb: {weight_decay: 0.01}}", true},
+    {"clip_value", "{sgd: {lr: 0.05, momentum: 0.9}}, clip_value: 0.01", false},
 };
 
 // One training beside its reference.
@@ -191,13 +199,13 @@ static void reference_has_the_numbers(void **state) {
     check_models("reference", models, sizeof models / sizeof *models, 2);
 }
 
-static void rmsprop_has_the_numbers(void **state) {
+static void every_optimizer_has_the_numbers(void **state) {
     (void)state;
-    static const char *const devices[] = {"cpu", "reference"};
-    for (uint32_t i = 0; i < 4; i++) {
-        check_case("mlp", devices[i / 2], &more_optimizers[i % 2]);
+    for (uint32_t i = 0; i < sizeof more_optimizers / sizeof *more_optimizers; i++) {
+        check_case("mlp", "cpu", &more_optimizers[i]);
+        check_case("mlp", "reference", &more_optimizers[i]);
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(rmsprop_has_the_numbers), cmocka_unit_test(cpu_has_the_numbers),
-              cmocka_unit_test(reference_has_the_numbers))
+PEN_TEST_MAIN(cmocka_unit_test(every_optimizer_has_the_numbers),
+              cmocka_unit_test(cpu_has_the_numbers), cmocka_unit_test(reference_has_the_numbers))

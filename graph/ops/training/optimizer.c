@@ -10,16 +10,23 @@
 #define FLAG(member) {#member, true, offsetof(pen_optimizer, member)}
 // clang-format on
 
+#define MOMENTS                                                                                    \
+    {                                                                                              \
+        {.suffix = "first_moment"}, {                                                              \
+            .suffix = "second_moment"                                                              \
+        }                                                                                          \
+    }
+
 static const pen_optimizer_entry optimizer_entries[] = {
     [PEN_OPTIMIZER_SGD] = {.op_name = "sgd_update",
                            .states = {{"velocity", NUMBER(momentum)}},
                            .numbers = {NUMBER(momentum), FLAG(nesterov), NUMBER(weight_decay)}},
     [PEN_OPTIMIZER_ADAM] = {.op_name = "adam_update",
-                            .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
+                            .states = MOMENTS,
                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
                                         NUMBER(weight_decay)}},
     [PEN_OPTIMIZER_ADAMW] = {.op_name = "adam_update",
-                             .states = {{.suffix = "first_moment"}, {.suffix = "second_moment"}},
+                             .states = MOMENTS,
                              .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
                                          NUMBER(weight_decay)},
                              .set = "decoupled"},
@@ -29,6 +36,35 @@ static const pen_optimizer_entry optimizer_entries[] = {
                                           {"gradient_average", FLAG(centered)}},
                                .numbers = {NUMBER(alpha), NUMBER(epsilon), NUMBER(weight_decay),
                                            NUMBER(momentum), FLAG(centered)}},
+    [PEN_OPTIMIZER_ADAGRAD] = {.op_name = "adagrad_update",
+                               .states = {{.suffix = "square_sum"}},
+                               .numbers = {NUMBER(lr_decay), NUMBER(epsilon),
+                                           NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_ADADELTA] = {.op_name = "adadelta_update",
+                                .states = {{.suffix = "square_average"},
+                                           {.suffix = "step_average"}},
+                                .numbers = {NUMBER(rho), NUMBER(epsilon), NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_ADAMAX] = {.op_name = "adamax_update",
+                              .states = {{.suffix = "first_moment"}, {.suffix = "largest"}},
+                              .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                          NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_NADAM] = {.op_name = "nadam_update",
+                             .states = MOMENTS,
+                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                         NUMBER(weight_decay), NUMBER(momentum_decay),
+                                         FLAG(decoupled)}},
+    [PEN_OPTIMIZER_RADAM] = {.op_name = "radam_update",
+                             .states = MOMENTS,
+                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                         NUMBER(weight_decay), FLAG(decoupled)}},
+    [PEN_OPTIMIZER_LION] = {.op_name = "lion_update",
+                            .states = {{.suffix = "first_moment"}},
+                            .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(weight_decay)}},
+    [PEN_OPTIMIZER_LAMB] = {.op_name = "lamb_update",
+                            .states = MOMENTS,
+                            .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
+                                        NUMBER(weight_decay)},
+                            .needs_whole = true},
 };
 
 const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind) {

@@ -12,6 +12,27 @@
 //            As PyTorch's: with `centered` the square of the mean of gradients is taken off v
 //            before the root, with `momentum` the quotients are summed.
 //            (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; Graves, 2013)
+//   Adagrad  s ← s + g²
+//            p ← p − lr/(1 + (t−1)·lr_decay)·g / (√s + ε)
+//            (Duchi, Hazan and Singer, JMLR 12, 2011)
+//   Adadelta v ← ρv + (1−ρ)g²
+//            u ← √(d + ε)/√(v + ε)·g
+//            d ← ρd + (1−ρ)u²
+//            p ← p − lr·u
+//            (Zeiler, arXiv:1212.5701)
+//   Adamax   m as Adam's, n ← max(β₂n, |g| + ε)
+//            p ← p − lr/(1−β₁ᵗ)·m/n
+//            (Kingma and Ba, section 7)
+//   NAdam    m and v as Adam's; the step goes along m as it will be next (Dozat, 2016)
+//   RAdam    m and v as Adam's; the variance of the step is rectified, and the first steps go along
+//            m alone (Liu and others, ICLR 2020)
+//   Lion     p ← p·(1 − lr·decay) − lr·sign(β₁m + (1−β₁)g)
+//            m ← β₂m + (1−β₂)g
+//            (Chen and others, arXiv:2302.06675)
+//   LAMB     m and v as Adam's, u ← (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) + decay·p
+//            p ← p − lr·‖p‖/‖u‖·u, norms of the whole parameter; without them where one is 0
+//            (You and others, ICLR 2020)
+//   Where `clip_value` is given, elements of g are brought into [−clip_value, clip_value] first.
 #ifndef PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 #define PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 
@@ -25,6 +46,13 @@ typedef enum pen_optimizer_kind {
     PEN_OPTIMIZER_ADAM,  // weight decay added to the gradient
     PEN_OPTIMIZER_ADAMW, // weight decay apart from it
     PEN_OPTIMIZER_RMSPROP,
+    PEN_OPTIMIZER_ADAGRAD,
+    PEN_OPTIMIZER_ADADELTA,
+    PEN_OPTIMIZER_ADAMAX,
+    PEN_OPTIMIZER_NADAM,
+    PEN_OPTIMIZER_RADAM,
+    PEN_OPTIMIZER_LION,
+    PEN_OPTIMIZER_LAMB,
     PEN_OPTIMIZER_COUNT,
 } pen_optimizer_kind;
 
@@ -39,12 +67,17 @@ typedef struct pen_optimizer {
     double epsilon;
     double alpha;
     bool centered;
-    double lr;        // before the schedule of learning rates changes it
-    double clip_norm; // 0: no clipping
+    double rho;
+    double lr_decay;
+    double momentum_decay;
+    bool decoupled;    // weight decay apart from the gradient, where that is a choice
+    double lr;         // before the schedule of learning rates changes it
+    double clip_norm;  // 0: no clipping
+    double clip_value; // likewise; an attribute of every update
 } pen_optimizer;
 
 #define PEN_OPTIMIZER_STATES 3
-#define PEN_OPTIMIZER_NUMBERS 5
+#define PEN_OPTIMIZER_NUMBERS 6
 
 // A number or a flag of `pen_optimizer`, given to the op as this attribute.
 typedef struct pen_optimizer_number {
@@ -64,6 +97,7 @@ typedef struct pen_optimizer_entry {
     pen_optimizer_state states[PEN_OPTIMIZER_STATES];    // in the order of the op's
     pen_optimizer_number numbers[PEN_OPTIMIZER_NUMBERS]; // in any order
     const char *set;                                     // an attribute that is 1; NULL: none
+    bool needs_whole; // a step of an element depends on all of its parameter: it has no slices
 } pen_optimizer_entry;
 
 const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind);

@@ -1,7 +1,8 @@
 // Updates of parameters, and the global norm that gradients are clipped by. Formulas and the order
 // of their terms are PyTorch's, so that the numbers are too.
 //
-// Per element, in the order written:
+// Per element, in the order written. With a clip_value above 0, every `gradient * scale` is brought
+// into [-clip_value, clip_value].
 //   sgd_update
 //     g  = gradient * scale + weight_decay * p
 //     v' = momentum * v + g
@@ -23,6 +24,39 @@
 //     u  = g / (sqrt(d) + epsilon)
 //     b' = momentum * b + u, and u = b', with momentum
 //     p' = p - rate * u
+//   adagrad_update
+//     g  = gradient * scale + weight_decay * p
+//     s' = s + g * g
+//     p' = p - rate / (1 + (step - 1) * lr_decay) * g / (sqrt(s') + epsilon)
+//   adadelta_update
+//     g  = gradient * scale + weight_decay * p
+//     v' = rho * v + (1 - rho) * g * g
+//     u  = sqrt(d + epsilon) / sqrt(v' + epsilon) * g
+//     d' = rho * d + (1 - rho) * u * u
+//     p' = p - rate * u
+//   adamax_update
+//     g  = gradient * scale + weight_decay * p
+//     m' = beta1 * m + (1 - beta1) * g
+//     n' = max(beta2 * n, |g| + epsilon)
+//     p' = p - rate / (1 - beta1^step) * m' / n'
+//   nadam_update: p, g, m', v' and d as adam_update's
+//     u  = beta1 * (1 - 0.96^(step * momentum_decay) / 2), u" the same of step + 1
+//     w  = product of u of all steps until this one
+//     p' = p - rate * ((1 - u) / (1 - w) * g + u" / (1 - w * u") * m') / d
+//   radam_update: p, g, m', v' as adam_update's
+//     l  = 2 / (1 - beta2) - 1
+//     k  = l - 2 * step * beta2^step / (1 - beta2^step)
+//     r  = sqrt((k - 4) * (k - 2) * l / ((l - 4) * (l - 2) * k))
+//     u  = sqrt(1 - beta2^step) / (sqrt(v') + epsilon) * r, if k > 5
+//     p' = p - rate / (1 - beta1^step) * m' * u, without u if not
+//   lion_update
+//     g  = gradient * scale
+//     p' = p * (1 - rate * weight_decay) - rate * sign(beta1 * m + (1 - beta1) * g)
+//     m' = beta2 * m + (1 - beta2) * g
+//   lamb_update: g, m', v' and d as adam_update's without decay
+//     u  = m' / (1 - beta1^step) / d + weight_decay * p
+//     r  = norm(p) / norm(u), of all elements; 1 if one of them is 0
+//     p' = p - rate * r * u
 //   A scale below 0: nothing is applied, the parameter and its states stay as they are.
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
@@ -32,7 +66,7 @@
 //   clip_scale
 //     min(1, limit / (sqrt(sum of its inputs) + 1e-6))
 //
-// Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), Adam 16, RMSprop 10, squared_norm 2.
+// Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), squared_norm 2, others in their entries.
 
 #include "graph/ops/training/optimizer_op.h"
 
@@ -162,6 +196,22 @@ static pen_status rmsprop_update_infer(pen_infer_context *context) {
     return PEN_OK;
 }
 
+// An update that keeps all its states, and has no rules of its own.
+static pen_status whole_update_infer(pen_infer_context *context) {
+    const pen_op_update *at = &pen_infer_node(context)->op->update;
+    PEN_TRY(optimizer_check_parameter(context));
+    for (uint32_t i = at->state; i < at->rate; i++) {
+        PEN_TRY(optimizer_check_like(context, i, "state"));
+    }
+    PEN_TRY(optimizer_check_scalar(context, at->rate, "learning rate"));
+    if (at->step != 0) PEN_TRY(optimizer_check_scalar(context, at->step, "step"));
+    PEN_TRY(optimizer_check_scalar(context, at->scale, "gradient scale"));
+    for (uint32_t i = 0; i < 1 + at->rate - at->state; i++) {
+        PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
+    }
+    return PEN_OK;
+}
+
 // Without rows, any shape; with rows, those must lie in a parameter of the shape that is given.
 static pen_status squared_norm_infer(pen_infer_context *context) {
     const pen_element_type element = pen_infer_input(context, 0)->element;
@@ -212,18 +262,47 @@ static uint64_t sgd_update_flops(const pen_graph *graph, pen_node_id node) {
     return (nesterov ? 9u : 7u) * optimizer_elements(graph, node);
 }
 
+#define CLIP_VALUE PEN_FLOAT_OR("clip_value", 0)
+#define MOMENTS                                                                                    \
+    PEN_FLOAT_OR("beta1", 0.9), PEN_FLOAT_OR("beta2", 0.999), PEN_FLOAT_OR("epsilon", 1e-8),       \
+        PEN_FLOAT_OR("weight_decay", 0), CLIP_VALUE
+
 static const pen_attribute_schema sgd_update_attributes[] = {
     PEN_FLOAT_OR("momentum", 0),
     PEN_INT_OR("nesterov", 0),
     PEN_FLOAT_OR("weight_decay", 0),
+    CLIP_VALUE,
 };
 static const pen_attribute_schema adam_update_attributes[] = {
-    PEN_FLOAT_OR("beta1", 0.9),      PEN_FLOAT_OR("beta2", 0.999), PEN_FLOAT_OR("epsilon", 1e-8),
-    PEN_FLOAT_OR("weight_decay", 0), PEN_INT_OR("decoupled", 0),
+    MOMENTS, PEN_INT_OR("decoupled", 0), // RAdam's, too
+};
+static const pen_attribute_schema moments_update_attributes[] = {MOMENTS};
+static const pen_attribute_schema nadam_update_attributes[] = {
+    MOMENTS,
+    PEN_INT_OR("decoupled", 0),
+    PEN_FLOAT_OR("momentum_decay", 0.004),
+};
+static const pen_attribute_schema adagrad_update_attributes[] = {
+    PEN_FLOAT_OR("lr_decay", 0),
+    PEN_FLOAT_OR("epsilon", 1e-10),
+    PEN_FLOAT_OR("weight_decay", 0),
+    CLIP_VALUE,
+};
+static const pen_attribute_schema adadelta_update_attributes[] = {
+    PEN_FLOAT_OR("rho", 0.9),
+    PEN_FLOAT_OR("epsilon", 1e-6),
+    PEN_FLOAT_OR("weight_decay", 0),
+    CLIP_VALUE,
+};
+static const pen_attribute_schema lion_update_attributes[] = {
+    PEN_FLOAT_OR("beta1", 0.9),
+    PEN_FLOAT_OR("beta2", 0.99),
+    PEN_FLOAT_OR("weight_decay", 0),
+    CLIP_VALUE,
 };
 static const pen_attribute_schema rmsprop_update_attributes[] = {
     PEN_FLOAT_OR("alpha", 0.99), PEN_FLOAT_OR("epsilon", 1e-8), PEN_FLOAT_OR("weight_decay", 0),
-    PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),
+    PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),     CLIP_VALUE,
 };
 static const pen_attribute_schema clip_scale_attributes[] = {
     PEN_MUST("limit", FLOAT),
@@ -232,6 +311,24 @@ static const pen_attribute_schema clip_scale_attributes[] = {
 static const pen_attribute_schema squared_norm_attributes[] = {
     PEN_MAY("shape", INTS), // with rows
 };
+
+// One that has the operands of Adam.
+#define MOMENTS_UPDATE(op, text, names, flops)                                                     \
+    {                                                                                              \
+        op,                                                                                        \
+            text ": parameter, gradient, two states, learning rate, step, scale or none, rows or " \
+                 "none",                                                                           \
+            PEN_TAKES(6, 8), PEN_GIVES(3, 3), PEN_ATTRIBUTES(names),                               \
+            .in_place_inputs = 1, .infer = whole_update_infer, .input_flops = flops,               \
+            .wants_positive = true, .is_update = true, .update = {                                 \
+                .gradient = 1,                                                                     \
+                .state = 2,                                                                        \
+                .rate = 4,                                                                         \
+                .step = 5,                                                                         \
+                .scale = 6,                                                                        \
+                .rows = 7                                                                          \
+            }                                                                                      \
+    }
 
 static const pen_op optimizer_ops[] = {
     {"sgd_update",
@@ -252,6 +349,28 @@ static const pen_op optimizer_ops[] = {
      PEN_TAKES(3, 8), PEN_GIVES(2, 4), PEN_ATTRIBUTES(rmsprop_update_attributes),
      .in_place_inputs = 1, .infer = rmsprop_update_infer, .input_flops = 10, .wants_positive = true,
      .is_update = true, .update = {.gradient = 1, .state = 2, .rate = 5, .scale = 6, .rows = 7}},
+    {"adagrad_update",
+     "Adagrad: parameter, gradient, sum of squares, learning rate, step, scale or none, rows or "
+     "none",
+     PEN_TAKES(5, 7), PEN_GIVES(2, 2), PEN_ATTRIBUTES(adagrad_update_attributes),
+     .in_place_inputs = 1, .infer = whole_update_infer, .input_flops = 9, .wants_positive = true,
+     .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 3, .step = 4, .scale = 5, .rows = 6}},
+    {"adadelta_update",
+     "Adadelta: parameter, gradient, averages of squares of gradients and of steps, learning rate, "
+     "scale or none, rows or none",
+     PEN_TAKES(5, 7), PEN_GIVES(3, 3), PEN_ATTRIBUTES(adadelta_update_attributes),
+     .in_place_inputs = 1, .infer = whole_update_infer, .input_flops = 17, .wants_positive = true,
+     .is_update = true, .update = {.gradient = 1, .state = 2, .rate = 4, .scale = 5, .rows = 6}},
+    MOMENTS_UPDATE("adamax_update", "Adamax", moments_update_attributes, 11),
+    MOMENTS_UPDATE("nadam_update", "NAdam", nadam_update_attributes, 18),
+    MOMENTS_UPDATE("radam_update", "RAdam", adam_update_attributes, 16),
+    {"lion_update",
+     "Lion: parameter, gradient, first moment, learning rate, scale or none, rows or none",
+     PEN_TAKES(4, 6), PEN_GIVES(2, 2), PEN_ATTRIBUTES(lion_update_attributes), .in_place_inputs = 1,
+     .infer = whole_update_infer, .input_flops = 11, .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 3, .scale = 4, .rows = 5}},
+    MOMENTS_UPDATE("lamb_update", "LAMB", moments_update_attributes, 24),
     {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,
      .input_flops = 2},

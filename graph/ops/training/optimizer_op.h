@@ -5,9 +5,11 @@
 //   each block of PEN_NORM_BLOCK_ELEMENTS elements is summed by itself, squares and sums in double;
 //   the sums of the blocks are added in pairs (0+1, 2+3, …; a last one without partner is kept),
 //   and the sums of pairs again, until one is left. It is rounded once.
+// LAMB adds its norms in the same order.
 #ifndef PEN_GRAPH_OPS_TRAINING_OPTIMIZER_OP_H
 #define PEN_GRAPH_OPS_TRAINING_OPTIMIZER_OP_H
 
+#include <math.h>
 #include <stddef.h>
 
 #define PEN_NORM_BLOCK_ELEMENTS 4096
@@ -26,6 +28,37 @@ static inline double pen_norm_add_pairs(double *sums, size_t count) {
         count = (count + 1) / 2;
     }
     return sums[0];
+}
+
+// What NAdam's momentum is of a step, and the product of those up to it.
+typedef struct pen_nadam_momentum {
+    double now, next, product;
+} pen_nadam_momentum;
+
+// A momentum is beta1 * (1 - 0.96^(step * decay) / 2). As PyTorch, which keeps the product as a
+// state; it is soon so small that 1 less it is 1.
+static inline pen_nadam_momentum pen_nadam_momentum_of(double beta1, double decay, double step) {
+    const double factor = pow(0.96, decay);
+    double power = 1, product = 1;
+    for (double t = 1; t <= step && product > 1e-18; t++) {
+        power *= factor;
+        product *= beta1 * (1 - 0.5 * power);
+    }
+    return (pen_nadam_momentum){beta1 * (1 - 0.5 * pow(factor, step)),
+                                beta1 * (1 - 0.5 * pow(factor, step + 1)), product};
+}
+
+// What RAdam multiplies a step by; 0: the variance is not known well enough to divide by it.
+static inline double pen_radam_rectifier(double beta2, double step) {
+    const double power = pow(beta2, step), most = 2 / (1 - beta2) - 1;
+    const double length = most - 2 * step * power / (1 - power);
+    if (!(length > 5)) return 0;
+    return sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+}
+
+// What LAMB multiplies its steps by, of the squared norms of a parameter and of its step.
+static inline double pen_lamb_ratio(double parameter, double step) {
+    return parameter == 0 || step == 0 ? 1 : sqrt(parameter) / sqrt(step);
 }
 
 #endif // PEN_GRAPH_OPS_TRAINING_OPTIMIZER_OP_H

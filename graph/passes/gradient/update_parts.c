@@ -122,7 +122,7 @@ pen_status pen_updates_add_state(updates_builder *builder, pen_value_id paramete
 
 // Gives the node the attributes that the optimizer's entry names.
 static uint32_t updates_attributes(const pen_optimizer *optimizer,
-                                   pen_attribute_given out_given[PEN_OPTIMIZER_NUMBERS + 1]) {
+                                   pen_attribute_given out_given[PEN_OPTIMIZER_NUMBERS + 2]) {
     const pen_optimizer_entry *entry = pen_optimizer_entry_of(optimizer->kind);
     uint32_t count = 0;
     for (; count < PEN_OPTIMIZER_NUMBERS && entry->numbers[count].attribute != NULL; count++) {
@@ -132,6 +132,9 @@ static uint32_t updates_attributes(const pen_optimizer *optimizer,
                                            : pen_attribute_float(number->attribute, value);
     }
     if (entry->set != NULL) out_given[count++] = pen_attribute_int(entry->set, 1);
+    if (optimizer->clip_value > 0) {
+        out_given[count++] = pen_attribute_float("clip_value", optimizer->clip_value);
+    }
     return count;
 }
 
@@ -187,7 +190,7 @@ pen_status pen_updates_apply(updates_builder *builder, const updates_operands *o
                              updates_operands *out_after) {
     const pen_op_update *at = &builder->op->update;
     pen_value_id inputs[UPDATES_INPUTS];
-    pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 1];
+    pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 2];
     PEN_ASSERT(at->rows < UPDATES_INPUTS);
     for (uint32_t i = 0; i < UPDATES_INPUTS; i++) {
         inputs[i] = PEN_VALUE_NONE;

@@ -1,3 +1,5 @@
+#include "graph/op.h"
+#include "graph/ops/training/optimizer.h"
 #include "tests/support/device_check.h"
 #include "tests/support/random_case.h"
 
@@ -129,6 +131,47 @@ static void rows_equal_reference(void **state) {
     }
 }
 
+// Every optimizer, with gradients of elements or of rows, clipped or not. Scales are in [-1, 1]: of
+// half of them nothing is applied.
+static void every_optimizer_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        random_case random = {seed, 0};
+        const pen_op *op = pen_optimizer_op((pen_optimizer_kind)(seed % PEN_OPTIMIZER_COUNT));
+        const pen_op_update *at = &op->update;
+        const int row_count = (int)random_between(&random, 1, seed % 7 == 0 ? 900 : 30);
+        const int length = (int)random_between(&random, 1, 40);
+        const float step = (float)random_between(&random, 1, 20);
+        const bool has_rows = random_chance(&random, 40);
+        op_case c = {.op = op->name, .input_count = has_rows ? at->rows + 1 : at->scale + 1};
+        c.output_count = strcmp(op->name, "rmsprop_update") == 0 ? 2 : 1 + at->rate - at->state;
+        for (uint32_t i = 0; i <= at->scale; i++) {
+            c.inputs[i].type = i >= at->rate ? op_type(PEN_FLOAT32, 0)
+                                             : op_type(PEN_FLOAT32, 2, row_count, length);
+            if (i < at->state || i >= at->rate) continue;
+            c.inputs[i].low = 0.01; // all but the first are means of squares
+            c.inputs[i].high = 1;
+            c.inputs[i].is_absent = i - at->state + 2 > c.output_count;
+        }
+        if (at->step != 0) c.inputs[at->step].data = &step;
+        c.inputs[at->rate].low = 0.001;
+        c.inputs[at->rate].high = 0.1;
+        c.inputs[at->scale].is_absent = random_chance(&random, 50);
+        if (has_rows) {
+            c.inputs[at->rows].type = random_type(&random, 0, 2, 8, 30);
+            c.inputs[at->rows].type.element = random_chance(&random, 50) ? PEN_INT64 : PEN_INT32;
+            c.inputs[at->rows].low = -row_count;
+            c.inputs[at->rows].high = row_count;
+            c.inputs[1].type.shape = c.inputs[at->rows].type.shape;
+            c.inputs[1].type.shape.dims[c.inputs[1].type.shape.rank++] = length;
+        }
+        c.attribute_count = 2;
+        c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
+        c.attributes[1] = pen_attribute_float("clip_value", random_chance(&random, 50) ? 0.3 : 0);
+        op_check_device(&c, seed, 1e-5);
+    }
+}
+
 static void norms_equal_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -159,5 +202,6 @@ static void norms_of_rows_equal_reference(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equals_reference),
               cmocka_unit_test(rmsprop_equals_reference), cmocka_unit_test(rows_equal_reference),
+              cmocka_unit_test(every_optimizer_equals_reference),
               cmocka_unit_test(norms_equal_reference),
               cmocka_unit_test(norms_of_rows_equal_reference))

@@ -1,8 +1,10 @@
 // Expected parameters are those of torch.optim in float64 after three steps from `start` with the
-// gradients below.
+// gradients below; of Lion and LAMB, those of their papers' formulas written with torch.
 
 #include <math.h>
 
+#include "graph/op.h"
+#include "graph/ops/training/optimizer.h"
 #include "tests/support/dice.h"
 
 static const double start[3] = {0.5, -1.25, 2.0};
@@ -17,7 +19,7 @@ static op_case_input scalar_of(const double *data) {
 }
 
 // Runs the case for each gradient. kept[i] is what operand places[i] starts as and output i
-// becomes; `step` is the storage of the step's number.
+// becomes; `step` is the storage of the step's number, which goes on.
 static void take_steps(const op_case *c, uint32_t kept_count, double kept[][3], double *step,
                        double gradient[3], double scale) {
     for (int s = 0; s < 3; s++) {
@@ -26,7 +28,7 @@ static void take_steps(const op_case *c, uint32_t kept_count, double kept[][3], 
         for (int k = 0; k < 3; k++) {
             gradient[k] = steps[s][k] / scale;
         }
-        *step = s + 1;
+        *step += 1;
         CHECK_OK(op_build(c, &built));
         CHECK_OK(run_graph_init(&run, built.graph, built.arena));
         op_fill(c, &built, 1, &run);
@@ -47,7 +49,7 @@ static void check_vector(const double found[3], const double expected[3]) {
 
 // SGD: `momentum` 0 goes without a velocity.
 static void check_sgd(double momentum, bool nesterov, double scale, const double expected[3]) {
-    double kept[2][3] = {{0}}, gradient[3], step;
+    double kept[2][3] = {{0}}, gradient[3], step = 0;
     const double rate = 0.1;
     memcpy(kept[0], start, sizeof start);
     op_case c = {
@@ -77,7 +79,7 @@ static void sgd(void **state) {
 }
 
 static void check_adam(bool decoupled, double scale, const double expected[3]) {
-    double kept[3][3] = {{0}}, gradient[3], step;
+    double kept[3][3] = {{0}}, gradient[3], step = 0;
     const double rate = 0.01;
     memcpy(kept[0], start, sizeof start);
     op_case c = {
@@ -158,6 +160,131 @@ static void rmsprop(void **state) {
                   (const double[]){0.41404956490595263, -1.2289975747019768, 1.9593788138986465});
     check_rmsprop(0.9, true, 0.02, 0.25,
                   (const double[]){0.40679119766302063, -1.2251501108628657, 1.9551485331504994});
+}
+
+// ---- optimizers that keep all their states
+
+typedef struct other_update {
+    pen_optimizer_kind kind;
+    int rounds; // of three steps
+    double scale, clip_value;
+    double expected[3];
+    bool decoupled;
+} other_update;
+
+// Operands and states as the op says where they go.
+static void check_other(const other_update *o) {
+    const pen_op *op = pen_optimizer_op(o->kind);
+    const pen_optimizer_entry *entry = pen_optimizer_entry_of(o->kind);
+    const pen_optimizer optimizer = {.weight_decay = o->kind == PEN_OPTIMIZER_SGD ? 0 : 0.02,
+                                     .beta1 = 0.8,
+                                     .beta2 = 0.95,
+                                     .epsilon = 1e-6,
+                                     .rho = 0.9,
+                                     .lr_decay = 0.1,
+                                     .momentum_decay = 0.01,
+                                     .decoupled = o->decoupled};
+    double kept[3][3] = {{0}}, gradient[3], step = 0;
+    const double rate = o->kind == PEN_OPTIMIZER_SGD ? 0.1 : 0.01;
+    memcpy(kept[0], start, sizeof start);
+    op_case c = {.op = op->name, .input_count = op->update.scale + 1};
+    c.inputs[0] = vector_of(kept[0]);
+    c.inputs[1] = vector_of(gradient);
+    for (uint32_t i = op->update.state; i < op->update.rate; i++) {
+        c.inputs[i] = vector_of(kept[1 + i - op->update.state]);
+        c.inputs[i].is_absent = o->kind == PEN_OPTIMIZER_SGD;
+    }
+    c.inputs[op->update.rate] = scalar_of(&rate);
+    if (op->update.step != 0) c.inputs[op->update.step] = scalar_of(&step);
+    c.inputs[op->update.scale] = scalar_of(&o->scale);
+    c.output_count = o->kind == PEN_OPTIMIZER_SGD ? 1 : 1 + op->update.rate - op->update.state;
+    for (; entry->numbers[c.attribute_count].attribute != NULL; c.attribute_count++) {
+        const pen_optimizer_number *number = &entry->numbers[c.attribute_count];
+        const double value = pen_optimizer_read(&optimizer, number);
+        c.attributes[c.attribute_count] = number->is_flag
+                                              ? pen_attribute_int(number->attribute, (int64_t)value)
+                                              : pen_attribute_float(number->attribute, value);
+    }
+    c.attributes[c.attribute_count++] = pen_attribute_float("clip_value", o->clip_value);
+    for (int i = 0; i < o->rounds; i++) {
+        take_steps(&c, c.output_count, kept, &step, gradient, o->scale < 0 ? 1 : o->scale);
+    }
+    check_vector(kept[0], o->expected);
+    for (uint32_t i = 1; o->scale < 0 && i < c.output_count; i++) {
+        check_vector(kept[i], (const double[3]){0});
+    }
+}
+
+static const other_update other_updates[] = {
+    {PEN_OPTIMIZER_ADAGRAD,
+     1,
+     1,
+     0,
+     {0.49331002684055658, -1.250892147605019, 1.9960310400108991},
+     0},
+    {PEN_OPTIMIZER_ADADELTA,
+     1,
+     0.5,
+     0,
+     {0.4999916504092759, -1.2500301980744069, 1.9999941461425603},
+     0},
+    {PEN_OPTIMIZER_ADAMAX,
+     1,
+     0.25,
+     0,
+     {0.48457204672782139, -1.2466996621325721, 1.9935566259540087},
+     0},
+    {PEN_OPTIMIZER_NADAM,
+     1,
+     1,
+     0,
+     {0.49351664299986259, -1.2533279128362027, 1.9960209284705426},
+     0},
+    {PEN_OPTIMIZER_NADAM,
+     1,
+     0.5,
+     0,
+     {0.49383087585225233, -1.2535783417952819, 1.9962105072754612},
+     1},
+    {PEN_OPTIMIZER_RADAM,
+     1,
+     1,
+     0,
+     {0.49878140836885249, -1.2501903838592896, 1.9985712400418942},
+     0},
+    {PEN_OPTIMIZER_RADAM,
+     1,
+     0.5,
+     0,
+     {0.4987816608667468, -1.2501905739537162, 1.998571531667279},
+     1},
+    // its variance is known from the sixth step on
+    {PEN_OPTIMIZER_RADAM,
+     3,
+     1,
+     0,
+     {0.50104320836136707, -1.2556177445602901, 1.9994212521874937},
+     0},
+    {PEN_OPTIMIZER_LION, 1, 0.5, 0, {0.489706059596, -1.2592521495899998, 1.9888022395840002}, 0},
+    {PEN_OPTIMIZER_LAMB, 1, 1, 0, {0.47989707635338785, -1.2633289901978266, 1.999647377015767}, 0},
+    {PEN_OPTIMIZER_LAMB,
+     1,
+     0.25,
+     0.15,
+     {0.46965877565972913, -1.2578138872077853, 1.9759467585479287},
+     0},
+    {PEN_OPTIMIZER_SGD, 1, 0.5, 0.15, {0.5, -1.265, 1.99}, 0},
+};
+
+static void others(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof other_updates / sizeof *other_updates; i++) {
+        check_other(&other_updates[i]);
+        other_update kept = other_updates[i]; // nothing is applied
+        kept.scale = -1;
+        memcpy(kept.expected, start, sizeof start);
+        check_other(&kept);
+    }
 }
 
 static void update_refuses(void **state) {
@@ -250,5 +377,5 @@ static void rows_must_fit(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(rows_must_fit), cmocka_unit_test(sgd), cmocka_unit_test(adam),
-              cmocka_unit_test(rmsprop), cmocka_unit_test(update_refuses), cmocka_unit_test(norms),
-              cmocka_unit_test(clips), cmocka_unit_test(reorders))
+              cmocka_unit_test(rmsprop), cmocka_unit_test(others), cmocka_unit_test(update_refuses),
+              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(reorders))

@@ -205,6 +205,7 @@ static void every_optimizer_is_guarded(void **state) {
                                          .beta1 = 0.9,
                                          .beta2 = 0.99,
                                          .alpha = 0.9,
+                                         .rho = 0.9,
                                          .epsilon = 1e-8,
                                          .centered = true};
         guard_case c;
