@@ -1,12 +1,14 @@
 #include "scheduler/data/decode_team.h"
 
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
-#define DECODE_NICE_MOST 19
+// A ninth of the share of a thread of usual priority: less, and on a machine with many such the
+// picture that a thread is at would hold a batch up that is waited for.
+#define DECODE_NICE 10
 
 // Threads of one priority.
 typedef struct decode_rank {
@@ -58,7 +60,7 @@ static void decode_serve(void *context) {
     const decode_member *member = context;
     pen_decode_team *team = member->team;
     // a thread's own, not the process's; without it, it decodes all the same
-    if (!member->hurries) (void)setpriority(PRIO_PROCESS, 0, DECODE_NICE_MOST);
+    if (!member->hurries) (void)nice(DECODE_NICE);
     pen_mutex_lock(&team->lock);
     while (!team->ended) {
         if (decode_may_begin(team, member->hurries)) {
