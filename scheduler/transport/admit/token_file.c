@@ -47,6 +47,15 @@ static pen_status token_read(const char *path, pen_arena *arena, pen_token_file 
     return PEN_OK;
 }
 
+static void token_find_machine(char *out_text, size_t size) {
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    out_text[0] = '\0';
+    if (file == NULL) return;
+    if (fgets(out_text, (int)size, file) == NULL) out_text[0] = '\0';
+    out_text[strcspn(out_text, "\n")] = '\0';
+    fclose(file);
+}
+
 pen_status pen_token_file_read(const char *path, pen_token_file *out_file) {
     pen_arena *arena;
     *out_file = (pen_token_file){.is_given = false};
@@ -56,6 +65,7 @@ pen_status pen_token_file_read(const char *path, pen_token_file *out_file) {
     if (status == PEN_OK) status = token_check_rights(path);
     pen_arena_destroy(arena);
     out_file->is_given = status == PEN_OK;
+    token_find_machine(out_file->machine, sizeof out_file->machine);
     return pen_status_add_context(status, "while reading the token file");
 }
 
@@ -67,15 +77,12 @@ typedef struct token_claim {
     uint64_t number;
 } token_claim;
 
-// "call 4000 1764320000 0123456789abcdef", and what the key makes of it.
-static bool token_sign(const pen_token_file *file, const char *what, const token_claim *claim,
-                       char out_text[PEN_TOKEN_ANSWER_BYTES]) {
-    char text[96];
+// What the key makes of a text.
+static bool token_sign_text(const pen_token_file *file, const char *text,
+                            char out_text[PEN_TOKEN_ANSWER_BYTES]) {
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned digest_length = 0;
-    const int length = snprintf(text, sizeof text, "%s %u %" PRId64 " %016" PRIx64, what,
-                                claim->port, claim->time, claim->number);
-    if (HMAC(EVP_sha256(), file->key, sizeof file->key, (const unsigned char *)text, (size_t)length,
+    if (HMAC(EVP_sha256(), file->key, sizeof file->key, (const unsigned char *)text, strlen(text),
              digest, &digest_length) == NULL ||
         digest_length != TOKEN_DIGEST_BYTES) {
         return false;
@@ -83,6 +90,24 @@ static bool token_sign(const pen_token_file *file, const char *what, const token
     for (uint32_t i = 0; i < TOKEN_DIGEST_BYTES; i++)
         snprintf(out_text + (size_t)2 * i, 3, "%02x", digest[i]);
     return true;
+}
+
+// Of "call 4000 1764320000 0123456789abcdef".
+static bool token_sign(const pen_token_file *file, const char *what, const token_claim *claim,
+                       char out_text[PEN_TOKEN_ANSWER_BYTES]) {
+    char text[96];
+    snprintf(text, sizeof text, "%s %u %" PRId64 " %016" PRIx64, what, claim->port, claim->time,
+             claim->number);
+    return token_sign_text(file, text, out_text);
+}
+
+bool pen_token_file_answer_nearby(const pen_token_file *file,
+                                  const char answer[PEN_TOKEN_ANSWER_BYTES],
+                                  char out_nearby[PEN_TOKEN_ANSWER_BYTES]) {
+    char text[160];
+    if (file->machine[0] == '\0') return false;
+    snprintf(text, sizeof text, "nearby %s %s", file->machine, answer);
+    return token_sign_text(file, text, out_nearby);
 }
 
 bool pen_token_file_prove(const pen_token_file *file, uint16_t port, double now,

@@ -22,7 +22,8 @@
 
 typedef struct pen_token_file {
     bool is_given;
-    uint8_t key[32]; // a digest of the content
+    uint8_t key[32];  // a digest of the content
+    char machine[40]; // what its kernel was called when it started; "": it does not say
 } pen_token_file;
 
 // Reads it. NULL: none is given. NOT_FOUND, IO; INVALID_INPUT: it is too short or too long, or
@@ -48,6 +49,13 @@ typedef struct pen_token_seen {
 PEN_NODISCARD pen_status pen_token_file_judge(const pen_token_file *file, pen_token_seen *seen,
                                               uint16_t port, double now, const char *proof,
                                               char out_answer[PEN_TOKEN_ANSWER_BYTES]);
+
+// An answer in a form that only processes of one machine expect, so that it is of no use to who
+// hands a proof on to another machine. Containers of one machine make the same. False: there is
+// none
+bool pen_token_file_answer_nearby(const pen_token_file *file,
+                                  const char answer[PEN_TOKEN_ANSWER_BYTES],
+                                  char out_nearby[PEN_TOKEN_ANSWER_BYTES]);
 
 // Whether two texts of this length are the same; the time that takes says nothing.
 bool pen_token_answer_is(const char expected[PEN_TOKEN_ANSWER_BYTES], const char *found);

@@ -291,8 +291,8 @@ void pen_grpc_client_attempt_over(pen_grpc_link *link) {
         client_resume_failed(link, now);
         return;
     }
-    const bool is_worth_it = client_keep_failure(link);
-
+    bool is_worth_it = client_keep_failure(link);
+    if (client_is_ours(link) && pen_grpc_pass_learn(link)) is_worth_it = true;
     const pen_transport_events *events = &link->transport->events;
     if (events->attempt_failed != NULL) {
         events->attempt_failed(events->context, link->peer, link->failure);

@@ -4,7 +4,7 @@
 // A caller asks the process that it wants to reach for a token, over the socket of this user
 // (ring_door.h); or it proves that it has the same token file. Either goes with the call, as
 // metadata. A link from another host needs neither: there it is TLS that tells, or nobody does. The
-// two ends may differ in what is one host, so a proof is shown and answered between hosts as well.
+// two ends may differ in what is one host, so a proof from another host is answered as well.
 #ifndef PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_GATE_H
 #define PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_GATE_H
 
@@ -62,8 +62,8 @@ void pen_grpc_gate_refuse(pen_caller caller, grpc_call *take_call, pen_status ta
 
 // Looks where the link leads.
 void pen_grpc_pass_init(struct pen_grpc_link *link, const pen_address *address);
-// After an attempt that was refused: whether it led to this host all the same.
-void pen_grpc_pass_learn(struct pen_grpc_link *link);
+// After an attempt that was refused: whether it has led to this host, which was not known before.
+bool pen_grpc_pass_learn(struct pen_grpc_link *link);
 // Whether an attempt may begin: what is to be shown is there, or is not to be had. Else the link's
 // deadline is when to look again.
 bool pen_grpc_pass_is_ready(struct pen_grpc_link *link, double now);

@@ -76,10 +76,12 @@ static bool pass_stays_here(const pen_grpc_link *link, pen_address *out_address)
 }
 
 // A name that only a server of names knows may be this host's: the connection tells.
-void pen_grpc_pass_learn(pen_grpc_link *link) {
+bool pen_grpc_pass_learn(pen_grpc_link *link) {
     pen_address address;
-    if (link->pass.is_needed || pen_grpc_tls_is_used(&link->transport->options.tls)) return;
-    if (pass_stays_here(link, &address)) pass_stay_here(&link->pass, address.host, address.port);
+    if (link->pass.is_needed || pen_grpc_tls_is_used(&link->transport->options.tls)) return false;
+    if (!pass_stays_here(link, &address)) return false;
+    pass_stay_here(&link->pass, address.host, address.port);
+    return true;
 }
 
 void pen_grpc_pass_release(pen_grpc_link *link) {
@@ -109,8 +111,8 @@ static bool pass_ask(pen_grpc_pass *pass, const char *link_address) {
     return is_busy;
 }
 
-// Without a token from the process itself, the file speaks. Also between hosts: who is called may
-// take for its own host what is another one to us, such as the near end of a tunnel.
+// Without a token from the process itself, the file speaks. Never to another host: who listens
+// there could hand the proof on to a process at loopback that has the same file and port.
 static void pass_use_file(pen_grpc_link *link) {
     pen_grpc_pass *pass = &link->pass;
     const pen_token_file *file = &link->transport->gate.file;
@@ -138,11 +140,7 @@ bool pen_grpc_pass_is_ready(pen_grpc_link *link, double now) {
     pen_grpc_pass *pass = &link->pass;
     uint8_t token[PEN_RING_TOKEN_BYTES];
     bool is_busy = false;
-    if (!pass->is_needed) {
-        pass->text[0] = pass->answer[0] = '\0';
-        if (!pen_grpc_tls_is_used(&link->transport->options.tls)) pass_use_file(link);
-        return true;
-    }
+    if (!pass->is_needed) return true;
     if (!pass->is_asked) {
         pass->is_asked = true;
         pass->text[0] = pass->answer[0] = '\0';
@@ -181,10 +179,20 @@ size_t pen_grpc_pass_metadata(pen_grpc_link *link, grpc_metadata **out_metadata)
     return 1;
 }
 
+// Whether who answers has the token file. It may have taken us for another host, as where ports are
+// handed on to a container: then it has answered as to a process of its machine.
+static bool pass_is_answered(const pen_grpc_link *link) {
+    char found[PEN_TOKEN_ANSWER_BYTES], nearby[PEN_TOKEN_ANSWER_BYTES];
+    const char *answer = link->pass.answer;
+    if (!pass_find(&link->head, PASS_PROOF, found, sizeof found)) return false;
+    if (pen_token_answer_is(answer, found)) return true;
+    return pen_token_file_answer_nearby(&link->transport->gate.file, answer, nearby) &&
+           pen_token_answer_is(nearby, found);
+}
+
 // Anybody on this host may listen at an address where the process that is meant does not.
 pen_status pen_grpc_pass_check(const pen_grpc_link *link) {
     const pen_grpc_pass *pass = &link->pass;
-    char found[PEN_TOKEN_ANSWER_BYTES];
     pen_address address;
     if (pen_grpc_tls_is_used(&link->transport->options.tls)) return PEN_OK;
     if (!pass->is_needed && !pass_stays_here(link, &address)) return PEN_OK;
@@ -194,10 +202,7 @@ pen_status pen_grpc_pass_check(const pen_grpc_link *link) {
                          link->address, (unsigned)geteuid());
     }
     if (pass->answer[0] == '\0') return PEN_OK; // it has given us the token
-    if (pass_find(&link->head, PASS_PROOF, found, sizeof found) &&
-        pen_token_answer_is(pass->answer, found)) {
-        return PEN_OK;
-    }
+    if (pass_is_answered(link)) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT, "who answers at %s does not have our token file",
                      link->address);
 }
@@ -296,7 +301,20 @@ static pen_status gate_judge_text(pen_grpc *transport, const char *text,
                      PEN_ONE_TIME_SECONDS);
 }
 
-// A call from another host needs nothing, but is answered where it shows that it has the file.
+// The caller may take us for its own host though it is another one to us, as where ports are handed
+// on to a container. Who hands on what it was shown on another machine gets no answer of use.
+static void gate_answer_nearby(pen_grpc *transport, const char *text,
+                               char out_proof[PEN_TOKEN_ANSWER_BYTES]) {
+    char answer[PEN_TOKEN_ANSWER_BYTES] = "";
+    const pen_status status = gate_judge_text(transport, text, answer);
+    const bool is_answered = status == PEN_OK && answer[0] != '\0';
+    pen_status_ignore(status, "another host needs no token");
+    if (!is_answered || !pen_token_file_answer_nearby(&transport->gate.file, answer, out_proof)) {
+        out_proof[0] = '\0';
+    }
+}
+
+// A call from another host needs nothing.
 pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
                                const grpc_metadata_array *metadata,
                                char out_proof[PEN_TOKEN_ANSWER_BYTES]) {
@@ -305,7 +323,7 @@ pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
     pen_address where;
     out_proof[0] = '\0';
     if (pen_grpc_tls_is_used(&transport->options.tls)) return PEN_OK;
-    pen_status status = pen_address_read(address, &where);
+    const pen_status status = pen_address_read(address, &where);
     // what cannot be read is taken for one of this host
     snprintf(host, sizeof host, "%s", status == PEN_OK ? where.host : "localhost");
     pen_status_ignore(status, "it needs a token then");
@@ -314,9 +332,7 @@ pen_status pen_grpc_gate_judge(pen_grpc *transport, const char *address,
         return is_shown ? gate_judge_text(transport, text, out_proof)
                         : gate_refuse_stranger(transport, address);
     }
-    // the caller may take us for its own host, as with ports that are handed on to a container
-    status = is_shown ? gate_judge_text(transport, text, out_proof) : PEN_OK;
-    pen_status_ignore(status, "another host needs no token");
+    if (is_shown) gate_answer_nearby(transport, text, out_proof);
     return PEN_OK;
 }
 

@@ -86,6 +86,24 @@ static void others_are_not(void **state) {
                 PEN_INVALID_INPUT, "61 s away");
 }
 
+// What one machine answers to a caller of another is no answer there.
+static void answers_may_be_of_one_machine(void **state) {
+    (void)state;
+    pen_token_file here = read_file("here", CONTENT), there = here;
+    char proof[PEN_TOKEN_PROOF_BYTES], answer[PEN_TOKEN_ANSWER_BYTES];
+    char ours[PEN_TOKEN_ANSWER_BYTES], theirs[PEN_TOKEN_ANSWER_BYTES];
+    assert_true(pen_token_file_prove(&here, 4000, 1e9, proof, answer));
+    assert_true(pen_token_file_answer_nearby(&here, answer, ours));
+    assert_true(pen_token_file_answer_nearby(&there, answer, theirs));
+    assert_string_equal(ours, theirs);
+    assert_string_not_equal(ours, answer);
+    there.machine[0] = there.machine[0] == '0' ? '1' : '0';
+    assert_true(pen_token_file_answer_nearby(&there, answer, theirs));
+    assert_string_not_equal(ours, theirs);
+    there.machine[0] = '\0';
+    assert_false(pen_token_file_answer_nearby(&there, answer, theirs));
+}
+
 // Each byte of a proof counts, and cut ones are none.
 static void what_was_changed_is_refused(void **state) {
     (void)state;
@@ -112,4 +130,5 @@ static void what_was_changed_is_refused(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test_setup(files_are_looked_at, forget),
               cmocka_unit_test_setup(who_has_it_is_believed_once, forget),
               cmocka_unit_test_setup(others_are_not, forget),
+              cmocka_unit_test_setup(answers_may_be_of_one_machine, forget),
               cmocka_unit_test_setup(what_was_changed_is_refused, forget))

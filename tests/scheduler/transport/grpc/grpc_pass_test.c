@@ -1,9 +1,14 @@
 // Who may open a link within a host: processes of one user, and those with one token file.
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -126,7 +131,6 @@ static void the_door_goes_with_its_process(void **state) {
     assert_false(is_busy);
 }
 
-// One has $XDG_RUNTIME_DIR and the other has not: a service of the system, and a shell.
 // As when a user logs out whose worker goes on.
 static void the_door_is_made_again(void **state) {
     (void)state;
@@ -144,6 +148,7 @@ static void the_door_is_made_again(void **state) {
     unsetenv("XDG_RUNTIME_DIR");
 }
 
+// One has $XDG_RUNTIME_DIR and the other has not: a service of the system, and a shell.
 static void surroundings_may_differ(void **state) {
     (void)state;
     char folder[PEN_RING_FOLDER_LIMIT], expected[PEN_RING_FOLDER_LIMIT];
@@ -364,6 +369,87 @@ static void aliases_are_names_of_this_host(void **state) {
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "by its alias: %d", status);
 }
 
+// Answers each question for an address of version 4 with 127.0.1.1.
+static void *serve_names(void *socket) {
+    static const uint8_t answer[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 127, 0, 1, 1};
+    const int server = *(int *)socket;
+    for (;;) {
+        uint8_t packet[600];
+        struct sockaddr_in from;
+        socklen_t size = sizeof from;
+        const ssize_t count = recvfrom(server, packet, 512, 0, (struct sockaddr *)&from, &size);
+        if (count < 17) return NULL;
+        size_t end = 12; // of the name
+        while (end + 5 < (size_t)count && packet[end] != 0)
+            end += packet[end] + 1u;
+        const bool is_four = packet[end + 2] == 1;
+        const uint8_t head[] = {0x85, 0x80, 0, 1, 0, is_four, 0, 0, 0, 0};
+        memcpy(packet + 2, head, sizeof head);
+        memcpy(packet + end + 5, answer, sizeof answer);
+        (void)sendto(server, packet, end + 5 + (is_four ? sizeof answer : 0), 0,
+                     (struct sockaddr *)&from, size);
+    }
+}
+
+// A process with a network of its own, and a server of names in it. False: the system allows none
+static bool see_names(const char *resolver, int *out_server, pthread_t *out_thread) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(53)};
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0 &&
+        unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET) != 0) {
+        return false;
+    }
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    *out_server = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(resolver, "/etc/resolv.conf", NULL, MS_BIND, NULL) == 0 &&
+           ioctl(*out_server, SIOCSIFFLAGS, &loopback) == 0 &&
+           bind(*out_server, (struct sockaddr *)&here, sizeof here) == 0 &&
+           pthread_create(out_thread, NULL, serve_names, out_server) == 0;
+}
+
+// By a name that only the server of names knows: the first attempt takes it for another host's, and
+// shows nothing.
+static bool call_by_name(const char *file) {
+    station zero, one;
+    char address[64];
+    pen_transport_options options = options_of(0, file);
+    options.is_insecure = true;
+    open_station(&one, 1, "127.0.1.1:0", file);
+    if (file != NULL) hide_door("127.0.1.1", one.port);
+    CHECK_OK(station_open(&zero, "grpc", &options, NULL, 64));
+    snprintf(address, sizeof address, "node1.names.example:%u", one.port);
+    CHECK_OK(zero.kind->connect(zero.transport, 1, address, 20));
+    const bool is_up = station_wait_up(&zero, 1, 1);
+    if (!is_up) fprintf(stderr, "%s\n", zero.down_text);
+    station_close(&zero);
+    const uint64_t refusals = one.kind->counters(one.transport).refusals;
+    if (refusals != 1) fprintf(stderr, "refused %u times\n", (unsigned)refusals);
+    station_close(&one);
+    return is_up && refusals == 1;
+}
+
+static int call_by_names(const char *resolver, const char *file) {
+    int server;
+    pthread_t thread;
+    if (!see_names(resolver, &server, &thread)) return 77;
+    if (!call_by_name(NULL)) return 4;
+    return call_by_name(file) ? 0 : 5;
+}
+
+static void a_connection_tells_where_a_name_leads(void **state) {
+    (void)state;
+    static const char text[] = "nameserver 127.0.0.1\n";
+    const char *resolver = scratch_file("resolv.conf", text, sizeof text - 1);
+    const char *file = token_file("names", "known to both of these processes\n");
+    int status;
+    const pid_t child = fork();
+    if (child == 0) _exit(call_by_names(resolver, file));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); // no networks of one's own here
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "by its name: %d", status);
+}
+
 // ---- who is called
 
 static void try_impostor(const char *file, uint16_t port, const char *expected) {
@@ -408,6 +494,7 @@ const char *__lsan_default_suppressions(void) { // NOLINT(bugprone-reserved-iden
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(aliases_are_names_of_this_host),
+              cmocka_unit_test(a_connection_tells_where_a_name_leads),
               cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(impostors_get_no_link),
               cmocka_unit_test(one_user_needs_nothing),
               cmocka_unit_test(a_name_leads_to_whom_we_know),
