@@ -1,6 +1,7 @@
 #include "scheduler/transport/admit/local_host.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <net/if.h>
@@ -59,6 +60,11 @@ void pen_local_host_write(const char *host, char out_text[PEN_LOCAL_HOST_BYTES])
     } else {
         snprintf(out_text, PEN_LOCAL_HOST_BYTES, "%s", host);
     }
+}
+
+bool pen_local_host_is_address(const char *host) {
+    local_address address;
+    return local_read(host, &address);
 }
 
 static bool local_is_loopback(const local_address *address) {
@@ -200,7 +206,7 @@ static size_t way_add_own(pen_local_way *ways, size_t count) {
 // Who listens at all addresses is reached at each, who listens at one only there.
 size_t pen_local_host_ways(const char *host, pen_local_way *out_ways) {
     local_address address;
-    char own[PEN_LOCAL_HOST_BYTES] = "";
+    char listed[PEN_LOCAL_HOST_BYTES];
     size_t count = way_add(out_ways, 0, host, "");
     if (!local_read(host, &address)) {
         const bool is_loopback = strcasecmp(host, "localhost") == 0;
@@ -211,15 +217,53 @@ size_t pen_local_host_ways(const char *host, pen_local_way *out_ways) {
             return way_add(out_ways, count, "0.0.0.0", "127.0.0.1");
         }
         count = way_add(out_ways, count, "0.0.0.0", "127.0.0.1");
+        if (pen_local_host_find(host, listed)) count = way_add(out_ways, count, listed, listed);
         return way_add_own(out_ways, count);
     }
     if (local_is_any(&address)) {
         return pen_local_host_ways(local_is_four(&address) ? "127.0.0.1" : "::1", out_ways);
     }
     count = way_add(out_ways, count, "::", "");
-    if (local_is_four(&address)) count = way_add(out_ways, count, "0.0.0.0", "");
-    if (local_is_loopback(&address)) return way_add(out_ways, count, "localhost", "");
-    if (gethostname(own, sizeof own - 1) == 0) count = way_add(out_ways, count, own, "");
+    return local_is_four(&address) ? way_add(out_ways, count, "0.0.0.0", "") : count;
+}
+
+// ---- where this process listens
+
+// What of a socket's address is the host. False: it listens not, or not over IP, or elsewhere.
+static bool local_read_socket(int socket, uint16_t port, local_address *out_address) {
+    struct sockaddr_storage bound = {0};
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) return false;
+    size = sizeof bound;
+    if (listens == 0 || getsockname(socket, (struct sockaddr *)&bound, &size) != 0) return false;
+    if (bound.ss_family == AF_INET) {
+        memcpy(&four, &bound, sizeof four);
+        *out_address = local_from_four(four.sin_addr);
+        return ntohs(four.sin_port) == port;
+    }
+    if (bound.ss_family != AF_INET6) return false;
+    memcpy(&six, &bound, sizeof six);
+    out_address->bytes = six.sin6_addr;
+    return ntohs(six.sin6_port) == port;
+}
+
+size_t pen_local_host_bound(uint16_t port, size_t limit, char (*out_hosts)[PEN_LOCAL_HOST_BYTES]) {
+    size_t count = 0;
+    DIR *list = opendir("/proc/self/fd");
+    if (list == NULL) return 0;
+    for (const struct dirent *at = readdir(list); at != NULL && count < limit; at = readdir(list)) {
+        local_address address;
+        char *end;
+        const long descriptor = strtol(at->d_name, &end, 10);
+        if (end == at->d_name || *end != '\0') continue; // "."
+        if (local_read_socket((int)descriptor, port, &address)) {
+            local_write(&address, out_hosts[count++]);
+        }
+    }
+    closedir(list);
     return count;
 }
 

@@ -19,6 +19,8 @@
 // stay; what is too long is cut.
 void pen_local_host_write(const char *host, char out_text[PEN_LOCAL_HOST_BYTES]);
 
+// Whether it is an address, and no name.
+bool pen_local_host_is_address(const char *host);
 // Whether `host`, an address or a name, is this host's own.
 bool pen_local_host_is(const char *host);
 // Whether the name `host` is that of the host that calls itself `own`.
@@ -37,6 +39,10 @@ typedef struct pen_local_way {
 // All that a process may have been told to take links at, so that who calls `host` reaches it and
 // no other. Their number; out_ways [PEN_LOCAL_HOST_LIMIT]
 size_t pen_local_host_ways(const char *host, pen_local_way *out_ways);
+
+// The addresses at which this process listens for connections to `port`. Their number; out_hosts
+// [limit]
+size_t pen_local_host_bound(uint16_t port, size_t limit, char (*out_hosts)[PEN_LOCAL_HOST_BYTES]);
 
 // The user of the process at the other end of a connection within this host: it comes from
 // `address` ("127.0.0.1:40000") to `port` of ours. False: it is not found

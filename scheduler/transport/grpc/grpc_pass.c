@@ -218,18 +218,27 @@ void pen_grpc_gate_deinit(pen_grpc_gate *gate) {
     pen_one_time_deinit(&gate->tokens);
 }
 
+// A name is called by the addresses that it stands for as well: the system says what they are.
+static pen_status gate_open_doors(pen_grpc *transport, const pen_address *address, uint16_t port) {
+    char host[PEN_LOCAL_HOST_BYTES], bound[PEN_RING_LANES_DOORS - 1][PEN_LOCAL_HOST_BYTES];
+    pen_local_host_write(address->host, host);
+    PEN_TRY(pen_ring_lanes_open_door(transport->lanes, host, port));
+    const size_t count = pen_local_host_bound(port, PEN_RING_LANES_DOORS - 1, bound);
+    for (size_t i = 0; i < count && !pen_local_host_is_address(host); i++)
+        PEN_TRY(pen_ring_lanes_open_door(transport->lanes, bound[i], port));
+    return PEN_OK;
+}
+
 // A process that nobody of this host could call is of use only to other hosts.
 pen_status pen_grpc_gate_open(pen_grpc *transport, const pen_address *address, uint16_t port) {
     pen_grpc_gate *gate = &transport->gate;
-    char host[PEN_LOCAL_HOST_BYTES];
     gate->port = port;
     if (pen_grpc_tls_is_used(&transport->options.tls)) return PEN_OK;
     pen_status status = PEN_OK;
     if (transport->lanes == NULL) {
         status = pen_error(PEN_UNAVAILABLE, "%s", gate->failure);
     } else {
-        pen_local_host_write(address->host, host);
-        status = pen_ring_lanes_open_door(transport->lanes, host, port);
+        status = gate_open_doors(transport, address, port);
     }
     if (status == PEN_OK) return PEN_OK;
     status = pen_status_add_context(status, "while making a socket that processes of this user "

@@ -72,7 +72,8 @@ PEN_NODISCARD pen_status pen_ring_lanes_create(const pen_ring_lane_events *event
 // Accepts NULL. All lanes are closed.
 void pen_ring_lanes_destroy(pen_ring_lanes *lanes);
 // Links are taken at `host` and `port` from now on: who wants one may ask here for a token, until
-// the lanes are destroyed. Once. UNAVAILABLE
+// the lanes are destroyed. For some hosts, and one port. UNAVAILABLE
+#define PEN_RING_LANES_DOORS 16u
 PEN_NODISCARD pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host,
                                                   uint16_t port);
 // Adds what went over lanes.

@@ -18,15 +18,15 @@ pen_status lanes_find_place(pen_ring_lanes *lanes) {
     lanes->meeting = meeting;
     const int before = lanes->listener;
     lanes->listener = listener;
+    lanes->are_doors_missing = lanes->door_count > 0;
     pen_mutex_unlock(&lanes->lock);
     if (before >= 0) close(before);
     return PEN_OK;
 }
 
 void lanes_leave_place(pen_ring_lanes *lanes) {
-    if (lanes->door[0] != '\0') {
-        pen_ring_door_close(&lanes->meeting, lanes->name, lanes->door, lanes->door_port);
-    }
+    for (uint32_t i = 0; i < lanes->door_count; i++)
+        pen_ring_door_close(&lanes->meeting, lanes->name, lanes->doors[i], lanes->door_port);
     if (lanes->listener >= 0) pen_ring_unlisten(&lanes->meeting, lanes->name, lanes->listener);
 }
 
@@ -38,18 +38,31 @@ uint64_t lanes_host(pen_ring_lanes *lanes) {
 }
 
 pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host, uint16_t port) {
-    PEN_ASSERT(lanes->door[0] == '\0');
-    if (strlen(host) >= sizeof lanes->door) {
+    PEN_ASSERT(lanes->door_count == 0 || lanes->door_port == port);
+    if (strlen(host) >= sizeof lanes->doors[0]) {
         return pen_error(PEN_UNAVAILABLE, "the host's name '%.100s' is too long", host);
+    }
+    if (lanes->door_count == PEN_RING_LANES_DOORS) {
+        return pen_error(PEN_UNAVAILABLE, "it listens at more than %u addresses",
+                         PEN_RING_LANES_DOORS);
     }
     pen_mutex_lock(&lanes->lock);
     const pen_status status = pen_ring_door_open(&lanes->meeting, lanes->name, host, port);
     if (status == PEN_OK) {
-        memcpy(lanes->door, host, strlen(host) + 1);
+        memcpy(lanes->doors[lanes->door_count++], host, strlen(host) + 1);
         lanes->door_port = port;
     }
     pen_mutex_unlock(&lanes->lock);
     return status;
+}
+
+static pen_status place_open_doors(pen_ring_lanes *lanes) {
+    for (uint32_t i = 0; i < lanes->door_count; i++) {
+        PEN_TRY(
+            pen_ring_door_open(&lanes->meeting, lanes->name, lanes->doors[i], lanes->door_port));
+    }
+    lanes->are_doors_missing = false;
+    return PEN_OK;
 }
 
 // Links that are up do not need the place any more. Where none can be made now, one may be later.
@@ -57,14 +70,11 @@ void lanes_look_at_place(pen_ring_lanes *lanes) {
     const double now = pen_clock_seconds();
     if (now < lanes->place_look_at) return;
     lanes->place_look_at = now + PLACE_LOOK_SECONDS;
-    if (pen_ring_is_there(&lanes->meeting, lanes->name)) return;
-    pen_status status = lanes_find_place(lanes);
+    pen_status status = PEN_OK;
+    if (!pen_ring_is_there(&lanes->meeting, lanes->name)) status = lanes_find_place(lanes);
     if (status == PEN_OK) {
         pen_mutex_lock(&lanes->lock);
-        if (lanes->door[0] != '\0') {
-            status =
-                pen_ring_door_open(&lanes->meeting, lanes->name, lanes->door, lanes->door_port);
-        }
+        if (lanes->are_doors_missing) status = place_open_doors(lanes);
         pen_mutex_unlock(&lanes->lock);
     }
     pen_status_ignore(status, "it is tried again");

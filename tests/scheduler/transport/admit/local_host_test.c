@@ -131,6 +131,7 @@ static void ways_lead_to_who_is_meant(void **state) {
     assert_true(has_way("localhost", "127.0.0.1", "127.0.0.1"));
     assert_true(has_way("localhost", "::1", "::1"));
     assert_true(has_way("localhost", "0.0.0.0", "127.0.0.1"));
+    assert_false(has_way("127.0.0.2", "localhost", ""));
 }
 
 // A connection over loopback whose caller is a process of another user.
@@ -143,6 +144,9 @@ static void users_are_found(void **state) {
     assert_int_equal(listen(listener, 4), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
     const uint16_t port = ntohs(here.sin_port);
+    char bound[4][PEN_LOCAL_HOST_BYTES];
+    assert_int_equal(pen_local_host_bound(port, 4, bound), 1);
+    assert_string_equal(bound[0], "127.0.0.1");
     const uid_t expected = geteuid() == 0 ? 65534 : geteuid();
     const pid_t child = fork();
     if (child == 0) {
