@@ -4,6 +4,9 @@
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define LOCAL_LINES_LIMIT 65536u // of the system's lists
@@ -269,6 +273,60 @@ size_t pen_local_host_bound(uint16_t port, size_t limit, char (*out_hosts)[PEN_L
 
 // ---- users
 
+// Where one connection is asked for, the system looks it up among all of them. Else its list is
+// read line by line, which takes the longer the more there are.
+typedef struct user_request {
+    struct nlmsghdr header;
+    struct inet_diag_req_v2 body;
+} user_request;
+
+typedef union user_answer {
+    struct nlmsghdr header;
+    uint8_t bytes[1024];
+} user_answer;
+
+static user_request user_ask_for(const local_address *from, unsigned from_port,
+                                 const local_address *to, unsigned to_port) {
+    user_request request = {
+        .header = {.nlmsg_len = sizeof request,
+                   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                   .nlmsg_flags = NLM_F_REQUEST},
+        .body = {.sdiag_family = local_is_four(from) ? AF_INET : AF_INET6,
+                 .sdiag_protocol = IPPROTO_TCP,
+                 .idiag_states = UINT32_MAX,
+                 .id = {.idiag_sport = htons((uint16_t)from_port),
+                        .idiag_dport = htons((uint16_t)to_port),
+                        .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}}};
+    const size_t skipped = local_is_four(from) ? 12 : 0;
+    memcpy(request.body.id.idiag_src, &from->bytes.s6_addr[skipped], 16 - skipped);
+    memcpy(request.body.id.idiag_dst, &to->bytes.s6_addr[skipped], 16 - skipped);
+    return request;
+}
+
+// A socket that its process has closed is nobody's, and the system says 0 then.
+static bool user_ask(const local_address *from, unsigned from_port, const local_address *to,
+                     unsigned to_port, uid_t *out_user) {
+    const struct timeval patience = {.tv_sec = 1};
+    const user_request request = user_ask_for(from, from_port, to, to_port);
+    struct inet_diag_msg found = {.idiag_inode = 0};
+    user_answer answer;
+    const int line = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (line < 0) return false;
+    (void)setsockopt(line, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (send(line, &request, sizeof request, 0) == (ssize_t)sizeof request) {
+        const ssize_t count = recv(line, &answer, sizeof answer, 0);
+        if (count >= (ssize_t)NLMSG_LENGTH(sizeof found) &&
+            answer.header.nlmsg_type == SOCK_DIAG_BY_FAMILY) {
+            memcpy(&found, answer.bytes + NLMSG_HDRLEN, sizeof found);
+        }
+    }
+    close(line);
+    // the system also finds who listens there
+    if (found.idiag_inode == 0 || found.id.idiag_dport != htons((uint16_t)to_port)) return false;
+    *out_user = found.idiag_uid;
+    return true;
+}
+
 // "0100007F" (a word of 4 bytes as this machine has it), or four of them.
 static bool local_read_words(const char *text, size_t length, local_address *out_address) {
     uint32_t words[4];
@@ -290,10 +348,13 @@ static bool local_read_words(const char *text, size_t length, local_address *out
 static bool local_read_line(const char *line, local_address *out_here, unsigned *out_here_port,
                             unsigned *out_there_port, unsigned *out_user) {
     char here[33], there[33];
-    if (sscanf(line, " %*u: %32[0-9A-F]:%4x %32[0-9A-F]:%4x %*2x %*x:%*x %*x:%*x %*x %u", here,
-               out_here_port, there, out_there_port, out_user) != 5) {
+    char inode[2];
+    if (sscanf(line,
+               " %*u: %32[0-9A-F]:%4x %32[0-9A-F]:%4x %*2x %*x:%*x %*x:%*x %*x %u %*u %1[0-9]",
+               here, out_here_port, there, out_there_port, out_user, inode) != 6) {
         return false;
     }
+    if (inode[0] == '0') return false; // nobody's any more
     return local_read_words(here, strlen(here), out_here);
 }
 
@@ -316,7 +377,8 @@ static bool local_find_user(const char *file, const local_address *address, unsi
     return is_found;
 }
 
-// The caller's end of the connection stands in the list as well, with whose it is.
+// The caller's end of the connection is known to the system as well, with whose it is. Who calls an
+// address of this host calls from the same one as a rule, or at loopback from any.
 bool pen_local_host_user(const char *address, uint16_t port, uid_t *out_user) {
     char host[PEN_LOCAL_HOST_BYTES];
     local_address from;
@@ -331,6 +393,7 @@ bool pen_local_host_user(const char *address, uint16_t port, uid_t *out_user) {
     host[length] = '\0';
     if (!local_read(host, &from)) return false;
     const unsigned from_port = (unsigned)strtoul(colon + 1, NULL, 10);
+    if (user_ask(&from, from_port, &from, port, out_user)) return true;
     return local_find_user("/proc/net/tcp", &from, from_port, port, out_user) ||
            local_find_user("/proc/net/tcp6", &from, from_port, port, out_user);
 }

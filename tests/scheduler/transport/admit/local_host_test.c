@@ -1,6 +1,8 @@
 // Which addresses are this host's, and whose processes are behind them.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,15 +136,23 @@ static void ways_lead_to_who_is_meant(void **state) {
     assert_false(has_way("127.0.0.2", "localhost", ""));
 }
 
+// A socket that listens at loopback, and its port.
+static int listen_here(struct sockaddr_in *out_here) {
+    socklen_t size = sizeof *out_here;
+    *out_here =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (const struct sockaddr *)out_here, sizeof *out_here), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)out_here, &size), 0);
+    return listener;
+}
+
 // A connection over loopback whose caller is a process of another user.
 static void users_are_found(void **state) {
     (void)state;
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof here;
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(listener, (const struct sockaddr *)&here, sizeof here), 0);
-    assert_int_equal(listen(listener, 4), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
+    struct sockaddr_in here;
+    const int listener = listen_here(&here);
     const uint16_t port = ntohs(here.sin_port);
     char bound[4][PEN_LOCAL_HOST_BYTES];
     assert_int_equal(pen_local_host_bound(port, 4, bound), 1);
@@ -159,7 +169,7 @@ static void users_are_found(void **state) {
     struct sockaddr_in there;
     char address[64];
     uid_t user;
-    size = sizeof there;
+    socklen_t size = sizeof there;
     const int called = accept(listener, (struct sockaddr *)&there, &size);
     assert_true(called >= 0);
     snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(there.sin_port));
@@ -177,9 +187,41 @@ static void users_are_found(void **state) {
     close(listener);
 }
 
+// Among many connections one is looked up by the system: its list of all of them, which is not to
+// be seen here, takes long to read.
+static void the_list_of_connections_is_not_read(void **state) {
+    (void)state;
+    struct sockaddr_in here, there;
+    socklen_t size = sizeof there;
+    char address[64];
+    uid_t user = 1;
+    int status;
+    const int asks = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+    if (geteuid() != 0 || asks < 0) skip(); // only root hides /proc
+    close(asks);
+    const int listener = listen_here(&here), caller = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(caller, (const struct sockaddr *)&here, sizeof here), 0);
+    const int called = accept(listener, (struct sockaddr *)&there, &size);
+    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(there.sin_port));
+    const pid_t child = fork();
+    if (child == 0) {
+        if (chroot(scratch_path(".")) != 0) _exit(77);
+        if (!pen_local_host_user(address, ntohs(here.sin_port), &user)) _exit(1);
+        _exit(user == 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+    // what its process has closed is nobody's
+    close(caller);
+    assert_false(pen_local_host_user(address, ntohs(here.sin_port), &user));
+    close(called);
+    close(listener);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(loopback_and_own_addresses_are_local),
               cmocka_unit_test(names_are_of_a_domain),
               cmocka_unit_test(other_names_stand_in_a_list),
               cmocka_unit_test(routes_make_addresses_local),
               cmocka_unit_test(addresses_have_one_form),
-              cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found))
+              cmocka_unit_test(ways_lead_to_who_is_meant), cmocka_unit_test(users_are_found),
+              cmocka_unit_test(the_list_of_connections_is_not_read))
