@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -156,9 +157,14 @@ static void callers_sweep(callers_port *port, bool is_for_strangers) {
     }
 }
 
-// The socket ends, and whoever reads from it learns that; it is theirs to close.
+// The socket ends, and whoever reads from it learns that; it is theirs to close. They may do so
+// just now, and its number may be another socket's at once: so one of our own is looked at, and
+// ended. Where there is no number left, the moment between both is the risk.
 static void caller_hang_up(const caller_place *place) {
-    if (caller_is_there(place)) (void)shutdown(place->descriptor, SHUT_RDWR);
+    const int own = fcntl(place->descriptor, F_DUPFD_CLOEXEC, 0);
+    const int descriptor = own >= 0 ? own : place->descriptor;
+    if (callers_get_cookie(descriptor) == place->cookie) (void)shutdown(descriptor, SHUT_RDWR);
+    if (own >= 0) close(own);
 }
 
 // ---- who may enter
@@ -325,7 +331,7 @@ static bool caller_is_other(caller_place *place, int descriptor, bool has_stream
         }
         limits->refused(limits->context, place->text, reason);
         callers.ports[place->port_index].gone_count += CALLERS_TRIM_COUNT;
-        (void)shutdown(descriptor, SHUT_RDWR);
+        caller_hang_up(place);
     }
     pthread_mutex_unlock(&callers.lock);
     return is_other;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/system/stream_count.h"
@@ -253,5 +254,52 @@ static void test_addresses(void **state) {
     pen_callers_tick(7070);
 }
 
+// ---- a number that is used again
+
+// After so many looks at who a socket is, `number` becomes the number of `other`.
+static struct { int looks, number, other; } reuse;
+
+// The linker takes it for the C library's, also where callers.c looks.
+int getsockopt(int descriptor, int level, int name, void *value, socklen_t *size) {
+    const long result = syscall(SYS_getsockopt, descriptor, level, name, value, size);
+    if (name == SO_COOKIE && reuse.looks > 0 && --reuse.looks == 0) {
+        assert_int_equal(dup2(reuse.other, reuse.number), reuse.number);
+    }
+    return (int)result;
+}
+
+// Whoever reads from a caller closes it when it was found to be there, and is about to be hung up
+// on: the number is another socket's then, which goes on.
+static void test_reuse(void **state) {
+    (void)state;
+    heard told = {0};
+    pen_callers_limits limits = limits_of(&told);
+    int others[2];
+    char byte = 'a';
+    uint16_t port;
+    limits.stranger_seconds = 0;
+    const int listener = listen_at(&port);
+    assert_true(pen_callers_watch(port, &limits));
+    const int caller = call_from(port, "127.0.0.1"), taken = take(listener);
+    assert_true(taken >= 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, others), 0);
+    // whether it is gone, and again before it is hung up on
+    reuse.number = taken;
+    reuse.other = others[0];
+    reuse.looks = 2;
+    pen_callers_tick(port);
+    assert_int_equal(reuse.looks, 0);
+    assert_int_equal(send(taken, &byte, 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(recv(others[1], &byte, 1, 0), 1);
+    assert_int_equal(recv(caller, &byte, 1, 0), 0); // the right one has ended
+    pen_callers_forget(port);
+    close(taken);
+    close(caller);
+    close(others[0]);
+    close(others[1]);
+    close(listener);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(test_so_many), cmocka_unit_test(test_so_much),
-              cmocka_unit_test(test_streams), cmocka_unit_test(test_addresses))
+              cmocka_unit_test(test_streams), cmocka_unit_test(test_addresses),
+              cmocka_unit_test(test_reuse))
