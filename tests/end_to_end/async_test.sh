@@ -165,8 +165,10 @@ first=$(numbers two.yaml --steps 3 --checkpoint kept)
 [ "${first% *} $(numbers one.yaml --resume kept)" = "$whole" ] || die 'a stop and a resume have other numbers'
 
 # killed while it trains, and gone on with, by other replicas
-job long.yaml mlp "${train/steps: 6/steps: 400}"
-job many.yaml mlp "${train/steps: 6/steps: 400}" 2 2
+longer=${train/steps: 6/steps: 400}
+longer=${longer/lr: 0.05/lr: 0.005} # at ten times that the last bit of a sum decides whether it stays finite
+job long.yaml mlp "$longer"
+job many.yaml mlp "$longer" 2 2
 long=$(numbers long.yaml)
 "$PENSTOCK" train -q long.yaml --checkpoint killed --every '5 steps' >out 2>messages &
 training=$!

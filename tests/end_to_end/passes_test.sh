@@ -40,7 +40,7 @@ done
 penstock inspect --json --dump-after order "$model" >refused.json || [ $? -eq 2 ] || die "not refused"
 check '"--json changes nothing" in d["error"] and d["exit_code"] == 2' refused.json
 fails 2 '--nodes changes nothing with --passes' "$PENSTOCK" inspect --nodes --passes "$model"
-fails 2 'MODEL is missing' "$PENSTOCK" inspect
+fails 2 'MODEL or JOB is missing' "$PENSTOCK" inspect
 fails 4 'nowhere.onnx' "$PENSTOCK" inspect --passes nowhere.onnx
 penstock inspect --passes >list || die "no list without a model"
 grep -q '^fuse_layers ' list || die "no list without a model"

@@ -20,6 +20,7 @@ grep -qE '^model\.onnx: 26162 parameters to train in 6 tensors, 30 examples, 12 
 grep -qE '^evaluation: loss [0-9.]+  accuracy [0-9.]+ over 10 examples$' plain || die "$(cat plain)"
 if LC_ALL=C grep -q "$(printf '[\r\033]')" plain; then die 'control characters in a file'; fi
 
+export NO_COLOR=1 # help_test has the colours
 script -qec "$PENSTOCK train job.yaml" /dev/null </dev/null | tr -d '\000' >terminal
 tr '\r' '\n' <terminal | sed 's/\x1b\[K//g' >lines
 [ "$(grep -cE "^$line" lines)" -ge 3 ] || die "on a terminal: $(cat lines)"

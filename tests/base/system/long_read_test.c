@@ -16,6 +16,7 @@
 
 // Makes standard error a terminal, and returns what writes there come out of.
 static int open_terminal(int *out_before) {
+    setenv("NO_COLOR", "1", 1);
     const int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
     CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0, "a terminal");
     const int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
