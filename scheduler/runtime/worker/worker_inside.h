@@ -70,8 +70,8 @@ struct pen_worker {
     bool is_blob_begun; // it comes once
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
-    uint64_t save_generation, save_sequence; // of the last order to save
-    uint64_t save_step;                      // what is to be saved
+    uint64_t save_sequence; // of the run's last order to save; 0: none
+    uint64_t save_step;     // what is to be saved
     bool save_is_local;
     char save_folder[PEN_MESSAGE_TEXT_BYTES];
     pen_status result; // of the only run

@@ -342,6 +342,7 @@ static void worker_leave(pen_worker *worker) {
     worker->blob = NULL;
     worker->wants_load = false;
     worker->wants_save = false;
+    worker->save_sequence = 0; // another training counts from 1 again
     if (worker->options.is_once) worker->is_over = true;
     pen_mutex_unlock(&worker->lock);
     pen_worker_step(worker, &left);

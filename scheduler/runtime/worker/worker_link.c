@@ -468,11 +468,8 @@ static void worker_stop(pen_worker *worker, const pen_message *message) {
 // saved again when it could not be before.
 static void worker_on_snapshot(pen_worker *worker, const pen_message *message) {
     pen_mutex_lock(&worker->lock);
-    const bool is_repeated = worker->save_generation == message->generation &&
-                             message->sequence <= worker->save_sequence;
-    if (!is_repeated) {
+    if (message->sequence > worker->save_sequence) {
         worker->wants_save = true;
-        worker->save_generation = message->generation;
         worker->save_sequence = message->sequence;
         worker->save_step = message->step;
         worker->save_is_local = message->is_local;
