@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DOOR_MAGIC 0x70656e61u // "pena"
@@ -48,6 +49,12 @@ pen_status pen_ring_door_open(const pen_ring_meeting *meeting, uint64_t name, co
     const pen_status status = pen_error(PEN_UNAVAILABLE, "making %s: %s", path, strerror(errno));
     (void)unlink(draft);
     return status;
+}
+
+bool pen_ring_door_is_there(const pen_ring_meeting *meeting, const char *host, uint16_t port) {
+    char path[PEN_RING_DOOR_LIMIT];
+    struct stat found;
+    return pen_ring_door_path(meeting->folder, host, port, path) && lstat(path, &found) == 0;
 }
 
 void pen_ring_door_close(const pen_ring_meeting *meeting, uint64_t name, const char *host,

@@ -26,6 +26,8 @@ bool pen_ring_door_path(const char *folder, const char *host, uint16_t port,
 // UNAVAILABLE
 PEN_NODISCARD pen_status pen_ring_door_open(const pen_ring_meeting *meeting, uint64_t name,
                                             const char *host, uint16_t port);
+// Whether there is such a door, this process' or another's.
+bool pen_ring_door_is_there(const pen_ring_meeting *meeting, const char *host, uint16_t port);
 // Takes the door away, if it still leads to `name`.
 void pen_ring_door_close(const pen_ring_meeting *meeting, uint64_t name, const char *host,
                          uint16_t port);

@@ -74,7 +74,6 @@ struct pen_ring_lanes {
     int listener;
     char doors[PEN_RING_LANES_DOORS][PEN_RING_DOOR_HOST]; // the hosts that its doors name
     uint32_t door_count;
-    bool are_doors_missing; // at this place
     uint16_t door_port;     // of all
     pen_condition changed;  // `current` is another
     pen_ring_lane *first;   // the thread alone takes them out

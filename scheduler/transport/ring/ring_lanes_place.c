@@ -18,7 +18,6 @@ pen_status lanes_find_place(pen_ring_lanes *lanes) {
     lanes->meeting = meeting;
     const int before = lanes->listener;
     lanes->listener = listener;
-    lanes->are_doors_missing = lanes->door_count > 0;
     pen_mutex_unlock(&lanes->lock);
     if (before >= 0) close(before);
     return PEN_OK;
@@ -56,15 +55,17 @@ pen_status pen_ring_lanes_open_door(pen_ring_lanes *lanes, const char *host, uin
     return status;
 }
 
+// Those that are missing. One that leads to another process is that one's now.
 static pen_status place_open_doors(pen_ring_lanes *lanes) {
     for (uint32_t i = 0; i < lanes->door_count; i++) {
-        PEN_TRY(
-            pen_ring_door_open(&lanes->meeting, lanes->name, lanes->doors[i], lanes->door_port));
+        const char *host = lanes->doors[i];
+        if (pen_ring_door_is_there(&lanes->meeting, host, lanes->door_port)) continue;
+        PEN_TRY(pen_ring_door_open(&lanes->meeting, lanes->name, host, lanes->door_port));
     }
-    lanes->are_doors_missing = false;
     return PEN_OK;
 }
 
+// Also a door may go alone: what cleans /tmp removes old links, and leaves sockets that are in use.
 // Links that are up do not need the place any more. Where none can be made now, one may be later.
 void lanes_look_at_place(pen_ring_lanes *lanes) {
     const double now = pen_clock_seconds();
@@ -74,7 +75,7 @@ void lanes_look_at_place(pen_ring_lanes *lanes) {
     if (!pen_ring_is_there(&lanes->meeting, lanes->name)) status = lanes_find_place(lanes);
     if (status == PEN_OK) {
         pen_mutex_lock(&lanes->lock);
-        if (lanes->are_doors_missing) status = place_open_doors(lanes);
+        status = place_open_doors(lanes);
         pen_mutex_unlock(&lanes->lock);
     }
     pen_status_ignore(status, "it is tried again");
