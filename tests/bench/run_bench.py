@@ -174,6 +174,11 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     options = parser.parse_args()
+    known = {case.split(":")[0] for case in CASES}
+    for case in options.cases:
+        parts = case.split(":")
+        if len(parts) != 3 or parts[0] not in known or not (parts[1] + parts[2]).isdigit():
+            parser.error(f"no case '{case}': MODEL:THREADS:MICROBATCHES, such as {CASES[0]}")
     options.base = base_bytes(options)
     models = sorted({case.split(":")[0] for case in options.cases or CASES})
     missing = [model for model in models if not os.path.exists(f"{options.out}/{model}.onnx")]
