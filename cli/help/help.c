@@ -59,14 +59,33 @@ void pen_help_wrap(pen_text *text, const char *words, size_t column, size_t inde
     pen_text_add(text, "\n");
 }
 
-void pen_help_describe(const pen_cli_option *option, pen_text *text) {
+const char *pen_help_words(const pen_cli_option *option, pen_text *text) {
     const pen_option_field *field = &option->field;
     const bool is_free = field->kind == PEN_OPTION_TEXT || field->kind == PEN_OPTION_PATH;
+    pen_text words;
+    const char *whole = NULL;
+    pen_text_init(&words, text->arena);
+    pen_text_add(&words, field->help);
     if (option->value_name != NULL && !is_free) {
-        pen_text_add(text, ": ");
-        pen_option_describe(field, text);
+        pen_text_add(&words, ": ");
+        pen_option_describe(field, &words);
     }
-    if (field->default_text != NULL) pen_text_print(text, " (default: %s)", field->default_text);
+    if (field->default_text != NULL) pen_text_print(&words, " (default: %s)", field->default_text);
+    const pen_status status = pen_text_finish(&words, &whole);
+    text->failed |= status != PEN_OK;
+    pen_status_ignore(status, "the text says that it failed");
+    return text->failed ? NULL : whole;
+}
+
+const char *pen_help_next_line(const char **at, pen_text *text) {
+    const size_t length = strcspn(*at, "\n");
+    const char *line;
+    if (**at == '\0') return NULL;
+    const pen_status status = pen_arena_copy_text(text->arena, *at, length, &line);
+    text->failed |= status != PEN_OK;
+    pen_status_ignore(status, "the text says that it failed");
+    *at += length + ((*at)[length] == '\n');
+    return text->failed ? NULL : line;
 }
 
 const pen_cli_option *pen_help_next_option(const pen_cli_table *table, size_t *index) {
@@ -81,8 +100,6 @@ const pen_cli_option *pen_help_next_option(const pen_cli_table *table, size_t *i
 static void help_write_option(const pen_cli_option *option, pen_text *text) {
     const pen_option_field *field = &option->field;
     const bool has_value = option->value_name != NULL;
-    pen_text words;
-    const char *whole;
     const size_t before = text->length;
     if (option->letter != 0) {
         pen_text_print(text, "  -%c, ", option->letter);
@@ -91,17 +108,11 @@ static void help_write_option(const pen_cli_option *option, pen_text *text) {
     }
     pen_text_print(text, "--%s%s%s", field->key, has_value ? " " : "",
                    has_value ? option->value_name : "");
-    pen_text_init(&words, text->arena);
-    pen_text_add(&words, field->help);
-    pen_help_describe(option, &words);
-    const pen_status status = pen_text_finish(&words, &whole);
-    text->failed |= status != PEN_OK;
-    if (status == PEN_OK && !text->failed) {
-        const size_t column = help_columns(text->bytes + before, text->length - before);
-        const size_t gap = column == HELP_OPTION_COLUMNS; // a space at least
-        pen_help_wrap(text, whole, column + gap, HELP_OPTION_COLUMNS);
-    }
-    pen_status_ignore(status, "the text says that it failed");
+    const char *words = pen_help_words(option, text);
+    if (words == NULL) return;
+    const size_t column = help_columns(text->bytes + before, text->length - before);
+    const size_t gap = column == HELP_OPTION_COLUMNS; // a space at least
+    pen_help_wrap(text, words, column + gap, HELP_OPTION_COLUMNS);
 }
 
 // The column at which the words of "  ls      the checkpoints" begin; 0 for a line that is no item
@@ -114,17 +125,11 @@ static size_t help_find_indent(const char *line) {
 }
 
 static void help_write_details(const char *details, pen_text *text) {
-    while (*details != '\0') {
-        const size_t length = strcspn(details, "\n");
-        const char *line;
-        if (pen_arena_copy_text(text->arena, details, length, &line) != PEN_OK) {
-            text->failed = true;
-            return;
-        }
+    const char *line;
+    while ((line = pen_help_next_line(&details, text)) != NULL) {
         const size_t indent = help_find_indent(line);
         pen_text_append(text, line, indent);
         pen_help_wrap(text, line + indent, indent, indent);
-        details += length + (details[length] == '\n');
     }
 }
 
@@ -137,14 +142,10 @@ static void help_write_codes(pen_text *text) {
 
 // Each line of the examples, a step to the right.
 static void help_write_examples(const char *examples, pen_text *text) {
+    const char *line;
     pen_text_add(text, "\nExamples:\n");
-    while (*examples != '\0') {
-        const size_t length = strcspn(examples, "\n");
-        pen_text_add(text, "  ");
-        pen_text_append(text, examples, length);
-        pen_text_add(text, "\n");
-        examples += length + (examples[length] == '\n');
-    }
+    while ((line = pen_help_next_line(&examples, text)) != NULL)
+        pen_text_print(text, "  %s\n", line);
 }
 
 void pen_help_write_verb(const pen_command *command, pen_text *text) {

@@ -37,9 +37,13 @@ PEN_NODISCARD pen_status pen_help_write_completion(const char *shell, pen_arena 
 // and ends the line. Where `column` is beyond `indent`, the first line is ended before.
 void pen_help_wrap(pen_text *text, const char *words, size_t column, size_t indent);
 
-// What a value may be, and its default: ": an integer of at least 1 (default: 4)"; "" for free
-// text.
-void pen_help_describe(const pen_cli_option *option, pen_text *text);
+// What an option is for, what its value may be, and its default: "stop after N steps: an integer of
+// at least 1 (default: 4)". Of free text only what it is for. NULL: `text` has failed
+const char *pen_help_words(const pen_cli_option *option, pen_text *text);
+
+// A copy of the line that *at leads to, without its end; *at is moved on. NULL: there is none, or
+// `text` has failed
+const char *pen_help_next_line(const char **at, pen_text *text);
 
 // The next option of a table that help speaks of, beginning at *index, which is moved on. NULL:
 // none

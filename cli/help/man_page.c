@@ -45,16 +45,9 @@ static void manual_write_option(const pen_cli_option *option, pen_text *text) {
         manual_add(text, option->value_name);
         pen_text_add(text, "\\fR");
     }
-    pen_text words;
-    const char *whole;
-    pen_text_init(&words, text->arena);
-    pen_text_add(&words, option->field.help);
-    pen_help_describe(option, &words);
-    const pen_status status = pen_text_finish(&words, &whole);
+    const char *words = pen_help_words(option, text);
     pen_text_add(text, "\n");
-    if (status == PEN_OK) manual_add_line(text, whole);
-    text->failed |= status != PEN_OK;
-    pen_status_ignore(status, "the text says that it failed");
+    if (words != NULL) manual_add_line(text, words);
 }
 
 // Lines stay lines.
@@ -67,23 +60,18 @@ static void manual_write_examples(const char *lines, pen_text *text) {
 
 // A paragraph a line; of an item of a list, "  ls      the checkpoints", the name stands out.
 static void manual_write_details(const char *details, pen_text *text) {
-    while (*details != '\0') {
-        const size_t length = strcspn(details, "\n");
-        const char *line, *name, *words;
-        if (pen_arena_copy_text(text->arena, details, length, &line) != PEN_OK) {
-            text->failed = true;
-            return;
-        }
-        words = line + strspn(line, " ");
+    const char *line;
+    while ((line = pen_help_next_line(&details, text)) != NULL) {
+        const char *words = line + strspn(line, " ");
+        const size_t name_length = strcspn(words, " ");
         if (words == line) {
             pen_text_add(text, ".PP\n");
-        } else if (pen_arena_copy_text(text->arena, words, strcspn(words, " "), &name) == PEN_OK) {
-            pen_text_print(text, ".TP\n.B %s\n", name);
-            words += strcspn(words, " ");
+        } else {
+            pen_text_print(text, ".TP\n.B %.*s\n", (int)name_length, words);
+            words += name_length;
             words += strspn(words, " ");
         }
         manual_add_line(text, words);
-        details += length + (details[length] == '\n');
     }
 }
 

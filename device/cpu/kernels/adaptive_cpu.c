@@ -1,5 +1,5 @@
-// Optimizers beside those of optimizer_cpu.c. The formulas are at the top of
-// graph/ops/training/optimizer_op.c.
+// Optimizers that adapt the step to each element, but RMSprop (optimizer_cpu.c). The formulas are
+// at the top of graph/ops/training/optimizer_op.c.
 //
 // What is the same for all elements is folded into factors in double, once for a run.
 #include <math.h>
@@ -115,6 +115,37 @@ static pen_status adaptive_adadelta_run(const pen_cpu_call *call) {
 
 // ---- with them
 
+static bool adaptive_is_decoupled(const pen_cpu_call *call) {
+    return pen_node_int(((const update_state *)call->state)->node, "decoupled") != 0;
+}
+
+static void adaptive_adam(const update_step *s, int64_t first, int64_t count,
+                          const float *gradient) {
+    const float *p = s->p + first, *m = s->m + first, *v = s->v + first;
+    float *p_new = s->p_new + first, *m_new = s->m_new + first, *v_new = s->v_new + first;
+    const float scale = s->scale, decay = s->decay, keep = s->keep, epsilon = s->epsilon;
+    const float beta1 = s->beta1, rest1 = s->rest1, beta2 = s->beta2, rest2 = s->rest2;
+    const float step_size = s->step_size, correction = s->correction;
+#pragma omp simd
+    for (int64_t k = 0; k < count; k++) {
+        const float g = gradient[k] * scale + decay * p[k];
+        const float mean = beta1 * m[k] + rest1 * g;
+        const float second = beta2 * v[k] + rest2 * g * g;
+        m_new[k] = mean;
+        v_new[k] = second;
+        p_new[k] = p[k] * keep - step_size * mean / (sqrtf(second) * correction + epsilon);
+    }
+}
+
+static pen_status adaptive_adam_run(const pen_cpu_call *call) {
+    update_step s = adaptive_step(call, adaptive_adam, adaptive_is_decoupled(call));
+    const adaptive_moments n = adaptive_read(call, &s);
+    s.step_size = (float)(n.rate / n.correction1);
+    s.correction = (float)(1 / sqrt(n.correction2));
+    s.epsilon = adaptive_number(call, "epsilon");
+    return update_run(call, &s);
+}
+
 // v: the largest gradient.
 static void adaptive_adamax(const update_step *s, int64_t first, int64_t count,
                             const float *gradient) {
@@ -160,10 +191,6 @@ static void adaptive_nadam(const update_step *s, int64_t first, int64_t count,
         p_new[k] =
             p[k] * keep - (own * g + step_size * mean) / (sqrtf(second) * correction + epsilon);
     }
-}
-
-static bool adaptive_is_decoupled(const pen_cpu_call *call) {
-    return pen_node_int(((const update_state *)call->state)->node, "decoupled") != 0;
 }
 
 static pen_status adaptive_nadam_run(const pen_cpu_call *call) {
@@ -328,6 +355,7 @@ static pen_status adaptive_lamb_run(const pen_cpu_call *call) {
 static const pen_cpu_kernel adaptive_kernels[] = {
     ADAPTIVE_ENTRY(adagrad),
     ADAPTIVE_ENTRY(adadelta),
+    ADAPTIVE_ENTRY(adam),
     ADAPTIVE_ENTRY(adamax),
     ADAPTIVE_ENTRY(nadam),
     ADAPTIVE_ENTRY(radam),

@@ -72,54 +72,6 @@ static pen_status optimizer_sgd_run(const pen_cpu_call *call) {
     return update_run(call, &s);
 }
 
-static void optimizer_adam(const update_step *s, int64_t first, int64_t count,
-                           const float *gradient) {
-    const float *p = s->p + first, *m = s->m + first, *v = s->v + first;
-    float *p_new = s->p_new + first, *m_new = s->m_new + first, *v_new = s->v_new + first;
-    const float scale = s->scale, decay = s->decay, keep = s->keep, epsilon = s->epsilon;
-    const float beta1 = s->beta1, rest1 = s->rest1, beta2 = s->beta2, rest2 = s->rest2;
-    const float step_size = s->step_size, correction = s->correction;
-#pragma omp simd
-    for (int64_t k = 0; k < count; k++) {
-        const float g = gradient[k] * scale + decay * p[k];
-        const float mean = beta1 * m[k] + rest1 * g;
-        const float second = beta2 * v[k] + rest2 * g * g;
-        m_new[k] = mean;
-        v_new[k] = second;
-        p_new[k] = p[k] * keep - step_size * mean / (sqrtf(second) * correction + epsilon);
-    }
-}
-
-// Corrections for the step are folded into factors in double, once for all elements.
-static pen_status optimizer_adam_run(const pen_cpu_call *call) {
-    const pen_node *node = ((const update_state *)call->state)->node;
-    const double rate = update_scalar(call, 4, 0);
-    const double step = update_scalar(call, 5, 1);
-    const double beta1 = pen_node_float(node, "beta1"), beta2 = pen_node_float(node, "beta2");
-    const double decay = pen_node_float(node, "weight_decay");
-    const bool decoupled = pen_node_int(node, "decoupled") != 0;
-    const update_step s = {
-        .span = optimizer_adam,
-        .p = call->inputs[0],
-        .m = call->inputs[2],
-        .v = call->inputs[3],
-        .p_new = call->outputs[0],
-        .m_new = call->outputs[1],
-        .v_new = call->outputs[2],
-        .scale = (float)update_scalar(call, 6, 1),
-        .decay = decoupled ? 0 : (float)decay,
-        .keep = decoupled ? (float)(1 - rate * decay) : 1,
-        .beta1 = (float)beta1,
-        .rest1 = (float)(1 - beta1),
-        .beta2 = (float)beta2,
-        .rest2 = (float)(1 - beta2),
-        .step_size = (float)(rate / (1 - pow(beta1, step))),
-        .correction = (float)(1 / sqrt(1 - pow(beta2, step))),
-        .epsilon = (float)pen_node_float(node, "epsilon"),
-    };
-    return update_run(call, &s);
-}
-
 // The compiler makes a loop for each choice of momentum and centered. beta2 is alpha.
 static void optimizer_rmsprop(const update_step *s, int64_t first, int64_t count,
                               const float *gradient) {
@@ -269,7 +221,6 @@ static pen_status optimizer_norm_run(const pen_cpu_call *call) {
 
 static const pen_cpu_kernel optimizer_kernels[] = {
     {PEN_CPU_ENTRY("sgd_update", "cpu", update_supports_node, update_prepare, optimizer_sgd_run)},
-    {PEN_CPU_ENTRY("adam_update", "cpu", update_supports_node, update_prepare, optimizer_adam_run)},
     {PEN_CPU_ENTRY("rmsprop_update", "cpu", update_supports_node, update_prepare,
                    optimizer_rmsprop_run)},
     {PEN_CPU_ENTRY("squared_norm", "cpu", optimizer_norm_supports, optimizer_norm_prepare,
