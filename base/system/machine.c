@@ -229,6 +229,15 @@ pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine) {
     return PEN_OK;
 }
 
+void pen_machine_boot(char out_text[PEN_MACHINE_BOOT_BYTES]) {
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    out_text[0] = '\0';
+    if (file == NULL) return;
+    if (fgets(out_text, PEN_MACHINE_BOOT_BYTES, file) == NULL) out_text[0] = '\0';
+    out_text[strcspn(out_text, "\n")] = '\0';
+    fclose(file);
+}
+
 // What the system says of this process under a name, in bytes; 0: nothing.
 static uint64_t machine_status_bytes(const char *name) {
     FILE *file = fopen("/proc/self/status", "re");

@@ -33,6 +33,11 @@ double pen_machine_processor_seconds(void);
 // Most bytes that this process has had resident so far; 0 when the system does not say.
 uint64_t pen_machine_resident_peak(void);
 
+// Which start of this machine's system it is: the same text for all processes since then, and in
+// containers; "" where the system does not say.
+#define PEN_MACHINE_BOOT_BYTES 40
+void pen_machine_boot(char out_text[PEN_MACHINE_BOOT_BYTES]);
+
 // Bytes that this process has resident now; 0 when the system does not say.
 uint64_t pen_machine_resident(void);
 

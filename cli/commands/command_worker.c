@@ -13,13 +13,13 @@
 
 #include "base/log.h"
 #include "base/system/build.h"
-#include "base/system/file.h"
 #include "base/system/process_heap.h"
 #include "base/system/rotating_log.h"
 #include "base/system/sandbox.h"
 #include "cli/command.h"
 #include "cli/launched_verb.h"
 #include "cli/signals.h"
+#include "cli/training_job.h"
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/runtime/worker/worker.h"
 #include "scheduler/transport/grpc/grpc_ask.h"
@@ -105,13 +105,6 @@ static pen_status worker_name_store(pen_command_context *context, const char **o
     return pen_arena_format(context->arena, out_store, "%s/.local/state/penstock", home);
 }
 
-static pen_status worker_make_store(pen_command_context *context, const char *store) {
-    const char *file;
-    PEN_TRY(pen_folder_create(store, context->arena));
-    PEN_TRY(pen_arena_format(context->arena, &file, "%s/try", store));
-    return pen_file_check_writable(file);
-}
-
 // The one folder beneath which it writes: as it was said, else the user's. A command that started
 // it has seen to its own. NULL: none. Made now: a job learns when it starts that there is none.
 static pen_status worker_find_store(pen_command_context *context, const worker_options *options,
@@ -120,14 +113,14 @@ static pen_status worker_find_store(pen_command_context *context, const worker_o
     if (options->parent != 0) return PEN_OK;
     if (options->store != NULL) {
         context->input_exit_code = PEN_EXIT_USAGE;
-        PEN_TRY(pen_status_add_context(worker_make_store(context, options->store),
+        PEN_TRY(pen_status_add_context(pen_job_check_folder(options->store, context->arena),
                                        "while making the folder for checkpoints (--store)"));
         context->input_exit_code = PEN_EXIT_SPEC;
         return PEN_OK;
     }
     PEN_TRY(worker_name_store(context, out_store));
     if (*out_store == NULL) return PEN_OK;
-    const pen_status status = worker_make_store(context, *out_store);
+    const pen_status status = pen_job_check_folder(*out_store, context->arena);
     if (status == PEN_OK) return PEN_OK;
     pen_log(PEN_LOG_NOTE, "it keeps no checkpoints without --store: %s",
             pen_status_message(status));

@@ -6,20 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SYSTEM_BOOT_BYTES 37   // of the id of a start of the system, with its 0
+#include "base/system/machine.h"
+
 #define SYSTEM_BEGAN_FIELD 19u // behind the state in /proc/N/stat
 
 void pen_task_system_name(char out_name[PEN_TASK_NODE_BYTES]) {
-    char boot[SYSTEM_BOOT_BYTES] = "?", space[20] = "?", number[16] = "0";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file != NULL && fgets(boot, sizeof boot, file) == NULL) boot[0] = '\0';
-    if (file != NULL) (void)fclose(file);
-    boot[strcspn(boot, "\n")] = '\0';
+    char boot[PEN_MACHINE_BOOT_BYTES], space[20] = "?", number[16] = "0";
+    pen_machine_boot(boot);
     const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
     if (length > 0) space[length] = '\0';
     if (strncmp(space, "pid:[", 5) == 0) snprintf(number, sizeof number, "%.14s", space + 5);
     number[strcspn(number, "]")] = '\0';
-    snprintf(out_name, PEN_TASK_NODE_BYTES, "%s/%s", boot, number);
+    snprintf(out_name, PEN_TASK_NODE_BYTES, "%.36s/%s", boot[0] == '\0' ? "?" : boot, number);
 }
 
 uint64_t pen_task_system_began(uint64_t process) {

@@ -47,15 +47,6 @@ static pen_status token_read(const char *path, pen_arena *arena, pen_token_file 
     return PEN_OK;
 }
 
-static void token_find_machine(char *out_text, size_t size) {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    out_text[0] = '\0';
-    if (file == NULL) return;
-    if (fgets(out_text, (int)size, file) == NULL) out_text[0] = '\0';
-    out_text[strcspn(out_text, "\n")] = '\0';
-    fclose(file);
-}
-
 pen_status pen_token_file_read(const char *path, pen_token_file *out_file) {
     pen_arena *arena;
     *out_file = (pen_token_file){.is_given = false};
@@ -65,7 +56,7 @@ pen_status pen_token_file_read(const char *path, pen_token_file *out_file) {
     if (status == PEN_OK) status = token_check_rights(path);
     pen_arena_destroy(arena);
     out_file->is_given = status == PEN_OK;
-    token_find_machine(out_file->machine, sizeof out_file->machine);
+    pen_machine_boot(out_file->machine);
     return pen_status_add_context(status, "while reading the token file");
 }
 

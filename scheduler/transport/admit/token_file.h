@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/system/machine.h"
 
 #define PEN_TOKEN_FILE_LEAST 16u    // bytes, without blanks at the end
 #define PEN_TOKEN_FILE_MOST 4096u   // bytes
@@ -22,8 +23,8 @@
 
 typedef struct pen_token_file {
     bool is_given;
-    uint8_t key[32];  // a digest of the content
-    char machine[40]; // what its kernel was called when it started; "": it does not say
+    uint8_t key[32]; // a digest of the content
+    char machine[PEN_MACHINE_BOOT_BYTES];
 } pen_token_file;
 
 // Reads it. NULL: none is given. NOT_FOUND, IO; INVALID_INPUT: it is too short or too long, or

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/system/machine.h"
 
 #define SOCKET_MAGIC 0x70656e72u     // "penr"
 #define SOCKET_MAGIC_ASK 0x70656e74u // "pent"
@@ -46,12 +47,8 @@ static pen_status socket_check_folder(const char *path, struct stat *out_folder)
 // The same text for all processes that share a kernel since it started, and their network: hosts
 // that are made of namespaces are hosts of their own.
 static void socket_describe_host(char *out_text, size_t size) {
-    char boot[64] = "", network[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file != NULL) {
-        if (fgets(boot, sizeof boot, file) == NULL) boot[0] = '\0';
-        fclose(file);
-    }
+    char boot[PEN_MACHINE_BOOT_BYTES], network[64] = "";
+    pen_machine_boot(boot);
     const ssize_t length = readlink("/proc/self/ns/net", network, sizeof network - 1);
     network[length > 0 ? length : 0] = '\0';
     snprintf(out_text, size, "%s %s", boot, network);
