@@ -59,6 +59,7 @@ static void log_end(pen_train_log *log) {
 
 // ---- fields
 
+// The evaluation after a step is part of it.
 void pen_train_write_step(pen_json_writer *json, const pen_program *program,
                           const pen_step_report *report) {
     pen_json_key_unsigned(json, "step", report->step);
@@ -73,6 +74,11 @@ void pen_train_write_step(pen_json_writer *json, const pen_program *program,
     pen_json_key_number(json, "learning_rate", report->learning_rate);
     pen_json_key_number(json, "seconds", report->seconds);
     pen_json_key_number(json, "wait_seconds", report->wait_seconds);
+    if (!report->is_evaluated) return;
+    pen_json_key_object(json, "evaluation");
+    pen_train_write_evaluation(json, program, &report->evaluation);
+    pen_json_key_bool(json, "best", report->is_best);
+    pen_json_end_object(json);
 }
 
 void pen_train_write_evaluation(pen_json_writer *json, const pen_program *program,
@@ -83,6 +89,18 @@ void pen_train_write_evaluation(pen_json_writer *json, const pen_program *progra
     if (evaluation->target_count == 0) return;
     pen_json_key_number(json, "accuracy",
                         (double)evaluation->correct_count / (double)evaluation->target_count);
+}
+
+void pen_train_write_best(pen_json_writer *json, const pen_job *job,
+                          const pen_checkpoint_evaluated *evaluated) {
+    if (evaluated->count == 0) return;
+    pen_json_key_object(json, "best");
+    pen_json_key_unsigned(json, "step", evaluated->best_step);
+    pen_json_key_text(json, "metric", pen_job_metric_names[job->evaluation.metric]);
+    pen_json_key_number(json, "value", evaluated->best);
+    pen_json_key_unsigned(json, "evaluations", evaluated->count);
+    pen_json_key_unsigned(json, "since_best", evaluated->since_best);
+    pen_json_end_object(json);
 }
 
 // ---- events
@@ -212,12 +230,13 @@ void pen_train_log_checkpoint(pen_train_log *log, const pen_trainer *trainer) {
     log_end(log);
 }
 
-void pen_train_log_evaluation(pen_train_log *log, const pen_evaluation *evaluation,
+void pen_train_log_evaluation(pen_train_log *log, const pen_step_report *report,
                               const pen_program *program) {
     if (log->path == NULL) return;
     pen_json_writer *json = log_begin(log, "evaluation");
-    pen_json_key_unsigned(json, "step", log->step);
-    pen_train_write_evaluation(json, program, evaluation);
+    pen_json_key_unsigned(json, "step", report->step);
+    pen_train_write_evaluation(json, program, &report->evaluation);
+    if (report->is_evaluated) pen_json_key_bool(json, "best", report->is_best);
     log_end(log);
 }
 

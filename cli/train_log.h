@@ -52,13 +52,18 @@ void pen_train_log_step(pen_train_log *log, const pen_step_report *report,
                         const pen_program *program);
 // The newest checkpoint that is kept, unless it was told.
 void pen_train_log_checkpoint(pen_train_log *log, const pen_trainer *trainer);
-void pen_train_log_evaluation(pen_train_log *log, const pen_evaluation *evaluation,
+// The evaluation after a step.
+void pen_train_log_evaluation(pen_train_log *log, const pen_step_report *report,
                               const pen_program *program);
 // Fields of a step, and of an evaluation, into an object that is begun: those of --json.
 void pen_train_write_step(pen_json_writer *json, const pen_program *program,
                           const pen_step_report *report);
 void pen_train_write_evaluation(pen_json_writer *json, const pen_program *program,
                                 const pen_evaluation *evaluation);
+// The key "best": after which step the best evaluation was, and its metric. Nothing, where none was
+// made while the training ran.
+void pen_train_write_best(pen_json_writer *json, const pen_job *job,
+                          const pen_checkpoint_evaluated *evaluated);
 // The key "predicted": the buffers of the devices, and what the process takes with all else; of a
 // run over several devices also its figures (report, else NULL).
 void pen_train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory,

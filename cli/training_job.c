@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/system/file.h"
+#include "base/system/machine.h"
 #include "partition/plan/plan_file.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
@@ -134,6 +135,23 @@ pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
         pen_model_check_export(job->model.file, &import, outputs->types, outputs->export);
     PEN_TRY(pen_job_blame(job, &outputs->export, job_name_output("outputs.export", status)));
     return pen_job_blame(job, &outputs->export, pen_file_check_writable(outputs->export));
+}
+
+pen_status pen_command_warn_threads(const pen_command_context *context, const pen_job *job) {
+    const pen_cluster_spec *cluster = &job->cluster;
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(context->arena, &machine));
+    for (uint32_t i = 0; i < cluster->device_count; i++) {
+        const pen_cluster_device_spec *device = &cluster->devices[i];
+        if (device->host != NULL) continue;
+        if (device->threads <= 2 * (int64_t)machine.core_count_allowed) continue;
+        pen_log(PEN_LOG_WARNING,
+                "device '%s' has %lld threads, but this process may use %u %s: expect it to be "
+                "slow",
+                device->name, (long long)device->threads, machine.core_count_allowed,
+                machine.core_count_allowed == 1 ? "core" : "cores");
+    }
+    return PEN_OK;
 }
 
 void pen_command_warn_skipped(const pen_dataset_info *info) {

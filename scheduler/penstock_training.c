@@ -12,6 +12,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/penstock_state.h"
 #include "scheduler/plan/plan_job.h"
+#include "scheduler/train/train_end.h"
 
 const char *pen_version(void) {
     return PEN_VERSION;
@@ -88,7 +89,7 @@ static pen_status training_create_trainer(pen_training *training,
     PEN_TRY(training_plan_checkpoints(training, options, &trainer_options));
     if (training_has_evaluated(training->job)) {
         PEN_TRY(pen_api_open_evaluated(training));
-        trainer_options.evaluated = pen_dataset_get_info(training->evaluated);
+        trainer_options.evaluated = training->evaluated;
     }
     PEN_TRY(pen_trainer_create(training->job, &trainer_options, &training->trainer));
     training->is_kept = trainer_options.checkpoints != NULL;
@@ -209,6 +210,20 @@ pen_status pen_training_keep(pen_training *training) {
 
 _Static_assert(PEN_TRAINING_LOSSES_LIMIT == PEN_LOSSES_LIMIT, "reports are copied as they are");
 
+typedef struct training_asked {
+    pen_training *training;
+    pen_evaluation *evaluation;
+} training_asked;
+
+static pen_status training_ask_evaluation(void *context) {
+    const training_asked *asked = context;
+    const pen_training *training = asked->training;
+    pen_engine *engine = pen_trainer_engine(training->trainer);
+    const uint64_t batch =
+        pen_trainer_evaluation_batch(training->job, pen_dataset_get_info(training->evaluated));
+    return engine->kind->evaluate(engine, training->evaluated, batch, asked->evaluation);
+}
+
 static pen_status training_evaluate(pen_training *training, pen_evaluation *evaluation) {
     PEN_TRY(pen_api_open_evaluated(training));
     const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
@@ -216,8 +231,8 @@ static pen_status training_evaluate(pen_training *training, pen_evaluation *eval
     pen_runner *runner;
     const pen_runner_form *form;
     if (training->trainer != NULL) {
-        pen_engine *engine = pen_trainer_engine(training->trainer);
-        return engine->kind->evaluate(engine, training->evaluated, batch, evaluation);
+        training_asked asked = {training, evaluation};
+        return pen_train_insist(training->trainer, training_ask_evaluation, &asked);
     }
     PEN_TRY(pen_api_get_runner(training, info, &runner));
     PEN_TRY(pen_job_blame_memory(
@@ -251,9 +266,11 @@ pen_status pen_training_save(pen_training *training, const char *path) {
     return pen_parameter_file_save(path, tensors);
 }
 
+static pen_status training_save(void *context, const char *path) {
+    return pen_training_save(context, path);
+}
+
 pen_status pen_training_export(pen_training *training, const char *path) {
-    const pen_tensor_store *tensors;
-    PEN_TRY(pen_api_get_tensors(training, &tensors));
     const pen_engine *engine =
         training->trainer == NULL ? NULL : pen_trainer_engine(training->trainer);
     const pen_import_options import = pen_job_import_options(training->job);
@@ -261,9 +278,11 @@ pen_status pen_training_export(pen_training *training, const char *path) {
         .model_path = training->job->model.file,
         .import = &import,
         .plan = engine != NULL && engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL,
-        .types = training->job->outputs.types};
+        .types = training->job->outputs.types,
+        .save = training_save,
+        .context = training};
     PEN_TRY(pen_model_check_export(source.model_path, &import, source.types, path));
-    return pen_model_export(tensors, &source, path);
+    return pen_model_export(&source, path);
 }
 
 // ---- plans

@@ -170,3 +170,14 @@ bool pen_interval_parse(const char *text, pen_interval *out_interval) {
     }
     return false;
 }
+
+bool pen_interval_is_due(const pen_interval *interval, uint64_t step, uint64_t epoch,
+                         bool ends_epoch) {
+    switch (interval->unit) {
+    case PEN_INTERVAL_STEPS:
+        return step % interval->count == 0;
+    case PEN_INTERVAL_EPOCHS:
+        return ends_epoch && epoch % interval->count == 0;
+    }
+    return false;
+}

@@ -39,5 +39,8 @@ typedef struct pen_interval {
 } pen_interval;
 
 bool pen_interval_parse(const char *text, pen_interval *out_interval);
+// Whether one ends with a step, of an epoch; both are counted from 1. Its count is at least 1.
+bool pen_interval_is_due(const pen_interval *interval, uint64_t step, uint64_t epoch,
+                         bool ends_epoch);
 
 #endif // PEN_BASE_FORMAT_QUANTITY_H

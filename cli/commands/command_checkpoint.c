@@ -14,6 +14,7 @@ typedef struct checkpoint_options {
     int64_t step;
     const char *output;
     const char *mirror;
+    bool best;
     bool all;
 } checkpoint_options;
 
@@ -39,6 +40,12 @@ static double checkpoint_loss(const pen_commit_manifest *manifest) {
     double loss;
     memcpy(&loss, &manifest->loss, sizeof loss);
     return loss;
+}
+
+// The step of the best evaluation, as the newest checkpoint says; 0: there was none.
+static uint64_t checkpoint_best(const checkpoint_run *run) {
+    const pen_commit_record *newest = pen_checkpoint_store_record(run->store, 0);
+    return newest == NULL || newest->manifest.evaluations == 0 ? 0 : newest->manifest.best_step;
 }
 
 // When the manifest was written, in UTC: the time of its file. "?" when that cannot be known.
@@ -94,6 +101,7 @@ static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
     pen_json_key_text(&run->json, "written", checkpoint_time(run, index, text));
     pen_json_key_unsigned(&run->json, "bytes", checkpoint_bytes(manifest));
     pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
+    pen_json_key_bool(&run->json, "best", manifest->step == checkpoint_best(run));
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
     pen_json_key_text(&run->json, "level", manifest->level);
@@ -128,11 +136,12 @@ static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
         pen_json_end_object(&run->json);
         return;
     }
-    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s%s\n", record->manifest.step,
+    const bool is_best = record->manifest.step == checkpoint_best(run);
+    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s%s%s\n", record->manifest.step,
            record->generation, checkpoint_time(run, index, when), record->manifest.shard_count,
            pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
            checkpoint_loss(&record->manifest), is_complete ? "yes" : "no",
-           is_complete ? copies : "");
+           is_complete ? copies : "", is_best ? "; the best evaluation" : "");
 }
 
 static pen_status checkpoint_list(checkpoint_run *run) {
@@ -217,8 +226,15 @@ static pen_status checkpoint_verify(checkpoint_run *run) {
 
 // A step that has no checkpoint is answered with those that have.
 static pen_status checkpoint_export(checkpoint_run *run) {
-    const int64_t step = run->options->step;
     PEN_TRY(checkpoint_require(run));
+    const uint64_t best = checkpoint_best(run);
+    const int64_t step = run->options->best ? (int64_t)best : run->options->step;
+    if (run->options->best && best == 0) {
+        return pen_error(PEN_NOT_FOUND,
+                         "--best: the training in %s was not evaluated while it ran (`evaluation` "
+                         "in its job)",
+                         run->folder);
+    }
     const uint32_t count = pen_checkpoint_store_count(run->store);
     for (uint32_t i = 0; i < count; i++) {
         const pen_commit_record *record = pen_checkpoint_store_record(run->store, i);
@@ -237,6 +253,7 @@ static pen_status checkpoint_export(checkpoint_run *run) {
                      run->folder, step, steps);
 }
 
+// What belongs to `export` is refused beside the others.
 static pen_status checkpoint_choose(const checkpoint_options *options,
                                     checkpoint_action_fn *out_action) {
     const char *name = options->common.operands[0];
@@ -246,15 +263,21 @@ static pen_status checkpoint_choose(const checkpoint_options *options,
         *out_action = checkpoint_verify;
     } else if (strcmp(name, "export") == 0) {
         *out_action = checkpoint_export;
+        if (options->best && options->step >= 0) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "--best: found beside --step, expected one of the two");
+        }
         if (options->output != NULL) return PEN_OK;
         return pen_error(PEN_INVALID_INPUT, "export: found no --output, expected --output FILE");
     } else {
         return pen_error(PEN_INVALID_INPUT, "found action '%.40s', possible: ls, verify, export",
                          name);
     }
-    if (options->output == NULL && options->step < 0 && !options->all) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "%s: found --step, --output or --all, which are for export",
-                     name);
+    const bool is_for_export =
+        options->output != NULL || options->step >= 0 || options->all || options->best;
+    if (!is_for_export) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT,
+                     "%s: found --step, --best, --output or --all, which are for export", name);
 }
 
 static pen_status checkpoint_run_action(pen_command_context *context, const void *options_given) {
@@ -273,6 +296,8 @@ static const pen_cli_option checkpoint_cli_options[] = {
     PEN_CLI_VALUE(0, "step", "N", INTEGER, checkpoint_options, step,
                   "export: the checkpoint of that step; -1: the newest", .default_text = "-1",
                   .minimum = PEN_OPTION_FROM(-1)),
+    PEN_CLI_FLAG(0, "best", checkpoint_options, best,
+                 "export: the checkpoint of the best evaluation"),
     PEN_CLI_VALUE('o', "output", "FILE", TEXT, checkpoint_options, output,
                   "export: where the tensors go, as safetensors"),
     PEN_CLI_VALUE(0, "mirror", "DIR", TEXT, checkpoint_options, mirror,

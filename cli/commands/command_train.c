@@ -7,6 +7,7 @@
 #include "base/system/interrupt.h"
 #include "base/system/machine.h"
 #include "cli/command.h"
+#include "cli/evaluation_text.h"
 #include "cli/launched_verb.h"
 #include "cli/left_files.h"
 #include "cli/loss_terms.h"
@@ -51,13 +52,14 @@ typedef struct train_run {
     pen_trainer *trainer;
     pen_dataset *evaluated; // evaluation data; NULL: none
     pen_training_size size;
-    pen_json_writer json; // with --json: written step by step
-    bool has_evaluation;
-    pen_evaluation evaluation;
-    const char *checkpoint; // folder; NULL: none are written
-    const char *mirror;     // that has them, too; NULL: none
-    const char *resume;     // another folder, to start from; NULL: none
-    bool continues;         // from what is in `checkpoint`
+    pen_json_writer json;      // with --json: written step by step
+    bool has_evaluation;       // there is one at the end
+    pen_evaluation evaluation; // that, or the last before
+    uint64_t evaluated_step;   // after which one was made while it ran; 0: none
+    const char *checkpoint;    // folder; NULL: none are written
+    const char *mirror;        // that has them, too; NULL: none
+    const char *resume;        // another folder, to start from; NULL: none
+    bool continues;            // from what is in `checkpoint`
     pen_interval every;
     pen_train_outputs outputs;
     uint64_t steps_done;
@@ -66,23 +68,6 @@ typedef struct train_run {
     pen_train_log log;
     char hash[24]; // of the parameters, when all is done
 } train_run;
-
-static pen_status train_warn_threads(const train_run *run) {
-    const pen_cluster_spec *cluster = &run->job->cluster;
-    pen_machine machine;
-    PEN_TRY(pen_machine_detect(run->context->arena, &machine));
-    for (uint32_t i = 0; i < cluster->device_count; i++) {
-        const pen_cluster_device_spec *device = &cluster->devices[i];
-        if (device->host != NULL) continue;
-        if (device->threads <= 2 * (int64_t)machine.core_count_allowed) continue;
-        pen_log(PEN_LOG_WARNING,
-                "device '%s' has %lld threads, but this process may use %u %s: expect it to be "
-                "slow",
-                device->name, (long long)device->threads, machine.core_count_allowed,
-                machine.core_count_allowed == 1 ? "core" : "cores");
-    }
-    return PEN_OK;
-}
 
 static void train_warn_unkept(const train_run *run) {
     const pen_job_outputs *outputs = &run->job->outputs;
@@ -117,7 +102,7 @@ static pen_status train_warn(const train_run *run) {
             (unsigned long long)run->size.warmup_steps, (unsigned long long)run->size.step_count);
     }
     train_warn_unkept(run);
-    return train_warn_threads(run);
+    return pen_command_warn_threads(run->context, job);
 }
 
 // Before the first step: what is trained on what, in how many steps, and the memory that takes.
@@ -233,6 +218,18 @@ static pen_status train_say_kept(const train_run *run, pen_status status) {
         (unsigned long long)step, run->checkpoint);
 }
 
+// What the evaluation after a step came to.
+static void train_take_evaluation(train_run *run, const pen_step_report *report) {
+    char text[PEN_EVALUATION_TEXT_BYTES];
+    run->evaluation = report->evaluation;
+    run->evaluated_step = report->step;
+    pen_train_log_evaluation(&run->log, report, pen_trainer_program(run->trainer));
+    if (run->options->common.json) return;
+    pen_log(PEN_LOG_NOTE, "evaluation after step %llu: %s%s", (unsigned long long)report->step,
+            pen_evaluation_format(pen_trainer_program(run->trainer), &run->evaluation, text),
+            report->is_best ? "; the best so far" : "");
+}
+
 // Ctrl-C is looked at between steps; a pipeline first finishes the steps that are under way.
 static pen_status train_loop(train_run *run) {
     const bool is_json = run->options->common.json;
@@ -269,12 +266,21 @@ static pen_status train_loop(train_run *run) {
             fflush(stdout); // a step that was done is seen, whatever comes then
         }
         pen_progress_step(&progress, &run->size, &report, pen_trainer_engine(run->trainer));
+        if (!report.is_evaluated) continue;
+        if (!report.ends_epoch) pen_progress_end(&progress);
+        train_take_evaluation(run, &report);
     }
 }
 
 // Opens the job's evaluation data, if it has some, before hours of training.
 static pen_status train_open_evaluation(train_run *run) {
     const pen_job *job = run->job;
+    if (run->options->no_eval && job->has_evaluation) {
+        run->context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "--no-eval: found beside `evaluation` of the job, which decides what is "
+                         "kept and when the training ends; expected one of the two");
+    }
     if (run->options->no_eval || (!job->data.has_eval && job->data.holdout == 0)) return PEN_OK;
     return pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated);
 }
@@ -282,12 +288,15 @@ static pen_status train_open_evaluation(train_run *run) {
 static pen_status train_evaluate(void *context) {
     train_run *run = context;
     if (run->evaluated == NULL) return PEN_OK;
+    run->has_evaluation = true;
+    if (run->evaluated_step > 0 && run->evaluated_step == run->steps_done) return PEN_OK;
+    run->evaluated_step = 0;
     const uint64_t batch =
         pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
     pen_engine *engine = pen_trainer_engine(run->trainer);
     PEN_TRY(engine->kind->evaluate(engine, run->evaluated, batch, &run->evaluation));
-    run->has_evaluation = true;
-    pen_train_log_evaluation(&run->log, &run->evaluation, pen_trainer_program(run->trainer));
+    const pen_step_report report = {.step = run->steps_done, .evaluation = run->evaluation};
+    pen_train_log_evaluation(&run->log, &report, pen_trainer_program(run->trainer));
     return PEN_OK;
 }
 
@@ -320,6 +329,7 @@ static pen_status train_write_result(train_run *run) {
         pen_train_write_evaluation(json, pen_trainer_program(run->trainer), &run->evaluation);
         pen_json_end_object(json);
     }
+    pen_train_write_best(json, run->job, pen_trainer_evaluated(run->trainer));
     PEN_TRY(pen_lanes_report_json(json, run->job, pen_trainer_tensors(run->trainer)));
     pen_json_key_array(json, "devices");
     for (uint32_t i = 0; i < run->job->cluster.device_count; i++) {
@@ -341,19 +351,12 @@ static pen_status train_write_result(train_run *run) {
 }
 
 static void train_report(const train_run *run) {
-    if (!run->has_evaluation) return;
-    const pen_evaluation *evaluation = &run->evaluation;
-    char terms[PEN_LOSS_TERMS_TEXT_BYTES];
-    pen_loss_terms_format(pen_trainer_program(run->trainer), evaluation->terms, terms);
-    if (evaluation->target_count > 0) {
-        pen_log(PEN_LOG_NOTE, "evaluation: loss %.4f%s  accuracy %.4f over %llu examples",
-                evaluation->loss, terms,
-                (double)evaluation->correct_count / (double)evaluation->target_count,
-                (unsigned long long)evaluation->example_count);
-    } else {
-        pen_log(PEN_LOG_NOTE, "evaluation: loss %.6g%s over %llu examples", evaluation->loss, terms,
-                (unsigned long long)evaluation->example_count);
-    }
+    char text[PEN_EVALUATION_TEXT_BYTES];
+    pen_evaluation_say_best(run->job, pen_trainer_evaluated(run->trainer), run->steps_done);
+    // one that was made after the last step was told then
+    if (!run->has_evaluation || run->evaluated_step == run->steps_done) return;
+    pen_log(PEN_LOG_NOTE, "evaluation: %s",
+            pen_evaluation_format(pen_trainer_program(run->trainer), &run->evaluation, text));
 }
 
 // Data for evaluation are opened first: a pipeline plans room for them.
@@ -376,7 +379,7 @@ static pen_status train_create(train_run *run) {
         .tasks = pen_command_seats(run->context),
         .watch = run->options->log != NULL ? &run->log.watch : NULL,
         .trace = run->options->trace != NULL || run->options->report != NULL,
-        .evaluated = run->evaluated == NULL ? NULL : pen_dataset_get_info(run->evaluated)};
+        .evaluated = run->evaluated};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
     PEN_TRY(
         pen_run_output_check_engine(run->context, &run->output, pen_trainer_engine(run->trainer)));

@@ -31,13 +31,23 @@
 #include "scheduler/store/shard.h"
 #include "scheduler/store/tensor_store.h"
 
+// What the evaluations of a training have come to.
+typedef struct pen_checkpoint_evaluated {
+    uint64_t count;      // evaluations; 0: none, and nothing of the rest
+    uint64_t best_step;  // after which the best was
+    double best;         // its metric
+    uint64_t since_best; // evaluations since
+    bool keeps_best;     // the checkpoint of the best stays
+} pen_checkpoint_evaluated;
+
 typedef struct pen_checkpoint {
     uint64_t step;             // that were done; at least 1
     pen_batches_position next; // the batch to come
     uint64_t rate_steps;       // over which the learning rate runs its course
     double loss;               // of the last step
     uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
-    uint64_t generation;       // in which it was written; ignored when one is published
+    pen_checkpoint_evaluated evaluated;
+    uint64_t generation; // in which it was written; ignored when one is published
 } pen_checkpoint;
 
 // What a checkpoint is of. Borrowed: as long as the store.

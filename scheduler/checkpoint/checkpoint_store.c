@@ -262,6 +262,11 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
         .rate_steps = manifest->rate_steps,
         .loss = checkpoint_of_bits(manifest->loss),
         .losses_hash = manifest->losses_hash,
+        .evaluated = {.count = manifest->evaluations,
+                      .best_step = manifest->best_step,
+                      .best = checkpoint_of_bits(manifest->best),
+                      .since_best = manifest->since_best,
+                      .keeps_best = manifest->keeps_best},
         .generation = record->generation,
     };
     return PEN_OK;
@@ -311,6 +316,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     const pen_checkpoint_subject *subject = store->subject;
     PEN_ASSERT(store->generation != 0 && subject != NULL);
     const pen_job_train *train = &subject->job->train;
+    const pen_checkpoint_evaluated *evaluated = &checkpoint->evaluated;
     PEN_TRY(store_hash_model(store));
     pen_commit_record record = {.kind = PEN_COMMIT_MANIFEST,
                                 .generation = store->generation,
@@ -320,6 +326,11 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .rate_steps = checkpoint->rate_steps,
                                              .loss = checkpoint_to_bits(checkpoint->loss),
                                              .losses_hash = checkpoint->losses_hash,
+                                             .evaluations = evaluated->count,
+                                             .best_step = evaluated->best_step,
+                                             .best = checkpoint_to_bits(evaluated->best),
+                                             .since_best = evaluated->since_best,
+                                             .keeps_best = evaluated->keeps_best,
                                              .seed = (uint64_t)train->seed,
                                              .examples = subject->example_count,
                                              .batch = (uint64_t)train->batch,

@@ -228,10 +228,10 @@ static pen_status export_check_path(const pen_model *model, const char *path) {
 }
 
 // `tensors_path` is for the time of the export.
-static pen_status export_through(const char *tensors_path, const pen_tensor_store *store,
+static pen_status export_through(const char *tensors_path, const pen_model_export_source *source,
                                  const pen_model *model, const pen_model_export_options *options,
                                  const char *path) {
-    PEN_TRY(pen_parameter_file_save(tensors_path, store));
+    PEN_TRY(source->save(source->context, tensors_path));
     pen_safetensors *tensors;
     pen_status status = pen_safetensors_open(tensors_path, &tensors);
     if (status == PEN_OK) {
@@ -242,8 +242,8 @@ static pen_status export_through(const char *tensors_path, const pen_tensor_stor
     return status;
 }
 
-static pen_status export_all(const pen_tensor_store *store, const pen_model_export_source *source,
-                             const char *path, pen_arena *scratch) {
+static pen_status export_all(const pen_model_export_source *source, const char *path,
+                             pen_arena *scratch) {
     const char *tensors_path;
     pen_model *model;
     PEN_TRY(export_check_end(path));
@@ -255,16 +255,15 @@ static pen_status export_all(const pen_tensor_store *store, const pen_model_expo
     const pen_model_export_options options = {.plan = shows_devices ? source->plan : NULL,
                                               .types = source->types};
     pen_status status = export_check_path(model, path);
-    if (status == PEN_OK) status = export_through(tensors_path, store, model, &options, path);
+    if (status == PEN_OK) status = export_through(tensors_path, source, model, &options, path);
     pen_model_destroy(model);
     return status;
 }
 
-pen_status pen_model_export(const pen_tensor_store *store, const pen_model_export_source *source,
-                            const char *path) {
+pen_status pen_model_export(const pen_model_export_source *source, const char *path) {
     pen_arena *scratch;
     PEN_TRY(pen_arena_create(&scratch));
-    const pen_status status = export_all(store, source, path, scratch);
+    const pen_status status = export_all(source, path, scratch);
     pen_arena_destroy(scratch);
     return pen_status_add_context(status, "while exporting %s", path);
 }

@@ -23,14 +23,16 @@ typedef struct pen_model_export_source {
     const pen_import_options *import; // how it is imported; or NULL
     const pen_plan *plan;             // whose places are written beside the nodes; or NULL
     pen_export_types types;
+    // Writes the model's tensors as they are to be exported, as pen_parameter_file_save does.
+    PEN_NODISCARD pen_status (*save)(void *context, const char *path);
+    void *context;
 } pen_model_export_source;
 
-// Writes a model in inference form, with its symbols and with the model's tensors of the store, to
-// `path`: beside it, then renamed. The tensors pass through a file beside it, "<path>.tensors", so
-// that they need not be in memory at once.
-//   INVALID_INPUT  as pen_model_check_export
-PEN_NODISCARD pen_status pen_model_export(const pen_tensor_store *store,
-                                          const pen_model_export_source *source, const char *path);
+// Writes a model in inference form, with its symbols and with the source's tensors, to `path`:
+// beside it, then renamed. The tensors pass through a file beside it, "<path>.tensors", so that
+// they need not be in memory at once.
+//   INVALID_INPUT  as pen_model_check_export; else as `save`
+PEN_NODISCARD pen_status pen_model_export(const pen_model_export_source *source, const char *path);
 
 // How a model that is open is exported. NULL for all of it: as it is.
 typedef struct pen_model_export_options {

@@ -14,6 +14,7 @@ static void pipeline_destroy(pen_engine *engine) {
     pen_arena_destroy(p->saving);
     pen_arena_destroy(p->placed);
     pen_arena_destroy(p->arena);
+    pen_mutex_deinit(&p->publishing);
     pen_memory_free(p);
 }
 
@@ -90,6 +91,7 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
         pen_feed_cut(step->batch->count, p->forms.forms[0].program->microbatch_size);
     const uint64_t count = split.whole_count + (split.rest > 0);
     PEN_ASSERT(p->begun_count < PIPELINE_STEPS_AHEAD);
+    PEN_TRY(pen_pipeline_check_there(p));
     pipeline_rounds *rounds = &p->begun[(p->begun_first + p->begun_count) % PIPELINE_STEPS_AHEAD];
     *rounds = (pipeline_rounds){.step = step->step};
     if (p->first_step == 0) p->first_step = step->step;
@@ -203,6 +205,7 @@ pen_status pen_pipeline_engine_create(const pen_engine_options *options, pen_eng
     pipeline_engine *p = pen_memory_allocate(1, sizeof *p);
     if (p == NULL) return pen_error_out_of_memory();
     p->engine.kind = &pipeline_kind;
+    pen_mutex_init(&p->publishing);
     p->options = *options;
     p->info = options->info;
     pen_status status = pen_arena_create(&p->arena);

@@ -168,9 +168,22 @@ pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds) {
 }
 
 void pen_pipeline_end_generation(pipeline_engine *p) {
+    pen_coordinator *coordinator = p->coordinator;
     pen_pipeline_forget_audit(p);
-    pen_coordinator_destroy(p->coordinator);
-    pen_worker_destroy(p->worker);
+    pen_mutex_lock(&p->publishing); // whoever publishes a checkpoint tells nobody from now on
     p->coordinator = NULL;
+    pen_mutex_unlock(&p->publishing);
+    pen_coordinator_destroy(coordinator);
+    pen_worker_destroy(p->worker);
     p->worker = NULL;
+}
+
+pen_status pen_pipeline_check_there(const pipeline_engine *p) {
+    if (p->coordinator != NULL) return PEN_OK;
+    return pen_error(PEN_UNAVAILABLE, "the workers of this training were lost before");
+}
+
+pen_status pen_pipeline_await_quiet(pipeline_engine *p) {
+    PEN_TRY(pen_pipeline_check_there(p));
+    return pen_coordinator_await_quiet(p->coordinator);
 }

@@ -35,6 +35,7 @@ pen_status pen_pipeline_begin_pass(pen_engine *engine, const pen_dataset_info *i
     const pen_coordinator_round round = {
         .form = form, .count = 1, .step = 1, .loss_weight = 1, .feeds = p->feeds};
     *pass = (pipeline_pass){.batch = batch, .form = form};
+    PEN_TRY(pen_pipeline_check_there(p));
     PEN_TRY(pen_pipeline_find_feeds(p, form, info, batch, 0));
     PEN_TRY(pen_coordinator_begin_round(p->coordinator, &round, &pass->round));
     pen_pipeline_note_begun(p, pass->round, &(coordinator_round_note){0});
@@ -140,6 +141,7 @@ static pen_status passes_evaluate(passes_evaluation *e, pen_batches *batches) {
 
 // After an error: nobody reads the batches any more.
 static pen_status passes_evaluate_fail(pipeline_engine *p, pen_status status) {
+    if (p->coordinator == NULL) return status; // it was lost before
     if (!pen_coordinator_is_failed(p->coordinator)) {
         status = pen_status_join(status, pen_coordinator_await_quiet(p->coordinator));
     }

@@ -270,7 +270,7 @@ pen_status pen_pipeline_report(pen_engine *engine, pen_arena *arena,
     pipeline_engine *p = pipeline_of(engine);
     pen_engine_report *report;
     pen_engine_device_report *devices;
-    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_await_quiet(p));
     pen_pipeline_note_rounds(p);
     PEN_TRY(PEN_NEW(arena, 1, &report));
     PEN_TRY(PEN_NEW(arena, p->plan->device_count, &devices));
@@ -344,7 +344,7 @@ pen_status pen_pipeline_trace(pen_engine *engine, pen_arena *arena, const pen_tr
     uint32_t *worker_of_device;
     *out_trace = NULL;
     if (!p->options.trace) return PEN_OK;
-    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_await_quiet(p));
     PEN_TRY(PEN_NEW(arena, 1, &trace));
     PEN_TRY(PEN_NEW(arena, p->workers.count, &workers));
     PEN_TRY(PEN_NEW(arena, p->plan->device_count, &names));

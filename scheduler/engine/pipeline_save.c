@@ -51,7 +51,7 @@ pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *fold
     pipeline_engine *p = pipeline_of(engine);
     pen_disk *disk = pen_disk_of_machine();
     PEN_ASSERT(p->begun_count == 0);
-    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_await_quiet(p));
     PEN_TRY(pen_pipeline_advance_audit(p, true)); // of a step that would be in it
     PEN_TRY(disk->kind->make_folder(disk, folder));
     PEN_TRY(save_homeless(p, step, folder));
@@ -99,11 +99,14 @@ pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits, pen_engine_sa
     return PEN_OK;
 }
 
+// By another thread than the engine's, which may meanwhile have found that somebody was lost.
 void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code) {
-    pen_coordinator *coordinator = pipeline_of(engine)->coordinator;
-    if (code == PEN_CODE_OK) {
-        pen_coordinator_committed(coordinator, step);
-    } else {
-        pen_coordinator_give_save_up(coordinator, step, code);
+    pipeline_engine *p = pipeline_of(engine);
+    pen_mutex_lock(&p->publishing);
+    if (p->coordinator != NULL && code == PEN_CODE_OK) {
+        pen_coordinator_committed(p->coordinator, step);
+    } else if (p->coordinator != NULL) {
+        pen_coordinator_give_save_up(p->coordinator, step, code);
     }
+    pen_mutex_unlock(&p->publishing);
 }

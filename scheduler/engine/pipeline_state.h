@@ -4,6 +4,7 @@
 #ifndef PEN_SCHEDULER_ENGINE_PIPELINE_STATE_H
 #define PEN_SCHEDULER_ENGINE_PIPELINE_STATE_H
 
+#include "base/thread.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/pipeline_forms.h"
 #include "scheduler/plan/plan_job.h"
@@ -108,7 +109,8 @@ typedef struct pipeline_engine {
 
     // a generation
     pen_worker *worker;
-    pen_coordinator *coordinator;
+    pen_coordinator *coordinator; // NULL: the generation has ended
+    pen_mutex publishing;  // for who publishes a checkpoint, on another thread: the member above
     const char *links_job; // text that links of this training have
 
     pipeline_rounds begun[PIPELINE_STEPS_AHEAD];
@@ -205,6 +207,10 @@ PEN_NODISCARD pen_status pen_pipeline_reduce_job(pipeline_engine *p);
 // long as `seconds` (pipeline_generation.c).
 PEN_NODISCARD pen_status pen_pipeline_begin_generation(pipeline_engine *p, double seconds);
 void pen_pipeline_end_generation(pipeline_engine *p);
+// Whether there is a generation. UNAVAILABLE: its workers were lost, and no other was begun
+PEN_NODISCARD pen_status pen_pipeline_check_there(const pipeline_engine *p);
+// And whether nothing is under way in it. As pen_coordinator_await_quiet
+PEN_NODISCARD pen_status pen_pipeline_await_quiet(pipeline_engine *p);
 
 // What recovery needs to know about the job's own plan.
 PEN_NODISCARD pen_status pen_pipeline_begin_policy(pipeline_engine *p);

@@ -28,7 +28,7 @@ static pen_status tensors_read(void *context, uint32_t index, uint64_t first, vo
     pipeline_engine *p = context;
     const pipeline_tensor *tensor = &p->tensor_places[index];
     PEN_TRY(tensors_check_idle(p));
-    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_await_quiet(p));
     PEN_TRY(pen_pipeline_advance_audit(p, true));
     if (tensor->home_count > 0) {
         const pen_tensor_piece piece = tensors_piece(&p->homes[tensor->first_home], first, bytes);
@@ -52,7 +52,7 @@ static pen_status tensors_write(void *context, uint32_t index, uint64_t first, c
     pipeline_engine *p = context;
     pipeline_tensor *tensor = &p->tensor_places[index];
     PEN_TRY(tensors_check_idle(p));
-    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    PEN_TRY(pen_pipeline_await_quiet(p));
     for (uint32_t h = 0; h < tensor->home_count; h++) {
         const pen_tensor_piece piece =
             tensors_piece(&p->homes[tensor->first_home + h], first, bytes);

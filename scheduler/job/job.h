@@ -123,10 +123,16 @@ typedef struct pen_job_serve {
     const char *token;       // file with what callers must have; NULL: none
 } pen_job_serve;
 
+typedef enum pen_job_outputs_from {
+    PEN_JOB_OUTPUTS_LAST,
+    PEN_JOB_OUTPUTS_BEST
+} pen_job_outputs_from;
+
 typedef struct pen_job_outputs {
     const char *dir;        // NULL: nothing is written there
     const char *export;     // NULL: the trained model is not written
     pen_export_types types; // of weights of 16 bits in it
+    pen_job_outputs_from from;
 } pen_job_outputs;
 
 typedef struct pen_job {
@@ -143,6 +149,8 @@ typedef struct pen_job {
     pen_job_tls tls;
     const char *token_file; // that workers of this host have in common with this job; NULL: none
     const char *costs;      // path of a cost table; NULL: none
+    pen_job_evaluation evaluation; // while the training runs
+    bool has_evaluation;           // there is one
     pen_job_checkpoint checkpoint;
     pen_job_recovery recovery;
     pen_job_serve serve;

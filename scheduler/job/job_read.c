@@ -69,6 +69,24 @@ static void job_complete_losses(pen_job_train *train) {
     }
 }
 
+// What is judged while the training runs needs data, and what is kept of it somebody who does.
+static pen_status job_check_evaluation(const pen_job *job) {
+    const bool has_data = job->data.has_eval || (job->data.has_train && job->data.holdout > 0);
+    if (job->has_evaluation && !has_data) {
+        return pen_job_blame(job, &job->evaluation,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "evaluation: found, but no data to evaluate on, expected "
+                                       "data.eval, or data.holdout, a fraction of data.train"));
+    }
+    if (job->outputs.from != PEN_JOB_OUTPUTS_BEST) return PEN_OK;
+    const bool is_kept = !job->evaluation.has_keep_best || job->evaluation.keep_best > 0;
+    if (job->has_evaluation && is_kept) return PEN_OK;
+    return pen_job_blame(job, &job->outputs.from,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "outputs.from: found best, but no evaluation that keeps it, "
+                                   "expected `evaluation: {every: 1 epoch, keep_best: 1}`"));
+}
+
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -91,6 +109,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job_complete_losses(&job->train);
     PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
+    PEN_TRY(job_check_evaluation(job));
     if (job->tls.ca == NULL) job->tls = origin->tls;
     job->cluster.uses_tls = job->tls.ca != NULL;
     job->cluster.tasks = origin->tasks;

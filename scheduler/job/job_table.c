@@ -407,6 +407,12 @@ static const pen_option_field job_tls_fields[] = {
 };
 static const pen_option_table job_tls_table = {PEN_OPTION_FIELDS(pen_job_tls, job_tls_fields)};
 
+static const char *const job_outputs_from_names[] = {
+    [PEN_JOB_OUTPUTS_LAST] = "last",
+    [PEN_JOB_OUTPUTS_BEST] = "best",
+    NULL,
+};
+
 static const pen_option_field job_outputs_fields[] = {
     PEN_OPTION(PATH, pen_job_outputs, dir, "folder for what a run leaves behind"),
     PEN_OPTION(PATH, pen_job_outputs, export, "ONNX file of the trained model"),
@@ -414,6 +420,10 @@ static const pen_option_field job_outputs_fields[] = {
                "in it, of weights that were read from float16 or bfloat16: own, as they were read; "
                "float32; auto: float32 in ONNX, else own",
                .choices = pen_export_types_names, .default_text = "auto"),
+    PEN_OPTION(CHOICE, pen_job_outputs, from,
+               "which parameters they have: those after the last step, or those of the best "
+               "evaluation",
+               .choices = job_outputs_from_names, .default_text = "last"),
 };
 static const pen_option_table job_outputs_table = {
     PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields)};
@@ -477,6 +487,9 @@ static const pen_option_field job_fields[] = {
                "they are another user's, or have no other way to know this one"),
     PEN_OPTION(PATH, pen_job, costs,
                "cost table, measured by `penstock profile` and `penstock probe`, for plans"),
+    PEN_OPTION(MAPPING, pen_job, evaluation, "how a training is judged while it runs",
+               .present_offset = offsetof(pen_job, has_evaluation),
+               .table = &pen_job_evaluation_table, .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, checkpoint,
                "where a training stands, kept so that it can go on from there",
                .table = &pen_job_checkpoint_table, .may_be_file = true),

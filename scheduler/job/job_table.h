@@ -14,6 +14,8 @@ extern const pen_option_table pen_job_data_table;
 // Those of `checkpoint` and `recovery`.
 extern const pen_option_table pen_job_checkpoint_table;
 extern const pen_option_table pen_job_recovery_table;
+// The keys of `evaluation`: fills pen_job_evaluation.
+extern const pen_option_table pen_job_evaluation_table;
 
 // The keys of `train.consistency`, and whether it goes with the rest of `train`.
 extern const pen_option_table pen_job_consistency_table;

@@ -1,6 +1,6 @@
 // What a job says of its training: losses, optimizer, rate, batches.
 //
-// The keys, with ranges and help, are in job_table.c and job_loss_table.c.
+// The keys, with ranges and help, are in job_table.c, job_loss_table.c and job_evaluation_table.c.
 #ifndef PEN_SCHEDULER_JOB_JOB_TRAIN_H
 #define PEN_SCHEDULER_JOB_JOB_TRAIN_H
 
@@ -93,5 +93,19 @@ typedef struct pen_job_train {
     bool shuffle;
     bool drop_last; // a last batch that is not full is left out
 } pen_job_train;
+
+// What says which of two evaluations is better: a smaller loss, or a larger accuracy.
+typedef enum pen_job_metric { PEN_JOB_METRIC_LOSS, PEN_JOB_METRIC_ACCURACY } pen_job_metric;
+extern const char *const pen_job_metric_names[]; // by these numbers; then NULL
+
+// Keys of job_evaluation_table.c: how a training is judged while it runs.
+typedef struct pen_job_evaluation {
+    pen_interval every;
+    pen_job_metric metric;
+    int64_t keep_best;  // checkpoints of the best evaluation that stay: 0 or 1
+    bool has_keep_best; // it is said; else as there is a folder
+    int64_t patience;   // evaluations in a row that are no better, after which it ends; 0: any
+    double min_delta;   // by which one must be better
+} pen_job_evaluation;
 
 #endif // PEN_SCHEDULER_JOB_JOB_TRAIN_H

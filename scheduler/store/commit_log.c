@@ -452,20 +452,24 @@ static pen_status log_verify(const pen_shard_place *shards, const pen_commit_rec
     return PEN_OK;
 }
 
-// Marks what stays: fences that count, and the newest `keep` manifests. One of a step that was done
-// again since is not among these.
+// Marks what stays: fences that count, the newest `keep` manifests, and beside these the one that
+// the newest names as the best. One of a step that was done again since is not among them.
 static void log_mark_kept(pen_commit_log *log, uint32_t keep) {
+    const pen_commit_manifest *newest = &pen_commit_log_manifest(log, 0)->manifest;
+    const uint64_t best = newest->keeps_best ? newest->best_step : 0; // no manifest is of step 0
     uint64_t step = UINT64_MAX;
     for (uint32_t i = log->count; i-- > 0;) {
         log_entry *entry = &log->entries[i];
         const uint64_t number = entry->record.number;
         entry->is_kept =
             number == log->last || number == log->fence_number || number == log->begin_number;
-        if (keep == 0 || !log_is_manifest(log, entry)) continue;
+        if (!log_is_manifest(log, entry)) continue;
         if (entry->record.manifest.step >= step) continue;
+        const bool is_best = entry->record.manifest.step == best;
+        if (keep == 0 && !is_best) continue;
         step = entry->record.manifest.step;
         entry->is_kept = true;
-        keep--;
+        if (!is_best) keep--;
     }
 }
 

@@ -13,6 +13,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/job/learning_rate.h"
 #include "scheduler/runner/feed.h"
+#include "scheduler/train/train_judge.h"
 #include "scheduler/train/train_keeper.h"
 #include "scheduler/train/train_losses.h"
 #include "scheduler/train/train_order.h"
@@ -52,6 +53,8 @@ struct pen_trainer {
     uint64_t recovery_count;
     const pen_train_watch *watch; // NULL: nobody
     bool is_due;                  // a checkpoint, after the step that is under way
+    bool is_judged;               // likewise: an evaluation
+    pen_train_judge judge;
 };
 
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
@@ -103,8 +106,9 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
         .as_reference = options->as_reference,
         .cancel = options->cancel};
     if (options->evaluated != NULL) {
-        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, options->evaluated);
-        engine.evaluate_rest = options->evaluated->example_count % engine.evaluate_batch;
+        const pen_dataset_info *info = pen_dataset_get_info(options->evaluated);
+        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, info);
+        engine.evaluate_rest = info->example_count % engine.evaluate_batch;
     }
     return pen_engine_create(&engine, &trainer->engine);
 }
@@ -150,6 +154,7 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->next = checkpoint->next;
     trainer->loss = checkpoint->loss;
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
+    pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
     pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
 }
 
@@ -207,6 +212,9 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     PEN_TRY(train_create_engine(trainer, options));
     PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
                                trainer->dataset));
+    PEN_TRY(pen_train_judge_init(
+        &trainer->judge, job, options->evaluated, pen_trainer_program(trainer),
+        pen_job_get_step_count(job, trainer->epoch_steps), trainer->keeper != NULL));
     trainer->parameters = options->parameters;
     trainer->resume = options->resume;
     trainer->runs_ahead = options->runs_ahead;
@@ -311,7 +319,8 @@ static pen_status train_fetch(pen_trainer *trainer) {
 static void train_begin_next(pen_trainer *trainer, const pen_step_report *report) {
     const pen_engine_kind *kind = trainer->engine->kind;
     train_ahead *ahead = &trainer->ahead;
-    if (kind->begin == NULL || !trainer->runs_ahead || trainer->is_due) return;
+    if (kind->begin == NULL || !trainer->runs_ahead) return;
+    if (trainer->is_due || trainer->is_judged) return;
     if (report->step >= trainer->step_count) return;
     ahead->error = train_fetch(trainer);
     if (ahead->error != PEN_OK) return;
@@ -338,7 +347,8 @@ static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
                             .next = trainer->next,
                             .rate_steps = trainer->rate_steps,
                             .loss = trainer->loss,
-                            .losses_hash = pen_train_losses_hash(&trainer->losses)};
+                            .losses_hash = pen_train_losses_hash(&trainer->losses),
+                            .evaluated = trainer->judge.verdict};
 }
 
 // The order of a checkpoint's steps is durable before it is. Where it cannot be, there is none.
@@ -361,6 +371,23 @@ static pen_status train_keep(pen_trainer *trainer) {
     return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
 }
 
+// The evaluation after a step, before its checkpoint, which has what came of it. The best one is
+// kept, whether a checkpoint is due or not.
+static pen_status train_judge(pen_trainer *trainer, pen_step_report *report) {
+    pen_train_judge *judge = &trainer->judge;
+    const pen_dataset_info *info = pen_dataset_get_info(judge->dataset);
+    const uint64_t batch = pen_trainer_evaluation_batch(trainer->job, info);
+    PEN_TRY(pen_status_add_context(trainer->engine->kind->evaluate(trainer->engine, judge->dataset,
+                                                                   batch, &report->evaluation),
+                                   "in the evaluation after step %llu",
+                                   (unsigned long long)report->step));
+    report->is_evaluated = true;
+    report->is_best = pen_train_judge_add(judge, report->step, &report->evaluation);
+    report->ends = pen_train_judge_is_over(judge);
+    if (report->is_best && judge->verdict.keeps_best) trainer->is_due = true;
+    return PEN_OK;
+}
+
 // A step, whatever becomes of the devices in it.
 static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_report) {
     const bool is_begun = trainer->ahead.batch != NULL;
@@ -378,6 +405,8 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
     trainer->is_due =
         trainer->keeper != NULL &&
         pen_train_keeper_is_due(trainer->keeper, report.step, report.epoch, report.ends_epoch);
+    trainer->is_judged =
+        pen_train_judge_is_due(&trainer->judge, report.step, report.epoch, report.ends_epoch);
     const pen_engine_kind *kind = trainer->engine->kind;
     pen_status status = PEN_OK;
     if (kind->begin != NULL && !is_begun) status = kind->begin(trainer->engine, &step);
@@ -394,8 +423,10 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
     trainer->steps_done += 1;
     trainer->next = batch->next;
     trainer->loss = report.loss;
+    PEN_TRY(pen_train_losses_add(&trainer->losses, report.step, report.loss));
+    if (trainer->is_judged) PEN_TRY(train_judge(trainer, &report));
     *out_report = report;
-    return pen_train_losses_add(&trainer->losses, report.step, report.loss);
+    return PEN_OK;
 }
 
 // ---- when a peer is lost
@@ -479,7 +510,8 @@ static pen_status train_advance(pen_trainer *trainer, pen_step_report *out_repor
 pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report, bool *out_more) {
     bool is_new = false;
     *out_report = (pen_step_report){0};
-    while (!is_new && trainer->steps_done < trainer->step_count) {
+    while (!is_new && trainer->steps_done < trainer->step_count &&
+           !pen_train_judge_is_over(&trainer->judge)) {
         PEN_TRY(train_advance(trainer, out_report, &is_new));
     }
     *out_more = is_new;
@@ -522,6 +554,31 @@ pen_status pen_trainer_keep(pen_trainer *trainer) {
         if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
         PEN_TRY(pen_trainer_recover(trainer, status));
     }
+}
+
+// The tensors of the checkpoint of the best evaluation.
+static pen_status train_save_best(pen_trainer *trainer, uint64_t step, const char *path) {
+    PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
+    const pen_status status = pen_train_keeper_export(trainer->keeper, step, path);
+    if (pen_status_get_code(status) != PEN_NOT_FOUND) return status;
+    pen_log(PEN_LOG_WARNING, "%s, which had the best evaluation: '%s' gets the last parameters",
+            pen_status_message(status), path);
+    pen_status_ignore(status, "said");
+    return pen_parameter_file_save(path, pen_trainer_tensors(trainer));
+}
+
+pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
+    const pen_checkpoint_evaluated *evaluated = &trainer->judge.verdict;
+    const bool is_best = trainer->job->outputs.from == PEN_JOB_OUTPUTS_BEST &&
+                         evaluated->count > 0 && evaluated->best_step != trainer->steps_done;
+    if (is_best && trainer->keeper != NULL) {
+        return train_save_best(trainer, evaluated->best_step, path);
+    }
+    return pen_parameter_file_save(path, pen_trainer_tensors(trainer));
+}
+
+const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer) {
+    return &trainer->judge.verdict;
 }
 
 uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {

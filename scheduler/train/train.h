@@ -29,6 +29,10 @@ typedef struct pen_step_report {
     double seconds;      // from the batch at hand to the update done
     double wait_seconds; // spent waiting for data before that
     bool ends_epoch;
+    bool is_evaluated; // after it, as `evaluation` of the job says
+    bool is_best;      // and that was the best so far
+    bool ends;         // the training, since none was better for long
+    pen_evaluation evaluation;
 } pen_step_report;
 
 // Hears of processes that are lost, between steps, on the thread that asked for one.
@@ -39,26 +43,26 @@ typedef struct pen_train_watch {
 } pen_train_watch;
 
 typedef struct pen_trainer_options {
-    uint64_t step_limit;     // stop after so many steps of the training; 0: as the job says
-    const char *parameters;  // safetensors file to start from; NULL: the model's own
-    const char *resume;      // folder of a checkpoint to start from; NULL: none
-    const char *checkpoints; // folder that they are kept in; NULL: none are
-    const char *mirror;      // second folder for them; NULL: none
-    pen_interval every;      // unless the job says a mean time between failures
-    bool continues;          // from what is in that folder, if there is something
-    bool overwrites;         // what is in that folder is forgotten
-    const char *replay;      // record of the order of lanes, or a folder with one; NULL: none
-    pen_order_book *orders;  // that others share, in place of one of its own; NULL: nobody does
-    const pen_dataset_info *evaluated; // of the data that will be evaluated on; NULL: none
-    bool trace;                        // as pen_engine_options has them
-    bool no_memory_check;              //
-    bool insecure;                     //
-    bool as_reference;                 //
-    const char *worker_program;        //
-    const volatile int *cancel;        //
-    const pen_train_watch *watch;      // outlives the trainer; NULL: nobody asks
-    const pen_plan *plan;              // that several devices run; NULL: one is made
-    const pen_engine_tasks *tasks;     // as the engine has them
+    uint64_t step_limit;        // stop after so many steps of the training; 0: as the job says
+    const char *parameters;     // safetensors file to start from; NULL: the model's own
+    const char *resume;         // folder of a checkpoint to start from; NULL: none
+    const char *checkpoints;    // folder that they are kept in; NULL: none are
+    const char *mirror;         // second folder for them; NULL: none
+    pen_interval every;         // unless the job says a mean time between failures
+    bool continues;             // from what is in that folder, if there is something
+    bool overwrites;            // what is in that folder is forgotten
+    const char *replay;         // record of the order of lanes, or a folder with one; NULL: none
+    pen_order_book *orders;     // that others share, in place of one of its own; NULL: nobody does
+    pen_dataset *evaluated;     // that will be evaluated on; outlives the trainer. NULL: none
+    bool trace;                 // as pen_engine_options has them
+    bool no_memory_check;       //
+    bool insecure;              //
+    bool as_reference;          //
+    const char *worker_program; //
+    const volatile int *cancel; //
+    const pen_train_watch *watch;  // outlives the trainer; NULL: nobody asks
+    const pen_plan *plan;          // that several devices run; NULL: one is made
+    const pen_engine_tasks *tasks; // as the engine has them
     bool runs_ahead; // a step may begin before the one before it is reported: nothing is asked of
                      // the tensors unless pen_trainer_is_ahead says no
 } pen_trainer_options;
@@ -89,6 +93,7 @@ void pen_trainer_destroy(pen_trainer *trainer);
 //               step; with one, updates are made as gradients come, and the parameters are lost
 //   UNAVAILABLE, DEADLINE  a peer was lost, and the job's `recovery` knows no way on
 //   CANCELLED   another coordinator has taken over
+// *out_more is false, too, when evaluations were no better for as long as the job allows.
 PEN_NODISCARD pen_status pen_trainer_step(pen_trainer *trainer, pen_step_report *out_report,
                                           bool *out_more);
 
@@ -101,6 +106,14 @@ void pen_trainer_pause(pen_trainer *trainer);
 // What was asked of the engine after the last step has failed with `take_status`: recovers, if that
 // is possible, to where the last step is done, so that it may be asked again. Else returns it.
 PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
+
+// Writes the model's parameters and running statistics to a safetensors file: those after the last
+// step, or those of the best evaluation where `outputs: {from: best}` of the job says so and their
+// checkpoint is there; where it is not, that is a warning. As pen_parameter_file_save
+PEN_NODISCARD pen_status pen_trainer_save(pen_trainer *trainer, const char *path);
+
+// What evaluations of the training have come to so far.
+const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer);
 
 // How often it went back to a checkpoint, or the beginning, because somebody was lost or came back.
 uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);

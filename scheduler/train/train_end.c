@@ -9,7 +9,6 @@
 #include "base/system/interrupt.h"
 #include "partition/plan/plan.h"
 #include "scheduler/checkpoint/model_export.h"
-#include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
 
 // Between two tries: the first soon, for a disk may be free at once; later ones cost nothing much.
@@ -31,16 +30,19 @@ pen_status pen_train_insist(pen_trainer *trainer, pen_status (*ask)(void *contex
     return PEN_OK;
 }
 
+static pen_status end_save_file(void *context, const char *path) {
+    return pen_trainer_save(context, path);
+}
+
 // What one file fails to take, another may.
 static pen_status end_save(void *context) {
     const train_end *end = context;
     const pen_train_outputs *outputs = end->outputs;
-    const pen_tensor_store *tensors = pen_trainer_tensors(end->trainer);
     const pen_job *job = outputs->job;
     pen_status status = PEN_OK;
-    if (outputs->save != NULL) status = pen_parameter_file_save(outputs->save, tensors);
+    if (outputs->save != NULL) status = end_save_file(end->trainer, outputs->save);
     if (outputs->parameters != NULL) {
-        status = pen_status_join(status, pen_parameter_file_save(outputs->parameters, tensors));
+        status = pen_status_join(status, end_save_file(end->trainer, outputs->parameters));
     }
     if (job->outputs.export == NULL) return status;
     const pen_engine *engine = pen_trainer_engine(end->trainer);
@@ -49,8 +51,10 @@ static pen_status end_save(void *context) {
         .model_path = job->model.file,
         .import = &import,
         .plan = engine->kind->plan != NULL ? engine->kind->plan(engine) : NULL,
-        .types = job->outputs.types};
-    return pen_status_join(status, pen_model_export(tensors, &source, job->outputs.export));
+        .types = job->outputs.types,
+        .save = end_save_file,
+        .context = end->trainer};
+    return pen_status_join(status, pen_model_export(&source, job->outputs.export));
 }
 
 static bool end_has_outputs(const pen_train_outputs *outputs) {

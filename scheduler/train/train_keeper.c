@@ -268,13 +268,7 @@ bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint
         return keeper->cost_seconds < 0 ||
                pen_clock_seconds() - keeper->taken_at >= keeper_interval(keeper);
     }
-    switch (keeper->options.every.unit) {
-    case PEN_INTERVAL_STEPS:
-        return step % keeper->options.every.count == 0;
-    case PEN_INTERVAL_EPOCHS:
-        return ends_epoch && epoch % keeper->options.every.count == 0;
-    }
-    return false;
+    return pen_interval_is_due(&keeper->options.every, step, epoch, ends_epoch);
 }
 
 pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
@@ -327,6 +321,15 @@ pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
     keeper->step = out_checkpoint->step;
     keeper->copies = pen_checkpoint_store_copies(keeper->store, 0);
     return PEN_OK;
+}
+
+pen_status pen_train_keeper_export(pen_train_keeper *keeper, uint64_t step, const char *path) {
+    for (uint32_t i = 0; i < pen_checkpoint_store_count(keeper->store); i++) {
+        if (pen_checkpoint_store_record(keeper->store, i)->manifest.step != step) continue;
+        return pen_checkpoint_store_export(keeper->store, i, false, path);
+    }
+    return pen_error(PEN_NOT_FOUND, "there is no checkpoint of step %" PRIu64 " in %s", step,
+                     keeper->options.folder);
 }
 
 pen_status pen_train_keeper_read_level(const char *folder, const char *mirror, pen_arena *arena,

@@ -67,7 +67,7 @@ static pen_trainer *start(const loss_case *c, int microbatches, const char *devi
         c->labels, c->labels, c->train, microbatches, devices);
     pen_trainer *trainer = NULL;
     CHECK_OK(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, arena, out_evaluated));
-    const pen_trainer_options options = {.evaluated = pen_dataset_get_info(*out_evaluated)};
+    const pen_trainer_options options = {.evaluated = *out_evaluated};
     CHECK_OK(pen_trainer_create(job, &options, &trainer));
     return trainer;
 }

@@ -49,7 +49,7 @@ static const pen_job *case_job(const plan_case *given, pen_arena *arena) {
                         given->strategy, given->schedule);
 }
 
-static pen_trainer *case_start(const pen_job *job, const pen_dataset_info *evaluated) {
+static pen_trainer *case_start(const pen_job *job, pen_dataset *evaluated) {
     const pen_trainer_options options = {
         .step_limit = STEPS, .evaluated = evaluated, .runs_ahead = true};
     pen_trainer *trainer;
@@ -76,7 +76,7 @@ static void case_train(const plan_case *given, pen_arena *arena, numbers *out_nu
     pen_dataset *evaluated;
     *out_numbers = (numbers){0};
     CHECK_OK(pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, arena, &evaluated));
-    pen_trainer *trainer = case_start(job, pen_dataset_get_info(evaluated));
+    pen_trainer *trainer = case_start(job, evaluated);
     for (uint32_t s = 0; s < STEPS; s++) {
         const pen_step_report report = training_step(trainer);
         out_numbers->losses[s] = report.loss;

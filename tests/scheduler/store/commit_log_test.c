@@ -149,6 +149,46 @@ static void passes_removed_numbers(void **state) {
     pen_arena_destroy(arena);
 }
 
+// The manifest that the newest one names as the best stays, beside as many as are kept; until
+// another is named. It comes back as it was written.
+static void keeps_the_best(void **state) {
+    (void)state;
+    static const uint64_t best[] = {0, 1, 1, 1, 4, 4, 4, 4}; // [step]
+    pen_arena *arena = check_arena();
+    const char *folder = scratch_path("best/commit");
+    const pen_shard_place shards = {pen_disk_of_machine(), scratch_path("best/shards")};
+    CHECK_OK(pen_disk_of_machine()->kind->make_folder(pen_disk_of_machine(), shards.folder));
+    pen_commit_log *log = open_log(folder, arena);
+    append(log, fence(1, 7));
+    for (uint64_t step = 1; step < sizeof best / sizeof *best; step++) {
+        pen_commit_record record = manifest(1, step);
+        record.manifest.shard_count = 0;
+        record.manifest.evaluations = step;
+        record.manifest.best_step = best[step];
+        record.manifest.best = 0x3fea086956666666u;
+        record.manifest.since_best = step - best[step];
+        record.manifest.keeps_best = true;
+        append(log, record);
+        CHECK_OK(pen_commit_log_prune(log, &shards, 2));
+        pen_commit_log *opened = open_log(folder, arena);
+        bool is_there = false;
+        uint32_t count = 0;
+        for (const pen_commit_record *kept; (kept = pen_commit_log_manifest(opened, count)) != NULL;
+             count++) {
+            is_there = is_there || kept->manifest.step == best[step];
+            assert_true(kept->manifest.step == best[step] || kept->manifest.step + 3 > step);
+            assert_int_equal(kept->manifest.best_step, best[kept->manifest.step]);
+            assert_int_equal(kept->manifest.best, 0x3fea086956666666u);
+            assert_int_equal(kept->manifest.since_best,
+                             kept->manifest.step - best[kept->manifest.step]);
+            assert_true(kept->manifest.keeps_best);
+        }
+        assert_true(is_there);
+        assert_int_equal(count, step < 3 ? step : 3);
+    }
+    pen_arena_destroy(arena);
+}
+
 static void write_over(const char *path, uint64_t at, char byte) {
     FILE *file = fopen(path, "r+");
     assert_non_null(file);
@@ -512,7 +552,8 @@ static void records_have_the_same_bytes_as_ever(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(records_have_the_same_bytes_as_ever),
               cmocka_unit_test(keeps_what_was_appended), cmocka_unit_test(supersedes),
-              cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(falls_back_from_damage),
+              cmocka_unit_test(passes_removed_numbers), cmocka_unit_test(keeps_the_best),
+              cmocka_unit_test(falls_back_from_damage),
               cmocka_unit_test(damage_without_a_record_before_it_ends_generations),
               cmocka_unit_test(refuses_counters_near_their_end),
               cmocka_unit_test(passes_over_a_last_generation), cmocka_unit_test(sees_each_byte),

@@ -1,0 +1,22 @@
+// Evaluations as the command tells them.
+//
+// Threads: functions share nothing.
+#ifndef PEN_CLI_EVALUATION_TEXT_H
+#define PEN_CLI_EVALUATION_TEXT_H
+
+#include "cli/loss_terms.h"
+#include "scheduler/checkpoint/checkpoint.h"
+#include "scheduler/runner/evaluate.h"
+
+#define PEN_EVALUATION_TEXT_BYTES (PEN_LOSS_TERMS_TEXT_BYTES + 128)
+
+// "loss 0.3312  accuracy 0.8841 over 10000 examples". Returns out_text.
+const char *pen_evaluation_format(const pen_program *program, const pen_evaluation *evaluation,
+                                  char out_text[PEN_EVALUATION_TEXT_BYTES]);
+
+// Which evaluation was the best, and whether the training has ended after `steps_done` because none
+// was better. Nothing where none was made while it ran.
+void pen_evaluation_say_best(const pen_job *job, const pen_checkpoint_evaluated *evaluated,
+                             uint64_t steps_done);
+
+#endif // PEN_CLI_EVALUATION_TEXT_H

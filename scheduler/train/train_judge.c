@@ -1,0 +1,73 @@
+#include "scheduler/train/train_judge.h"
+
+#include "base/integer.h"
+
+static pen_status judge_needs_folder(const pen_job *job, const void *field, const char *what) {
+    return pen_job_blame(job, field,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "%s, but no folder for checkpoints, expected `checkpoint: {dir: "
+                                   "…}` in the job, or --checkpoint DIR",
+                                   what));
+}
+
+// What cannot be is found before the first step.
+pen_status pen_train_judge_init(pen_train_judge *judge, const pen_job *job, pen_dataset *dataset,
+                                const pen_program *program, uint64_t step_count, bool has_folder) {
+    const pen_job_evaluation *options = &job->evaluation;
+    *judge = (pen_train_judge){.job = job, .step_count = step_count};
+    if (!job->has_evaluation || dataset == NULL) return PEN_OK;
+    if (options->keep_best > 0 && !has_folder) {
+        return judge_needs_folder(job, &options->keep_best, "evaluation.keep_best: found 1");
+    }
+    if (job->outputs.from == PEN_JOB_OUTPUTS_BEST && !has_folder) {
+        return judge_needs_folder(job, &job->outputs.from, "outputs.from: found best");
+    }
+    if (options->metric == PEN_JOB_METRIC_ACCURACY && !pen_value_is(program->accuracy)) {
+        return pen_job_blame(job, &options->metric,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "evaluation.metric: found accuracy, but the loss is over no "
+                                       "classes, expected loss"));
+    }
+    judge->dataset = dataset;
+    judge->verdict.keeps_best = has_folder && (!options->has_keep_best || options->keep_best > 0);
+    return PEN_OK;
+}
+
+// Where nothing is evaluated any more, the best that there was stays.
+void pen_train_judge_stand_at(pen_train_judge *judge, const pen_checkpoint_evaluated *verdict) {
+    const bool keeps_best =
+        judge->dataset != NULL ? judge->verdict.keeps_best : verdict->keeps_best;
+    judge->verdict = *verdict;
+    judge->verdict.keeps_best = keeps_best;
+}
+
+bool pen_train_judge_is_due(const pen_train_judge *judge, uint64_t step, uint64_t epoch,
+                            bool ends_epoch) {
+    if (judge->dataset == NULL) return false;
+    return step == judge->step_count ||
+           pen_interval_is_due(&judge->job->evaluation.every, step, epoch, ends_epoch);
+}
+
+bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evaluation *evaluation) {
+    const pen_job_evaluation *options = &judge->job->evaluation;
+    pen_checkpoint_evaluated *verdict = &judge->verdict;
+    const bool is_loss = options->metric == PEN_JOB_METRIC_LOSS;
+    const double targets = (double)pen_max_u64(evaluation->target_count, 1); // 0: all are ignored
+    const double value = is_loss ? evaluation->loss : (double)evaluation->correct_count / targets;
+    const bool is_first = verdict->count == 0;
+    const bool is_better = is_loss ? value < verdict->best - options->min_delta
+                                   : value > verdict->best + options->min_delta;
+    verdict->count += 1;
+    verdict->since_best += 1;
+    if (!is_first && !is_better) return false;
+    verdict->best_step = step;
+    verdict->best = value;
+    verdict->since_best = 0;
+    return true;
+}
+
+bool pen_train_judge_is_over(const pen_train_judge *judge) {
+    const int64_t patience = judge->job->evaluation.patience;
+    return judge->dataset != NULL && patience > 0 &&
+           judge->verdict.since_best >= (uint64_t)patience;
+}
