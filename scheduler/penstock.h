@@ -131,6 +131,16 @@ typedef struct pen_training_step_report {
     bool ends_epoch;
     // [pen_training_loss_count] each by itself, before its weight; the sum is `loss`
     double losses[PEN_TRAINING_LOSSES_LIMIT];
+    // The evaluation after the step, as `evaluation` of the job says; zeros where there was none.
+    bool is_evaluated;
+    bool is_best;           // it was the best so far
+    bool ends;              // and the training, since none was better for as long as the job says
+    double evaluation_loss; // these as in pen_training_evaluation
+    uint64_t evaluation_example_count;
+    uint64_t evaluation_target_count;
+    uint64_t evaluation_correct_count;
+    double evaluation_seconds;
+    double evaluation_losses[PEN_TRAINING_LOSSES_LIMIT];
 } pen_training_step_report;
 
 typedef struct pen_training_evaluation {
@@ -166,7 +176,8 @@ uint64_t pen_training_step_count(const pen_training *training);
 uint32_t pen_training_loss_count(const pen_training *training);
 const char *pen_training_loss_name(const pen_training *training, uint32_t index);
 
-// One step. *out_more is false when all steps were done before; then the report is all zero, and
+// One step. *out_more is false when all steps were done before, or evaluations have ended the
+// training; then the report is all zero, and
 // where the job has a folder for checkpoints, the last one is kept: where its disk takes none, that
 // is a warning, and pen_training_keep tries again.
 //   NOT_FINITE   the loss is infinite or not a number
@@ -209,7 +220,8 @@ PEN_NODISCARD pen_status pen_training_read_tensor(pen_training *training, uint32
 PEN_NODISCARD pen_status pen_training_write_tensor(pen_training *training, uint32_t index,
                                                    const void *data, uint64_t bytes);
 
-// Writes all parameters and running statistics as they are now.
+// Writes all parameters and running statistics as they are now; or, where `outputs: {from: best}`
+// of the job says so, those of the best evaluation so far. So does export.
 PEN_NODISCARD pen_status pen_training_save(pen_training *training, const char *path);
 
 // Writes the trained model in inference form, as ONNX or what else the path's end says that its

@@ -172,6 +172,21 @@ static pen_status training_keep_last(pen_training *training) {
     return PEN_OK;
 }
 
+static void training_fill_evaluation(const pen_step_report *step,
+                                     pen_training_step_report *report) {
+    const pen_evaluation *evaluation = &step->evaluation;
+    if (!step->is_evaluated) return;
+    report->is_evaluated = true;
+    report->is_best = step->is_best;
+    report->ends = step->ends;
+    report->evaluation_loss = evaluation->loss;
+    report->evaluation_example_count = evaluation->example_count;
+    report->evaluation_target_count = evaluation->target_count;
+    report->evaluation_correct_count = evaluation->correct_count;
+    report->evaluation_seconds = evaluation->seconds;
+    memcpy(report->evaluation_losses, evaluation->terms, sizeof report->evaluation_losses);
+}
+
 // The report is empty unless a step was done, so that nobody reads one twice.
 pen_status pen_training_step(pen_training *training, pen_training_step_report *out_report,
                              bool *out_more) {
@@ -198,6 +213,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
                                         .wait_seconds = step.wait_seconds,
                                         .ends_epoch = step.ends_epoch};
     memcpy(report.losses, step.terms, sizeof report.losses);
+    training_fill_evaluation(&step, &report);
     pen_api_fill_report(&report, sizeof report, out_report);
     return PEN_OK;
 }
@@ -262,6 +278,7 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
 
 pen_status pen_training_save(pen_training *training, const char *path) {
     const pen_tensor_store *tensors;
+    if (training->trainer != NULL) return pen_trainer_save(training->trainer, path);
     PEN_TRY(pen_api_get_tensors(training, &tensors));
     return pen_parameter_file_save(path, tensors);
 }

@@ -41,7 +41,10 @@ class StepReport(Structure):
     _fields_ = [("struct_size", c_size_t), ("step", c_uint64), ("epoch", c_uint64), ("loss", c_double),
                 ("example_count", c_uint64), ("target_count", c_uint64), ("correct_count", c_uint64),
                 ("learning_rate", c_double), ("seconds", c_double), ("wait_seconds", c_double), ("ends_epoch", c_bool),
-                ("losses", c_double * LOSSES_LIMIT)]
+                ("losses", c_double * LOSSES_LIMIT), ("is_evaluated", c_bool), ("is_best", c_bool), ("ends", c_bool),
+                ("evaluation_loss", c_double), ("evaluation_example_count", c_uint64),
+                ("evaluation_target_count", c_uint64), ("evaluation_correct_count", c_uint64),
+                ("evaluation_seconds", c_double), ("evaluation_losses", c_double * LOSSES_LIMIT)]
 
 
 class EvaluationReport(Structure):

@@ -17,11 +17,21 @@ from .plan import Plan
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """Loss and, where it is over classes, accuracy over the evaluation data; `losses` as a step's."""
+    loss: float
+    accuracy: float | None
+    examples: int
+    seconds: float
+    losses: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Step:
     """One step of a training. `loss` is the mean over its examples, before the update.
 
     `losses` has each of several losses by itself, before its weight, under the name of its output; it is empty where
-    the job has one.
+    the job has one. `evaluation` is that after the step, where the job's `evaluation` says that there is one.
     """
     step: int
     epoch: int
@@ -33,6 +43,8 @@ class Step:
     wait_seconds: float
     ends_epoch: bool
     losses: Mapping[str, float] = field(default_factory=dict)
+    evaluation: Evaluation | None = None
+    is_best: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,16 +56,6 @@ class Epoch:
     accuracy: float | None
     examples: int
     learning_rate: float
-    seconds: float
-    losses: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Loss and, where it is over classes, accuracy over the evaluation data; `losses` as a step's."""
-    loss: float
-    accuracy: float | None
-    examples: int
     seconds: float
     losses: Mapping[str, float] = field(default_factory=dict)
 
@@ -258,19 +260,28 @@ class Training:
         step = Step(step=report.step, epoch=report.epoch, loss=report.loss,
                     accuracy=_fraction(report.correct_count, report.target_count), examples=report.example_count,
                     learning_rate=report.learning_rate, seconds=report.seconds, wait_seconds=report.wait_seconds,
-                    ends_epoch=report.ends_epoch, losses=self._name_losses(report))
+                    ends_epoch=report.ends_epoch, losses=self._name_losses(report.losses),
+                    evaluation=self._name_evaluation(report), is_best=report.is_best)
         self.steps.append(step)
         if step.ends_epoch:
             self.epochs.append(self._sum_epoch(step))
         return step
 
-    def _name_losses(self, report: Any) -> dict[str, float]:
+    def _name_evaluation(self, report: _library.StepReport) -> Evaluation | None:
+        if not report.is_evaluated:
+            return None
+        return Evaluation(loss=report.evaluation_loss,
+                          accuracy=_fraction(report.evaluation_correct_count, report.evaluation_target_count),
+                          examples=report.evaluation_example_count, seconds=report.evaluation_seconds,
+                          losses=self._name_losses(report.evaluation_losses))
+
+    def _name_losses(self, losses: Any) -> dict[str, float]:
         """The losses of a report by name. On the training's thread."""
         if self._losses is None:
             library, handle = _library.get(), self._thread.handle
             self._losses = [library.pen_training_loss_name(handle, i).decode()
                             for i in range(library.pen_training_loss_count(handle))]
-        return dict(zip(self._losses, report.losses))
+        return dict(zip(self._losses, losses))
 
     def _sum_epoch(self, last: Step) -> Epoch:
         steps = []
@@ -323,7 +334,8 @@ class Training:
             report = _library.make_struct(_library.EvaluationReport)
             _library.check(_library.get().pen_training_evaluate(thread.handle, byref(report)), self._keys)
             return Evaluation(loss=report.loss, accuracy=_fraction(report.correct_count, report.target_count),
-                              examples=report.example_count, seconds=report.seconds, losses=self._name_losses(report))
+                              examples=report.example_count, seconds=report.seconds,
+                              losses=self._name_losses(report.losses))
         return thread.do(work)
 
     def predict(self, inputs: Any = None, output: str | None = None) -> Any:
@@ -400,7 +412,8 @@ class Training:
         return data
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes all parameters and running statistics as a safetensors file."""
+        """Writes all parameters and running statistics as a safetensors file: the last, or, as `outputs: {from: best}`
+        of the job says, those of the best evaluation."""
         self._call("pen_training_save", _path(path))
 
     def export(self, path: str | os.PathLike) -> None:

@@ -190,6 +190,33 @@ class Training(Scratch):
         with penstock.train(make_job(), steps=2) as training:
             self.assertEqual(len(training.steps), 2)
 
+    def test_evaluations_while_it_runs_are_told_and_the_best_is_saved(self):
+        def judge(patience):
+            job = make_job(epochs=30, optimizer={"sgd": {"lr": 2.0}})
+            job["data"]["eval"]["labels"] = np.roll(Y, 5) # it gets worse
+            return {**job, "evaluation": {"every": "2 steps", "patience": patience, "metric": "loss"},
+                    "checkpoint": {"dir": f"kept{patience}"}, "outputs": {"from": "best"}}
+
+        with penstock.Training(judge(3)) as training:
+            best, saved = None, None
+            for step in training:
+                self.assertEqual(step.evaluation is not None, step.step % 2 == 0)
+                if step.evaluation is None:
+                    continue
+                asked = training.evaluate()
+                self.assertEqual((step.evaluation.loss, step.evaluation.accuracy), (asked.loss, asked.accuracy))
+                self.assertEqual(step.is_best, best is None or asked.loss < best)
+                if step.is_best:
+                    best, saved = asked.loss, training.parameters()
+            told = [step for step in training.steps if step.evaluation]
+            self.assertLess(training.steps[-1].step, training.step_count)
+            self.assertEqual([step.is_best for step in told[-3:]], [False] * 3)
+            training.save("best.safetensors")
+        with penstock.Training(judge(0), parameters="best.safetensors", inference=True) as again:
+            for name, value in again.parameters().items():
+                np.testing.assert_array_equal(value, saved[name])
+            self.assertEqual(again.evaluate().loss, best)
+
     def test_several_losses_are_told_one_by_one(self):
         folder = TOP / "tests" / "reference" / "losses"
         data = {"inputs": {"x": str(folder / "x.npy")}, "format": "npy",
