@@ -12,9 +12,9 @@
 #include "scheduler/runtime/executor/evidence.h"
 #include "scheduler/runtime/worker/recompute.h"
 
-#define AUDIT_SECONDS 60.0 // for each answer, and
-#define AUDIT_STEPS 100.0  // planned steps besides
-#define AUDIT_TICK_SECONDS 0.0005
+#define AUDIT_SECONDS 60.0     // for each answer, and
+#define AUDIT_STEPS 100.0      // planned steps besides
+#define AUDIT_HOLD_SECONDS 5.0 // at most, before a step that is due
 #define AUDIT_TEXT_BYTES 1024
 
 struct pipeline_audit {
@@ -23,7 +23,8 @@ struct pipeline_audit {
     uint64_t step;     // of the audit under way
     pen_run_note note; // of it,
     uint32_t noting;   // whose worker keeps it; 0: nothing is waited for
-    pen_arena *arena;  // what was kept, to be computed again
+    pen_arena *kept;   // as it comes from there; NULL: it was not asked for
+    pen_arena *arena;  // the same, packed to be computed again
     pen_coordinator_package package;
     uint32_t asked_worker; // 0: nobody
     uint32_t asked;
@@ -60,10 +61,15 @@ pen_status pen_pipeline_prepare_audit(pipeline_engine *p) {
     return PEN_OK;
 }
 
-static void audit_forget_package(pipeline_audit *audit) {
+// What comes late, or goes, is of no interest any more.
+static void audit_forget(pipeline_engine *p) {
+    pipeline_audit *audit = p->audit;
+    if (p->coordinator != NULL) pen_coordinator_forget_audit(p->coordinator);
+    pen_arena_destroy(audit->kept);
     pen_arena_destroy(audit->arena);
-    audit->arena = NULL;
+    audit->kept = audit->arena = NULL;
     audit->package = (pen_coordinator_package){0};
+    audit->noting = audit->asked_worker = 0;
 }
 
 static void audit_say(const pipeline_audit *audit) {
@@ -83,7 +89,7 @@ static void audit_say(const pipeline_audit *audit) {
 void pen_pipeline_release_audit(pipeline_engine *p) {
     if (p->audit == NULL) return;
     audit_say(p->audit);
-    audit_forget_package(p->audit);
+    audit_forget(p);
     p->audit = NULL;
 }
 
@@ -163,40 +169,50 @@ static void audit_step(pipeline_engine *p, pen_audit_event event, pen_status *st
         p->audit->has_verdict = *status != PEN_OK;
         p->audit->verdict = actions[i];
     }
-    if (!pen_audit_core_is_busy(p->audit->core)) audit_forget_package(p->audit);
+    if (!pen_audit_core_is_busy(p->audit->core)) audit_forget(p);
 }
 
 // ---- what happens
 
-// What the worker kept comes here, and is packed for others. Where it has nothing, it says so; a
-// worker that is lost meanwhile is noticed by the training.
-static pen_status audit_fetch(pipeline_engine *p, uint64_t *out_digest) {
+// What the worker kept is packed for others. Where it has nothing, it says so.
+static pen_status audit_pack(pipeline_engine *p, pen_recompute_bytes evidence,
+                             uint64_t *out_digest) {
     pipeline_audit *audit = p->audit;
-    pen_arena *fetched;
-    pen_recompute_bytes evidence, package = {0};
-    audit_forget_package(audit);
+    pen_recompute_bytes package;
+    PEN_TRY(pen_evidence_read(evidence.bytes, evidence.count, out_digest));
     PEN_TRY(pen_arena_create(&audit->arena));
-    PEN_TRY(pen_arena_create(&fetched));
-    audit->package = (pen_coordinator_package){.device = audit->note.device,
-                                               .deadline = pen_clock_seconds() + audit->seconds};
-    pen_status status =
-        pen_coordinator_inquire(p->coordinator, audit->noting, PEN_RUN_INQUIRY_EVIDENCE, fetched,
-                                &evidence.bytes, &evidence.count);
-    if (status == PEN_OK) status = pen_evidence_read(evidence.bytes, evidence.count, out_digest);
-    if (status == PEN_OK) {
-        status = pen_recompute_pack(p->forms.spec, audit->noting, evidence, audit->arena, &package);
+    PEN_TRY(pen_recompute_pack(p->forms.spec, audit->noting, evidence, audit->arena, &package));
+    audit->package = (pen_coordinator_package){
+        .device = audit->note.device, .bytes = package.bytes, .byte_count = package.count};
+    pen_coordinator_forget_audit(p->coordinator);
+    pen_arena_destroy(audit->kept);
+    audit->kept = NULL;
+    return PEN_OK;
+}
+
+// Asks for it, or looks how much is there. A worker that is lost meanwhile is noticed by the
+// training.
+static pen_status audit_fetch(pipeline_engine *p, pen_recompute_bytes *out_evidence) {
+    pipeline_audit *audit = p->audit;
+    *out_evidence = (pen_recompute_bytes){0};
+    if (audit->kept == NULL) {
+        PEN_TRY(pen_arena_create(&audit->kept));
+        return pen_coordinator_fetch_evidence(p->coordinator, audit->noting, audit->kept);
     }
-    audit->package.bytes = package.bytes;
-    audit->package.byte_count = package.count;
-    pen_arena_destroy(fetched);
-    return status;
+    return pen_coordinator_find_evidence(p->coordinator, audit->kept, &out_evidence->bytes,
+                                         &out_evidence->count);
 }
 
 static void audit_take_evidence(pipeline_engine *p, pen_status *status) {
     pipeline_audit *audit = p->audit;
+    pen_recompute_bytes evidence;
     pen_audit_event event = {.worker = audit->noting, .step = audit->step};
-    if (!pen_coordinator_get_figures(p->coordinator, audit->note.round, p->figures)) return;
-    const pen_status fetched = audit_fetch(p, &event.digest);
+    const bool is_done = audit->kept != NULL ||
+                         pen_coordinator_get_figures(p->coordinator, audit->note.round, p->figures);
+    if (!is_done) return;
+    pen_status fetched = audit_fetch(p, &evidence);
+    if (fetched == PEN_OK && evidence.bytes == NULL) return;
+    if (fetched == PEN_OK) fetched = audit_pack(p, evidence, &event.digest);
     audit->noting = 0;
     event.kind = fetched == PEN_OK ? PEN_AUDIT_EVENT_EVIDENCE : PEN_AUDIT_EVENT_NO_EVIDENCE;
     if (fetched != PEN_OK) {
@@ -219,7 +235,8 @@ static void audit_take_opinion(pipeline_engine *p, pen_status *status) {
     audit_step(p, event, status);
 }
 
-pen_status pen_pipeline_advance_audit(pipeline_engine *p, bool waits) {
+pen_status pen_pipeline_advance_audit(pipeline_engine *p, double seconds) {
+    const double deadline = pen_clock_seconds() + seconds;
     pen_status status = PEN_OK;
     if (p->audit == NULL) return PEN_OK;
     if (p->audit->has_verdict) return audit_carry_out(p, &p->audit->verdict);
@@ -229,9 +246,10 @@ pen_status pen_pipeline_advance_audit(pipeline_engine *p, bool waits) {
         if (status == PEN_OK) {
             audit_step(p, (pen_audit_event){.kind = PEN_AUDIT_EVENT_TICK}, &status);
         }
-        if (status != PEN_OK || !waits || pen_coordinator_is_failed(p->coordinator)) break;
+        if (status != PEN_OK || pen_coordinator_is_failed(p->coordinator)) break;
         if (pen_interrupt_wished(p->options.cancel)) break; // ends within a second, audit or not
-        pen_clock_pause(AUDIT_TICK_SECONDS);
+        if (pen_clock_seconds() >= deadline || !pen_audit_core_is_busy(p->audit->core)) break;
+        pen_coordinator_await_audit(p->coordinator);
     }
     return status;
 }
@@ -239,9 +257,11 @@ pen_status pen_pipeline_advance_audit(pipeline_engine *p, bool waits) {
 pen_status pen_pipeline_begin_audit(pipeline_engine *p, uint64_t step, uint32_t count) {
     pen_status status = PEN_OK;
     if (p->audit == NULL || !pen_audit_core_is_due(p->audit->core, step)) return PEN_OK;
-    PEN_TRY(pen_pipeline_advance_audit(p, false));
-    if (p->audit->noting != 0) return PEN_OK; // its round may never end: a loss is not finite
-    PEN_TRY(pen_pipeline_advance_audit(p, true));
+    PEN_TRY(pen_pipeline_advance_audit(p, 0));
+    const bool is_noting = p->audit->noting != 0 && p->audit->kept == NULL;
+    if (is_noting) return PEN_OK; // its round may never end: a loss is not finite
+    PEN_TRY(pen_pipeline_advance_audit(p, AUDIT_HOLD_SECONDS));
+    if (pen_audit_core_is_busy(p->audit->core)) return PEN_OK;
     audit_step(p, (pen_audit_event){.kind = PEN_AUDIT_EVENT_STEP, .step = step, .count = count},
                &status);
     return status;
@@ -250,7 +270,6 @@ pen_status pen_pipeline_begin_audit(pipeline_engine *p, uint64_t step, uint32_t 
 void pen_pipeline_forget_audit(pipeline_engine *p) {
     pen_status status = PEN_OK;
     if (p->audit == NULL) return;
-    p->audit->noting = p->audit->asked_worker = 0;
     audit_step(p, (pen_audit_event){.kind = PEN_AUDIT_EVENT_FORGET}, &status);
     PEN_ASSERT(status == PEN_OK);
 }

@@ -18,12 +18,14 @@ void pen_pipeline_release_audit(pipeline_engine *p);
 void pen_pipeline_forget_audit(pipeline_engine *p);
 
 // Right before a round of form 0 with `count` microbatches: where one is due, the answer to the
-// audit before is waited for, and the next begins; but not while the round before is under way.
+// audit before is waited for, but not for long, and the next begins; but not while an audit or the
+// round of the one before is under way.
 //   NOT_FINITE  a worker computed wrongly; by name
 PEN_NODISCARD pen_status pen_pipeline_begin_audit(pipeline_engine *p, uint64_t step,
                                                   uint32_t count);
-// Goes on with the audit under way, as far as it comes without waiting; `waits`: to its end. As
-// above
-PEN_NODISCARD pen_status pen_pipeline_advance_audit(pipeline_engine *p, bool waits);
+#define PEN_PIPELINE_AUDIT_WHOLE 1e9 // seconds: to its end
+// Goes on with the audit under way, and waits up to so many seconds for its end; 0: as far as it
+// comes without waiting. It ends by itself, at its deadlines. As above
+PEN_NODISCARD pen_status pen_pipeline_advance_audit(pipeline_engine *p, double seconds);
 
 #endif // PEN_SCHEDULER_ENGINE_PIPELINE_AUDIT_H

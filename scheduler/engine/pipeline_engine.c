@@ -147,7 +147,7 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
     }
     pen_pipeline_note_rounds(p);
     *out_result = result;
-    return pen_pipeline_advance_audit(p, false);
+    return pen_pipeline_advance_audit(p, 0);
 }
 
 static pen_status pipeline_step(pen_engine *engine, const pen_engine_step *step,

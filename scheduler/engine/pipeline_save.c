@@ -52,7 +52,8 @@ pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *fold
     pen_disk *disk = pen_disk_of_machine();
     PEN_ASSERT(p->begun_count == 0);
     PEN_TRY(pen_pipeline_await_quiet(p));
-    PEN_TRY(pen_pipeline_advance_audit(p, true)); // of a step that would be in it
+    PEN_TRY(
+        pen_pipeline_advance_audit(p, PEN_PIPELINE_AUDIT_WHOLE)); // of a step that would be in it
     PEN_TRY(disk->kind->make_folder(disk, folder));
     PEN_TRY(save_homeless(p, step, folder));
     return pen_coordinator_save(p->coordinator, step, folder);

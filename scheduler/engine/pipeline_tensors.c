@@ -29,7 +29,7 @@ static pen_status tensors_read(void *context, uint32_t index, uint64_t first, vo
     const pipeline_tensor *tensor = &p->tensor_places[index];
     PEN_TRY(tensors_check_idle(p));
     PEN_TRY(pen_pipeline_await_quiet(p));
-    PEN_TRY(pen_pipeline_advance_audit(p, true));
+    PEN_TRY(pen_pipeline_advance_audit(p, PEN_PIPELINE_AUDIT_WHOLE));
     if (tensor->home_count > 0) {
         const pen_tensor_piece piece = tensors_piece(&p->homes[tensor->first_home], first, bytes);
         return pen_coordinator_read(p->coordinator, &piece, host);

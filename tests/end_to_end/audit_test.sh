@@ -33,6 +33,13 @@ numbers() { # JOB [OPTION...]
     json '" ".join(repr(s["loss"]) for s in d["steps"]) + " " + d["parameters_hash"]' <numbers.json
 }
 
+# a worker that does not give what it kept costs that audit, and what comes behind goes on
+start_worker silent worker.evidence_asked:1:fail
+start_worker other
+job silent.yaml 1GiB silent other
+timeout 60 "$PENSTOCK" train --json --set recovery.lease=1s silent.yaml >silent.json 2>silent &
+silent=$!
+
 for name in a b c; do start_worker $name; done
 job three.yaml 1GiB a b c
 expected=$(numbers three.yaml --set recovery.audit=0)
@@ -62,3 +69,7 @@ job small.yaml 512KiB a b
 penstock plan small.yaml | grep -qx 'audit        off: no worker has memory left for what another does' || die "$(penstock plan small.yaml)"
 numbers small.yaml >small.numbers
 grep -q '^nobody checks what workers compute: none has memory left for what another does' messages || die "$(cat messages)"
+
+wait "$silent" || die "a worker that gives nothing: $(cat silent)"
+grep -qE '^1 times nobody could compute again .* worker 1 .* does not answer' silent || die "nothing was given up: $(cat silent)"
+grep -qE 'computed again by others [1-3] times' silent || die "nothing was audited later: $(cat silent)"

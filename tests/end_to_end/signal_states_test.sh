@@ -14,7 +14,7 @@ train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.001}}, ba
 devices: [$2]
 placement: {strategy: round_robin}
 pipeline: {rendezvous_timeout: 60 s}
-recovery: {lease: 30 s, progress: 60 s}
+recovery: {lease: 30 s, progress: 60 s, audit: ${audit:-1000}}
 ${3:-}
 END
 }
@@ -145,6 +145,7 @@ run stuck loading worker.described:1:sleep=100 3 'no round is under way' TERM 14
 run stuck taking worker.piece_taken:1:sleep=100 3 'no round is under way' INT 130
 run stuck step worker.task_done:150:sleep=100 100000 "device 'a' runs" TERM 0 'checkpoint: {dir: kept, every: 2 steps}'
 run stuck unkept worker.task_done:150:sleep=100 100000 "device 'a' runs" INT 6
+audit=2 run stuck auditing worker.evidence_asked:1:fail 100000 'an audit waits for what worker [12] .* kept: 0 of 0 bytes' TERM 0 'checkpoint: {dir: kept, every: 3 steps}'
 run stuck save worker.shard_written:1:sleep=100 4 'no round is under way' TERM 130 'checkpoint: {dir: kept, every: 2 steps}'
 run stuck evaluating worker.task_done:18:sleep=100 3 "device 'a' runs" TERM 6
 failed=0

@@ -180,23 +180,38 @@ PEN_NODISCARD pen_status pen_coordinator_compare_clocks(pen_coordinator *coordin
 bool pen_coordinator_get_figures(pen_coordinator *coordinator, uint64_t round,
                                  pen_round_figures *out_figures);
 
-// ---- audits: PEN_RUN_INQUIRY_EVIDENCE has what a note asked for, when its round is done.
+// ---- audits. None of these waits for a worker, but await_audit, for a moment.
 // Has a worker keep what it computes of a stage and microbatch in the next round, which is of form
 // 0 and has that microbatch. Sets the round.
 void pen_coordinator_note(pen_coordinator *coordinator, uint32_t worker, pen_run_note *note);
+// Begins to fetch what a note asked for, when its round is done. The arena lives until what is
+// fetched is forgotten. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_coordinator_fetch_evidence(pen_coordinator *coordinator,
+                                                        uint32_t worker, pen_arena *arena);
+// Goes on with it, in the same arena. *out_bytes: all of it, none where the worker has kept
+// nothing; NULL as long as it is not here.
+//   UNAVAILABLE   the worker does not answer, or is lost
+//   CORRUPT       its answers make no sense
+//   DOES_NOT_FIT  this process may not take as much memory
+PEN_NODISCARD pen_status pen_coordinator_find_evidence(pen_coordinator *coordinator,
+                                                       pen_arena *arena, const void **out_bytes,
+                                                       uint64_t *out_count);
 typedef struct pen_coordinator_package {
     uint32_t device;
-    const void *bytes; // pen_recompute_pack; lent for the call
+    const void *bytes; // pen_recompute_pack; lent until it is forgotten
     uint64_t byte_count;
-    double deadline; // by the clock, for workers to take it: of all whom it is given
 } pen_coordinator_package;
-// Gives a worker a package, which it is to compute again; waits until it has it. `asked` is another
-// number each time. What becomes of it, and that nothing does, is found by the next.
+// Begins to give a worker a package, which it is to compute again. `asked` is another number each
+// time. What becomes of it, and that nothing does, is found by the next.
 void pen_coordinator_recompute(pen_coordinator *coordinator, uint32_t worker, uint32_t asked,
                                const pen_coordinator_package *package);
 // Whether the worker that was asked last has answered: the digest, or why there is none.
 bool pen_coordinator_find_digest(pen_coordinator *coordinator, uint64_t *out_digest,
                                  bool *out_is_failed, char *out_text, size_t size);
+// Waits a moment for either; answers SIGUSR1.
+void pen_coordinator_await_audit(pen_coordinator *coordinator);
+// What was fetched, and what is given, is not touched any longer.
+void pen_coordinator_forget_audit(pen_coordinator *coordinator);
 
 // ---- measuring, where the spec is a survey. A worker has one order at a time; several workers may
 // have theirs at once.

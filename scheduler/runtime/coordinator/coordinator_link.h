@@ -9,6 +9,7 @@
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
+#include "scheduler/runtime/coordinator/coordinator_audit.h"
 
 #define COORDINATOR_PIECES 8 // of tensors, on their way at once
 #define COORDINATOR_ROUNDS PEN_COORDINATOR_ROUND_LIMIT
@@ -109,18 +110,6 @@ typedef struct coordinator_copy {
     uint64_t part_length;
 } coordinator_copy;
 
-// What a worker was asked to compute again.
-typedef struct coordinator_audit {
-    uint32_t worker;
-    uint32_t asked;
-    uint64_t byte_count; // of the package,
-    uint64_t taken;      // of which it has so many
-    bool is_answered;
-    bool is_failed;
-    uint64_t digest;
-    char text[PEN_MESSAGE_TEXT_BYTES];
-} coordinator_audit;
-
 struct pen_coordinator {
     pen_coordinator_setup setup;
     const pen_run_spec *spec;
@@ -171,7 +160,8 @@ struct pen_coordinator {
     coordinator_piece pieces[COORDINATOR_PIECES];
     coordinator_save save;
     coordinator_copy copy;
-    coordinator_audit audit;
+    coordinator_evidence evidence;
+    coordinator_opinion opinion;
     // an inquiry that is waited for
     uint32_t asked_worker;
     uint32_t asked_what;
@@ -234,9 +224,6 @@ void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds t
 // A worker may not take part: it is told why, and the run ends with that.
 void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t refusal,
                                pen_status take_status);
-
-// ---- audits (coordinator_audit.c), from the transport
-void pen_coordinator_take_recomputed(pen_coordinator *c, uint32_t peer, const pen_message *message);
 
 // ---- measuring (coordinator_survey.c), from the transport
 void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message);

@@ -263,9 +263,14 @@ static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message
     pen_mutex_unlock(&c->lock);
 }
 
+// Shards and evidence are asked for beside other questions, of which there is one at a time.
 static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     if (message->number == PEN_RUN_INQUIRY_SHARD) {
         pen_coordinator_take_shard_part(c, peer, message);
+        return;
+    }
+    if (message->number == PEN_RUN_INQUIRY_EVIDENCE) {
+        pen_coordinator_take_evidence(c, peer, message);
         return;
     }
     pen_mutex_lock(&c->lock);

@@ -79,6 +79,7 @@ void pen_coordinator_have_dumped(pen_coordinator *c, const char *reason) {
     (void)pen_flight_dump(reason); // where there is no folder, none is wanted
 }
 
+// Each worker is asked for its own waits, a little time each, and what comes is logged at once.
 void pen_coordinator_answer_question(pen_coordinator *c) {
     pen_arena *arena;
     char text[QUESTION_LINE_BYTES];
@@ -91,6 +92,8 @@ void pen_coordinator_answer_question(pen_coordinator *c) {
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         question_ask_worker(c, w, arena);
     }
+    pen_coordinator_describe_audit(c, text, sizeof text);
+    if (text[0] != '\0') pen_log(PEN_LOG_NOTE, "  %s", text);
     pen_coordinator_have_dumped(c, "somebody asked (SIGUSR1)");
     if (pen_flight_folder()[0] != '\0') {
         pen_log(PEN_LOG_NOTE, "what was done last is in %s: `penstock diagnose` shows it",

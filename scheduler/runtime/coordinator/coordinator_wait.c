@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/system/interrupt.h"
-#include "base/system/machine.h"
 #include "base/text.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/run/run_wire.h"
@@ -30,7 +29,6 @@ static bool coordinator_is_answered(const pen_coordinator *c) {
 static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry what,
                             uint64_t offset, double seconds) {
     const double deadline = pen_clock_seconds() + seconds;
-    const bool ends_early = what == PEN_RUN_INQUIRY_WAITS || what == PEN_RUN_INQUIRY_EVIDENCE;
     pen_message ask = {.kind = PEN_MESSAGE_ASK, .number = (uint32_t)what, .offset = offset};
     pen_mutex_lock(&c->lock);
     c->asked_worker = worker;
@@ -42,7 +40,7 @@ static bool coordinator_ask(pen_coordinator *c, uint32_t worker, pen_run_inquiry
     pen_coordinator_tell(c, worker, &ask);
     pen_mutex_lock(&c->lock);
     while (!coordinator_is_answered(c) && pen_clock_seconds() < deadline) {
-        if (ends_early && pen_interrupt_wished(c->setup.cancel)) break;
+        if (what == PEN_RUN_INQUIRY_WAITS && pen_interrupt_wished(c->setup.cancel)) break;
         (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
     }
     const bool is_answered = c->is_answered;
@@ -153,41 +151,23 @@ static uint64_t coordinator_sent_limit(const pen_coordinator *c) {
 }
 
 // Bytes that an answer may have.
-static uint64_t coordinator_answer_limit(const pen_coordinator *c, uint32_t worker,
-                                         pen_run_inquiry what) {
+static uint64_t coordinator_answer_limit(const pen_coordinator *c, pen_run_inquiry what) {
     const uint64_t base = (uint64_t)1 << 16;
-    const uint64_t *needed = c->setup.needed_bytes;
     switch (what) {
     case PEN_RUN_INQUIRY_WAITS:
     case PEN_RUN_INQUIRY_DUMP: // has no answer
         break;
     case PEN_RUN_INQUIRY_SHARD: // asked for in another way
+    case PEN_RUN_INQUIRY_EVIDENCE:
         break;
     case PEN_RUN_INQUIRY_SENT:
         return base + coordinator_sent_limit(c);
-    case PEN_RUN_INQUIRY_EVIDENCE: // no more than the worker has
-        return base + (needed != NULL && needed[worker] > 0 ? needed[worker] : (uint64_t)1 << 36);
     case PEN_RUN_INQUIRY_FIGURES:
         return base + (uint64_t)c->table->device_count * 64;
     case PEN_RUN_INQUIRY_TRACE:
         return base + (uint64_t)c->spec->trace_limit * (c->table->device_count + 1) * 256;
     }
     return base;
-}
-
-// Evidence is as large as a worker may be, which this process need not be. It is held twice: as it
-// comes, and packed.
-static pen_status coordinator_have_room(pen_run_inquiry what, uint64_t total, pen_arena *arena) {
-    pen_machine machine;
-    if (what != PEN_RUN_INQUIRY_EVIDENCE) return PEN_OK;
-    PEN_TRY(pen_machine_detect(arena, &machine));
-    const uint64_t limit = machine.memory_bytes_allowed, resident = pen_machine_resident();
-    const uint64_t left = limit > resident ? limit - resident : 0;
-    const uint64_t room = machine.memory_bytes_free < left ? machine.memory_bytes_free : left;
-    if (limit == 0 || total <= room / 2) return PEN_OK;
-    return pen_error(PEN_DOES_NOT_FIT,
-                     "the evidence has %llu bytes, twice, and this process may take %llu more",
-                     (unsigned long long)total, (unsigned long long)room);
 }
 
 // Answers longer than a message come in parts. Their length is bounded by what the question can
@@ -204,12 +184,11 @@ pen_status pen_coordinator_inquire(pen_coordinator *coordinator, uint32_t worker
         }
         if (bytes == NULL) {
             total = c->part_total;
-            if (total > coordinator_answer_limit(c, worker, what)) {
+            if (total > coordinator_answer_limit(c, what)) {
                 return pen_error(PEN_CORRUPT, "%s answers with %llu bytes, at most %llu go",
                                  c->spec->workers[worker].name, (unsigned long long)total,
-                                 (unsigned long long)coordinator_answer_limit(c, worker, what));
+                                 (unsigned long long)coordinator_answer_limit(c, what));
             }
-            PEN_TRY(coordinator_have_room(what, total, arena));
             PEN_TRY(PEN_NEW(arena, total, &bytes));
         }
         if (c->part_total != total || c->part_length > total - count ||

@@ -25,17 +25,19 @@ static pen_recompute_bytes keep(generation_case *g, pen_coordinator *coordinator
     CHECK(round == note.round, "round %u", (unsigned)round);
     CHECK_OK(generation_finish_round(g, coordinator, round, &loss));
     CHECK_OK(pen_coordinator_await_quiet(coordinator));
-    CHECK_OK(pen_coordinator_inquire(coordinator, worker, PEN_RUN_INQUIRY_EVIDENCE, g->arena,
-                                     &evidence.bytes, &evidence.count));
+    CHECK_OK(pen_coordinator_fetch_evidence(coordinator, worker, g->arena));
+    do {
+        pen_coordinator_await_audit(coordinator);
+        CHECK_OK(
+            pen_coordinator_find_evidence(coordinator, g->arena, &evidence.bytes, &evidence.count));
+    } while (evidence.bytes == NULL);
     return evidence;
 }
 
 static uint64_t ask(pen_coordinator *coordinator, uint32_t worker, uint32_t asked, uint32_t device,
                     pen_recompute_bytes package) {
-    const pen_coordinator_package sent = {.device = device,
-                                          .bytes = package.bytes,
-                                          .byte_count = package.count,
-                                          .deadline = pen_clock_seconds() + 20};
+    const pen_coordinator_package sent = {
+        .device = device, .bytes = package.bytes, .byte_count = package.count};
     uint64_t digest;
     bool is_failed;
     char text[1024];
@@ -43,7 +45,7 @@ static uint64_t ask(pen_coordinator *coordinator, uint32_t worker, uint32_t aske
     pen_coordinator_recompute(coordinator, worker, asked, &sent);
     while (!pen_coordinator_find_digest(coordinator, &digest, &is_failed, text, sizeof text)) {
         CHECK(pen_clock_seconds() < deadline, "worker %u does not answer", worker);
-        pen_clock_pause(0.001);
+        pen_coordinator_await_audit(coordinator);
     }
     CHECK(!is_failed, "worker %u: %s", worker, text);
     return digest;
