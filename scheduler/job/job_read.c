@@ -425,17 +425,36 @@ static uint64_t job_interval_steps(pen_interval interval, uint64_t epoch_steps) 
     return pen_u64_mul(interval.count, epoch_steps, &steps) ? steps : UINT64_MAX;
 }
 
+static pen_learning_rate_curve job_rate_curve(const pen_job_learning_rate *rate, double base,
+                                              uint64_t epoch_steps) {
+    return (pen_learning_rate_curve){
+        .kind = rate->kind,
+        .base = base,
+        .final = rate->kind == PEN_LEARNING_RATE_LINEAR ? rate->linear.final : rate->cosine.final,
+        .every = job_interval_steps(rate->step.every, epoch_steps),
+        .factor = rate->step.factor,
+        .power = rate->polynomial.power,
+        .cycle = rate->one_cycle,
+    };
+}
+
+// A rate that is not chained is a chain of one.
 pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
                                      pen_learning_rate_options *out_options) {
     const pen_job_learning_rate *rate = &job->train.learning_rate;
-    const pen_learning_rate_options options = {
-        .kind = rate->kind,
-        .base = job->train.optimizer.lr,
-        .final = rate->kind == PEN_LEARNING_RATE_LINEAR ? rate->linear.final : rate->cosine.final,
+    const double base = job->train.optimizer.lr;
+    const bool is_chained = rate->kind == PEN_LEARNING_RATE_CHAINED;
+    const pen_job_rate_piece *pieces = rate->chained.items;
+    pen_learning_rate_options options = {
         .warmup = job_interval_steps(job->train.warmup, epoch_steps),
-        .every = job_interval_steps(rate->step.every, epoch_steps),
-        .factor = rate->step.factor,
+        .count = is_chained ? rate->chained.count : 1,
     };
+    if (!is_chained) options.curves[0] = job_rate_curve(rate, base, epoch_steps);
+    for (uint32_t i = 0; is_chained && i < options.count; i++) {
+        pen_learning_rate_curve *curve = &options.curves[i];
+        *curve = job_rate_curve(&pieces[i].schedule, pieces[i].scale * base, epoch_steps);
+        if (pieces[i].has_length) curve->length = job_interval_steps(pieces[i].length, epoch_steps);
+    }
     const pen_status status = pen_learning_rate_check(&options);
     if (status != PEN_OK) return pen_job_blame(job, rate, status);
     *out_options = options;

@@ -155,42 +155,6 @@ static const pen_option_table job_optimizer_table = {
     .chosen_offset = offsetof(pen_optimizer, kind),
 };
 
-static const pen_option_table job_constant_table = {.size = 0};
-
-static const pen_option_field job_step_fields[] = {
-    PEN_OPTION(INTERVAL, pen_job_step_rate, every, "how long a rate is kept", .is_required = true,
-               .minimum = PEN_OPTION_FROM(1)),
-    PEN_OPTION(NUMBER, pen_job_step_rate, factor, "by which it is multiplied then",
-               .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.1"),
-};
-static const pen_option_table job_step_table = {
-    PEN_OPTION_FIELDS(pen_job_step_rate, job_step_fields)};
-
-static const pen_option_field job_final_fields[] = {
-    PEN_OPTION(NUMBER, pen_job_final_rate, final, "learning rate at the end of the training",
-               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
-};
-static const pen_option_table job_final_table = {
-    PEN_OPTION_FIELDS(pen_job_final_rate, job_final_fields)};
-
-static const pen_option_field job_learning_rate_fields[] = {
-    [PEN_LEARNING_RATE_CONSTANT] = {.key = "constant",
-                                    .kind = PEN_OPTION_MAPPING,
-                                    .table = &job_constant_table,
-                                    .help = "stays"},
-    [PEN_LEARNING_RATE_STEP] =
-        PEN_OPTION(MAPPING, pen_job_learning_rate, step,
-                   "is multiplied by a factor from time to time", .table = &job_step_table),
-    [PEN_LEARNING_RATE_COSINE] = PEN_OPTION(MAPPING, pen_job_learning_rate, cosine,
-                                            "falls along half a cosine", .table = &job_final_table),
-    [PEN_LEARNING_RATE_LINEAR] = PEN_OPTION(MAPPING, pen_job_learning_rate, linear,
-                                            "falls along a line", .table = &job_final_table),
-};
-static const pen_option_table job_learning_rate_table = {
-    PEN_OPTION_FIELDS(pen_job_learning_rate, job_learning_rate_fields),
-    .chosen_offset = offsetof(pen_job_learning_rate, kind),
-};
-
 static const pen_option_field job_shard_fields[] = {
     PEN_OPTION(PATTERN, pen_job_shard, nodes, "a node's name, or a pattern of names",
                .is_required = true),
@@ -217,7 +181,7 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION(ONE_OF, pen_job_train, optimizer, "how weights follow their gradients",
                .is_required = true, .table = &job_optimizer_table),
     PEN_OPTION(ONE_OF, pen_job_train, learning_rate, "how the optimizer's lr changes",
-               .table = &job_learning_rate_table, .default_text = "constant"),
+               .table = &pen_job_learning_rate_table, .default_text = "constant"),
     PEN_OPTION(INTERVAL, pen_job_train, warmup, "how long the learning rate rises at first",
                .default_text = "0 steps"),
     // below its minimum, float32 gradients would be scaled to nothing
@@ -311,6 +275,7 @@ static pen_status job_check_train(const void *object, const pen_option_source *s
                                           "train.shard: found together with consistency: async, "
                                           "expected one of the two"));
     }
+    PEN_TRY(pen_job_check_learning_rate(train, source));
     return pen_job_check_consistency(train, source);
 }
 

@@ -22,6 +22,11 @@ extern const pen_option_table pen_job_consistency_table;
 PEN_NODISCARD pen_status pen_job_check_consistency(const pen_job_train *train,
                                                    const pen_option_source *source);
 
+// The keys of `train.learning_rate`, and whether it goes with `train.warmup`.
+extern const pen_option_table pen_job_learning_rate_table;
+PEN_NODISCARD pen_status pen_job_check_learning_rate(const pen_job_train *train,
+                                                     const pen_option_source *source);
+
 // What belongs to a loss (job_loss_table.c).
 extern const pen_option_field pen_job_class_weight_item;
 extern const pen_option_field pen_job_loss_item; // of `losses`: fills pen_job_loss

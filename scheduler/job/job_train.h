@@ -23,12 +23,28 @@ typedef struct pen_job_final_rate {
     double final; // the learning rate at the end
 } pen_job_final_rate;
 
+typedef struct pen_job_polynomial_rate {
+    double power;
+} pen_job_polynomial_rate;
+
+// Keys of job_rate_table.c.
 typedef struct pen_job_learning_rate {
     pen_learning_rate_kind kind;
     pen_job_step_rate step;
     pen_job_final_rate cosine;
     pen_job_final_rate linear;
+    pen_job_polynomial_rate polynomial;
+    pen_learning_rate_cycle one_cycle;
+    pen_option_list chained; // of pen_job_rate_piece
 } pen_job_learning_rate;
+
+// One of several that follow each other.
+typedef struct pen_job_rate_piece {
+    pen_job_learning_rate schedule; // not chained
+    pen_interval length;
+    bool has_length; // the last may have none: all that is left
+    double scale;    // times the optimizer's lr
+} pen_job_rate_piece;
 
 // A loss, by keys of `train` or by an entry of its `losses`.
 typedef struct pen_job_loss {

@@ -300,7 +300,7 @@ static const mistake job_mistakes[] = {
     {15, 0, "  optimizer: lamb\n  shard:       [{nodes: a, ways: 2}]",
      "train.shard: ", "found together with optimizer lamb", "another optimizer"},
     {16, 18, "  learning_rate: cosin", "train.learning_rate: ", "unknown key \"cosin\"",
-     "possible: cosine, constant, step, linear"},
+     "possible: cosine, constant, step, linear, polynomial, one_cycle, chained"},
     {16, 18, "  learning_rate: step", "train.learning_rate.step: ", "'every' is missing",
      "\"100 steps\" or \"3 epochs\""},
     {16, 33, "  learning_rate: {step: {every: 3}}",
@@ -313,6 +313,15 @@ static const mistake job_mistakes[] = {
      "train.learning_rate.linear: ", "unknown key \"until\"", "possible: final"},
     {16, 30, "  learning_rate: {constant: {lr: 1}}",
      "train.learning_rate.constant: ", "unknown key \"lr\"", "possible: "},
+    {16, 39, "  learning_rate: {polynomial: {power: 0}}",
+     "train.learning_rate.polynomial.power: ", "found \"0\"", "a number above 0"},
+    {16, 42, "  learning_rate: {one_cycle: {pct_start: 0.6, three_phase: true}}",
+     "pct_start: ", "found 0.6 with three_phase", "at most 0.5"},
+    {16, 18, "  learning_rate: chained", "train.learning_rate.chained: ", "found", "a list"},
+    {16, 41, "  learning_rate: {chained: [{schedule: {chained: []}}]}",
+     "train.learning_rate.chained[0].schedule: ", "unknown key \"chained\"", "polynomial"},
+    {16, 29, "  learning_rate: {chained: [{schedule: cosine}, {schedule: constant}]}",
+     "train.learning_rate.chained[0]: ", "'length' is missing", "each schedule but the last"},
     {17, 11, "  warmup: 5s", "train.warmup: ", "found \"5s\"", "\"100 steps\" or \"3 epochs\""},
     {18, 14, "  clip_norm: 0", "train.clip_norm: ", "found \"0\"", "a number of at least 1e-30"},
     {18, 0, "  clip_norm: 1.5\n  clip_value:  2",
@@ -467,6 +476,10 @@ static void missing_parts_are_named(void **state) {
     CHECK_ERROR(parse(arena, "version: 1\nmodel: {file: m}\ndata: {}\n", &job), PEN_INVALID_INPUT,
                 "job.yaml:3:7: error: data: found neither train nor eval");
     CHECK_ERROR(parse(arena, JOB_SMALL "adam}\n", &job), PEN_INVALID_INPUT, "'batch' is missing");
+    CHECK_ERROR(parse(arena,
+                      JOB_SMALL "adam, batch: 4, warmup: 1 epoch, learning_rate: one_cycle}\n",
+                      &job),
+                PEN_INVALID_INPUT, "train.warmup: found together with learning_rate one_cycle");
     static const char both[] =
         JOB_SMALL "adam, batch: 4}\ncluster: {devices: [{name: x}]}\nlinks: []\n";
     CHECK_ERROR(parse(arena, both, &job), PEN_INVALID_INPUT,
@@ -540,7 +553,7 @@ static void conversions_reach_the_training(void **state) {
     assert_int_equal(options.example_limit, 1000);
     pen_learning_rate_options rate;
     CHECK_OK(pen_job_get_learning_rate(job, 50, &rate));
-    assert_int_equal(rate.every, 100);
+    assert_int_equal(rate.curves[0].every, 100);
     assert_int_equal(rate.warmup, 100);
     assert_int_equal(pen_job_get_step_count(job, 50), 150);
     assert_int_equal(pen_job_get_step_count(job, 1000), 500);
