@@ -6,6 +6,7 @@
 #include "base/system/build.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/coordinator/coordinator_shards.h"
+#include "scheduler/runtime/run/peer_code.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker.h"
 
@@ -202,15 +203,9 @@ static pen_status link_on_round_done(pen_coordinator *c, const pen_message *mess
 // reads data by itself. With the lock.
 bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t code) {
     const bool is_own = peer == c->setup.local_worker; // runs in this process
+    if (pen_peer_code_is_plain(code)) return true;
     switch (code) {
-    case PEN_UNSUPPORTED:
-    case PEN_OUT_OF_MEMORY:
-    case PEN_IO:
-    case PEN_CORRUPT:
-    case PEN_UNAVAILABLE:
-    case PEN_DEADLINE:
-    case PEN_INTERNAL:
-    case PEN_NO_STORAGE:
+    case PEN_NO_STORAGE: // it writes shards
         return true;
     case PEN_DOES_NOT_FIT: // found when it loads, or measures
         return is_own || !c->is_running || c->spec->survey != PEN_RUN_SURVEY_NONE;

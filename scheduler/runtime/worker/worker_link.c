@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/runtime/run/peer_code.h"
 #include "scheduler/runtime/worker/worker_answer.h"
 #include "scheduler/runtime/worker/worker_inside.h"
 
@@ -128,33 +129,9 @@ static void worker_up(void *context, uint32_t peer) {
     if (peer == 0) pen_worker_step(worker, &up);
 }
 
-// What a link may end with that is more than the loss of a peer. That somebody was asked to stop,
-// or that the user's input is wrong, is not for a peer to say.
-static bool worker_link_may_end_with(pen_status_code code) {
-    switch (code) {
-    case PEN_UNSUPPORTED:
-    case PEN_OUT_OF_MEMORY:
-    case PEN_IO:
-    case PEN_CORRUPT:
-    case PEN_UNAVAILABLE:
-    case PEN_DEADLINE:
-    case PEN_INTERNAL:
-        return true;
-    case PEN_CODE_OK:
-    case PEN_INVALID_INPUT:
-    case PEN_NOT_FOUND:
-    case PEN_DOES_NOT_FIT:
-    case PEN_CANCELLED:
-    case PEN_NOT_FINITE:
-    case PEN_NO_STORAGE:
-        break;
-    }
-    return false;
-}
-
 // A link that ends is a peer that is lost; what its bytes had wrong stays what it is.
 static pen_status worker_blame_peer(uint32_t peer, pen_status take_reason) {
-    if (worker_link_may_end_with(pen_status_get_code(take_reason))) {
+    if (pen_peer_code_is_plain((uint32_t)pen_status_get_code(take_reason))) {
         return pen_status_add_context(take_reason, "lost the link to worker %u", peer);
     }
     const pen_status lost = pen_error(PEN_UNAVAILABLE, "lost the link to worker %u: %s", peer,
