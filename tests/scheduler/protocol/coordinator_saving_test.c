@@ -1,125 +1,34 @@
 // The coordinator core's fence, deadlines and checkpoints.
-#include "scheduler/protocol/coordinator_core.h"
-
 #include "tests/support/check.h"
+#include "tests/support/core_case.h"
 #include "tests/support/random_run_table.h"
 
-#define WORKERS 3
-#define GENERATION 5
 #define LEASE 100
 #define PROGRESS 150
-#define LOAD 400
-#define WRITE 700
 
-static pen_coordinator_action actions[1024];
-static uint32_t action_count;
-static uint64_t now;
-
-static const pen_coordinator_identity ours = {.protocol = 1, .build = "0.1.0", .isa = "v3"};
-
-static pen_coordinator_core *new_core(pen_arena *arena) {
-    const pen_coordinator_options options = {.generation = GENERATION,
-                                             .self = ours,
-                                             .deadline = 10000,
-                                             .lease = LEASE,
-                                             .progress = PROGRESS,
-                                             .load = LOAD,
-                                             .write = WRITE,
-                                             .needs_fence = true};
-    pen_coordinator_core *core;
-    uint32_t limit;
-    now = 1000;
-    CHECK_OK(pen_coordinator_core_new(chain_run_table(arena, WORKERS, 4, 4), &options, arena, &core,
-                                      &limit));
-    CHECK(limit <= 1024, "%u", limit);
-    return core;
-}
-
-static void step(pen_coordinator_core *core, pen_coordinator_event event) {
-    event.generation = event.generation == 0 ? GENERATION : event.generation;
-    event.incarnation = event.incarnation == 0 ? event.worker + 100 : event.incarnation;
-    event.identity = &ours;
-    event.now = now;
-    pen_coordinator_core_step(core, &event, actions, &action_count);
-}
-
-#define STEP(core, name, ...)                                                                      \
-    step((core), (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_##name, __VA_ARGS__})
-
-static void tick(pen_coordinator_core *core) {
-    STEP(core, TICK, .code = 0);
-}
-
-static uint32_t count_of(pen_coordinator_action_kind kind) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < action_count; i++) {
-        if (actions[i].kind == kind) count++;
-    }
-    return count;
-}
-#define COUNT(name) count_of(PEN_COORDINATOR_ACTION_##name)
-
-static void check_failed(pen_coordinator_core *core, pen_coordinator_reason reason,
-                         uint32_t worker) {
-    CHECK(COUNT(FAIL) == 1, "%u of %u actions", COUNT(FAIL), action_count);
-    for (uint32_t i = 0; i < action_count; i++) {
-        if (actions[i].kind != PEN_COORDINATOR_ACTION_FAIL) continue;
-        CHECK(actions[i].reason == reason, "%s", pen_coordinator_reason_text(actions[i].reason));
-        CHECK(actions[i].worker == worker, "worker %u", actions[i].worker);
-    }
-    CHECK(pen_coordinator_core_state(core) == PEN_COORDINATOR_DONE, "over");
-    if (worker > 0) CHECK(pen_coordinator_core_is_missing(core, worker), "to blame");
-}
-
-static pen_coordinator_core *fencing_core(pen_arena *arena) {
-    pen_coordinator_core *core = new_core(arena);
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        CHECK(pen_coordinator_core_is_missing(core, w), "not here yet");
-        STEP(core, HELLO, .worker = w);
-        CHECK(action_count == (w == WORKERS ? 1u : 0u), "%u actions", action_count);
-    }
-    CHECK(COUNT(FENCE) == 1 && actions[0].generation == GENERATION, "all are here: fence");
-    CHECK(pen_coordinator_core_state(core) == PEN_COORDINATOR_FENCE, "the state");
-    return core;
-}
-
-static pen_coordinator_core *assigned_core(pen_arena *arena) {
-    pen_coordinator_core *core = fencing_core(arena);
-    STEP(core, FENCED, .code = 0);
-    CHECK(action_count == WORKERS && COUNT(ASSIGN) == WORKERS, "durable: assign");
-    return core;
-}
-
-static pen_coordinator_core *running_core(pen_arena *arena) {
-    pen_coordinator_core *core = assigned_core(arena);
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        STEP(core, READY, .worker = w);
-    }
-    CHECK(COUNT(RUNNING) == 1, "running");
-    return core;
-}
+static const core_patience some = {LEASE, PROGRESS};
 
 // Of a form without host channels in it, a round of one microbatch is done when all say so.
 static void end_round(pen_coordinator_core *core, uint64_t round, uint32_t count) {
     for (uint32_t m = 0; m < count; m++) {
-        STEP(core, LOSS, .worker = 3, .round = round, .microbatch = m, .stage = 2);
+        CORE_STEP(core, LOSS, .worker = 3, .round = round, .microbatch = m, .stage = 2);
     }
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        STEP(core, ROUND_DONE, .worker = w, .round = round);
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        CORE_STEP(core, ROUND_DONE, .worker = w, .round = round);
     }
 }
 
 static void run_round(pen_coordinator_core *core, uint64_t round) {
     pen_coordinator_action fed[1024];
-    STEP(core, BEGIN, .count = 1, .updates = true);
-    const uint32_t count = action_count;
-    memcpy(fed, actions, sizeof fed);
+    CORE_STEP(core, BEGIN, .count = 1, .updates = true);
+    const uint32_t count = core_action_count;
+    memcpy(fed, core_actions, sizeof fed);
     for (uint32_t i = 0; i < count; i++) {
         if (fed[i].kind != PEN_COORDINATOR_ACTION_FEED) continue;
-        STEP(core, LET_GO, .channel = fed[i].channel, .sequence = fed[i].sequence);
+        CORE_STEP(core, LET_GO, .channel = fed[i].channel, .sequence = fed[i].sequence);
     }
     end_round(core, round, 1);
-    CHECK(COUNT(ROUND_DONE) == 1 && pen_coordinator_core_is_quiet(core), "the round is done");
+    CHECK(CORE_COUNT(ROUND_DONE) == 1 && pen_coordinator_core_is_quiet(core), "the round is done");
 }
 
 // ---- the fence
@@ -127,29 +36,29 @@ static void run_round(pen_coordinator_core *core, uint64_t round) {
 static void nobody_is_assigned_before_the_fence(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = fencing_core(arena);
-    STEP(core, HELLO, .worker = 1);
-    CHECK(action_count == 0, "again");
-    now += WRITE - 1;
-    tick(core);
-    CHECK(action_count == 0, "a disk may take its time");
-    STEP(core, FENCED, .code = 0);
-    CHECK(COUNT(ASSIGN) == WORKERS, "durable");
-    tick(core);
-    CHECK(action_count == 0, "leases count from here on");
+    pen_coordinator_core *core = core_fencing(arena, some);
+    CORE_STEP(core, HELLO, .worker = 1);
+    CHECK(core_action_count == 0, "again");
+    core_now += CORE_WRITE - 1;
+    core_tick(core);
+    CHECK(core_action_count == 0, "a disk may take its time");
+    CORE_STEP(core, FENCED, .code = 0);
+    CHECK(CORE_COUNT(ASSIGN) == CORE_WORKERS, "durable");
+    core_tick(core);
+    CHECK(core_action_count == 0, "leases count from here on");
     pen_arena_destroy(arena);
 }
 
 static void a_fence_that_fails_ends_the_run(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = fencing_core(arena);
-    STEP(core, FENCED, .code = PEN_CANCELLED);
-    check_failed(core, PEN_COORDINATOR_REASON_SUPERSEDED, 0);
-    CHECK(COUNT(STOP) == WORKERS, "all are sent home");
-    core = fencing_core(arena);
-    STEP(core, FENCED, .code = PEN_IO);
-    check_failed(core, PEN_COORDINATOR_REASON_STORE, 0);
+    pen_coordinator_core *core = core_fencing(arena, some);
+    CORE_STEP(core, FENCED, .code = PEN_CANCELLED);
+    core_check_failed(core, PEN_COORDINATOR_REASON_SUPERSEDED, 0);
+    CHECK(CORE_COUNT(STOP) == CORE_WORKERS, "all are sent home");
+    core = core_fencing(arena, some);
+    CORE_STEP(core, FENCED, .code = PEN_IO);
+    core_check_failed(core, PEN_COORDINATOR_REASON_STORE, 0);
     CHECK(!pen_coordinator_core_is_missing(core, 1), "nobody's fault");
     pen_arena_destroy(arena);
 }
@@ -159,29 +68,29 @@ static void a_worker_lost_at_the_fence_may_come_again(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     for (uint32_t when = 0; when < 2; when++) {
-        pen_coordinator_core *core = fencing_core(arena);
-        STEP(core, LOST, .worker = 2);
-        CHECK(action_count == 0, "no harm");
+        pen_coordinator_core *core = core_fencing(arena, some);
+        CORE_STEP(core, LOST, .worker = 2);
+        CHECK(core_action_count == 0, "no harm");
         CHECK(pen_coordinator_core_state(core) == PEN_COORDINATOR_RECRUIT, "back");
-        if (when == 0) STEP(core, FENCED, .code = 0);
-        CHECK(action_count == 0, "worker 2 is not here");
-        STEP(core, HELLO, .worker = 2, .incarnation = 77);
+        if (when == 0) CORE_STEP(core, FENCED, .code = 0);
+        CHECK(core_action_count == 0, "worker 2 is not here");
+        CORE_STEP(core, HELLO, .worker = 2, .incarnation = 77);
         if (when == 1) {
-            CHECK(action_count == 0, "it is being written still, and not asked for twice");
-            STEP(core, FENCED, .code = 0);
+            CHECK(core_action_count == 0, "it is being written still, and not asked for twice");
+            CORE_STEP(core, FENCED, .code = 0);
         }
-        CHECK(COUNT(ASSIGN) == WORKERS && COUNT(FENCE) == 0, "all are assigned");
-        CHECK(actions[1].incarnation == 77, "as they are now");
+        CHECK(CORE_COUNT(ASSIGN) == CORE_WORKERS && CORE_COUNT(FENCE) == 0, "all are assigned");
+        CHECK(core_actions[1].incarnation == 77, "as they are now");
     }
-    pen_coordinator_core *core = fencing_core(arena);
-    STEP(core, LOST, .worker = 2);
-    now = 10000;
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_MISSING, 0);
+    pen_coordinator_core *core = core_fencing(arena, some);
+    CORE_STEP(core, LOST, .worker = 2);
+    core_now = 10000;
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_MISSING, 0);
     CHECK(pen_coordinator_core_is_missing(core, 2) && !pen_coordinator_core_is_missing(core, 1),
           "who");
-    STEP(core, FENCED, .code = 0);
-    CHECK(action_count == 0, "too late");
+    CORE_STEP(core, FENCED, .code = 0);
+    CHECK(core_action_count == 0, "too late");
     pen_arena_destroy(arena);
 }
 
@@ -191,17 +100,18 @@ static void a_silent_worker_is_lost(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     for (uint32_t is_running = 0; is_running < 2; is_running++) {
-        pen_coordinator_core *core = is_running ? running_core(arena) : assigned_core(arena);
-        now += LEASE / 2;
-        STEP(core, HEARD, .worker = 1);
-        STEP(core, HEARD, .worker = 2, .incarnation = 7); // another process: not of it
-        STEP(core, CREDIT, .worker = 3, .generation = 4); // any word counts, of any generation
-        now += LEASE / 2 - 1;
-        tick(core);
-        CHECK(action_count == 0, "not yet");
-        now += 1;
-        tick(core);
-        check_failed(core, PEN_COORDINATOR_REASON_LEASE, 2);
+        pen_coordinator_core *core =
+            is_running ? core_running(arena, some) : core_assigned(arena, some);
+        core_now += LEASE / 2;
+        CORE_STEP(core, HEARD, .worker = 1);
+        CORE_STEP(core, HEARD, .worker = 2, .incarnation = 7); // another process: not of it
+        CORE_STEP(core, CREDIT, .worker = 3, .generation = 4); // any word counts, of any generation
+        core_now += LEASE / 2 - 1;
+        core_tick(core);
+        CHECK(core_action_count == 0, "not yet");
+        core_now += 1;
+        core_tick(core);
+        core_check_failed(core, PEN_COORDINATOR_REASON_LEASE, 2);
         CHECK(!pen_coordinator_core_is_missing(core, 1), "any word counts");
         CHECK(!pen_coordinator_core_is_missing(core, 3), "of another generation too");
     }
@@ -211,36 +121,36 @@ static void a_silent_worker_is_lost(void **state) {
 static void the_longest_silent_is_named_and_all_are_to_blame(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = running_core(arena);
-    now += 1;
-    STEP(core, HEARD, .worker = 1);
-    now += LEASE;
-    STEP(core, HEARD, .worker = 2);
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_LEASE, 3);
+    pen_coordinator_core *core = core_running(arena, some);
+    core_now += 1;
+    CORE_STEP(core, HEARD, .worker = 1);
+    core_now += LEASE;
+    CORE_STEP(core, HEARD, .worker = 2);
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_LEASE, 3);
     CHECK(pen_coordinator_core_is_missing(core, 1), "silent too");
     CHECK(!pen_coordinator_core_is_missing(core, 2), "it spoke");
     pen_arena_destroy(arena);
 }
 
 static void all_hear(pen_coordinator_core *core) {
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        STEP(core, HEARD, .worker = w);
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        CORE_STEP(core, HEARD, .worker = w);
     }
 }
 
 static void loading_has_a_deadline(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = assigned_core(arena);
-    STEP(core, READY, .worker = 2);
-    now += LOAD - 1;
+    pen_coordinator_core *core = core_assigned(arena, some);
+    CORE_STEP(core, READY, .worker = 2);
+    core_now += CORE_LOAD - 1;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "not yet");
-    now += 1;
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_LOAD, 1);
+    core_tick(core);
+    CHECK(core_action_count == 0, "not yet");
+    core_now += 1;
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_LOAD, 1);
     CHECK(pen_coordinator_core_is_missing(core, 3) && !pen_coordinator_core_is_missing(core, 2),
           "who was not ready");
     pen_arena_destroy(arena);
@@ -250,26 +160,26 @@ static void loading_has_a_deadline(void **state) {
 static void a_shard_that_is_not_written_ends_the_run(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = running_core(arena);
-    STEP(core, SAVE, .step = 4);
-    now += LOAD - 1;
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        STEP(core, SNAPPED, .worker = w, .step = 4);
+    pen_coordinator_core *core = core_running(arena, some);
+    CORE_STEP(core, SAVE, .step = 4);
+    core_now += CORE_LOAD - 1;
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        CORE_STEP(core, SNAPPED, .worker = w, .step = 4);
     }
-    now += WRITE - 1;
+    core_now += CORE_WRITE - 1;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "they write");
-    STEP(core, SHARD, .worker = 1, .step = 4);
-    now += WRITE - 1;
+    core_tick(core);
+    CHECK(core_action_count == 0, "they write");
+    CORE_STEP(core, SHARD, .worker = 1, .step = 4);
+    core_now += CORE_WRITE - 1;
     all_hear(core);
-    STEP(core, SHARD, .worker = 1, .step = 4); // again: it is known
-    tick(core);
-    CHECK(action_count == 0, "one has written");
-    now += 1;
+    CORE_STEP(core, SHARD, .worker = 1, .step = 4); // again: it is known
+    core_tick(core);
+    CHECK(core_action_count == 0, "one has written");
+    core_now += 1;
     all_hear(core);
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_WRITE, 2);
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_WRITE, 2);
     CHECK(pen_coordinator_core_is_missing(core, 3) && !pen_coordinator_core_is_missing(core, 1),
           "who has not written");
     pen_arena_destroy(arena);
@@ -278,35 +188,35 @@ static void a_shard_that_is_not_written_ends_the_run(void **state) {
 static void rounds_that_do_not_get_on_end_the_run(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = running_core(arena);
-    now += 10 * PROGRESS;
+    pen_coordinator_core *core = core_running(arena, some);
+    core_now += 10 * PROGRESS;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "nothing is under way");
-    STEP(core, BEGIN, .count = 2, .updates = true);
-    now += PROGRESS - 1;
+    core_tick(core);
+    CHECK(core_action_count == 0, "nothing is under way");
+    CORE_STEP(core, BEGIN, .count = 2, .updates = true);
+    core_now += PROGRESS - 1;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "it began from quiet");
-    STEP(core, BEGIN, .count = 2, .updates = true);
-    STEP(core, LOSS, .worker = 3, .round = 0, .microbatch = 0, .stage = 2);
-    now += PROGRESS - 1;
+    core_tick(core);
+    CHECK(core_action_count == 0, "it began from quiet");
+    CORE_STEP(core, BEGIN, .count = 2, .updates = true);
+    CORE_STEP(core, LOSS, .worker = 3, .round = 0, .microbatch = 0, .stage = 2);
+    core_now += PROGRESS - 1;
     all_hear(core);
-    STEP(core, LOSS, .worker = 3, .round = 0, .microbatch = 0, .stage = 2);
-    tick(core);
-    CHECK(action_count == 0, "a loss came");
-    now += 1;
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
-    core = running_core(arena);
+    CORE_STEP(core, LOSS, .worker = 3, .round = 0, .microbatch = 0, .stage = 2);
+    core_tick(core);
+    CHECK(core_action_count == 0, "a loss came");
+    core_now += 1;
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
+    core = core_running(arena, some);
     run_round(core, 0);
-    STEP(core, BEGIN, .count = 1, .updates = true);
-    STEP(core, LOSS, .worker = 3, .round = 1, .stage = 2, .loss = {0x7ff0000000000000u, 0, 0});
-    CHECK(COUNT(NOT_FINITE) == 1, "not finite");
-    now += PROGRESS;
+    CORE_STEP(core, BEGIN, .count = 1, .updates = true);
+    CORE_STEP(core, LOSS, .worker = 3, .round = 1, .stage = 2, .loss = {0x7ff0000000000000u, 0, 0});
+    CHECK(CORE_COUNT(NOT_FINITE) == 1, "not finite");
+    core_now += PROGRESS;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "the driver knows why");
+    core_tick(core);
+    CHECK(core_action_count == 0, "the driver knows why");
     pen_arena_destroy(arena);
 }
 
@@ -314,53 +224,53 @@ static void rounds_that_do_not_get_on_end_the_run(void **state) {
 static void what_computes_gets_on(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = running_core(arena);
-    STEP(core, BEGIN, .count = 1, .updates = true);
+    pen_coordinator_core *core = core_running(arena, some);
+    CORE_STEP(core, BEGIN, .count = 1, .updates = true);
     for (uint64_t ran = PROGRESS / 2; ran < 10 * PROGRESS; ran += PROGRESS / 2) {
-        now += PROGRESS / 2;
+        core_now += PROGRESS / 2;
         all_hear(core);
-        STEP(core, COMPUTES, .worker = 2, .sequence = ran);
-        tick(core);
-        CHECK(action_count == 0, "after %u", (unsigned)ran);
+        CORE_STEP(core, COMPUTES, .worker = 2, .sequence = ran);
+        core_tick(core);
+        CHECK(core_action_count == 0, "after %u", (unsigned)ran);
     }
-    STEP(core, COMPUTES, .worker = 2, .incarnation = 7, .sequence = 1);
-    now += PROGRESS;
+    CORE_STEP(core, COMPUTES, .worker = 2, .incarnation = 7, .sequence = 1);
+    core_now += PROGRESS;
     all_hear(core);
-    STEP(core, COMPUTES, .worker = 2, .sequence = 10 * PROGRESS);
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
+    CORE_STEP(core, COMPUTES, .worker = 2, .sequence = 10 * PROGRESS);
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_PROGRESS, 0);
     pen_arena_destroy(arena);
 }
 
 static void without_deadlines_it_waits_for_ever(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const pen_coordinator_options options = {.generation = GENERATION, .self = ours};
+    const pen_coordinator_options options = {.generation = CORE_GENERATION, .self = core_identity};
     pen_coordinator_core *core;
     uint32_t limit;
-    CHECK_OK(pen_coordinator_core_new(chain_run_table(arena, WORKERS, 4, 4), &options, arena, &core,
-                                      &limit));
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        now += 100000;
-        tick(core);
-        CHECK(action_count == 0, "recruiting");
-        STEP(core, HELLO, .worker = w);
+    CHECK_OK(pen_coordinator_core_new(chain_run_table(arena, CORE_WORKERS, 4, 4), &options, arena,
+                                      &core, &limit));
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        core_now += 100000;
+        core_tick(core);
+        CHECK(core_action_count == 0, "recruiting");
+        CORE_STEP(core, HELLO, .worker = w);
     }
-    CHECK(COUNT(ASSIGN) == WORKERS && COUNT(FENCE) == 0, "no fence is needed");
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        now += 100000;
-        tick(core);
-        CHECK(action_count == 0, "loading");
-        STEP(core, READY, .worker = w);
+    CHECK(CORE_COUNT(ASSIGN) == CORE_WORKERS && CORE_COUNT(FENCE) == 0, "no fence is needed");
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        core_now += 100000;
+        core_tick(core);
+        CHECK(core_action_count == 0, "loading");
+        CORE_STEP(core, READY, .worker = w);
     }
-    STEP(core, BEGIN, .count = 1, .updates = true);
-    now += 100000;
-    tick(core);
-    CHECK(action_count == 0, "running");
-    now = 0;
-    STEP(core, HEARD, .worker = 1);
-    tick(core);
-    CHECK(action_count == 0, "the clock never goes back");
+    CORE_STEP(core, BEGIN, .count = 1, .updates = true);
+    core_now += 100000;
+    core_tick(core);
+    CHECK(core_action_count == 0, "running");
+    core_now = 0;
+    CORE_STEP(core, HEARD, .worker = 1);
+    core_tick(core);
+    CHECK(core_action_count == 0, "the clock never goes back");
     pen_arena_destroy(arena);
 }
 
@@ -378,11 +288,13 @@ static void check_save(const pen_coordinator_core *core, pen_coordinator_save_st
 }
 
 static pen_coordinator_core *snapping_core(pen_arena *arena) {
-    pen_coordinator_core *core = running_core(arena);
+    pen_coordinator_core *core = core_running(arena, some);
     check_save(core, PEN_COORDINATOR_SAVE_NONE);
-    STEP(core, SAVE, .step = 20);
-    CHECK(action_count == WORKERS && COUNT(SNAPSHOT) == WORKERS, "to all");
-    CHECK(actions[2].worker == 3 && actions[2].incarnation == 103 && actions[2].step == 20, "who");
+    CORE_STEP(core, SAVE, .step = 20);
+    CHECK(core_action_count == CORE_WORKERS && CORE_COUNT(SNAPSHOT) == CORE_WORKERS, "to all");
+    CHECK(core_actions[2].worker == 3 && core_actions[2].incarnation == 103 &&
+              core_actions[2].step == 20,
+          "who");
     check_save(core, PEN_COORDINATOR_SAVE_SNAPPING);
     return core;
 }
@@ -390,15 +302,15 @@ static pen_coordinator_core *snapping_core(pen_arena *arena) {
 static pen_coordinator_core *writing_core(pen_arena *arena) {
     pen_coordinator_core *core = snapping_core(arena);
     uint64_t round;
-    for (uint32_t w = 1; w <= WORKERS; w++) {
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
         CHECK(!pen_coordinator_core_can_begin(core, &round), "some have not copied");
-        STEP(core, SNAPPED, .worker = w, .step = 20);
-        CHECK(COUNT(SNAPPED) == (w == WORKERS ? 1u : 0u), "all have");
+        CORE_STEP(core, SNAPPED, .worker = w, .step = 20);
+        CHECK(CORE_COUNT(SNAPPED) == (w == CORE_WORKERS ? 1u : 0u), "all have");
     }
-    CHECK(action_count == 1 && actions[0].step == 20, "said once");
+    CHECK(core_action_count == 1 && core_actions[0].step == 20, "said once");
     CHECK(pen_coordinator_core_can_begin(core, &round), "training goes on");
-    STEP(core, SNAPPED, .worker = 1, .step = 20);
-    CHECK(action_count == 0, "again");
+    CORE_STEP(core, SNAPPED, .worker = 1, .step = 20);
+    CHECK(core_action_count == 0, "again");
     check_save(core, PEN_COORDINATOR_SAVE_WRITING);
     return core;
 }
@@ -407,26 +319,30 @@ static void a_checkpoint_is_published_when_all_shards_are_durable(void **state) 
     (void)state;
     pen_arena *arena = check_arena();
     pen_coordinator_core *core = writing_core(arena);
-    STEP(core, SHARD, .worker = 2, .step = 20);
+    CORE_STEP(core, SHARD, .worker = 2, .step = 20);
     run_round(core, 0);
-    STEP(core, SHARD, .worker = 1, .step = 20);
-    STEP(core, SHARD, .worker = 1, .step = 20, .code = PEN_IO);
-    CHECK(action_count == 0, "again: what came first holds");
+    CORE_STEP(core, SHARD, .worker = 1, .step = 20);
+    CORE_STEP(core, SHARD, .worker = 1, .step = 20, .code = PEN_IO);
+    CHECK(core_action_count == 0, "again: what came first holds");
     check_save(core, PEN_COORDINATOR_SAVE_WRITING);
-    STEP(core, SHARD, .worker = 3, .step = 20);
-    CHECK(action_count == 1 && COUNT(PUBLISH) == 1 && actions[0].step == 20, "all are");
+    CORE_STEP(core, SHARD, .worker = 3, .step = 20);
+    CHECK(core_action_count == 1 && CORE_COUNT(PUBLISH) == 1 && core_actions[0].step == 20,
+          "all are");
     check_save(core, PEN_COORDINATOR_SAVE_PUBLISHING);
-    STEP(core, PUBLISHED, .step = 20);
-    CHECK(action_count == WORKERS && COUNT(COMMITTED) == WORKERS, "all hear of it");
-    CHECK(actions[1].worker == 2 && actions[1].step == 20 && actions[1].incarnation == 102, "who");
+    CORE_STEP(core, PUBLISHED, .step = 20);
+    CHECK(core_action_count == CORE_WORKERS && CORE_COUNT(COMMITTED) == CORE_WORKERS,
+          "all hear of it");
+    CHECK(core_actions[1].worker == 2 && core_actions[1].step == 20 &&
+              core_actions[1].incarnation == 102,
+          "who");
     check_save(core, PEN_COORDINATOR_SAVE_NONE);
-    STEP(core, SHARD, .worker = 2, .step = 20);
-    STEP(core, SNAPPED, .worker = 2, .step = 19);
-    CHECK(action_count == 0, "of what is over");
-    STEP(core, SAVE, .step = 30);
-    CHECK(COUNT(SNAPSHOT) == WORKERS, "the next");
-    STEP(core, SHARD, .worker = 1, .step = 20);
-    CHECK(action_count == 0 && !pen_coordinator_core_can_save(core), "of the one before");
+    CORE_STEP(core, SHARD, .worker = 2, .step = 20);
+    CORE_STEP(core, SNAPPED, .worker = 2, .step = 19);
+    CHECK(core_action_count == 0, "of what is over");
+    CORE_STEP(core, SAVE, .step = 30);
+    CHECK(CORE_COUNT(SNAPSHOT) == CORE_WORKERS, "the next");
+    CORE_STEP(core, SHARD, .worker = 1, .step = 20);
+    CHECK(core_action_count == 0 && !pen_coordinator_core_can_save(core), "of the one before");
     pen_arena_destroy(arena);
 }
 
@@ -434,18 +350,18 @@ static void a_shard_that_fails_ends_the_save_alone(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_coordinator_core *core = writing_core(arena);
-    STEP(core, SHARD, .worker = 2, .step = 20, .code = PEN_IO);
-    CHECK(action_count == 1 && COUNT(SAVE_FAILED) == 1, "it is said");
-    CHECK(actions[0].worker == 2 && actions[0].step == 20, "of whom");
+    CORE_STEP(core, SHARD, .worker = 2, .step = 20, .code = PEN_IO);
+    CHECK(core_action_count == 1 && CORE_COUNT(SAVE_FAILED) == 1, "it is said");
+    CHECK(core_actions[0].worker == 2 && core_actions[0].step == 20, "of whom");
     check_save(core, PEN_COORDINATOR_SAVE_WRITING);
-    STEP(core, SHARD, .worker = 1, .step = 20, .code = PEN_IO);
-    CHECK(action_count == 0, "once");
+    CORE_STEP(core, SHARD, .worker = 1, .step = 20, .code = PEN_IO);
+    CHECK(core_action_count == 0, "once");
     run_round(core, 0);
-    STEP(core, SHARD, .worker = 3, .step = 20);
-    CHECK(action_count == 0, "nothing is published");
+    CORE_STEP(core, SHARD, .worker = 3, .step = 20);
+    CHECK(core_action_count == 0, "nothing is published");
     check_save(core, PEN_COORDINATOR_SAVE_NONE);
-    STEP(core, SAVE, .step = 20);
-    CHECK(COUNT(SNAPSHOT) == WORKERS, "it may be tried again");
+    CORE_STEP(core, SAVE, .step = 20);
+    CHECK(CORE_COUNT(SNAPSHOT) == CORE_WORKERS, "it may be tried again");
     pen_arena_destroy(arena);
 }
 
@@ -455,26 +371,26 @@ static void a_copy_that_fails_ends_the_save_alone(void **state) {
     pen_arena *arena = check_arena();
     pen_coordinator_core *core = snapping_core(arena);
     uint64_t round;
-    STEP(core, SNAPPED, .worker = 1, .step = 20);
-    STEP(core, SHARD, .worker = 2, .step = 20, .code = PEN_OUT_OF_MEMORY);
-    CHECK(COUNT(SAVE_FAILED) == 1 && actions[0].worker == 2, "it is said");
+    CORE_STEP(core, SNAPPED, .worker = 1, .step = 20);
+    CORE_STEP(core, SHARD, .worker = 2, .step = 20, .code = PEN_OUT_OF_MEMORY);
+    CHECK(CORE_COUNT(SAVE_FAILED) == 1 && core_actions[0].worker == 2, "it is said");
     CHECK(!pen_coordinator_core_can_begin(core, &round), "worker 3 still copies");
-    STEP(core, SHARD, .worker = 1, .step = 20);
-    STEP(core, SNAPPED, .worker = 3, .step = 20);
-    CHECK(action_count == 1 && COUNT(SNAPPED) == 1, "rounds may begin");
+    CORE_STEP(core, SHARD, .worker = 1, .step = 20);
+    CORE_STEP(core, SNAPPED, .worker = 3, .step = 20);
+    CHECK(core_action_count == 1 && CORE_COUNT(SNAPPED) == 1, "rounds may begin");
     CHECK(pen_coordinator_core_can_begin(core, &round), "they may");
-    STEP(core, SHARD, .worker = 3, .step = 20);
-    CHECK(action_count == 0, "nothing is published");
+    CORE_STEP(core, SHARD, .worker = 3, .step = 20);
+    CHECK(core_action_count == 0, "nothing is published");
     check_save(core, PEN_COORDINATOR_SAVE_NONE);
     pen_arena_destroy(arena);
 }
 
 static pen_coordinator_core *publishing_core(pen_arena *arena) {
     pen_coordinator_core *core = writing_core(arena);
-    for (uint32_t w = 1; w <= WORKERS; w++) {
-        STEP(core, SHARD, .worker = w, .step = 20);
+    for (uint32_t w = 1; w <= CORE_WORKERS; w++) {
+        CORE_STEP(core, SHARD, .worker = w, .step = 20);
     }
-    CHECK(COUNT(PUBLISH) == 1, "publish");
+    CHECK(CORE_COUNT(PUBLISH) == 1, "publish");
     return core;
 }
 
@@ -482,13 +398,14 @@ static void a_manifest_that_fails_is_given_up(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_coordinator_core *core = publishing_core(arena);
-    STEP(core, PUBLISHED, .step = 20, .code = PEN_IO);
-    CHECK(action_count == 1 && COUNT(SAVE_FAILED) == 1 && actions[0].worker == 0, "it is said");
+    CORE_STEP(core, PUBLISHED, .step = 20, .code = PEN_IO);
+    CHECK(core_action_count == 1 && CORE_COUNT(SAVE_FAILED) == 1 && core_actions[0].worker == 0,
+          "it is said");
     check_save(core, PEN_COORDINATOR_SAVE_NONE);
     run_round(core, 0);
     core = publishing_core(arena);
-    STEP(core, PUBLISHED, .step = 20, .code = PEN_CANCELLED);
-    check_failed(core, PEN_COORDINATOR_REASON_SUPERSEDED, 0);
+    CORE_STEP(core, PUBLISHED, .step = 20, .code = PEN_CANCELLED);
+    core_check_failed(core, PEN_COORDINATOR_REASON_SUPERSEDED, 0);
     pen_arena_destroy(arena);
 }
 
@@ -496,39 +413,39 @@ static void copying_has_a_deadline(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_coordinator_core *core = snapping_core(arena);
-    STEP(core, SNAPPED, .worker = 1, .step = 20);
-    now += LOAD - 1;
+    CORE_STEP(core, SNAPPED, .worker = 1, .step = 20);
+    core_now += CORE_LOAD - 1;
     all_hear(core);
-    tick(core);
-    CHECK(action_count == 0, "not yet");
-    now += 1;
-    tick(core);
-    check_failed(core, PEN_COORDINATOR_REASON_LOAD, 2);
+    core_tick(core);
+    CHECK(core_action_count == 0, "not yet");
+    core_now += 1;
+    core_tick(core);
+    core_check_failed(core, PEN_COORDINATOR_REASON_LOAD, 2);
     pen_arena_destroy(arena);
 }
 
 static void a_save_that_was_not_asked_for_ends_the_run(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = running_core(arena);
-    STEP(core, SNAPPED, .worker = 2, .step = 0);
-    check_failed(core, PEN_COORDINATOR_REASON_SAVE, 2);
+    pen_coordinator_core *core = core_running(arena, some);
+    CORE_STEP(core, SNAPPED, .worker = 2, .step = 0);
+    core_check_failed(core, PEN_COORDINATOR_REASON_SAVE, 2);
     core = writing_core(arena);
-    STEP(core, SHARD, .worker = 3, .step = 21);
-    check_failed(core, PEN_COORDINATOR_REASON_SAVE, 3);
+    CORE_STEP(core, SHARD, .worker = 3, .step = 21);
+    core_check_failed(core, PEN_COORDINATOR_REASON_SAVE, 3);
     core = writing_core(arena);
-    STEP(core, LOST, .worker = 1);
-    check_failed(core, PEN_COORDINATOR_REASON_LOST, 1);
+    CORE_STEP(core, LOST, .worker = 1);
+    core_check_failed(core, PEN_COORDINATOR_REASON_LOST, 1);
     CHECK(!pen_coordinator_core_can_save(core), "over");
-    STEP(core, SHARD, .worker = 3, .step = 20);
-    CHECK(action_count == 0, "over");
+    CORE_STEP(core, SHARD, .worker = 3, .step = 20);
+    CHECK(core_action_count == 0, "over");
     pen_arena_destroy(arena);
 }
 
 static void every_reason_and_refusal_has_a_text(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_coordinator_core *core = new_core(arena);
+    pen_coordinator_core *core = core_new(arena, some);
     char text[256];
     for (uint32_t i = 0; i <= PEN_COORDINATOR_REASON_STORE; i++) {
         CHECK(strlen(pen_coordinator_reason_text((pen_coordinator_reason)i)) > 4, "reason %u", i);
@@ -539,16 +456,16 @@ static void every_reason_and_refusal_has_a_text(void **state) {
         }
     }
     for (uint32_t i = 0; i <= PEN_REFUSAL_TAKEN; i++) {
-        pen_coordinator_refusal_format(core, 2, (pen_coordinator_refusal)i, &ours, text,
+        pen_coordinator_refusal_format(core, 2, (pen_coordinator_refusal)i, &core_identity, text,
                                        sizeof text);
         CHECK(strstr(text, "worker 2") != NULL, "refusal %u: %s", i, text);
     }
-    pen_coordinator_identity small = ours;
+    pen_coordinator_identity small = core_identity;
     small.device_count = 1;
     const pen_coordinator_event event = {
         .kind = PEN_COORDINATOR_EVENT_HELLO, .worker = 1, .incarnation = 1, .identity = &small};
-    pen_coordinator_core_step(core, &event, actions, &action_count);
-    CHECK(action_count == 0, "one device is enough");
+    pen_coordinator_core_step(core, &event, core_actions, &core_action_count);
+    CHECK(core_action_count == 0, "one device is enough");
     pen_arena_destroy(arena);
 }
 
