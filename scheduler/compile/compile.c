@@ -47,6 +47,10 @@ static bool compile_is_asynchronous(const pen_compile_request *request) {
     return request->asynchrony.is_asynchronous;
 }
 
+static bool compile_has_groups(const pen_compile_request *request) {
+    return request->optimizer.group_count > 0;
+}
+
 static bool compile_has_shards(const pen_compile_request *request) {
     return request->shard_count > 0;
 }
@@ -93,6 +97,8 @@ const pen_compile_pass pen_compile_passes[] = {
      .run = pen_compile_check_types},
     {"freeze", "parameters that the job freezes are not trained", IN_RUN, //
      .runs = compile_freezes, .blamed = PEN_COMPILE_PART_FREEZE, .run = pen_compile_freeze},
+    {"freeze_groups", "each group has parameters; those of groups that freeze are not trained",
+     IN_RUN, .runs = compile_has_groups, .run = pen_compile_group},
     {"check_input_names", "the data's inputs are the model's", IN_RUN,
      .blamed = PEN_COMPILE_PART_INPUTS, .run = pen_compile_check_input_names},
     {"infer_shapes", "all types and shapes; what is constant is folded", IN_ALL,
@@ -228,6 +234,11 @@ pen_status pen_compilation_blame_loss(const pen_compilation *compilation, uint32
 pen_status pen_compilation_blame_shard(const pen_compilation *compilation, uint32_t index,
                                        pen_status status) {
     return compile_blame(compilation, PEN_COMPILE_PART_SHARD, index, status);
+}
+
+pen_status pen_compilation_blame_group(const pen_compilation *compilation, uint32_t index,
+                                       pen_status status) {
+    return compile_blame(compilation, PEN_COMPILE_PART_GROUP, index, status);
 }
 
 static pen_status compile_run_pass(pen_compilation *compilation, const pen_compile_pass *pass) {

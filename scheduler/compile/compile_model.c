@@ -2,6 +2,7 @@
 #include "device/reference/reference_evaluate.h"
 #include "graph/analysis/training_types.h"
 #include "graph/passes/gradient/freeze_matching.h"
+#include "graph/passes/gradient/match_groups.h"
 #include "scheduler/compile/compile_pass.h"
 
 // Opens the model, unless the caller has it open, and notes its batch, its pins and its warnings.
@@ -49,4 +50,11 @@ pen_status pen_compile_check_types(pen_compilation *compilation) {
 
 pen_status pen_compile_freeze(pen_compilation *compilation) {
     return pen_freeze_matching(compilation->graph, compilation->request->freeze);
+}
+
+pen_status pen_compile_group(pen_compilation *compilation) {
+    uint32_t group = 0;
+    const pen_status status = pen_freeze_groups(
+        compilation->graph, &compilation->request->optimizer, compilation->arena, &group);
+    return pen_compilation_blame_group(compilation, group, status);
 }

@@ -66,10 +66,12 @@ void pen_compilation_warn(pen_compilation *compilation, const char *warning);
 // Gives an error of a pass the position of another part of the job than its own.
 PEN_NODISCARD pen_status pen_compilation_blame(const pen_compilation *compilation,
                                                pen_compile_part part, pen_status status);
-// The position of one of the losses, and of one of what is sharded.
+// The position of one of the losses, of one of what is sharded, and of a group.
 PEN_NODISCARD pen_status pen_compilation_blame_loss(const pen_compilation *compilation,
                                                     uint32_t index, pen_status status);
 PEN_NODISCARD pen_status pen_compilation_blame_shard(const pen_compilation *compilation,
+                                                     uint32_t index, pen_status status);
+PEN_NODISCARD pen_status pen_compilation_blame_group(const pen_compilation *compilation,
                                                      uint32_t index, pen_status status);
 
 // The passes of this folder, as compile.c lists them. compile_model.c:
@@ -77,6 +79,7 @@ PEN_NODISCARD pen_status pen_compile_import(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_load_weights(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_check_types(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_freeze(pen_compilation *compilation);
+PEN_NODISCARD pen_status pen_compile_group(pen_compilation *compilation);
 // compile_shapes.c:
 PEN_NODISCARD pen_status pen_compile_check_input_names(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_infer_shapes(pen_compilation *compilation);

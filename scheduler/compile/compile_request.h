@@ -41,10 +41,11 @@ typedef enum pen_compile_part {
     PEN_COMPILE_PART_LOSS,
     PEN_COMPILE_PART_FREEZE,
     PEN_COMPILE_PART_SHARD,
+    PEN_COMPILE_PART_GROUP, // of the optimizer's
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
-// `index` says which of the losses, or of what is sharded, it is, else 0.
+// `index` says which of the losses, of what is sharded, or of the groups it is, else 0.
 typedef pen_status (*pen_compile_blame_fn)(const void *context, pen_compile_part part,
                                            uint32_t index, pen_status status);
 

@@ -45,8 +45,25 @@ static uint64_t training_count_elements(const pen_graph *graph, const pen_gradie
     return count;
 }
 
-// Adds the optimizer's nodes. A model of which nothing is trained is refused: if `freeze` says so,
-// that is to blame.
+static const pen_optimizer_group *training_find_freezer(const pen_optimizer *optimizer) {
+    for (uint32_t i = 0; i < optimizer->group_count; i++) {
+        if (optimizer->groups[i].freeze) return &optimizer->groups[i];
+    }
+    return NULL;
+}
+
+static pen_status training_blame_freezer(const pen_compilation *compilation, pen_status status) {
+    const pen_optimizer *optimizer = &compilation->request->optimizer;
+    const pen_optimizer_group *group = training_find_freezer(optimizer);
+    if (compilation->request->freeze != NULL) {
+        return pen_compilation_blame(compilation, PEN_COMPILE_PART_FREEZE, status);
+    }
+    if (group == NULL) return status;
+    return pen_compilation_blame_group(compilation, (uint32_t)(group - optimizer->groups), status);
+}
+
+// Adds the optimizer's nodes. A model of which nothing is trained is refused: if `freeze` or a
+// group says so, that is to blame.
 pen_status pen_compile_build_updates(pen_compilation *compilation) {
     const pen_compile_request *request = compilation->request;
     pen_program *program = &compilation->program;
@@ -63,8 +80,7 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
         const pen_status status =
             pen_error(PEN_INVALID_INPUT,
                       "nothing to train: the loss depends on no parameter that is not frozen");
-        if (request->freeze == NULL) return status;
-        return pen_compilation_blame(compilation, PEN_COMPILE_PART_FREEZE, status);
+        return training_blame_freezer(compilation, status);
     }
     program->learning_rate = updates.learning_rate;
     program->step = updates.step;
@@ -81,7 +97,8 @@ pen_status pen_compile_check_lost(pen_compilation *compilation) {
     const pen_model *model = compilation->model;
     pen_text text;
     const char *list;
-    if (model->hides_frozen && compilation->request->freeze == NULL) {
+    if (model->hides_frozen && compilation->request->freeze == NULL &&
+        training_find_freezer(&compilation->request->optimizer) == NULL) {
         compilation->program.note =
             "all parameters are trained: ONNX has no word for those that a model has frozen "
             "(requires_grad); `freeze` names them";

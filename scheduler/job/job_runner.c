@@ -41,6 +41,9 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
         return pen_job_blame_loss(blame->job, index, status);
     case PEN_COMPILE_PART_FREEZE:
         return pen_job_blame(blame->job, &train->freeze, status);
+    case PEN_COMPILE_PART_GROUP:
+        return pen_job_blame(
+            blame->job, &((const pen_optimizer_group *)train->groups.items)[index].match, status);
     case PEN_COMPILE_PART_SHARD:
         return pen_job_blame(blame->job, &((const pen_job_shard *)train->shard.items)[index].nodes,
                              status);
@@ -52,6 +55,8 @@ static pen_optimizer runner_optimizer(const pen_job_train *train) {
     pen_optimizer optimizer = train->optimizer;
     optimizer.clip_norm = train->clip_norm;
     optimizer.clip_value = train->clip_value;
+    optimizer.groups = train->groups.items;
+    optimizer.group_count = train->groups.count;
     return optimizer;
 }
 

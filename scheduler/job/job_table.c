@@ -8,6 +8,7 @@
 #define JOB_LANES_LIMIT 65536
 #define JOB_WAYS_LIMIT 1024
 #define JOB_SHARDS_LIMIT 4096 // entries
+#define JOB_GROUPS_LIMIT 256
 // less would be 0, or nearly, in float32, and the division no longer finite
 #define JOB_EPSILON_OF(standard)                                                                   \
     PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                        \
@@ -166,6 +167,21 @@ static const pen_option_table job_shard_table = {
 static const pen_option_field job_shard_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &job_shard_table};
 
+static const pen_option_field job_group_fields[] = {
+    PEN_OPTION(PATTERN, pen_optimizer_group, match, "pattern of the names of parameters",
+               .is_required = true),
+    PEN_OPTION(BOOL, pen_optimizer_group, freeze, "they stay as they are", .default_text = "false"),
+    PEN_OPTION(NUMBER, pen_optimizer_group, weight_decay, "in place of the optimizer's",
+               .present_offset = offsetof(pen_optimizer_group, has_weight_decay),
+               .minimum = PEN_OPTION_FROM(0)),
+    PEN_OPTION(NUMBER, pen_optimizer_group, lr_scale, "times the learning rate",
+               .minimum = PEN_OPTION_ABOVE(0), .default_text = "1"),
+};
+static const pen_option_table job_group_table = {
+    PEN_OPTION_FIELDS(pen_optimizer_group, job_group_fields)};
+static const pen_option_field job_group_item = {.kind = PEN_OPTION_MAPPING,
+                                                .table = &job_group_table};
+
 static const pen_option_field job_train_fields[] = {
     PEN_OPTION_AS("loss", CHOICE, pen_job_train, loss.kind,
                   "what is made small; output: the model computes it; or else losses",
@@ -207,6 +223,9 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION(INTEGER, pen_job_train, seed, "of everything random", .minimum = PEN_OPTION_FROM(0),
                .default_text = "0"),
     PEN_OPTION(PATTERN, pen_job_train, freeze, "parameters whose names match stay as they are"),
+    PEN_OPTION(LIST, pen_job_train, groups,
+               "parameters with a decay or rate of their own; the first that matches counts",
+               .item = &job_group_item, .count_maximum = JOB_GROUPS_LIMIT),
     PEN_OPTION(LIST, pen_job_train, shard, "nodes too large for a device, computed in slices",
                .item = &job_shard_item, .count_maximum = JOB_SHARDS_LIMIT),
     PEN_OPTION(BOOL, pen_job_train, shuffle, "a new order of the examples in each epoch",

@@ -105,6 +105,7 @@ typedef struct pen_job_train {
     int64_t steps;                   // 0: no limit; the first limit reached ends the training
     int64_t seed;                    // not negative
     const char *freeze;              // pattern of parameter names; NULL: none
+    pen_option_list groups;          // of pen_optimizer_group
     pen_option_list shard;           // of pen_job_shard
     bool shuffle;
     bool drop_last; // a last batch that is not full is left out

@@ -51,7 +51,7 @@ same mlp "$momentum, lanes: 4" 'staleness: 6, compensation: constant' '2 2 grpc'
 same mlp "$momentum, lanes: 4" 'staleness: 6, compensation: adaptive' '4 4 process'
 same mlp "$momentum, lanes: 4" 'staleness: 2' '3 3 process'
 same gpt "$adamw, lanes: 4" 'staleness: 3, compensation: adaptive' '2 2 process' '4 4 grpc'
-same embedding "$rmsprop, lanes: 4" 'staleness: 5' '2 4 process'
+same embedding "$rmsprop, lanes: 4, groups: [{match: table, lr_scale: 0.2, weight_decay: 0.01}]" 'staleness: 5' '2 4 process'
 limit=35 same resnet18 "$adamw, lanes: 4" 'staleness: 4, compensation: adaptive, lambda: 0.5' '2 2 process' '4 4 grpc'
 [ "$(sort -u hashes | wc -l)" = 7 ] || die "numbers that do not depend on what is asked for: $(cat hashes)"
 

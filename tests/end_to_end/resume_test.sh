@@ -45,6 +45,9 @@ resumed 4 'optimizer: {rmsprop: {lr: 0.01, momentum: 0.9, centered: true}}, batc
 resumed 4 'optimizer: {nadam: {lr: 0.01}}, clip_value: 0.01, batch: 12, microbatches: 2, steps: 10'
 resumed 7 'optimizer: {radam: {lr: 0.01}}, batch: 12, steps: 10' # whose sixth step is the first that divides
 resumed 3 'optimizer: {lamb: {lr: 0.01}}, batch: 12, steps: 6'
+groups='groups: [{match: "^layers.0", freeze: true}, {match: "bias$", weight_decay: 0, lr_scale: 3}]'
+chain='learning_rate: {chained: [{schedule: one_cycle, length: 4 steps}, {schedule: polynomial}]}'
+resumed 3 "$adamw, batch: 12, microbatches: 2, steps: 8, $groups, $chain"
 resumed 2 "$sgd, batch: 16, microbatches: 2, epochs: 2, drop_last: true, freeze: layers.2.bias"
 resumed 3 "$sgd, batch: 20, microbatches: 2, epochs: 2" lenet
 

@@ -27,6 +27,9 @@ same() {
 all='{nodes: "^(gemm|matmul|gather)", ways: 4}'
 same mlp "$sgd" '{nodes: "^gemm", ways: 4}'
 same mlp "$adamw, lanes: 2" '{nodes: "^gemm[1-6]", ways: 4}, {nodes: gemm7, ways: 3}'
+# a slice is of the group of its whole
+groups='groups: [{match: "^fc3.bias$", freeze: true}, {match: "bias$", lr_scale: 0.2}, {match: "^fc[2-4].weight$", weight_decay: 0.5, lr_scale: 3}]'
+same mlp "$sgd, $groups" '{nodes: "^gemm", ways: 4}'
 same gpt "$adamw" "$all"
 same heads "$sgd" "$all"
 same heads "$adamw" "$all"

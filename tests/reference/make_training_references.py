@@ -94,6 +94,15 @@ class Lamb(torch.optim.Optimizer):
                 p.sub_(group["lr"] * ratio * update)
 
 
+def groups(parameters, lr):
+    """Biases have a fifth of the rate and no decay, the last weight four times the rate; the first
+    bias stays."""
+    parameters = list(parameters)
+    return [{"params": parameters[3::2], "lr": lr / 5, "weight_decay": 0.0},
+            {"params": parameters[4:5], "lr": lr * 4},
+            {"params": parameters[0:3:2]}]
+
+
 # of one model, beside those above: states of every combination but that of momentum and centered,
 # which tests/graph/ops/training/optimizer_op_test.c has
 MORE_OPTIMIZERS = {
@@ -110,6 +119,9 @@ MORE_OPTIMIZERS = {
         "lion": lambda p: Lion(p, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.05),
         "lamb": lambda p: Lamb(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01),
         "clip_value": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
+        "adamw_groups": lambda p: torch.optim.AdamW(groups(p, 1e-3), lr=1e-3, weight_decay=0.05),
+        "rmsprop_groups": lambda p: torch.optim.RMSprop(groups(p, 2e-4), lr=2e-4, alpha=0.9,
+                                                        weight_decay=5e-4, momentum=0.9),
     },
 }
 for more in MORE_OPTIMIZERS.values():

@@ -25,6 +25,11 @@ static const pytorch_optimizer optimizers[] = {
     {"adamw", "{adamw: {lr: 0.001, weight_decay: 0.05}}", true},
 };
 
+// As make_training_references.py has them. The first that matches counts.
+#define PYTORCH_GROUPS                                                                             \
+    "groups: [{match: '^layers.0.bias$', freeze: true}, "                                          \
+    "{match: 'bias$', lr_scale: 0.2, weight_decay: 0}, {match: '^layers.2', lr_scale: 4}]"
+
 // Of one model.
 static const pytorch_optimizer more_optimizers[] = {
     {"rmsprop", "{rmsprop: {lr: 0.001, alpha: 0.9, weight_decay: 0.0005, momentum: 0.9}}", true},
@@ -37,6 +42,10 @@ static const pytorch_optimizer more_optimizers[] = {
     {"lion", "{lion: {weight_decay: 0.05}}", true},
     {"lamb", "{lamb: {weight_decay: 0.01}}", true},
     {"clip_value", "{sgd: {lr: 0.05, momentum: 0.9}}, clip_value: 0.01", false},
+    {"adamw_groups", "{adamw: {lr: 0.001, weight_decay: 0.05}}, " PYTORCH_GROUPS, true},
+    {"rmsprop_groups",
+     "{rmsprop: {lr: 0.0002, alpha: 0.9, weight_decay: 0.0005, momentum: 0.9}}, " PYTORCH_GROUPS,
+     true},
 };
 
 // One training beside its reference.

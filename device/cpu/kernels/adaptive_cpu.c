@@ -16,7 +16,7 @@ static float adaptive_number(const pen_cpu_call *call, const char *attribute) {
 static update_step adaptive_step(const pen_cpu_call *call, update_span_fn span, bool decoupled) {
     const pen_node *node = ((const update_state *)call->state)->node;
     const pen_op_update *at = &node->op->update;
-    const double rate = update_scalar(call, at->rate, 0);
+    const double rate = update_rate(call);
     const double decay = pen_node_float(node, "weight_decay");
     const bool has_second = at->rate - at->state > 1;
     return (update_step){
@@ -49,7 +49,7 @@ static adaptive_moments adaptive_read(const pen_cpu_call *call, update_step *s) 
     s->rest1 = (float)(1 - beta1);
     s->beta2 = (float)beta2;
     s->rest2 = (float)(1 - beta2);
-    return (adaptive_moments){.rate = update_scalar(call, at->rate, 0),
+    return (adaptive_moments){.rate = update_rate(call),
                               .step = step,
                               .beta1 = beta1,
                               .beta2 = beta2,
@@ -79,7 +79,7 @@ static pen_status adaptive_adagrad_run(const pen_cpu_call *call) {
     const double step = update_scalar(call, at->step, 1);
     const double slower = 1 + (step - 1) * pen_node_float(node, "lr_decay");
     update_step s = adaptive_step(call, adaptive_adagrad, false);
-    s.step_size = (float)(update_scalar(call, at->rate, 0) / slower);
+    s.step_size = (float)(update_rate(call) / slower);
     s.epsilon = adaptive_number(call, "epsilon");
     s.may_skip = s.decay == 0 && s.p_new == s.p && s.m_new == s.m;
     return update_run(call, &s);

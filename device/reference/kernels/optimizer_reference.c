@@ -14,6 +14,12 @@ static double optimizer_scalar(const pen_reference_call *call, uint32_t input, d
     return pen_tensor_get(&call->inputs[input], 0);
 }
 
+// The learning rate of a parameter.
+static double optimizer_rate(const pen_reference_call *call) {
+    return optimizer_scalar(call, call->node->op->update.rate, 0) *
+           pen_node_float(call->node, "lr_scale");
+}
+
 // The gradient of every element of a parameter, of which `gradient` has rows: those that operand
 // `rows` says.
 static pen_status optimizer_gather_rows(const pen_reference_call *call, const pen_shape *shape,
@@ -85,7 +91,7 @@ static pen_status sgd_update_run(const pen_reference_call *call) {
     const double momentum = pen_node_float(call->node, "momentum");
     const double weight_decay = pen_node_float(call->node, "weight_decay");
     const bool nesterov = pen_node_int(call->node, "nesterov") != 0;
-    const double rate = optimizer_scalar(call, 3, 0);
+    const double rate = optimizer_rate(call);
     const pen_tensor *velocity = &call->inputs[2];
     optimizer_source source;
     if (optimizer_keeps(call)) return PEN_OK;
@@ -112,7 +118,7 @@ static pen_status adam_update_run(const pen_reference_call *call) {
     const double epsilon = pen_node_float(call->node, "epsilon");
     const double weight_decay = pen_node_float(call->node, "weight_decay");
     const bool decoupled = pen_node_int(call->node, "decoupled") != 0;
-    const double rate = optimizer_scalar(call, 4, 0);
+    const double rate = optimizer_rate(call);
     const double step = optimizer_scalar(call, 5, 1);
     const double step_size = rate / (1 - pow(beta1, step));
     const double correction = sqrt(1 - pow(beta2, step));
@@ -143,7 +149,7 @@ static pen_status rmsprop_update_run(const pen_reference_call *call) {
     const double weight_decay = pen_node_float(call->node, "weight_decay");
     const double momentum = pen_node_float(call->node, "momentum");
     const bool centered = pen_node_int(call->node, "centered") != 0;
-    const double rate = optimizer_scalar(call, 5, 0);
+    const double rate = optimizer_rate(call);
     optimizer_source source;
     if (optimizer_keeps(call)) return PEN_OK;
     PEN_TRY(optimizer_gather(call, &source));
@@ -212,7 +218,7 @@ static pen_status optimizer_each(const pen_reference_call *call, const optimizer
 static optimizer_numbers optimizer_read(const pen_reference_call *call, bool decoupled) {
     const pen_op_update *at = &call->node->op->update;
     const double decay = pen_node_float(call->node, "weight_decay");
-    const double rate = optimizer_scalar(call, at->rate, 0);
+    const double rate = optimizer_rate(call);
     return (optimizer_numbers){.rate = rate,
                                .step = at->step == 0 ? 0 : optimizer_scalar(call, at->step, 1),
                                .decay = decoupled ? 0 : decay,

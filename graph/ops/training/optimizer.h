@@ -33,6 +33,7 @@
 //            p ← p − lr·‖p‖/‖u‖·u, norms of the whole parameter; without them where one is 0
 //            (You and others, ICLR 2020)
 //   Where `clip_value` is given, elements of g are brought into [−clip_value, clip_value] first.
+//   A parameter of a group may have a weight decay and a factor of lr of its own.
 #ifndef PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 #define PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 
@@ -56,6 +57,15 @@ typedef enum pen_optimizer_kind {
     PEN_OPTIMIZER_COUNT,
 } pen_optimizer_kind;
 
+// Parameters whose updates differ from those of others.
+typedef struct pen_optimizer_group {
+    const char *match; // POSIX extended regular expression of names
+    bool freeze;       // they are not updated
+    bool has_weight_decay;
+    double weight_decay; // in place of the optimizer's
+    double lr_scale;     // times the learning rate; 1: as the others
+} pen_optimizer_group;
+
 // What a job says of its optimizer. Each reads what its entry names.
 typedef struct pen_optimizer {
     pen_optimizer_kind kind;
@@ -74,6 +84,8 @@ typedef struct pen_optimizer {
     double lr;         // before the schedule of learning rates changes it
     double clip_norm;  // 0: no clipping
     double clip_value; // likewise; an attribute of every update
+    const pen_optimizer_group *groups; // [group_count]; a parameter is of the first that matches it
+    uint32_t group_count;
 } pen_optimizer;
 
 #define PEN_OPTIMIZER_STATES 3

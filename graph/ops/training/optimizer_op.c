@@ -2,7 +2,7 @@
 // of their terms are PyTorch's, so that the numbers are too.
 //
 // Per element, in the order written. With a clip_value above 0, every `gradient * scale` is brought
-// into [-clip_value, clip_value].
+// into [-clip_value, clip_value]. The rate is the learning rate times lr_scale.
 //   sgd_update
 //     g  = gradient * scale + weight_decay * p
 //     v' = momentum * v + g
@@ -262,16 +262,17 @@ static uint64_t sgd_update_flops(const pen_graph *graph, pen_node_id node) {
     return (nesterov ? 9u : 7u) * optimizer_elements(graph, node);
 }
 
-#define CLIP_VALUE PEN_FLOAT_OR("clip_value", 0)
+// What every update has.
+#define EVERY_UPDATE PEN_FLOAT_OR("clip_value", 0), PEN_FLOAT_OR("lr_scale", 1)
 #define MOMENTS                                                                                    \
     PEN_FLOAT_OR("beta1", 0.9), PEN_FLOAT_OR("beta2", 0.999), PEN_FLOAT_OR("epsilon", 1e-8),       \
-        PEN_FLOAT_OR("weight_decay", 0), CLIP_VALUE
+        PEN_FLOAT_OR("weight_decay", 0), EVERY_UPDATE
 
 static const pen_attribute_schema sgd_update_attributes[] = {
     PEN_FLOAT_OR("momentum", 0),
     PEN_INT_OR("nesterov", 0),
     PEN_FLOAT_OR("weight_decay", 0),
-    CLIP_VALUE,
+    EVERY_UPDATE,
 };
 static const pen_attribute_schema adam_update_attributes[] = {
     MOMENTS, PEN_INT_OR("decoupled", 0), // RAdam's, too
@@ -286,23 +287,23 @@ static const pen_attribute_schema adagrad_update_attributes[] = {
     PEN_FLOAT_OR("lr_decay", 0),
     PEN_FLOAT_OR("epsilon", 1e-10),
     PEN_FLOAT_OR("weight_decay", 0),
-    CLIP_VALUE,
+    EVERY_UPDATE,
 };
 static const pen_attribute_schema adadelta_update_attributes[] = {
     PEN_FLOAT_OR("rho", 0.9),
     PEN_FLOAT_OR("epsilon", 1e-6),
     PEN_FLOAT_OR("weight_decay", 0),
-    CLIP_VALUE,
+    EVERY_UPDATE,
 };
 static const pen_attribute_schema lion_update_attributes[] = {
     PEN_FLOAT_OR("beta1", 0.9),
     PEN_FLOAT_OR("beta2", 0.99),
     PEN_FLOAT_OR("weight_decay", 0),
-    CLIP_VALUE,
+    EVERY_UPDATE,
 };
 static const pen_attribute_schema rmsprop_update_attributes[] = {
     PEN_FLOAT_OR("alpha", 0.99), PEN_FLOAT_OR("epsilon", 1e-8), PEN_FLOAT_OR("weight_decay", 0),
-    PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),     CLIP_VALUE,
+    PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),     EVERY_UPDATE,
 };
 static const pen_attribute_schema clip_scale_attributes[] = {
     PEN_MUST("limit", FLOAT),

@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "graph/op_known.h"
 #include "graph/passes/gradient/build_versions.h"
+#include "graph/passes/gradient/match_groups.h"
 #include "graph/passes/gradient/update_parts.h"
 
 typedef struct updates_item {
@@ -321,7 +322,9 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                .step = step,
                                .updates = {.step = PEN_VALUE_NONE},
                                .scale = PEN_VALUE_NONE};
+    uint32_t group;
     PEN_TRY(updates_count_readers(&builder, gradients));
+    PEN_TRY(pen_match_groups(graph, optimizer, builder.arena, &builder.group_of, &group));
     if (updates_lanes(&builder) > 1 && step->asynchrony.is_asynchronous) {
         PEN_TRY(updates_add_scalar(graph, "learning_rate", &builder.updates.learning_rate));
         PEN_TRY(pen_build_versions(&builder, gradients));

@@ -3,6 +3,8 @@
 #ifndef PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
 #define PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 #include "graph/graph_types.h"
 
@@ -12,5 +14,8 @@
 //   NOT_FOUND      no parameter matches
 //   UNSUPPORTED    the model uses a statistic that only training gives
 PEN_NODISCARD pen_status pen_freeze_matching(pen_graph *graph, const char *pattern);
+
+// The same of values that are chosen otherwise, [value_count].
+PEN_NODISCARD pen_status pen_freeze_values(pen_graph *graph, const bool *is_frozen);
 
 #endif // PEN_GRAPH_PASSES_GRADIENT_FREEZE_MATCHING_H

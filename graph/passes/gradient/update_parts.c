@@ -5,6 +5,7 @@
 #include "graph/op_known.h"
 
 #define UPDATES_INPUTS 16 // of any update
+#define UPDATES_ATTRIBUTES (PEN_OPTIMIZER_NUMBERS + 3)
 #define UPDATES_SUM "gradient"
 
 pen_status pen_updates_node(updates_builder *builder, pen_node_spec *spec, pen_value_id parameter,
@@ -120,9 +121,17 @@ pen_status pen_updates_add_state(updates_builder *builder, pen_value_id paramete
     return pen_graph_add_own_value(builder->graph, &state, out_state);
 }
 
-// Gives the node the attributes that the optimizer's entry names.
-static uint32_t updates_attributes(const pen_optimizer *optimizer,
-                                   pen_attribute_given out_given[PEN_OPTIMIZER_NUMBERS + 2]) {
+// Gives the node the attributes that the optimizer's entry names, as the parameter's group has
+// them.
+static uint32_t updates_attributes(const updates_builder *builder, pen_value_id parameter,
+                                   pen_attribute_given out_given[UPDATES_ATTRIBUTES]) {
+    pen_optimizer own = *builder->optimizer;
+    const pen_optimizer *optimizer = &own;
+    const uint32_t group = builder->group_of[parameter.index];
+    const double lr_scale = group == PEN_ID_NONE ? 1 : own.groups[group].lr_scale;
+    if (group != PEN_ID_NONE && own.groups[group].has_weight_decay) {
+        own.weight_decay = own.groups[group].weight_decay;
+    }
     const pen_optimizer_entry *entry = pen_optimizer_entry_of(optimizer->kind);
     uint32_t count = 0;
     for (; count < PEN_OPTIMIZER_NUMBERS && entry->numbers[count].attribute != NULL; count++) {
@@ -135,6 +144,7 @@ static uint32_t updates_attributes(const pen_optimizer *optimizer,
     if (optimizer->clip_value > 0) {
         out_given[count++] = pen_attribute_float("clip_value", optimizer->clip_value);
     }
+    if (lr_scale != 1) out_given[count++] = pen_attribute_float("lr_scale", lr_scale);
     return count;
 }
 
@@ -190,7 +200,7 @@ pen_status pen_updates_apply(updates_builder *builder, const updates_operands *o
                              updates_operands *out_after) {
     const pen_op_update *at = &builder->op->update;
     pen_value_id inputs[UPDATES_INPUTS];
-    pen_attribute_given attributes[PEN_OPTIMIZER_NUMBERS + 2];
+    pen_attribute_given attributes[UPDATES_ATTRIBUTES];
     PEN_ASSERT(at->rows < UPDATES_INPUTS);
     for (uint32_t i = 0; i < UPDATES_INPUTS; i++) {
         inputs[i] = PEN_VALUE_NONE;
@@ -212,7 +222,7 @@ pen_status pen_updates_apply(updates_builder *builder, const updates_operands *o
                        : pen_value_is(operands->scale) ? at->scale + 1
                                                        : at->scale;
     spec.attributes = attributes;
-    spec.attribute_count = updates_attributes(builder->optimizer, attributes);
+    spec.attribute_count = updates_attributes(builder, operands->named, attributes);
     pen_node_id node;
     PEN_TRY(pen_updates_node(builder, &spec, operands->named, "update", &node));
     *out_after = *operands;

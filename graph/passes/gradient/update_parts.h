@@ -17,7 +17,8 @@ typedef struct updates_builder {
     const pen_op *op; // the optimizer's
     bool accumulate;
     const pen_step_shape *step;
-    uint32_t *reader_count; // [value_count when we start], nodes and uses of parameters
+    uint32_t *reader_count;   // [value_count when we start], nodes and uses of parameters
+    const uint32_t *group_of; // [value_count when we start], of parameters: match_groups.h
     pen_updates updates;
     pen_value_id scale; // of gradients, from clipping; NONE without
 } updates_builder;

@@ -165,9 +165,10 @@ static void every_optimizer_equals_reference(void **state) {
             c.inputs[1].type.shape = c.inputs[at->rows].type.shape;
             c.inputs[1].type.shape.dims[c.inputs[1].type.shape.rank++] = length;
         }
-        c.attribute_count = 2;
+        c.attribute_count = 3;
         c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
         c.attributes[1] = pen_attribute_float("clip_value", random_chance(&random, 50) ? 0.3 : 0);
+        c.attributes[2] = pen_attribute_float("lr_scale", random_chance(&random, 50) ? 0.3 : 1);
         op_check_device(&c, seed, 1e-5);
     }
 }

@@ -70,6 +70,11 @@ double update_scalar(const pen_cpu_call *call, uint32_t input, double otherwise)
                                    : (double)*(const float *)call->inputs[input];
 }
 
+double update_rate(const pen_cpu_call *call) {
+    const pen_node *node = ((const update_state *)call->state)->node;
+    return update_scalar(call, node->op->update.rate, 0) * pen_node_float(node, "lr_scale");
+}
+
 static int64_t update_row(const update_state *state, const void *rows, int64_t position) {
     const int64_t row = state->rows_are_wide ? ((const int64_t *)rows)[position]
                                              : (int64_t)((const int32_t *)rows)[position];

@@ -74,6 +74,10 @@ PEN_NODISCARD pen_status update_prepare(const pen_cpu_request *request, void **o
 // The scalar operand `input`, or `otherwise` where it is left out.
 double update_scalar(const pen_cpu_call *call, uint32_t input, double otherwise);
 
+#define update_rate PEN_CPU_JOIN(pen_update_rate, PEN_CPU_LEVEL)
+// The learning rate of the parameter.
+double update_rate(const pen_cpu_call *call);
+
 #define update_list_rows PEN_CPU_JOIN(pen_update_list_rows, PEN_CPU_LEVEL)
 // Lists the indices of each row, in order: heads [row_count] and next [index_count], ended by -1.
 PEN_NODISCARD pen_status update_list_rows(const update_state *state, const void *rows,

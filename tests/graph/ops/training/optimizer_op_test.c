@@ -173,7 +173,7 @@ typedef struct other_update {
 } other_update;
 
 // Operands and states as the op says where they go.
-static void check_other(const other_update *o) {
+static void check_other(const other_update *o, double lr_scale) {
     const pen_op *op = pen_optimizer_op(o->kind);
     const pen_optimizer_entry *entry = pen_optimizer_entry_of(o->kind);
     const pen_optimizer optimizer = {.weight_decay = o->kind == PEN_OPTIMIZER_SGD ? 0 : 0.02,
@@ -185,7 +185,7 @@ static void check_other(const other_update *o) {
                                      .momentum_decay = 0.01,
                                      .decoupled = o->decoupled};
     double kept[3][3] = {{0}}, gradient[3], step = 0;
-    const double rate = o->kind == PEN_OPTIMIZER_SGD ? 0.1 : 0.01;
+    const double rate = (o->kind == PEN_OPTIMIZER_SGD ? 0.1 : 0.01) / lr_scale;
     memcpy(kept[0], start, sizeof start);
     op_case c = {.op = op->name, .input_count = op->update.scale + 1};
     c.inputs[0] = vector_of(kept[0]);
@@ -206,6 +206,7 @@ static void check_other(const other_update *o) {
                                               : pen_attribute_float(number->attribute, value);
     }
     c.attributes[c.attribute_count++] = pen_attribute_float("clip_value", o->clip_value);
+    c.attributes[c.attribute_count++] = pen_attribute_float("lr_scale", lr_scale);
     for (int i = 0; i < o->rounds; i++) {
         take_steps(&c, c.output_count, kept, &step, gradient, o->scale < 0 ? 1 : o->scale);
     }
@@ -279,11 +280,12 @@ static const other_update other_updates[] = {
 static void others(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof other_updates / sizeof *other_updates; i++) {
-        check_other(&other_updates[i]);
+        check_other(&other_updates[i], 1);
         other_update kept = other_updates[i]; // nothing is applied
         kept.scale = -1;
         memcpy(kept.expected, start, sizeof start);
-        check_other(&kept);
+        check_other(&kept, 1);
+        check_other(&other_updates[i], 0.25); // of four times the rate
     }
 }
 
