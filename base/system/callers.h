@@ -1,4 +1,5 @@
-// Who may call the sockets that listen, and how much a caller may send before it is known.
+// The contract of callers.c and callers_read.c: who may call the sockets that listen, and how much
+// a caller may send before it is known.
 //
 // A caller is a stranger until whoever listens says that it is known. Of strangers there are so
 // many at a time, in all and of one address, each may send so many bytes, open so many HTTP/2
@@ -6,6 +7,11 @@
 // gRPC (1.51) puts a message of any length together before it compares the length with its limit,
 // makes a call of each stream that is opened, and so takes memory as long as somebody sends. Of one
 // who is known there are as many bytes at most between two things that were understood.
+//
+// Where callers are not peers but clients, with calls of their own (`message_bytes`), they need not
+// be hung up on at once: what is above a limit stays with the system, unread, until a call has been
+// looked at or has ended. Each call that is taken may send a message; beside these there are as
+// many bytes as of a stranger.
 //
 // This file also is recvmsg of the whole program, as descriptors.c is its accept4: what gRPC reads
 // is counted there. It costs an atomic operation for each call of the system. In a program that
@@ -31,6 +37,11 @@ typedef struct pen_callers_limits {
     uint32_t streams;        // that a stranger opens, and others between two things understood
     double stranger_seconds; // then it is hung up on, within a second
     bool is_encrypted;       // streams are not seen, and only bytes are limited
+    // Of clients: not 0
+    uint64_t message_bytes; // of a call that was taken
+    uint32_t known_streams; // open at a time, of one who is known
+    uint64_t lent_bytes;    // to all whose messages are longer, so that these can be refused
+    double idle_seconds;    // who is known and silent for longer makes room where there is none
     // Somebody was turned away or hung up on. Under a lock: may count and log. `address` is as
     // pen_caller_write writes it.
     void (*refused)(void *context, const char *address, const char *reason);
@@ -58,6 +69,13 @@ void pen_caller_is_known(pen_caller caller);
 void pen_caller_was_heard(pen_caller caller);
 // A stream that it opened was served, or refused, and takes nothing any more.
 void pen_caller_has_ended(pen_caller caller);
+// Of a client: its call is taken, and its message may come. Then, that it has come, with so many
+// bytes, or will not.
+void pen_caller_may_send(pen_caller caller);
+void pen_caller_has_sent(pen_caller caller, uint64_t bytes);
+// Whether it has sent more than its calls may, and nothing is lent any more: one of its messages is
+// too long.
+bool pen_caller_is_stuck(pen_caller caller);
 
 // For accept4: whether to take a caller. False: it is to be closed.
 bool pen_callers_may_enter(int listener, int descriptor);

@@ -120,6 +120,7 @@ typedef struct pen_job_serve {
     int64_t queue;           // requests that wait, at most
     double timeout_seconds;  // of a request
     uint64_t max_bytes;      // of a request
+    int64_t connections;     // to a door, at a time
     const char *token;       // file with what callers must have; NULL: none
 } pen_job_serve;
 

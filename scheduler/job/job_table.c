@@ -431,6 +431,9 @@ static const pen_option_field job_serve_fields[] = {
                   .default_text = "30 s"),
     PEN_OPTION(BYTES, pen_job_serve, max_bytes, "of a request", PEN_OPTION_RANGE(1024, 2147483647),
                .default_text = "64MiB"),
+    PEN_OPTION(INTEGER, pen_job_serve, connections,
+               "to each door, three quarters of them from one address; more are refused",
+               PEN_OPTION_RANGE(16, 4096), .default_text = "1024"),
     PEN_OPTION(PATH, pen_job_serve, token,
                "file whose first line callers must send as a bearer token"),
 };

@@ -11,17 +11,24 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "scheduler/serve/door_callers.h"
 #include "scheduler/serve/infer_proto.h"
 #include "scheduler/serve/infer_texts.h"
+#include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/grpc/grpc_tls.h"
 
 #define FRONT_SERVICE "/inference.GRPCInferenceService/"
 #define FRONT_UNAUTHENTICATED 16
 #define FRONT_END_SECONDS 1.0
 #define FRONT_PAUSE_SECONDS 0.005
-#define FRONT_LOOK_SECONDS 0.2                 // between two looks at calls that send nothing
+#define FRONT_LOOK_SECONDS 0.2                 // between two looks at calls that are late
 #define FRONT_QUOTA_BYTES ((uint64_t)64 << 20) // beside what calls may send
 #define FRONT_SLOW "the call has sent no message for too long"
+#define FRONT_LONG "the message is too long"
+// Half-open connections, and peers that are gone without a word.
+#define FRONT_HANDSHAKE_SECONDS 5
+#define FRONT_KEEPALIVE_SECONDS 60
+#define FRONT_KEEPALIVE_TIMEOUT_SECONDS 20
 
 // What a call waits for.
 typedef enum front_state {
@@ -36,14 +43,17 @@ typedef struct front_call {
     pen_grpc_front *front;
     _Atomic front_state state;
     grpc_call *call;
+    pen_caller caller;
+    bool is_taken; // counted among those that may be open
     grpc_call_details details;
     grpc_metadata_array metadata;
     grpc_byte_buffer *message;
     int cancelled;
     grpc_byte_buffer *answer;
     grpc_slice text;
-    double began;
-    struct front_call *next; // while its message is read
+    double began; // its state, where that may take too long
+    // of the front's thread
+    struct front_call *next, *previous;
 } front_call;
 
 struct pen_grpc_front {
@@ -53,10 +63,12 @@ struct pen_grpc_front {
     grpc_completion_queue *queue;
     grpc_server *server;
     pen_thread *thread;
-    atomic_uint open_count; // calls
+    atomic_uint open_count;  // calls
+    atomic_uint taken_count; // of these, that were not refused at once
+    pen_door_callers callers;
     // the thread's own
-    front_call *oldest; // of those whose message is read
-    front_call *newest;
+    front_call *calls;
+    double look_at;
     bool is_asking;  // for the next call
     bool is_closing; // no call is asked for any more
 };
@@ -64,7 +76,11 @@ struct pen_grpc_front {
 // ---- answering
 
 static void call_destroy(front_call *call) {
-    if (call->state != FRONT_NEW) atomic_fetch_sub(&call->front->open_count, 1);
+    if (call->is_taken) atomic_fetch_sub(&call->front->taken_count, 1);
+    if (call->state != FRONT_NEW) {
+        pen_caller_has_ended(call->caller);
+        atomic_fetch_sub(&call->front->open_count, 1);
+    }
     grpc_byte_buffer_destroy(call->message);
     grpc_byte_buffer_destroy(call->answer);
     grpc_slice_unref(call->text);
@@ -91,6 +107,7 @@ static void call_end(front_call *call, int code, const char *text) {
     ops[2].data.send_status_from_server.status_details = &call->text;
     ops[3].data.send_message.send_message = call->answer;
     const size_t count = call->answer == NULL ? 3 : 4;
+    call->began = pen_clock_seconds();
     call->state = FRONT_ENDING;
     call_batch(call, ops, count);
 }
@@ -194,32 +211,16 @@ static void call_dispatch(front_call *call, const void *bytes, size_t length) {
     }
 }
 
-// Calls whose messages are read, by age.
-static void front_watch(pen_grpc_front *front, front_call *call) {
-    call->began = pen_clock_seconds();
-    if (front->newest != NULL) front->newest->next = call;
-    if (front->oldest == NULL) front->oldest = call;
-    front->newest = call;
-}
-
-static void front_forget(pen_grpc_front *front, const front_call *call) {
-    front_call **place = &front->oldest, *before = NULL;
-    for (front_call *at = front->oldest; at != NULL && at != call; at = at->next) {
-        before = at;
-        place = &at->next;
-    }
-    *place = call->next;
-    if (front->newest == call) front->newest = before;
-}
-
 static void call_read(front_call *call) {
     grpc_byte_buffer_reader reader;
     if (call->message == NULL || !grpc_byte_buffer_reader_init(&reader, call->message)) {
+        pen_caller_has_sent(call->caller, 0);
         call_fail(call, pen_error(PEN_INVALID_INPUT, "the call has no message"));
         return;
     }
     grpc_slice whole = grpc_byte_buffer_reader_readall(&reader);
     grpc_byte_buffer_reader_destroy(&reader);
+    pen_caller_has_sent(call->caller, GRPC_SLICE_LENGTH(whole));
     call_dispatch(call, GRPC_SLICE_START_PTR(whole), GRPC_SLICE_LENGTH(whole));
     grpc_slice_unref(whole);
 }
@@ -252,30 +253,54 @@ static void front_ask(pen_grpc_front *front) {
     if (error != GRPC_CALL_OK) call_destroy(call);
 }
 
-// A call is there: whether it may be is decided before its message is read.
-static void call_begin(front_call *call) {
-    const pen_front_options *options = &call->front->options;
-    const uint32_t open = atomic_fetch_add(&call->front->open_count, 1) + 1;
-    call->state = FRONT_READING;
+static void front_link(pen_grpc_front *front, front_call *call) {
+    call->next = front->calls;
+    if (call->next != NULL) call->next->previous = call;
+    front->calls = call;
+}
+
+static void front_unlink(pen_grpc_front *front, const front_call *call) {
+    if (call->next != NULL) call->next->previous = call->previous;
+    if (call->previous != NULL) call->previous->next = call->next;
+    if (front->calls == call) front->calls = call->next;
+}
+
+// Whether the call may be: decided before its message is read. False: it is refused.
+static bool call_judge(front_call *call) {
+    pen_grpc_front *front = call->front;
+    const pen_front_options *options = &front->options;
     if (!call_is_allowed(call)) {
         call_end(call, FRONT_UNAUTHENTICATED, "the call has no token, or another");
-        return;
+        return false;
     }
-    const pen_status status = pen_grpc_tls_check_revoked(&call->front->credentials, call->call);
+    const pen_status status = pen_grpc_tls_check_revoked(&front->credentials, call->call);
     if (status != PEN_OK) {
         call_end(call, FRONT_UNAUTHENTICATED, pen_status_message(status));
         pen_status_ignore(status, "the caller was told");
-        return;
+        return false;
     }
-    if (open > options->calls_limit) {
-        pen_batcher_count(options->batcher, PEN_DOES_NOT_FIT);
-        call_fail(call, pen_error(PEN_DOES_NOT_FIT, "%u calls are open already: try again later",
-                                  options->calls_limit));
-        return;
-    }
+    pen_caller_is_known(call->caller);
+    call->is_taken = true;
+    if (atomic_fetch_add(&front->taken_count, 1) < options->calls_limit) return true;
+    pen_batcher_count(options->batcher, PEN_DOES_NOT_FIT);
+    call_fail(call, pen_error(PEN_DOES_NOT_FIT, "%u calls are open already: try again later",
+                              options->calls_limit));
+    return false;
+}
+
+static void call_begin(front_call *call) {
+    char address[PEN_CALLER_TEXT_LIMIT];
+    pen_grpc_front *front = call->front;
+    pen_grpc_server_get_address(call->call, address, sizeof address);
+    call->caller = pen_callers_find(front->callers.port, address);
+    call->began = pen_clock_seconds();
+    call->state = FRONT_READING;
+    atomic_fetch_add(&front->open_count, 1);
+    front_link(front, call);
+    if (!call_judge(call)) return;
     grpc_op batch = {.op = GRPC_OP_RECV_MESSAGE};
     batch.data.recv_message.recv_message = &call->message;
-    front_watch(call->front, call);
+    pen_caller_may_send(call->caller);
     call_batch(call, &batch, 1);
 }
 
@@ -293,33 +318,55 @@ static void front_take(pen_grpc_front *front, front_call *call, bool is_done) {
         call_begin(call);
         return;
     case FRONT_READING:
-        front_forget(front, call);
         call_read(call);
         return;
     case FRONT_RUNNING: // nothing of gRPC is under way then
         return;
     case FRONT_ENDING:
+        front_unlink(front, call);
         call_destroy(call);
         return;
     }
 }
 
-// Ends calls that send nothing, so that they cannot keep others out; what gRPC was to do for them
-// comes to an end, and each is answered then.
-static void front_look(const pen_grpc_front *front) {
-    const double latest = pen_clock_seconds() - front->options.timeout_seconds;
-    for (front_call *call = front->oldest; call != NULL && call->began < latest;
-         call = call->next) {
-        (void)grpc_call_cancel_with_status(call->call, GRPC_STATUS_DEADLINE_EXCEEDED, FRONT_SLOW,
-                                           NULL);
+static bool front_is_oldest(const front_call *call) {
+    for (const front_call *older = call->next; older != NULL; older = older->next) {
+        if (older->state == FRONT_READING && older->caller.place == call->caller.place)
+            return false;
+    }
+    return true;
+}
+
+// Why a call is to be ended: NULL, it is not. Of one who has sent more than all its calls may it is
+// the oldest, which has most likely the message that is too long.
+static const char *call_judge_time(const front_call *call, double now) {
+    const front_state state = call->state;
+    if (state != FRONT_READING && state != FRONT_ENDING) return NULL;
+    if (now - call->began > call->front->options.timeout_seconds) return FRONT_SLOW;
+    if (state == FRONT_ENDING || !pen_caller_is_stuck(call->caller)) return NULL;
+    return front_is_oldest(call) ? FRONT_LONG : NULL;
+}
+
+// Ends calls that send nothing, or take no answer, so that they cannot keep others out; what gRPC
+// was to do for them comes to an end, and each that was read is answered then.
+static void front_look(pen_grpc_front *front) {
+    const double now = pen_clock_seconds();
+    if (now < front->look_at) return;
+    front->look_at = now + FRONT_LOOK_SECONDS;
+    for (const front_call *call = front->calls; call != NULL; call = call->next) {
+        const char *why = call_judge_time(call, now);
+        if (why == NULL) continue;
+        const bool is_long = strcmp(why, FRONT_LONG) == 0;
+        (void)grpc_call_cancel_with_status(
+            call->call, is_long ? GRPC_STATUS_RESOURCE_EXHAUSTED : GRPC_STATUS_DEADLINE_EXCEEDED,
+            why, NULL);
     }
 }
 
-// Waits for what gRPC has done; a moment at most where calls are watched, or none could be asked
-// for.
+// Waits for what gRPC has done; a moment at most where calls are open, or none could be asked for.
 static grpc_event front_wait(const pen_grpc_front *front) {
     gpr_timespec until = gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    if (!front->is_asking || front->oldest != NULL) {
+    if (!front->is_asking || front->calls != NULL) {
         until =
             gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                          gpr_time_from_millis((int64_t)(FRONT_LOOK_SECONDS * 1e3), GPR_TIMESPAN));
@@ -355,8 +402,14 @@ void pen_front_await_answers(const atomic_uint *open_count) {
     }
 }
 
-// Longer messages than the limit gRPC refuses by itself, but only when they are whole in memory;
-// the quota bounds what all of them take. Of those that are compressed a megabyte may be of a
+static grpc_arg front_number(const char *key, int value) {
+    // gRPC does not write to keys, but takes them as char *
+    return (grpc_arg){
+        .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key, .value.integer = value};
+}
+
+// Longer messages than the limit gRPC refuses by itself, but only when they are whole in memory:
+// so much of one is not read (door_callers.h). Of those that are compressed a megabyte may be of a
 // gigabyte. Two servers must not share a port.
 static pen_status front_listen(pen_grpc_front *front, uint16_t *out_port) {
     const pen_front_options *options = &front->options;
@@ -368,15 +421,15 @@ static pen_status front_listen(pen_grpc_front *front, uint16_t *out_port) {
         {.type = GRPC_ARG_POINTER,
          .key = (char *)(uintptr_t)GRPC_ARG_RESOURCE_QUOTA,
          .value.pointer = {.p = front->quota, .vtable = grpc_resource_quota_arg_vtable()}},
-        {.type = GRPC_ARG_INTEGER,
-         .key = (char *)(uintptr_t)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-         .value.integer = limit},
-        {.type = GRPC_ARG_INTEGER,
-         .key = (char *)(uintptr_t)GRPC_ARG_ALLOW_REUSEPORT,
-         .value.integer = 0},
-        {.type = GRPC_ARG_INTEGER,
-         .key = (char *)(uintptr_t)GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
-         .value.integer = 1 << GRPC_COMPRESS_NONE},
+        front_number(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, limit),
+        front_number(GRPC_ARG_ALLOW_REUSEPORT, 0),
+        front_number(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE),
+        front_number(GRPC_ARG_MAX_CONCURRENT_STREAMS, (int)pen_door_streams(options)),
+        front_number(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, FRONT_HANDSHAKE_SECONDS * 1000),
+        front_number(GRPC_ARG_KEEPALIVE_TIME_MS, FRONT_KEEPALIVE_SECONDS * 1000),
+        front_number(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, FRONT_KEEPALIVE_TIMEOUT_SECONDS * 1000),
+        front_number(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
+        front_number(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0), // as many as it takes
     };
     const grpc_channel_args list = {sizeof args / sizeof *args, args};
     PEN_TRY(pen_grpc_credentials_create(&options->tls, &front->credentials));
@@ -389,6 +442,9 @@ static pen_status front_listen(pen_grpc_front *front, uint16_t *out_port) {
         return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for gRPC", options->address);
     }
     *out_port = (uint16_t)port;
+    pen_door_callers_watch(&front->callers, "gRPC", options,
+                           pen_grpc_tls_is_used(&options->tls) ? PEN_DOOR_GRPC_TLS : PEN_DOOR_GRPC,
+                           *out_port);
     grpc_server_start(front->server);
     return pen_thread_create("grpc", front_run, front, &front->thread);
 }
@@ -408,6 +464,10 @@ pen_status pen_grpc_front_create(const pen_front_options *options, pen_grpc_fron
     return PEN_OK;
 }
 
+void pen_grpc_front_end_late(pen_grpc_front *front) {
+    pen_door_callers_tick(&front->callers);
+}
+
 // A server that was never started ends at once; its queue is emptied here where there is no thread.
 void pen_grpc_front_destroy(pen_grpc_front *front) {
     if (front == NULL) return;
@@ -419,6 +479,7 @@ void pen_grpc_front_destroy(pen_grpc_front *front) {
         pen_thread_join(front->thread);
         grpc_server_destroy(front->server);
     }
+    pen_door_callers_forget(&front->callers);
     if (front->queue != NULL) grpc_completion_queue_destroy(front->queue);
     if (front->quota != NULL) grpc_resource_quota_unref(front->quota);
     pen_grpc_credentials_destroy(&front->credentials);

@@ -19,11 +19,12 @@ typedef struct pen_front_options {
     const char *address; // "host:port", port 0: any
     pen_batcher *batcher;
     const pen_served_model *model;
-    const char *token;      // that callers must have; NULL: none
-    pen_transport_tls tls;  // gRPC: callers must have a certificate; all NULL: none
-    bool is_https;          // HTTP: with TLS and the certificate of `tls`; callers need none
-    uint64_t bytes_limit;   // of a request
-    uint32_t calls_limit;   // open at once
+    const char *token;     // that callers must have; NULL: none
+    pen_transport_tls tls; // gRPC: callers must have a certificate; all NULL: none
+    bool is_https;         // HTTP: with TLS and the certificate of `tls`; callers need none
+    uint64_t bytes_limit;  // of a request
+    uint32_t calls_limit;  // open at once
+    uint32_t connections_limit;
     double timeout_seconds; // of a request that names no time of its own
 } pen_front_options;
 
@@ -36,6 +37,9 @@ typedef struct pen_grpc_front pen_grpc_front;
 // Listens. *out_port is the port taken. INVALID_INPUT, UNAVAILABLE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_grpc_front_create(const pen_front_options *options,
                                                pen_grpc_front **out_front, uint16_t *out_port);
+// Ends connections whose callers are late. To be called several times a second, until it is
+// destroyed.
+void pen_grpc_front_end_late(pen_grpc_front *front);
 // Refuses calls from now on, and lets those that are open end. Accepts NULL.
 void pen_grpc_front_destroy(pen_grpc_front *front);
 

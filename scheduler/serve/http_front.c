@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/system/library.h"
 #include "base/thread.h"
+#include "scheduler/serve/door_callers.h"
 #include "scheduler/serve/infer_json.h"
 #include "scheduler/serve/infer_texts.h"
 #include "scheduler/transport/grpc/address.h"
@@ -23,7 +24,7 @@
 
 #define HTTP_HEADER_JSON_LENGTH "Inference-Header-Content-Length"
 #define HTTP_IDLE_SECONDS 60u
-#define HTTP_IDLE_CONNECTIONS 512 // besides those that calls are open on
+#define HTTP_CONNECTIONS_BESIDE 16 // that are about to be closed
 
 // ---- libmicrohttpd, loaded when it is needed
 
@@ -83,6 +84,7 @@ struct pen_http_front {
     struct MHD_Daemon *daemon;
     pen_mutex lock;
     http_peer *peers; // guarded by lock, as what they hold
+    pen_door_callers callers;
 };
 
 // libmicrohttpd tells of a connection before it reads from it, and before it closes its socket. Out
@@ -127,9 +129,17 @@ static void http_await_head(pen_http_front *front, struct MHD_Connection *connec
     pen_mutex_unlock(&front->lock);
 }
 
+// Whoever asks what is answered is no stranger.
+static void http_know_caller(const pen_http_front *front, struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info != NULL) pen_door_callers_know(&front->callers, info->connect_fd);
+}
+
 // What is shut down here is closed by libmicrohttpd's thread, which sees its end.
 void pen_http_front_end_late(pen_http_front *front) {
     const double now = pen_clock_seconds();
+    pen_door_callers_tick(&front->callers);
     pen_mutex_lock(&front->lock);
     for (http_peer *peer = front->peers; peer != NULL; peer = peer->next) {
         if (now <= peer->head_until) continue;
@@ -451,7 +461,9 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
         atomic_fetch_add(&call->front->open_count, 1);
         *call_place = call;
         http_await_head(call->front, connection, INFINITY);
-        return http_refuse_head(call, path, method, &result) ? result : MHD_YES;
+        if (http_refuse_head(call, path, method, &result)) return result;
+        http_know_caller(call->front, connection);
+        return MHD_YES;
     }
     if (*upload_length > 0) {
         if (http_is_late(call)) return MHD_NO; // ends the connection
@@ -531,7 +543,7 @@ static pen_status http_start(pen_http_front *front, const struct addrinfo *addre
     }
     front->daemon = mhd.start_daemon(
         flags, 0, NULL, NULL, http_handle, front, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-        MHD_OPTION_CONNECTION_LIMIT, options->calls_limit + HTTP_IDLE_CONNECTIONS,
+        MHD_OPTION_CONNECTION_LIMIT, options->connections_limit + HTTP_CONNECTIONS_BESIDE,
         MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, http_release,
         front, MHD_OPTION_NOTIFY_CONNECTION, http_connected, front, MHD_OPTION_ARRAY, tls,
         MHD_OPTION_END);
@@ -541,6 +553,8 @@ static pen_status http_start(pen_http_front *front, const struct addrinfo *addre
     const union MHD_DaemonInfo *info =
         mhd.get_daemon_info(front->daemon, MHD_DAEMON_INFO_BIND_PORT);
     *out_port = info == NULL ? 0 : info->port;
+    pen_door_callers_watch(&front->callers, options->is_https ? "HTTPS" : "HTTP", options,
+                           PEN_DOOR_HTTP, *out_port);
     return PEN_OK;
 }
 
@@ -578,6 +592,7 @@ void pen_http_front_destroy(pen_http_front *front) {
     if (front->daemon != NULL) {
         pen_front_await_answers(&front->open_count);
         mhd.stop_daemon(front->daemon);
+        pen_door_callers_forget(&front->callers);
     }
     pen_mutex_deinit(&front->lock);
     pen_memory_free(front);

@@ -339,6 +339,7 @@ static pen_status serve_open_doors(pen_serve *serve) {
                                .tls = pen_job_transport_tls(serve->options.job),
                                .bytes_limit = job->max_bytes,
                                .calls_limit = (uint32_t)job->queue + SERVE_CALLS_BESIDE,
+                               .connections_limit = (uint32_t)job->connections,
                                .timeout_seconds = job->timeout_seconds};
     if (serve->options.grpc != NULL) {
         front.address = serve->options.grpc;
@@ -438,6 +439,7 @@ void pen_serve_reload(pen_serve *serve) {
 }
 
 void pen_serve_tend(pen_serve *serve) {
+    if (serve->grpc != NULL) pen_grpc_front_end_late(serve->grpc);
     if (serve->http != NULL) pen_http_front_end_late(serve->http);
 }
 

@@ -5,6 +5,9 @@
     serve_refusals.py grpc PORT MODEL PID  calls that send nothing, and messages that grow
     serve_refusals.py rows PORT MODEL      answers that are much longer than requests
     serve_refusals.py long PORT PID        messages of 600 MiB, which the server may not take
+    serve_refusals.py strangers PORT PID   connections that say nothing, and streams that are reset
+    serve_refusals.py door PORT MODEL      connections to the door for HTTP that say nothing
+    serve_refusals.py untaken PORT PID     calls whose answers nobody takes
 """
 
 import json
@@ -178,6 +181,84 @@ def check_long(port, pid):
     assert most < 200 << 20, f"6 callers took {most} bytes"
 
 
+INFER = b"/inference.GRPCInferenceService/ModelInfer"
+
+
+def is_live(port, seconds=10):
+    """Whether somebody else is answered within that time: one who is turned away comes again."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for caller in strangers.callers(port, 1, 1):
+            caller.hear(1)
+            caller.open(1, path=b"/inference.GRPCInferenceService/ServerLive")
+            caller.send(strangers.frame(strangers.DATA, 1, 1, strangers.message(b"")))
+            caller.hear_until(lambda: caller.heard.endswith(b"\x08\x01"), 1)
+            caller.socket.close()
+            if caller.heard.endswith(b"\x08\x01"):
+                return True
+        time.sleep(0.1)
+    return False
+
+
+def count_taken(callers):
+    """How many of them are not hung up on, after a moment."""
+    time.sleep(0.2)
+    for caller in callers:
+        for _ in range(5):
+            caller.hear(0)
+    return sum(not caller.is_over for caller in callers)
+
+
+def is_closed(caller):
+    """Whether the other end has ended it, within ten seconds."""
+    caller.hear_until(lambda: False, 10)
+    return caller.is_over
+
+
+def check_strangers(port, pid):
+    """Of 32 connections 24 are from one address, and 12 of these may say nothing; who does is hung up on."""
+    before = memory(pid)
+    made = strangers.callers(port, 100, 1, says_hello=False)
+    taken = count_taken(made)
+    assert 10 <= taken <= 12, taken
+    assert is_live(port), "silent connections keep others out"
+    assert all(is_closed(caller) for caller in made), "silent connections are held"
+    block = strangers.headers(path=INFER)
+    reset = strangers.frame(strangers.RESET, 0, 1, b"\0\0\0\x08")
+    caller = strangers.callers(port, 1)[0]
+    caller.send(b"".join(strangers.frame(strangers.HEADERS, 4, stream, block) + reset[:5] + stream.to_bytes(4, "big") +
+                         reset[9:] for stream in range(1, 40001, 2)))
+    assert is_live(port)
+    grown = memory(pid) - before
+    assert grown < 48 << 20, f"strangers took {grown} bytes"
+
+
+def check_door(port):
+    """Over HTTP as over gRPC."""
+    made = strangers.callers(port, 100, 1, says_hello=False)
+    taken = count_taken(made)
+    assert 10 <= taken <= 12, taken
+    for _ in range(50):
+        try:
+            if serving.request(port, "GET", "/v2/health/live")[0] == 200:
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("silent connections keep others out")
+
+
+def check_untaken(port, pid):
+    """Calls whose answers are not taken, though others wait for their places, end after a while."""
+    caller = strangers.callers(port, 1, says_hello=False)[0]
+    caller.send(strangers.PREFACE + strangers.frame(strangers.SETTINGS, 0, 0, bytes([0, 4, 0, 0, 0, 0])))
+    for stream in range(1, 200, 2):
+        caller.open(stream, path=b"/inference.GRPCInferenceService/ServerMetadata")
+        caller.send(strangers.frame(strangers.DATA, 1, stream, strangers.message(b"")))
+    time.sleep(0.3)
+    assert is_live(port), "answers that nobody takes keep others out"
+    assert memory(pid) > 0
+
+
 if __name__ == "__main__":
     what, port, model = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if what == "http":
@@ -188,7 +269,9 @@ if __name__ == "__main__":
         check_late(port, model)
     elif what == "grpc":
         check_grpc(port, model, int(sys.argv[4]))
-    elif what == "long":
-        check_long(port, int(model))
+    elif what == "door":
+        check_door(port)
+    elif what in ("long", "strangers", "untaken"):
+        {"long": check_long, "strangers": check_strangers, "untaken": check_untaken}[what](port, int(model))
     else:
         check_rows(port, model)

@@ -25,6 +25,16 @@ client grpc "$grpc" net "$server" || die "calls: $(cat small.log)"
 client long "$grpc" "$server" || die "long messages: $(cat small.log)" # 64 MiB, and 1 for each of 68 calls
 finish small
 
+job few 'max_bytes: 1MiB, timeout: 1 s, queue: 4, connections: 32'
+serve few
+client untaken "$grpc" "$server" || die "answers: $(cat few.log)"
+client strangers "$grpc" "$server" || die "strangers: $(cat few.log)"
+client door "$http" net || die "strangers over HTTP: $(cat few.log)"
+grep -q 'refused a connection from 127\.0\.0\.1:[0-9]* over gRPC: its address has 12 connections that have not said' few.log ||
+    die "$(cat few.log)"
+[ "$(wc -l <few.log)" -le 20 ] || die "too many words: $(cat few.log)"
+finish few
+
 job slow 'max_wait: 8 s, timeout: 300 ms'
 serve slow
 client late "$http" net || die "late: $(cat slow.log)"

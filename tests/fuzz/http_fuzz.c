@@ -44,6 +44,7 @@ static uint16_t listen_with(const char *token) {
                                        .token = token,
                                        .bytes_limit = 4096,
                                        .calls_limit = 4,
+                                       .connections_limit = 1024,
                                        .timeout_seconds = 1};
     pen_http_front *front; // as long as the program
     uint16_t port = 0;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -231,6 +232,162 @@ static void test_streams(void **state) {
     (void)close(listener);
 }
 
+// All that may be read now.
+static size_t receive_all(int descriptor) {
+    size_t sum = 0;
+    for (ssize_t count = 0; (count = receive(descriptor)) > 0;)
+        sum += (size_t)count;
+    assert_int_equal(errno, EAGAIN);
+    return sum;
+}
+
+// Whether something watches a socket for edges, as gRPC does, and is told of it.
+static bool is_told(int watch) {
+    struct epoll_event event;
+    return epoll_wait(watch, &event, 1, 0) == 1;
+}
+
+static int watch_edges(int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    const int watch = epoll_create1(0);
+    assert_true(watch >= 0);
+    assert_int_equal(epoll_ctl(watch, EPOLL_CTL_ADD, descriptor, &event), 0);
+    return watch;
+}
+
+static pen_callers_limits limits_of_clients(heard *to) {
+    pen_callers_limits limits = limits_of(to);
+    limits.message_bytes = 10000;
+    limits.known_streams = 4;
+    return limits;
+}
+
+// What a client may not send yet stays unread, and is told of when it may: with each call that is
+// taken. What a call did not send is no other's.
+static void test_clients(void **state) {
+    (void)state;
+    heard told = {0};
+    const pen_callers_limits limits = limits_of_clients(&told);
+    uint16_t port;
+    const int listener = listen_at(&port);
+    assert_true(pen_callers_watch(port, &limits));
+    const int client = call_from(port, "127.0.0.1"), at = take(listener);
+    const int watch = watch_edges(at);
+    const pen_caller caller = find(port, client);
+    send_bytes(client, 40000);
+    assert_true(is_told(watch));
+    assert_int_equal(receive_all(at), 5000);
+    assert_false(is_told(watch));
+    pen_caller_is_known(caller);
+    pen_caller_may_send(caller);
+    assert_true(is_told(watch));
+    assert_int_equal(receive_all(at), 10000);
+    assert_false(pen_caller_is_stuck(caller)); // not at once
+    usleep(150000);
+    assert_true(pen_caller_is_stuck(caller));
+    pen_caller_has_sent(caller, 4000); // as much as any stranger again
+    assert_true(is_told(watch));
+    assert_false(pen_caller_is_stuck(caller));
+    assert_int_equal(receive_all(at), 5000);
+    pen_caller_has_ended(caller); // what a call has beside its message, but not more than that
+    assert_int_equal(receive_all(at), 5000);
+    assert_int_equal(told.count, 0);
+    pen_callers_forget(port);
+    close(watch);
+    close(at);
+    close(client);
+    close(listener);
+}
+
+// What is too long by little is lent, and given back when no call is open.
+static void test_lent(void **state) {
+    (void)state;
+    heard told = {0};
+    pen_callers_limits limits = limits_of_clients(&told);
+    int clients[2], at[2];
+    pen_caller callers[2];
+    uint16_t port;
+    limits.lent_bytes = 1 << 20;
+    const int listener = listen_at(&port);
+    assert_true(pen_callers_watch(port, &limits));
+    for (int i = 0; i < 2; i++) {
+        clients[i] = call_from(port, "127.0.0.1");
+        at[i] = take(listener);
+        callers[i] = find(port, clients[i]);
+        pen_caller_is_known(callers[i]);
+        pen_caller_may_send(callers[i]);
+        send_bytes(clients[i], 20000);
+        assert_int_equal(receive_all(at[i]), i == 0 ? 20000 : 15000);
+    }
+    pen_caller_has_sent(callers[0], 20000);
+    pen_callers_tick(port);
+    assert_int_equal(receive_all(at[1]), 5000);
+    pen_callers_forget(port);
+    for (int i = 0; i < 2; i++) {
+        close(at[i]);
+        close(clients[i]);
+    }
+    close(listener);
+}
+
+// Streams of a client wait, too; who waits for too long is hung up on, and so is one who is known
+// and silent when another wants its place.
+static void test_clients_end(void **state) {
+    (void)state;
+    heard told = {0};
+    static const uint8_t head[] = {0, 0, 0, 1, 4, 0, 0, 0, 1};
+    pen_callers_limits limits = limits_of_clients(&told);
+    char bytes[24 + 3 * sizeof head] = {0};
+    uint16_t port;
+    limits.is_encrypted = false;
+    limits.stranger_seconds = 0;
+    limits.idle_seconds = 1e-9;
+    limits.callers_of_one = 2;
+    const int listener = listen_at(&port);
+    assert_true(pen_callers_watch(port, &limits));
+    const int client = call_from(port, "127.0.0.1"), at = take(listener);
+    const pen_caller caller = find(port, client);
+    for (size_t i = 0; i < 3; i++)
+        memcpy(bytes + 24 + i * sizeof head, head, sizeof head);
+    assert_int_equal(send(client, bytes, sizeof bytes, 0), sizeof bytes);
+    assert_int_equal(receive_all(at), sizeof bytes);
+    assert_int_equal(send(client, head, sizeof head, 0), sizeof head);
+    assert_int_equal(receive_all(at), 0); // three are open
+    pen_caller_has_ended(caller);
+    assert_int_equal(receive_all(at), sizeof head);
+    assert_int_equal(send(client, head, sizeof head, 0), sizeof head);
+    assert_int_equal(receive_all(at), 0);
+    pen_caller_is_known(caller); // more of one who is known
+    assert_int_equal(receive_all(at), sizeof head);
+    assert_int_equal(send(client, head, sizeof head, 0), sizeof head);
+    assert_int_equal(receive_all(at), sizeof head); // five, one too many
+    assert_int_equal(receive_all(at), 0);
+    pen_callers_tick(port);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(receive(at), -1);
+    assert_int_equal(errno, ECONNRESET);
+    close(at);
+    close(client);
+
+    int idle[2], taken[2];
+    for (int i = 0; i < 2; i++) {
+        idle[i] = call_from(port, "127.0.0.1");
+        taken[i] = take(listener);
+        pen_caller_is_known(find(port, idle[i]));
+    }
+    pen_caller_may_send(find(port, idle[0]));
+    const int next = call_from(port, "127.0.0.1");
+    assert_int_equal(take(listener), -1);
+    assert_int_equal(recv(idle[1], bytes, 1, 0), 0); // the one that has no call
+    close(taken[1]);
+    const int after = call_from(port, "127.0.0.1"), place = take(listener);
+    assert_true(place >= 0);
+    pen_callers_forget(port);
+    const int all[] = {idle[0], idle[1], taken[0], next, after, place, listener};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        close(all[i]);
+}
+
 // Addresses with a scope are found, too: gRPC writes it, the system's structure does not show it.
 static void test_addresses(void **state) {
     (void)state;
@@ -301,5 +458,6 @@ static void test_reuse(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(test_so_many), cmocka_unit_test(test_so_much),
-              cmocka_unit_test(test_streams), cmocka_unit_test(test_addresses),
-              cmocka_unit_test(test_reuse))
+              cmocka_unit_test(test_streams), cmocka_unit_test(test_clients),
+              cmocka_unit_test(test_lent), cmocka_unit_test(test_clients_end),
+              cmocka_unit_test(test_addresses), cmocka_unit_test(test_reuse))
