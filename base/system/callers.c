@@ -13,7 +13,7 @@
 #define CALLERS_TRIM_SECONDS 5.0
 #define CALLERS_MOMENT_SECONDS 1.0 // within which a caller says who it is, as a rule
 
-struct pen_callers_all pen_callers_all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct pen_callers_all pen_callers_all = {.lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 
 // ---- addresses
 
@@ -95,7 +95,7 @@ static void caller_unlink(callers_port *port, const caller_place *place) {
 }
 
 // Frees the place of one that is gone. What is read from its descriptor is another's.
-static void caller_leave(caller_place *place) {
+void pen_caller_leave(caller_place *place) {
     callers_port *port = &pen_callers_all.ports[place->port_index];
     uint32_t index = pen_caller_index(place);
     (void)atomic_compare_exchange_strong(&pen_callers_all.place_of[place->descriptor], &index, 0);
@@ -116,7 +116,7 @@ static void callers_sweep(callers_port *port, bool is_for_strangers) {
         caller_place *place = &pen_callers_all.places[at];
         next = place->next;
         if (is_for_strangers && !place->is_stranger) continue;
-        if (!caller_is_there(place)) caller_leave(place);
+        if (!caller_is_there(place)) pen_caller_leave(place);
     }
 }
 
@@ -233,15 +233,14 @@ static caller_place *callers_take_place(void) {
 
 // A place for a new caller, unless there are too many; then whoever listens is told. The descriptor
 // may have been another caller's, who is gone.
-static bool callers_enter(callers_port *port, int descriptor, uint64_t cookie,
-                          const struct sockaddr_storage *address) {
+bool pen_callers_enter(callers_port *port, int descriptor, const struct sockaddr_storage *address) {
     char text[PEN_CALLER_TEXT_LIMIT], reason[200];
     uint16_t from;
     uint8_t bytes[16];
     if (!pen_caller_write(address, text, sizeof text, &from)) return true;
     callers_get_address(address, bytes);
     const uint32_t before = atomic_load(&pen_callers_all.place_of[descriptor]);
-    if (before != 0) caller_leave(&pen_callers_all.places[before]);
+    if (before != 0) pen_caller_leave(&pen_callers_all.places[before]);
     caller_place *place = NULL;
     if (callers_has_room(port, bytes, reason, sizeof reason)) {
         place = callers_take_place();
@@ -254,7 +253,7 @@ static bool callers_enter(callers_port *port, int descriptor, uint64_t cookie,
     place->descriptor = descriptor;
     place->is_stranger = true;
     place->port_index = (uint32_t)(port - pen_callers_all.ports);
-    place->cookie = cookie;
+    place->cookie = pen_caller_cookie(descriptor);
     place->came_at = pen_clock_seconds();
     memcpy(place->address, bytes, sizeof bytes);
     memcpy(place->text, text, sizeof text);
@@ -292,7 +291,7 @@ bool pen_callers_may_enter(int listener, int descriptor) {
     pthread_mutex_lock(&pen_callers_all.lock);
     callers_port *known = callers_find_port(port);
     if (known != NULL && getpeername(descriptor, (struct sockaddr *)&there, &there_size) == 0) {
-        may = callers_enter(known, descriptor, pen_caller_cookie(descriptor), &there);
+        may = pen_callers_enter(known, descriptor, &there);
     }
     pthread_mutex_unlock(&pen_callers_all.lock);
     return may;
@@ -318,7 +317,7 @@ void pen_callers_forget(uint16_t port) {
     pthread_mutex_lock(&pen_callers_all.lock);
     callers_port *known = callers_find_port(port);
     while (known != NULL && known->oldest != 0)
-        caller_leave(&pen_callers_all.places[known->oldest]);
+        pen_caller_leave(&pen_callers_all.places[known->oldest]);
     if (known != NULL) known->port = 0;
     pthread_mutex_unlock(&pen_callers_all.lock);
 }
@@ -374,12 +373,16 @@ void pen_callers_tick(uint16_t port) {
 
 // ---- callers
 
+void pen_caller_trim_scope(const char *address, char out_text[PEN_CALLER_TEXT_LIMIT]) {
+    const char *end = strchr(address, '%') != NULL ? strchr(address, ']') : NULL;
+    snprintf(out_text, PEN_CALLER_TEXT_LIMIT, "%.*s%s", (int)strcspn(address, "%"), address,
+             end != NULL ? end : "");
+}
+
 pen_caller pen_callers_find(uint16_t port, const char *address) {
     pen_caller found = {0};
     char text[PEN_CALLER_TEXT_LIMIT];
-    const char *end = strchr(address, '%') != NULL ? strchr(address, ']') : NULL;
-    snprintf(text, sizeof text, "%.*s%s", (int)strcspn(address, "%"), address,
-             end != NULL ? end : "");
+    pen_caller_trim_scope(address, text);
     pthread_mutex_lock(&pen_callers_all.lock);
     const callers_port *known = callers_find_port(port);
     for (uint32_t at = known != NULL ? known->newest : 0; at != 0;

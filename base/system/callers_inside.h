@@ -1,5 +1,5 @@
-// The contract of the callers sources among themselves: callers (who may enter) and callers_read
-// (what they send).
+// The contract of callers.c (who may enter), callers_read.c (what they send) and called.c (who is
+// called) among themselves.
 #ifndef PEN_BASE_SYSTEM_CALLERS_INSIDE_H
 #define PEN_BASE_SYSTEM_CALLERS_INSIDE_H
 
@@ -10,6 +10,7 @@
 #include "base/system/stream_count.h"
 
 #define CALLERS_PORTS 64u
+#define CALLERS_CALLED CALLERS_PORTS // stands for no port: those who are called
 #define CALLERS_PLACES 9216u
 #define CALLERS_TRIM_COUNT 64u // strangers that are gone
 #define CALLERS_LEFT_BITS 40
@@ -50,9 +51,9 @@ typedef struct caller_place {
 
 extern struct pen_callers_all {
     pthread_mutex_t lock;
-    callers_port ports[CALLERS_PORTS]; // guarded by lock, as the rest
-    uint32_t port_count;               // those ever used
-    uint32_t used, free;               // places
+    callers_port ports[CALLERS_PORTS + 1]; // guarded by lock, as the rest
+    uint32_t port_count;                   // those ever used
+    uint32_t used, free;                   // places
     caller_place places[CALLERS_PLACES + 1];
     _Atomic uint32_t place_of[PEN_CALLERS_DESCRIPTORS]; // of descriptors; 0: not counted
 } pen_callers_all;
@@ -60,8 +61,15 @@ extern struct pen_callers_all {
 uint32_t pen_caller_index(const caller_place *place);
 uint32_t pen_caller_serial(const caller_place *place);
 uint64_t pen_caller_cookie(int descriptor);
-// Takes back what was lent. With the lock held, as the next one.
+// An address as pen_caller_write writes it, without a scope.
+void pen_caller_trim_scope(const char *address, char out_text[PEN_CALLER_TEXT_LIMIT]);
+// With the lock held, as all that follow. False: there are too many.
+bool pen_callers_enter(callers_port *port, int descriptor, const struct sockaddr_storage *address);
+void pen_caller_leave(caller_place *place);
+// Takes back what was lent.
 void pen_caller_give_back(caller_place *place);
+// Has all read that comes.
+void pen_caller_let_all(caller_place *place);
 // Has a client that waits try again, if there is something to lend.
 void pen_caller_offer(caller_place *place);
 void pen_caller_hang_up(caller_place *place);

@@ -70,6 +70,11 @@ void pen_caller_give_back(caller_place *place) {
     place->lent_bytes = 0;
 }
 
+void pen_caller_let_all(caller_place *place) {
+    caller_add(place, CALLERS_LEFT_MASK, CALLERS_LEFT_MASK);
+    caller_wake(place);
+}
+
 static bool callers_have_to_lend(const callers_port *port) {
     return port->lent_bytes + CALLERS_LENT_PIECE_BYTES <= port->limits.lent_bytes;
 }

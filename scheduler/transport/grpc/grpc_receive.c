@@ -4,8 +4,10 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/system/called.h"
 #include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
+#include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/wire_code.h"
 
 // Makes room for `count` elements; what was there is lost.
@@ -105,6 +107,7 @@ static pen_status receive_chunk(pen_grpc_link *link, pen_wire_pieces pieces,
 
 // The called one has said who it is, and so takes the link.
 static pen_status receive_answer(pen_grpc_link *link, const pen_wire_introduction *introduction) {
+    char address[PEN_ADDRESS_TEXT_LIMIT];
     if (introduction->version != PEN_WIRE_VERSION) {
         return pen_error(PEN_UNSUPPORTED, "peer %u at %s speaks version %u, not %u", link->peer,
                          link->address, introduction->version, PEN_WIRE_VERSION);
@@ -118,6 +121,8 @@ static pen_status receive_answer(pen_grpc_link *link, const pen_wire_introductio
     PEN_TRY(pen_grpc_tls_check_role(link->call, &link->transport->options.tls, link->peer));
     PEN_TRY(pen_grpc_tls_check_revoked(&link->transport->credentials, link->call));
     PEN_TRY(pen_grpc_pass_check(link));
+    pen_grpc_server_get_address(link->call, address, sizeof address);
+    pen_called_is_known(address);
     if (!session->is_open) {
         pen_grpc_session_open(session, true, stream->session);
         pen_grpc_ring_decide(link, &introduction->ring);

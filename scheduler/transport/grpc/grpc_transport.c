@@ -5,12 +5,15 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system/called.h"
 #include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 
 // Of the memory that gRPC may take for what it receives, and for handshakes. Nothing of ours comes
 // near; it bounds what a flood of connections can take.
 #define TRANSPORT_QUOTA_BYTES ((size_t)1 << 30)
+// Of who was called, before it has said who it is: some 600 bytes, and 10 KiB of certificates.
+#define TRANSPORT_CALLED_BYTES (64u << 10)
 
 static pen_grpc *transport_of(const pen_transport *transport) {
     return (pen_grpc *)(uintptr_t)transport;
@@ -80,6 +83,7 @@ static pen_status transport_create(const pen_transport_options *options,
     pen_mutex_init(&transport->lock);
     pen_mutex_init(&transport->refusals_lock);
     pen_grpc_log_hook();
+    pen_called_watch(TRANSPORT_CALLED_BYTES);
     grpc_init();
     const pen_status status = transport_set_up(transport);
     if (status != PEN_OK) {

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/system/called.h"
 #include "base/system/stream_count.h"
 #include "tests/support/check.h"
 
@@ -388,6 +389,41 @@ static void test_clients_end(void **state) {
         close(all[i]);
 }
 
+// So is what comes from who was called, until it is known; then it is not counted.
+static void test_called(void **state) {
+    (void)state;
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    char address[32];
+    uint16_t port;
+    const int listener = listen_at(&port);
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    pen_called_watch(5000);
+    for (int known = 0; known < 2; known++) {
+        const int caller = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        const int result = connect(caller, (struct sockaddr *)&to, sizeof to);
+        assert_true(result == 0 || errno == EINPROGRESS);
+        const int called = take(listener), watch = watch_edges(caller);
+        assert_true(called >= 0);
+        send_bytes(called, 40000);
+        assert_true(is_told(watch));
+        assert_int_equal(receive_all(caller), 5000); // also of the second connection
+        assert_false(is_told(watch));
+        pen_called_is_known("127.0.0.1:1"); // another
+        assert_int_equal(receive_all(caller), 0);
+        pen_called_is_known(address);
+        assert_true(is_told(watch));
+        assert_int_equal(receive_all(caller), 35000);
+        send_bytes(called, 40000);
+        assert_int_equal(receive_all(caller), 40000);
+        close(watch);
+        close(called);
+        close(caller);
+    }
+    close(listener);
+}
+
 // Addresses with a scope are found, too: gRPC writes it, the system's structure does not show it.
 static void test_addresses(void **state) {
     (void)state;
@@ -459,5 +495,6 @@ static void test_reuse(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(test_so_many), cmocka_unit_test(test_so_much),
               cmocka_unit_test(test_streams), cmocka_unit_test(test_clients),
-              cmocka_unit_test(test_lent), cmocka_unit_test(test_clients_end),
-              cmocka_unit_test(test_addresses), cmocka_unit_test(test_reuse))
+              cmocka_unit_test(test_lent), cmocka_unit_test(test_called),
+              cmocka_unit_test(test_clients_end), cmocka_unit_test(test_addresses),
+              cmocka_unit_test(test_reuse))

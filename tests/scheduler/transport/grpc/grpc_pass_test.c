@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -494,28 +495,67 @@ static void try_impostor(const char *file, uint16_t port, const char *expected) 
     station_close(&zero);
 }
 
-static void impostors_get_no_link(void **state) {
-    (void)state;
-    int in[2], out[2];
+// A server of another kind, with a first message of so many bytes; "": a right one. Ends with *in.
+static pid_t start_impostor(char *bytes, int *in, uint16_t *out_port) {
+    int ins[2], outs[2];
     char digits[16] = "";
-    assert_int_equal(pipe(in), 0);
-    assert_int_equal(pipe(out), 0);
+    char *const arguments[] = {"python3", "tests/scheduler/transport/grpc/grpc_impostor.py",
+                               bytes[0] != '\0' ? bytes : NULL, NULL};
+    assert_int_equal(pipe(ins), 0);
+    assert_int_equal(pipe(outs), 0);
     const pid_t child = fork();
     if (child == 0) {
-        dup2(in[0], 0);
-        dup2(out[1], 1);
-        close(in[1]);
-        execl("/usr/bin/python3", "python3", "tests/scheduler/transport/grpc/grpc_impostor.py",
-              (char *)NULL);
+        dup2(ins[0], 0);
+        dup2(outs[1], 1);
+        close(ins[1]);
+        execv("/usr/bin/python3", arguments);
         _exit(127);
     }
-    close(out[1]);
-    assert_true(read(out[0], digits, sizeof digits - 1) > 0);
-    const uint16_t port = (uint16_t)strtoul(digits, NULL, 10);
+    close(outs[1]);
+    close(ins[0]);
+    assert_true(read(outs[0], digits, sizeof digits - 1) > 0);
+    close(outs[0]);
+    *in = ins[1];
+    *out_port = (uint16_t)strtoul(digits, NULL, 10);
+    return child;
+}
+
+static void impostors_get_no_link(void **state) {
+    (void)state;
+    int in;
+    uint16_t port;
+    const pid_t child = start_impostor("", &in, &port);
     try_impostor(NULL, port, "is no process of this user");
     try_impostor(token_file("ours", "a secret that it does not have\n"), port,
                  "does not have our token file");
-    close(in[1]);
+    close(in);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+// Most memory that this process has had, in KiB.
+static long most_memory(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+// Of a first message little is read, whatever its length.
+static void impostors_take_no_memory(void **state) {
+    (void)state;
+    int in;
+    uint16_t port;
+    char bytes[] = "200000000";
+    const pid_t child = start_impostor(bytes, &in, &port);
+    station zero;
+    open_station(&zero, 0, NULL, NULL);
+    const long before = most_memory();
+    call(&zero, port, 2);
+    assert_true(station_wait_down(&zero, 1, 1));
+    assert_int_equal(zero.up_count[1], 0);
+    station_close(&zero);
+    const long grown = most_memory() - before;
+    CHECK(grown < 64 << 10, "a stranger took %ld KiB", grown);
+    close(in);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
@@ -528,7 +568,7 @@ const char *__lsan_default_suppressions(void) { // NOLINT(bugprone-reserved-iden
 PEN_TEST_MAIN(cmocka_unit_test(aliases_are_names_of_this_host),
               cmocka_unit_test(a_connection_tells_where_a_name_leads),
               cmocka_unit_test(other_users_are_not_let_in), cmocka_unit_test(impostors_get_no_link),
-              cmocka_unit_test(one_user_needs_nothing),
+              cmocka_unit_test(impostors_take_no_memory), cmocka_unit_test(one_user_needs_nothing),
               cmocka_unit_test(a_name_leads_to_whom_we_know),
               cmocka_unit_test(insecure_is_no_way_in),
               cmocka_unit_test(the_door_goes_with_its_process),
