@@ -13,9 +13,10 @@
 // looked at or has ended. Each call that is taken may send a message; beside these there are as
 // many bytes as of a stranger.
 //
-// This file also is recvmsg of the whole program, as descriptors.c is its accept4: what gRPC reads
-// is counted there. It costs an atomic operation for each call of the system. In a program that
-// does not take its recvmsg from here (the library, loaded by another) nobody is known or limited.
+// These files also are recvmsg and close of the whole program, as descriptors.c is its accept4:
+// what gRPC reads is counted there. It costs an atomic operation for each call of the system. In a
+// program that does not take its recvmsg from here (the library, loaded by another) nobody is known
+// or limited.
 //
 // Threads: any.
 #ifndef PEN_BASE_SYSTEM_CALLERS_H
