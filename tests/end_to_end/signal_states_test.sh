@@ -2,33 +2,17 @@
 # a peer that stands still, though it beats, and let finish what gets on. Each case runs in a folder
 # of its own, all of them at once; where nobody listened, each would take a minute.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/signals.sh"
 
 job() { # STEPS DEVICES [MORE]
-    cat >job.yaml <<END
-version: 1
-model: {file: $work/reference/mlp/model.onnx}
-data:
-  train: {format: npy, inputs: {input: $work/reference/mlp/inputs.npy}, labels: $work/reference/mlp/labels.npy}
-  eval: {format: npy, inputs: {input: $work/reference/mlp/inputs.npy}, labels: $work/reference/mlp/labels.npy}
-train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.001}}, batch: 8, microbatches: 2, steps: $1}
-devices: [$2]
-placement: {strategy: round_robin}
+    signal_job "$1" "$2" "$work/reference" \
+        "eval: {format: npy, inputs: {input: $work/reference/mlp/inputs.npy}, labels: $work/reference/mlp/labels.npy}" \
+        "placement: {strategy: round_robin}
 pipeline: {rendezvous_timeout: 60 s}
 recovery: {lease: 30 s, progress: 60 s, audit: ${audit:-1000}}
-${3:-}
-END
+${3:-}"
 }
 one='{name: a, threads: 1}'
-
-# wait_for PATTERN FILE: until a line of it matches
-wait_for() {
-    local i
-    for i in $(seq 600); do
-        grep -qE -- "$1" "$2" 2>/dev/null && return
-        sleep 0.1
-    done
-    die "$PWD: nothing like '$1' came within 60 s: $(tail -n 5 "$2")"
-}
 
 # worker NAME [FAILPOINT]: sets `port` and `worker`
 worker() {
@@ -44,16 +28,6 @@ begin() { # ARGUMENT...: trains in the background
     trap '' USR1
     TMPDIR=$PWD env --default-signal=INT "$PENSTOCK" train job.yaml "$@" >steps 2>messages &
     pid=$!
-}
-
-# ends PID CODES WHAT: within 20 s, with one of these codes
-ends() {
-    local code=0 killer
-    (sleep 20 && kill -KILL "$1") 2>/dev/null &
-    killer=$!
-    wait "$1" || code=$?
-    kill "$killer" 2>/dev/null || true
-    [[ " $2 " = *" $code "* ]] || die "$PWD, $3: exit code $code, expected $2: $(tail -n 5 messages)"
 }
 
 # asked ANSWER: SIGUSR1 is answered so

@@ -1,30 +1,13 @@
 # Signals: Ctrl-C and SIGTERM end a training after a step with a checkpoint, twice at once; SIGUSR1
 # says who waits for whom, and leaves dumps.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/signals.sh"
 export TMPDIR=$work
 
+one='{name: a, threads: 1}'
+two="$one, {name: b, threads: 1, host: localhost}"
 job() { # STEPS [DEVICES [MORE]]
-    local one='{name: a, threads: 1}'
-    cat >job.yaml <<END
-version: 1
-model: {file: reference/mlp/model.onnx}
-data:
-  train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}
-train: {loss: softmax_cross_entropy, seed: 1, optimizer: {adam: {lr: 0.001}}, batch: 8, microbatches: 2, steps: $1}
-devices: [${2:-$one}]
-${3:-}
-END
-}
-two='{name: a, threads: 1}, {name: b, threads: 1, host: localhost}'
-
-# wait_for PATTERN FILE: until a line of it matches
-wait_for() {
-    local i
-    for i in $(seq 300); do
-        grep -qE -- "$1" "$2" 2>/dev/null && return
-        sleep 0.1
-    done
-    die "nothing like '$1' came within $i times 0.1 s: $(tail -n 5 "$2")"
+    signal_job "$1" "${2:-$one}" reference '' "${3:-}"
 }
 
 # begin ARGUMENT...: trains in the background, until some steps are done. Sets $pid
@@ -35,16 +18,6 @@ begin() {
     wait_for 'step +[3-9]|step [0-9]{2,}' messages
 }
 
-# ends CODE: what was begun ends with this exit code within 20 seconds
-ends() {
-    local code=0 killer
-    (sleep 20 && kill -KILL "$pid") 2>/dev/null &
-    killer=$!
-    wait "$pid" || code=$?
-    kill "$killer" 2>/dev/null || true
-    [ "$code" = "$1" ] || die "exit code $code, expected $1: $(tail -n 5 messages)"
-}
-
 # ---- one wish: a checkpoint is kept, and the training goes on from it as if nothing had been
 for devices in '' "$two"; do
     for signal in INT TERM; do
@@ -52,7 +25,7 @@ for devices in '' "$two"; do
         job 100000 "$devices"
         begin --checkpoint kept
         kill -s "$signal" "$pid"
-        ends 0
+        ends "$pid" 0
         grep -q 'stopping: the step under way is finished' messages || die "what was understood: $(cat messages)"
         grep -qE 'the checkpoint of step [0-9]+ is in kept: --continue' messages || die "where: $(cat messages)"
         done=$(json 'len(d["steps"])' <steps)
@@ -68,7 +41,7 @@ done
 job 100000
 begin
 kill -s INT "$pid"
-ends 6
+ends "$pid" 6
 grep -qE 'stopped after step [0-9]+, of which nothing is kept' messages || die "nothing is kept: $(cat messages)"
 
 # ---- two wishes
@@ -79,7 +52,7 @@ kill -s STOP "$pid" # both are there when it goes on
 kill -s INT "$pid"
 kill -s TERM "$pid"
 kill -s CONT "$pid"
-ends 130
+ends "$pid" 130
 
 # ---- questions
 begin --checkpoint kept --overwrite
@@ -95,13 +68,13 @@ check 'len({x["process"] for x in d["dumps"]}) == 2 and all(x["clock_is_compared
 check 'all(not any("something else" in line for line in x["replay"]) for x in d["dumps"])' found
 check 'any("device" in line for x in d["dumps"] for line in x["waits"] + x["state"])' found
 kill -s INT "$pid"
-ends 0
+ends "$pid" 0
 job 100000
 begin
 kill -s USR1 "$pid"
 wait_for 'step [0-9]+ is done; nobody is waited for' messages
 kill -s INT "$pid"
-ends 6
+ends "$pid" 6
 [ ! -e "$work/penstock-flight-$pid" ] || die 'a folder without need'
 
 # ---- a worker
@@ -111,4 +84,4 @@ wait_for 'takes links at port' messages
 kill -s USR1 "$pid"
 wait_for 'nothing was recorded yet' messages
 kill -s TERM "$pid"
-ends 0
+ends "$pid" 0
