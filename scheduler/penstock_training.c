@@ -234,10 +234,9 @@ typedef struct training_asked {
 static pen_status training_ask_evaluation(void *context) {
     const training_asked *asked = context;
     const pen_training *training = asked->training;
-    pen_engine *engine = pen_trainer_engine(training->trainer);
     const uint64_t batch =
         pen_trainer_evaluation_batch(training->job, pen_dataset_get_info(training->evaluated));
-    return engine->kind->evaluate(engine, training->evaluated, batch, asked->evaluation);
+    return pen_trainer_evaluate(training->trainer, training->evaluated, batch, asked->evaluation);
 }
 
 static pen_status training_evaluate(pen_training *training, pen_evaluation *evaluation) {

@@ -15,6 +15,7 @@ typedef struct checkpoint_options {
     const char *output;
     const char *mirror;
     bool best;
+    bool plain;
     bool all;
 } checkpoint_options;
 
@@ -239,7 +240,10 @@ static pen_status checkpoint_export(checkpoint_run *run) {
     for (uint32_t i = 0; i < count; i++) {
         const pen_commit_record *record = pen_checkpoint_store_record(run->store, i);
         if (step >= 0 && record->manifest.step != (uint64_t)step) continue;
-        return pen_checkpoint_store_export(run->store, i, run->options->all, run->options->output);
+        const pen_checkpoint_export kind = run->options->all     ? PEN_CHECKPOINT_EXPORT_ALL
+                                           : run->options->plain ? PEN_CHECKPOINT_EXPORT_PLAIN
+                                                                 : PEN_CHECKPOINT_EXPORT_AVERAGES;
+        return pen_checkpoint_store_export(run->store, i, kind, run->options->output);
     }
     pen_text text;
     const char *steps;
@@ -273,11 +277,12 @@ static pen_status checkpoint_choose(const checkpoint_options *options,
         return pen_error(PEN_INVALID_INPUT, "found action '%.40s', possible: ls, verify, export",
                          name);
     }
-    const bool is_for_export =
-        options->output != NULL || options->step >= 0 || options->all || options->best;
+    const bool is_for_export = options->output != NULL || options->step >= 0 || options->all ||
+                               options->plain || options->best;
     if (!is_for_export) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT,
-                     "%s: found --step, --best, --output or --all, which are for export", name);
+                     "%s: found --step, --best, --output, --plain or --all, which are for export",
+                     name);
 }
 
 static pen_status checkpoint_run_action(pen_command_context *context, const void *options_given) {
@@ -302,6 +307,8 @@ static const pen_cli_option checkpoint_cli_options[] = {
                   "export: where the tensors go, as safetensors"),
     PEN_CLI_VALUE(0, "mirror", "DIR", TEXT, checkpoint_options, mirror,
                   "the second folder that has them, too (checkpoint.mirror)"),
+    PEN_CLI_FLAG(0, "plain", checkpoint_options, plain,
+                 "export: parameters as the steps left them, not their average (train.average)"),
     PEN_CLI_FLAG(0, "all", checkpoint_options, all, "export: the optimizer's states, too"),
 };
 

@@ -21,6 +21,7 @@
 #include "scheduler/report/lanes_report.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/train/train.h"
+#include "scheduler/train/train_average.h"
 #include "scheduler/train/train_end.h"
 
 typedef struct train_options {
@@ -293,8 +294,7 @@ static pen_status train_evaluate(void *context) {
     run->evaluated_step = 0;
     const uint64_t batch =
         pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
-    pen_engine *engine = pen_trainer_engine(run->trainer);
-    PEN_TRY(engine->kind->evaluate(engine, run->evaluated, batch, &run->evaluation));
+    PEN_TRY(pen_trainer_evaluate(run->trainer, run->evaluated, batch, &run->evaluation));
     const pen_step_report report = {.step = run->steps_done, .evaluation = run->evaluation};
     pen_train_log_evaluation(&run->log, &report, pen_trainer_program(run->trainer));
     return PEN_OK;
@@ -311,7 +311,7 @@ static pen_status train_hash(void *context) {
     train_run *run = context;
     uint64_t hash;
     if (!run->options->common.json && run->log.path == NULL) return PEN_OK;
-    PEN_TRY(pen_tensor_store_hash(pen_trainer_tensors(run->trainer), &hash));
+    PEN_TRY(pen_train_average_hash(run->job, pen_trainer_tensors(run->trainer), &hash));
     snprintf(run->hash, sizeof run->hash, "%016llx", (unsigned long long)hash);
     return PEN_OK;
 }
@@ -324,6 +324,9 @@ static pen_status train_write_result(train_run *run) {
     pen_engine_memory memory;
     PEN_TRY(engine->kind->memory(engine, &memory));
     pen_json_key_text(json, "parameters_hash", run->hash);
+    if (run->job->train.has_average) { // whether it is what the hash is of, and the evaluation
+        pen_json_key_bool(json, "averaged", pen_train_uses_average(run->job));
+    }
     if (run->has_evaluation) {
         pen_json_key_object(json, "evaluation");
         pen_train_write_evaluation(json, pen_trainer_program(run->trainer), &run->evaluation);
@@ -352,6 +355,10 @@ static pen_status train_write_result(train_run *run) {
 
 static void train_report(const train_run *run) {
     char text[PEN_EVALUATION_TEXT_BYTES];
+    if (pen_train_uses_average(run->job)) {
+        pen_log(PEN_LOG_NOTE,
+                "evaluations and outputs have the average of the parameters (train.average)");
+    }
     pen_evaluation_say_best(run->job, pen_trainer_evaluated(run->trainer), run->steps_done);
     // one that was made after the last step was told then
     if (!run->has_evaluation || run->evaluated_step == run->steps_done) return;

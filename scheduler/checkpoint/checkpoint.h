@@ -144,9 +144,16 @@ uint32_t pen_checkpoint_store_complete_count(pen_checkpoint_store *store, uint32
 // Manifests and fences that are there and cannot be read.
 uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
 
-// Writes the checkpoint's tensors into one safetensors file, under their names: the model's, and
-// with `all` the optimizer's states ("PARAMETER/velocity", …). As load, and pen_safetensors_save.
+// Which tensors are exported.
+typedef enum pen_checkpoint_export {
+    PEN_CHECKPOINT_EXPORT_AVERAGES, // the model's, with averages in place of parameters
+    PEN_CHECKPOINT_EXPORT_PLAIN,    // the model's
+    PEN_CHECKPOINT_EXPORT_ALL,      // and the optimizer's states ("PARAMETER/velocity", …)
+} pen_checkpoint_export;
+
+// Writes the checkpoint's tensors into one safetensors file, under their names. As load, and
+// pen_safetensors_save.
 PEN_NODISCARD pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index,
-                                                     bool all, const char *path);
+                                                     pen_checkpoint_export kind, const char *path);
 
 #endif // PEN_SCHEDULER_CHECKPOINT_CHECKPOINT_H

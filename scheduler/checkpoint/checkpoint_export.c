@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 
 // A tensor that is written, and its parts, which follow each other.
 typedef struct export_tensor {
+    const char *name;
     const pen_checkpoint_part *parts; // [part_count]
     uint32_t part_count;
 } export_tensor;
@@ -53,10 +55,29 @@ static int export_compare(const void *left, const void *right) {
     return strcmp(a->name, b->name);
 }
 
-// Without `all`, what belongs to the optimizer stays out: tensors whose name is that of another one
+static uint32_t export_end(const pen_checkpoint_parts *parts, uint32_t first) {
+    uint32_t end = first + 1;
+    while (end < parts->count && parts->parts[end].slice.start != 0) {
+        end++;
+    }
+    return end;
+}
+
+// The first part of what is written for a tensor: of its average, where there is one.
+static uint32_t export_find(const pen_checkpoint_parts *parts, const pen_name_map *names,
+                            uint32_t first, char *scratch) {
+    const pen_checkpoint_part *part = &parts->parts[first];
+    (void)snprintf(scratch, PEN_NAME_BYTES_LIMIT + 1, "%s/" PEN_OPTIMIZER_AVERAGE, part->name);
+    const uint32_t average = pen_name_map_find(names, scratch);
+    if (average == PEN_NAME_MAP_NONE) return first;
+    return pen_tensor_type_equal(&parts->parts[average].type, &part->type) ? average : first;
+}
+
+// But for `ALL`, what belongs to the optimizer stays out: tensors whose name is that of another one
 // and a state's suffix.
-static pen_status export_choose(export_state *state, const pen_checkpoint_parts *parts, bool all,
-                                pen_arena *scratch) {
+static pen_status export_choose(export_state *state, const pen_checkpoint_parts *parts,
+                                pen_checkpoint_export kind, pen_arena *scratch) {
+    const bool all = kind == PEN_CHECKPOINT_EXPORT_ALL;
     pen_name_map names;
     char *text;
     pen_name_map_init(&names, scratch);
@@ -66,16 +87,15 @@ static pen_status export_choose(export_state *state, const pen_checkpoint_parts 
         if (parts->parts[p].slice.start != 0) continue;
         PEN_TRY(pen_name_map_add(&names, parts->parts[p].name, p));
     }
-    for (uint32_t p = 0; p < parts->count;) {
+    for (uint32_t p = 0; p < parts->count; p = export_end(parts, p)) {
         const pen_checkpoint_part *part = &parts->parts[p];
-        uint32_t end = p + 1;
-        while (end < parts->count && parts->parts[end].slice.start != 0) {
-            end++;
-        }
-        if (all || !export_is_state(parts, &names, part, text)) {
-            state->tensors[state->count++] = (export_tensor){.parts = part, .part_count = end - p};
-        }
-        p = end;
+        if (!all && export_is_state(parts, &names, part, text)) continue;
+        const bool averages = kind == PEN_CHECKPOINT_EXPORT_AVERAGES;
+        const uint32_t first = averages ? export_find(parts, &names, p, text) : p;
+        state->tensors[state->count++] =
+            (export_tensor){.name = part->name,
+                            .parts = &parts->parts[first],
+                            .part_count = export_end(parts, first) - first};
     }
     if (state->count > 0) {
         qsort(state->tensors, state->count, sizeof *state->tensors, export_compare);
@@ -90,7 +110,7 @@ static pen_status export_write(export_state *state, const char *path, pen_arena 
     PEN_TRY(PEN_NEW(scratch, state->count, &names));
     PEN_TRY(PEN_NEW(scratch, state->count, &types));
     for (uint32_t i = 0; i < state->count; i++) {
-        names[i] = state->tensors[i].parts->name;
+        names[i] = state->tensors[i].name;
         types[i] = &state->tensors[i].parts->type;
     }
     const pen_safetensors_source source = {.count = state->count,
@@ -106,20 +126,21 @@ static pen_status export_write(export_state *state, const char *path, pen_arena 
 }
 
 static pen_status export_all(pen_checkpoint_store *store, const pen_shard_place *place,
-                             const pen_commit_manifest *manifest, bool all, const char *path) {
+                             const pen_commit_manifest *manifest, pen_checkpoint_export kind,
+                             const char *path) {
     pen_checkpoint_parts parts;
     export_state *state;
     PEN_TRY(PEN_NEW(store->scratch, 1, &state));
     state->place = *place;
     state->manifest = manifest;
     PEN_TRY(pen_checkpoint_parts_read(place, manifest, store->scratch, &parts));
-    PEN_TRY(export_choose(state, &parts, all, store->scratch));
+    PEN_TRY(export_choose(state, &parts, kind, store->scratch));
     return export_write(state, path, store->scratch);
 }
 
 // From the first folder that has it whole.
-pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index, bool all,
-                                       const char *path) {
+pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t index,
+                                       pen_checkpoint_export kind, const char *path) {
     PEN_ASSERT(index < store->entry_count);
     const pen_checkpoint_entry *entry = &store->entries[index];
     pen_status status = PEN_OK;
@@ -129,7 +150,7 @@ pen_status pen_checkpoint_store_export(pen_checkpoint_store *store, uint32_t ind
         if (entry->records[c] == NULL) continue;
         pen_status_ignore(status, "the other copy is tried");
         step = entry->records[c]->manifest.step;
-        status = export_all(store, &place, &entry->records[c]->manifest, all, path);
+        status = export_all(store, &place, &entry->records[c]->manifest, kind, path);
         pen_arena_reset(store->scratch);
         if (pen_status_get_code(status) != PEN_CORRUPT) break;
     }

@@ -232,17 +232,18 @@ void pen_job_get_conversion(const pen_job *job, pen_dataset_options *out_options
 PEN_NODISCARD pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part,
                                               pen_arena *arena, pen_dataset **out_dataset);
 
-// The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
 // Whether, and how, lanes go ahead without each other.
 pen_asynchrony pen_job_get_asynchrony(const pen_job *job);
-// "async, staleness 3, compensation adaptive, lambda 2"; "" of lanes that wait for each other.
-// Returns out_text.
+// "async, staleness 3, compensation adaptive, lambda 2"; "" of lanes that wait. Returns out_text.
 #define PEN_JOB_CONSISTENCY_BYTES 96
 const char *pen_job_format_consistency(const pen_job *job,
                                        char out_text[PEN_JOB_CONSISTENCY_BYTES]);
 
+// The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
 PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
                                                    pen_learning_rate_options *out_options);
+// What the optimizer keeps an average with; all zero: none.
+pen_optimizer_average pen_job_get_average(const pen_job *job, uint64_t epoch_steps);
 
 // Steps of the whole training: epochs, or `steps` when that is less.
 uint64_t pen_job_get_step_count(const pen_job *job, uint64_t epoch_steps);

@@ -94,6 +94,11 @@ pen_status pen_job_check_consistency(const pen_job_train *train, const pen_optio
                            "of the whole step; expected no clip_norm, or consistency: sync",
                            train->clip_norm);
         return pen_option_blame(source, &train->clip_norm, status);
+    } else if (train->has_average) {
+        status = pen_error(PEN_INVALID_INPUT,
+                           "train.average: found together with consistency async, where a step has "
+                           "several versions of a parameter; expected one of the two");
+        return pen_option_blame(source, &train->average, status);
     }
     return pen_option_blame(source, consistency, status);
 }

@@ -461,6 +461,13 @@ pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
     return PEN_OK;
 }
 
+pen_optimizer_average pen_job_get_average(const pen_job *job, uint64_t epoch_steps) {
+    const pen_job_average *average = &job->train.average;
+    if (!job->train.has_average) return (pen_optimizer_average){0};
+    return (pen_optimizer_average){.decay = average->decay,
+                                   .from = job_interval_steps(average->from, epoch_steps)};
+}
+
 uint64_t pen_job_get_step_count(const pen_job *job, uint64_t epoch_steps) {
     const pen_interval epochs = {.count = (uint64_t)job->train.epochs, .unit = PEN_INTERVAL_EPOCHS};
     const uint64_t steps = (uint64_t)job->train.steps;

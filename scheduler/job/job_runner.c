@@ -2,6 +2,7 @@
 
 #include "base/integer.h"
 #include "base/system/machine.h"
+#include "scheduler/data/batches.h"
 #include "scheduler/job/job_losses.h"
 #include "scheduler/runner/feed.h"
 
@@ -139,6 +140,9 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .asynchrony = pen_job_get_asynchrony(job),
         .blame = runner_blame_part,
         .blame_context = blame};
+    const uint64_t epoch_steps =
+        pen_batches_count(info->example_count, (uint64_t)job->train.batch, job->train.drop_last);
+    request.optimizer.average = pen_job_get_average(job, epoch_steps);
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
     PEN_TRY(runner_list_shards(&job->train, arena, &request));

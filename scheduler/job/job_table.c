@@ -182,6 +182,19 @@ static const pen_option_table job_group_table = {
 static const pen_option_field job_group_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &job_group_table};
 
+static const pen_option_field job_average_fields[] = {
+    PEN_OPTION(NUMBER, pen_job_average, decay, "what is left of it after a step",
+               .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_BELOW(1),
+               .default_text = "0.999"),
+    PEN_OPTION(INTERVAL, pen_job_average, from, "how long it is the parameters themselves",
+               .default_text = "0 steps"),
+    PEN_OPTION(BOOL, pen_job_average, use,
+               "evaluations, outputs and exports have it in place of the parameters",
+               .default_text = "true"),
+};
+static const pen_option_table job_average_table = {
+    PEN_OPTION_FIELDS(pen_job_average, job_average_fields)};
+
 static const pen_option_field job_train_fields[] = {
     PEN_OPTION_AS("loss", CHOICE, pen_job_train, loss.kind,
                   "what is made small; output: the model computes it; or else losses",
@@ -226,6 +239,8 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION(LIST, pen_job_train, groups,
                "parameters with a decay or rate of their own; the first that matches counts",
                .item = &job_group_item, .count_maximum = JOB_GROUPS_LIMIT),
+    PEN_OPTION(MAPPING, pen_job_train, average, "a moving average of the parameters",
+               .present_offset = offsetof(pen_job_train, has_average), .table = &job_average_table),
     PEN_OPTION(LIST, pen_job_train, shard, "nodes too large for a device, computed in slices",
                .item = &job_shard_item, .count_maximum = JOB_SHARDS_LIMIT),
     PEN_OPTION(BOOL, pen_job_train, shuffle, "a new order of the examples in each epoch",

@@ -88,6 +88,13 @@ typedef struct pen_job_shard {
     int64_t ways;
 } pen_job_shard;
 
+// Of the parameters of steps: the optimizer's (graph/ops/training/optimizer.h).
+typedef struct pen_job_average {
+    double decay;
+    pen_interval from;
+    bool use; // it is evaluated and written in place of the parameters
+} pen_job_average;
+
 typedef struct pen_job_train {
     pen_job_loss loss;       // by keys of its own
     pen_option_list losses;  // of pen_job_loss: what counts; that one where none are written
@@ -106,7 +113,9 @@ typedef struct pen_job_train {
     int64_t seed;                    // not negative
     const char *freeze;              // pattern of parameter names; NULL: none
     pen_option_list groups;          // of pen_optimizer_group
-    pen_option_list shard;           // of pen_job_shard
+    pen_job_average average;
+    bool has_average;
+    pen_option_list shard; // of pen_job_shard
     bool shuffle;
     bool drop_last; // a last batch that is not full is left out
 } pen_job_train;

@@ -13,6 +13,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/job/learning_rate.h"
 #include "scheduler/runner/feed.h"
+#include "scheduler/train/train_average.h"
 #include "scheduler/train/train_judge.h"
 #include "scheduler/train/train_keeper.h"
 #include "scheduler/train/train_losses.h"
@@ -371,16 +372,25 @@ static pen_status train_keep(pen_trainer *trainer) {
     return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
 }
 
+// Where averages are evaluated, tensors change: no checkpoint may read them then.
+pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset, uint64_t batch,
+                                pen_evaluation *out_evaluation) {
+    if (trainer->keeper != NULL && pen_train_uses_average(trainer->job)) {
+        PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
+    }
+    return pen_train_average_evaluate(trainer->job, trainer->engine, dataset, batch,
+                                      out_evaluation);
+}
+
 // The evaluation after a step, before its checkpoint, which has what came of it. The best one is
 // kept, whether a checkpoint is due or not.
 static pen_status train_judge(pen_trainer *trainer, pen_step_report *report) {
     pen_train_judge *judge = &trainer->judge;
     const pen_dataset_info *info = pen_dataset_get_info(judge->dataset);
     const uint64_t batch = pen_trainer_evaluation_batch(trainer->job, info);
-    PEN_TRY(pen_status_add_context(trainer->engine->kind->evaluate(trainer->engine, judge->dataset,
-                                                                   batch, &report->evaluation),
-                                   "in the evaluation after step %llu",
-                                   (unsigned long long)report->step));
+    PEN_TRY(pen_status_add_context(
+        pen_trainer_evaluate(trainer, judge->dataset, batch, &report->evaluation),
+        "in the evaluation after step %llu", (unsigned long long)report->step));
     report->is_evaluated = true;
     report->is_best = pen_train_judge_add(judge, report->step, &report->evaluation);
     report->ends = pen_train_judge_is_over(judge);
@@ -559,12 +569,15 @@ pen_status pen_trainer_keep(pen_trainer *trainer) {
 // The tensors of the checkpoint of the best evaluation.
 static pen_status train_save_best(pen_trainer *trainer, uint64_t step, const char *path) {
     PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
-    const pen_status status = pen_train_keeper_export(trainer->keeper, step, path);
+    const pen_checkpoint_export kind = pen_train_uses_average(trainer->job)
+                                           ? PEN_CHECKPOINT_EXPORT_AVERAGES
+                                           : PEN_CHECKPOINT_EXPORT_PLAIN;
+    const pen_status status = pen_train_keeper_export(trainer->keeper, step, kind, path);
     if (pen_status_get_code(status) != PEN_NOT_FOUND) return status;
     pen_log(PEN_LOG_WARNING, "%s, which had the best evaluation: '%s' gets the last parameters",
             pen_status_message(status), path);
     pen_status_ignore(status, "said");
-    return pen_parameter_file_save(path, pen_trainer_tensors(trainer));
+    return pen_train_average_save(trainer->job, pen_trainer_tensors(trainer), path);
 }
 
 pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
@@ -574,7 +587,7 @@ pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
     if (is_best && trainer->keeper != NULL) {
         return train_save_best(trainer, evaluated->best_step, path);
     }
-    return pen_parameter_file_save(path, pen_trainer_tensors(trainer));
+    return pen_train_average_save(trainer->job, pen_trainer_tensors(trainer), path);
 }
 
 const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer) {

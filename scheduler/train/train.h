@@ -107,6 +107,10 @@ void pen_trainer_pause(pen_trainer *trainer);
 // is possible, to where the last step is done, so that it may be asked again. Else returns it.
 PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
 
+// As evaluate of the engine, with averages where the job uses them (train_average.h).
+PEN_NODISCARD pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
+                                              uint64_t batch, pen_evaluation *out_evaluation);
+
 // Writes the model's parameters and running statistics to a safetensors file: those after the last
 // step, or those of the best evaluation where `outputs: {from: best}` of the job says so and their
 // checkpoint is there; where it is not, that is a warning. As pen_parameter_file_save

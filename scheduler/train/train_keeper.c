@@ -323,10 +323,11 @@ pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
     return PEN_OK;
 }
 
-pen_status pen_train_keeper_export(pen_train_keeper *keeper, uint64_t step, const char *path) {
+pen_status pen_train_keeper_export(pen_train_keeper *keeper, uint64_t step,
+                                   pen_checkpoint_export kind, const char *path) {
     for (uint32_t i = 0; i < pen_checkpoint_store_count(keeper->store); i++) {
         if (pen_checkpoint_store_record(keeper->store, i)->manifest.step != step) continue;
-        return pen_checkpoint_store_export(keeper->store, i, false, path);
+        return pen_checkpoint_store_export(keeper->store, i, kind, path);
     }
     return pen_error(PEN_NOT_FOUND, "there is no checkpoint of step %" PRIu64 " in %s", step,
                      keeper->options.folder);

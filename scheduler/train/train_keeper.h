@@ -68,7 +68,7 @@ uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper);
 // Writes the model's tensors of the checkpoint of a step to a safetensors file. The engine has
 // nothing under way. NOT_FOUND: there is no such checkpoint. As pen_checkpoint_store_export
 PEN_NODISCARD pen_status pen_train_keeper_export(pen_train_keeper *keeper, uint64_t step,
-                                                 const char *path);
+                                                 pen_checkpoint_export kind, const char *path);
 
 // The kernel level of the newest checkpoint of a folder and its mirror (NULL: it has none); "":
 // there is none, or it does not say. Lives in `arena`. As pen_checkpoint_store_open

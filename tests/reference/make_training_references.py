@@ -120,6 +120,7 @@ MORE_OPTIMIZERS = {
         "lamb": lambda p: Lamb(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01),
         "clip_value": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
         "adamw_groups": lambda p: torch.optim.AdamW(groups(p, 1e-3), lr=1e-3, weight_decay=0.05),
+        "average": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
         "rmsprop_groups": lambda p: torch.optim.RMSprop(groups(p, 2e-4), lr=2e-4, alpha=0.9,
                                                         weight_decay=5e-4, momentum=0.9),
     },
@@ -127,6 +128,7 @@ MORE_OPTIMIZERS = {
 for more in MORE_OPTIMIZERS.values():
     OPTIMIZERS.update(more)
 CLIP_VALUES = {"clip_value": 0.01}  # of what size the elements of gradients are at most
+AVERAGES = {"average": (0.9, 2)}  # decay, and steps before it begins; parameters_20 has it
 # steps of these do not follow the size of a gradient
 DIVIDING = ("ada", "rmsprop", "nadam", "radam", "lion", "lamb")
 
@@ -177,6 +179,11 @@ def train(initial, dtype, optimizer_name, inputs, labels):
     model.train()
     biased = BiasedVariance(model)
     optimizer = OPTIMIZERS[optimizer_name](model.parameters())
+    averaged = None
+    if optimizer_name in AVERAGES:
+        decay, begin = AVERAGES[optimizer_name]
+        averaged = torch.optim.swa_utils.AveragedModel(
+            model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(decay))
     batches = len(labels) // BATCH
     losses, states, gradients = [], {0: flat_parts(model, biased)}, None
     for step in range(STEPS + 1):
@@ -194,8 +201,11 @@ def train(initial, dtype, optimizer_name, inputs, labels):
         if optimizer_name in CLIP_VALUES:
             nn.utils.clip_grad_value_(model.parameters(), CLIP_VALUES[optimizer_name])
         optimizer.step()
+        if averaged is not None and step + 1 > begin:
+            averaged.update_parameters(model)
         if step + 1 in (1, STEPS):
-            states[step + 1] = flat_parts(model, biased)
+            kept = averaged.module if averaged is not None and step + 1 > begin else model
+            states[step + 1] = flat_parts(kept, biased)
     return losses, states, gradients, first_output
 
 
@@ -255,7 +265,8 @@ def write_optimizer(folder, name, runs, gradients):
     """One folder for one optimizer: parameters, losses and float32's own errors."""
     wide, single, perturbed = runs
     os.makedirs(folder)
-    for step in (1, STEPS) if name in ("sgd", "adam") else (1,):
+    stored = (1, STEPS) if name in ("sgd", "adam") else (STEPS,) if name in AVERAGES else (1,)
+    for step in stored:
         parts = wide[1][step]
         numpy.save(f"{folder}/parameters_{step}.npy", flatten(p[2] for p in parts))
     sensitivity = (numpy.abs(perturbed - wide[0]) / numpy.abs(wide[0])).max(0)

@@ -25,6 +25,9 @@ static const pytorch_optimizer optimizers[] = {
     {"adamw", "{adamw: {lr: 0.001, weight_decay: 0.05}}", true},
 };
 
+// Whose tensors are averages.
+#define PYTORCH_AVERAGE "average"
+
 // As make_training_references.py has them. The first that matches counts.
 #define PYTORCH_GROUPS                                                                             \
     "groups: [{match: '^layers.0.bias$', freeze: true}, "                                          \
@@ -42,6 +45,8 @@ static const pytorch_optimizer more_optimizers[] = {
     {"lion", "{lion: {weight_decay: 0.05}}", true},
     {"lamb", "{lamb: {weight_decay: 0.01}}", true},
     {"clip_value", "{sgd: {lr: 0.05, momentum: 0.9}}, clip_value: 0.01", false},
+    {PYTORCH_AVERAGE, "{sgd: {lr: 0.05, momentum: 0.9}}, average: {decay: 0.9, from: 2 steps}",
+     false},
     {"adamw_groups", "{adamw: {lr: 0.001, weight_decay: 0.05}}, " PYTORCH_GROUPS, true},
     {"rmsprop_groups",
      "{rmsprop: {lr: 0.0002, alpha: 0.9, weight_decay: 0.0005, momentum: 0.9}}, " PYTORCH_GROUPS,
@@ -100,6 +105,13 @@ static double case_error(const pytorch_case *c, const reference_array *array, co
     return norm == 0 ? sqrt(difference) : sqrt(difference / norm);
 }
 
+static const char *case_tensor(const pytorch_case *c, const reference_array *array) {
+    const char *name;
+    if (strcmp(c->optimizer->name, PYTORCH_AVERAGE) != 0) return array->name;
+    CHECK_OK(pen_arena_format(c->arena, &name, "%s/average", array->name));
+    return name;
+}
+
 // Compares all tensors after `steps` updates with a file of the reference.
 static void case_compare(pytorch_case *c, const pen_tensor_store *store, int steps) {
     char name[32], column[32];
@@ -117,7 +129,7 @@ static void case_compare(pytorch_case *c, const pen_tensor_store *store, int ste
         if (strcmp(array->kind, "running_biased") == 0) continue; // PyTorch's models: not biased
         float *found;
         CHECK_OK(PEN_NEW(c->arena, array->count, &found));
-        CHECK_OK(pen_tensor_store_read(store, training_find(store, array->name), found,
+        CHECK_OK(pen_tensor_store_read(store, training_find(store, case_tensor(c, array)), found,
                                        array->count * sizeof *found));
         const double error = case_error(c, array, found, expected + array->offset);
         const double bound = steps == 1 ? fmax(1e-5, 2 * errors[i]) : fmax(1e-4, 4 * errors[i]);

@@ -131,6 +131,45 @@ static pen_status optimizer_rmsprop_run(const pen_cpu_call *call) {
     return update_run(call, &s);
 }
 
+// ---- averages
+
+static bool optimizer_average_supports(const pen_cpu_request *request) {
+    return update_supports(request, PEN_AVERAGE_STEP, UINT32_MAX);
+}
+
+static pen_status optimizer_average_prepare(const pen_cpu_request *request, void **out_state,
+                                            uint64_t *out_workspace_bytes) {
+    const pen_node *node = request->node;
+    update_state *state;
+    PEN_TRY(PEN_NEW(request->arena, 1, &state));
+    state->node = node;
+    state->input_count = node->input_count;
+    state->count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape);
+    state->is_double[PEN_AVERAGE_STEP] =
+        pen_value_type(request->graph, node->inputs[PEN_AVERAGE_STEP])->element == PEN_FLOAT64;
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
+// As torch.lerp: from the nearer end. A weight of 1 gives the parameter itself, whatever there was.
+static pen_status optimizer_average_run(const pen_cpu_call *call) {
+    const update_state *state = call->state;
+    const double weight = pen_average_weight(pen_node_float(state->node, "decay"),
+                                             (double)pen_node_int(state->node, "from"),
+                                             update_scalar(call, PEN_AVERAGE_STEP, 1));
+    const float *p = call->inputs[PEN_AVERAGE_PARAMETER], *old = call->inputs[PEN_AVERAGE_OLD];
+    float *made = call->outputs[0];
+    const bool is_near = weight < 0.5;
+    const float share = (float)(is_near ? weight : 1 - weight);
+#pragma omp parallel for simd schedule(static) if (state->count > UPDATE_TEAM_ELEMENTS)
+    for (int64_t k = 0; k < state->count; k++) {
+        const float way = p[k] - old[k];
+        made[k] = is_near ? old[k] + share * way : p[k] - share * way;
+    }
+    return PEN_OK;
+}
+
 // ---- norms
 
 static bool optimizer_norm_supports(const pen_cpu_request *request) {
@@ -223,6 +262,8 @@ static const pen_cpu_kernel optimizer_kernels[] = {
     {PEN_CPU_ENTRY("sgd_update", "cpu", update_supports_node, update_prepare, optimizer_sgd_run)},
     {PEN_CPU_ENTRY("rmsprop_update", "cpu", update_supports_node, update_prepare,
                    optimizer_rmsprop_run)},
+    {PEN_CPU_ENTRY("average_update", "cpu", optimizer_average_supports, optimizer_average_prepare,
+                   optimizer_average_run)},
     {PEN_CPU_ENTRY("squared_norm", "cpu", optimizer_norm_supports, optimizer_norm_prepare,
                    optimizer_norm_run)},
 };

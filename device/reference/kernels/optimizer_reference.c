@@ -358,6 +358,19 @@ static pen_status lamb_update_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+static pen_status average_update_run(const pen_reference_call *call) {
+    const double weight = pen_average_weight(pen_node_float(call->node, "decay"),
+                                             (double)pen_node_int(call->node, "from"),
+                                             optimizer_scalar(call, PEN_AVERAGE_STEP, 1));
+    for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
+        const double p = pen_tensor_get(&call->inputs[PEN_AVERAGE_PARAMETER], k);
+        const double old = pen_tensor_get(&call->inputs[PEN_AVERAGE_OLD], k);
+        const double most = p - (p - old) * (1 - weight);
+        pen_tensor_set(&call->outputs[0], k, weight < 0.5 ? old + weight * (p - old) : most);
+    }
+    return PEN_OK;
+}
+
 // ---- norms
 
 // Added up in the same blocks as the fast kernels do it, for the clipping factor to agree in every
@@ -405,7 +418,8 @@ static const pen_reference_kernel optimizer_kernels[] = {
     {"clip_scale", clip_scale_run, NULL},           {"adagrad_update", adagrad_update_run, NULL},
     {"adadelta_update", adadelta_update_run, NULL}, {"adamax_update", adamax_update_run, NULL},
     {"nadam_update", nadam_update_run, NULL},       {"radam_update", radam_update_run, NULL},
-    {"lion_update", lion_update_run, NULL},         {"lamb_update", lamb_update_run, NULL},
+    {"average_update", average_update_run, NULL},   {"lion_update", lion_update_run, NULL},
+    {"lamb_update", lamb_update_run, NULL},
 };
 
 PEN_REFERENCE_FAMILY(optimizer);

@@ -92,6 +92,7 @@ bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_sta
 }
 
 bool pen_optimizer_has_state(const char *suffix) {
+    if (strcmp(suffix, PEN_OPTIMIZER_AVERAGE) == 0) return true;
     for (int kind = 0; kind < PEN_OPTIMIZER_COUNT; kind++) {
         for (int i = 0; i < PEN_OPTIMIZER_STATES; i++) {
             const char *own = optimizer_entries[kind].states[i].suffix;

@@ -33,12 +33,14 @@
 //            p ← p − lr·‖p‖/‖u‖·u, norms of the whole parameter; without them where one is 0
 //            (You and others, ICLR 2020)
 //   Where `clip_value` is given, elements of g are brought into [−clip_value, clip_value] first.
+//   With an average e, p is updated first: e ← decay·e + (1−decay)·p, and e ← p in the first steps.
 //   A parameter of a group may have a weight decay and a factor of lr of its own.
 #ifndef PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 #define PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "graph/graph_types.h"
 
@@ -66,6 +68,13 @@ typedef struct pen_optimizer_group {
     double lr_scale;     // times the learning rate; 1: as the others
 } pen_optimizer_group;
 
+// A state, of any optimizer: the moving average of the parameter.
+#define PEN_OPTIMIZER_AVERAGE "average"
+typedef struct pen_optimizer_average {
+    double decay;  // 0: none is kept
+    uint64_t from; // steps before it begins; until then it is the parameter itself
+} pen_optimizer_average;
+
 // What a job says of its optimizer. Each reads what its entry names.
 typedef struct pen_optimizer {
     pen_optimizer_kind kind;
@@ -86,6 +95,7 @@ typedef struct pen_optimizer {
     double clip_value; // likewise; an attribute of every update
     const pen_optimizer_group *groups; // [group_count]; a parameter is of the first that matches it
     uint32_t group_count;
+    pen_optimizer_average average;
 } pen_optimizer;
 
 #define PEN_OPTIMIZER_STATES 3

@@ -57,6 +57,9 @@
 //     u  = m' / (1 - beta1^step) / d + weight_decay * p
 //     r  = norm(p) / norm(u), of all elements; 1 if one of them is 0
 //     p' = p - rate * r * u
+//   average_update
+//     w  = step <= from + 1 ? 1 : 1 - decay
+//     e' = w < 0.5 ? e + w * (p - e) : p - (p - e) * (1 - w), with p as it is after the step
 //   A scale below 0: nothing is applied, the parameter and its states stay as they are.
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
@@ -123,14 +126,18 @@ static pen_status optimizer_check_rows(const pen_infer_context *context,
                            pen_tensor_type_format(parameter, texts[2]));
 }
 
+static pen_status optimizer_check_parameter_type(const pen_infer_context *context) {
+    const pen_tensor_type *parameter = pen_infer_input(context, 0);
+    if (pen_element_is_float(parameter->element)) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT,
+                           "the parameter is %s; only floating types can be trained",
+                           pen_element_name(parameter->element));
+}
+
 static pen_status optimizer_check_parameter(const pen_infer_context *context) {
     const uint32_t rows = pen_infer_node(context)->op->update.rows;
     const pen_tensor_type *parameter = pen_infer_input(context, 0);
-    if (!pen_element_is_float(parameter->element)) {
-        return pen_infer_error(context, PEN_INVALID_INPUT,
-                               "the parameter is %s; only floating types can be trained",
-                               pen_element_name(parameter->element));
-    }
+    PEN_TRY(optimizer_check_parameter_type(context));
     if (pen_infer_has_input(context, rows)) {
         return optimizer_check_rows(context, parameter, pen_infer_input(context, 1), rows);
     }
@@ -210,6 +217,18 @@ static pen_status whole_update_infer(pen_infer_context *context) {
         PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
     }
     return PEN_OK;
+}
+
+static pen_status average_update_infer(pen_infer_context *context) {
+    const double decay = pen_node_float(pen_infer_node(context), "decay");
+    PEN_TRY(optimizer_check_parameter_type(context));
+    PEN_TRY(optimizer_check_like(context, PEN_AVERAGE_OLD, "average"));
+    PEN_TRY(optimizer_check_scalar(context, PEN_AVERAGE_STEP, "step"));
+    if (!(decay >= 0 && decay < 1)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "decay is %g, it must be at least 0 and below 1", decay);
+    }
+    return pen_infer_set(context, 0, pen_infer_input(context, PEN_AVERAGE_PARAMETER));
 }
 
 // Without rows, any shape; with rows, those must lie in a parameter of the shape that is given.
@@ -305,6 +324,10 @@ static const pen_attribute_schema rmsprop_update_attributes[] = {
     PEN_FLOAT_OR("alpha", 0.99), PEN_FLOAT_OR("epsilon", 1e-8), PEN_FLOAT_OR("weight_decay", 0),
     PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),     EVERY_UPDATE,
 };
+static const pen_attribute_schema average_update_attributes[] = {
+    PEN_MUST("decay", FLOAT),
+    PEN_INT_OR("from", 0),
+};
 static const pen_attribute_schema clip_scale_attributes[] = {
     PEN_MUST("limit", FLOAT),
 };
@@ -372,6 +395,9 @@ static const pen_op optimizer_ops[] = {
      .infer = whole_update_infer, .input_flops = 11, .is_update = true,
      .update = {.gradient = 1, .state = 2, .rate = 3, .scale = 4, .rows = 5}},
     MOMENTS_UPDATE("lamb_update", "LAMB", moments_update_attributes, 24),
+    {"average_update", "moving average: parameter after the step, average, step from 1",
+     PEN_TAKES(3, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(average_update_attributes),
+     .in_place_inputs = 1u << PEN_AVERAGE_OLD, .infer = average_update_infer, .input_flops = 3},
     {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,
      .input_flops = 2},

@@ -56,6 +56,15 @@ static inline double pen_radam_rectifier(double beta2, double step) {
     return sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
 }
 
+// Which operand of an average is what.
+enum { PEN_AVERAGE_PARAMETER, PEN_AVERAGE_OLD, PEN_AVERAGE_STEP };
+
+// The share of the parameter in its new average; 1: it is the parameter. As torch.optim.swa_utils,
+// whose first average is a copy.
+static inline double pen_average_weight(double decay, double from, double step) {
+    return step <= from + 1 ? 1 : 1 - decay;
+}
+
 // What LAMB multiplies its steps by, of the squared norms of a parameter and of its step.
 static inline double pen_lamb_ratio(double parameter, double step) {
     return parameter == 0 || step == 0 ? 1 : sqrt(parameter) / sqrt(step);

@@ -284,7 +284,7 @@ static pen_status updates_add(updates_builder *builder, const updates_item *item
     before.rows = item->rows;
     PEN_TRY(pen_updates_apply(builder, &before, &after));
     pen_updates_replace(builder, &before, &after);
-    return PEN_OK;
+    return pen_updates_average(builder, item->parameter, after.parameter);
 }
 
 // Sums come first, for all parameters, because clipping reads them together.
@@ -298,7 +298,7 @@ static pen_status updates_add_all(updates_builder *builder, const pen_gradients 
         count++;
     }
     PEN_TRY(updates_add_scalar(builder->graph, "learning_rate", &builder->updates.learning_rate));
-    if (builder->op->update.step != 0) {
+    if (builder->op->update.step != 0 || builder->optimizer->average.decay > 0) {
         PEN_TRY(updates_add_scalar(builder->graph, "step", &builder->updates.step));
     }
     if (builder->optimizer->clip_norm > 0 && count > 0)

@@ -1,5 +1,6 @@
 #include "graph/passes/gradient/update_parts.h"
 
+#include "base/integer.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
@@ -230,6 +231,30 @@ pen_status pen_updates_apply(updates_builder *builder, const updates_operands *o
         pen_value_id *value = i == 0 ? &out_after->parameter : &out_after->states[i - 1];
         if (pen_value_is(*value)) *value = pen_graph_node(builder->graph, node)->outputs[i];
     }
+    return PEN_OK;
+}
+
+// It reads what the update has made, so it is where the parameter is updated.
+pen_status pen_updates_average(updates_builder *builder, pen_value_id parameter,
+                               pen_value_id after) {
+    const pen_optimizer_average *average = &builder->optimizer->average;
+    const pen_tensor_type type = *pen_value_type(builder->graph, parameter);
+    pen_value_id old;
+    if (average->decay == 0) return PEN_OK;
+    PEN_TRY(pen_updates_add_state(builder, parameter, PEN_OPTIMIZER_AVERAGE, &type, &old));
+    const pen_value_id inputs[3] = {after, old, builder->updates.step};
+    const pen_attribute_given attributes[2] = {
+        pen_attribute_float("decay", average->decay),
+        pen_attribute_int("from", (int64_t)pen_min_u64(average->from, INT64_MAX))};
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(average_update), "");
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = inputs;
+    spec.input_count = 3;
+    spec.attributes = attributes;
+    spec.attribute_count = 2;
+    pen_node_id node;
+    PEN_TRY(pen_updates_node(builder, &spec, parameter, "average_update", &node));
+    pen_graph_set_replaces(builder->graph, pen_graph_node(builder->graph, node)->outputs[0], old);
     return PEN_OK;
 }
 

@@ -83,6 +83,9 @@ PEN_NODISCARD pen_status pen_updates_begin(updates_builder *builder, pen_value_i
 PEN_NODISCARD pen_status pen_updates_apply(updates_builder *builder,
                                            const updates_operands *operands,
                                            updates_operands *out_after);
+// Where the optimizer keeps averages: that of a parameter, of what it is after the step.
+PEN_NODISCARD pen_status pen_updates_average(updates_builder *builder, pen_value_id parameter,
+                                             pen_value_id after);
 // What is after the step takes the place of what was before it.
 void pen_updates_replace(updates_builder *builder, const updates_operands *before,
                          const updates_operands *after);

@@ -173,6 +173,22 @@ static void every_optimizer_equals_reference(void **state) {
     }
 }
 
+static void averages_equal_reference(void **state) {
+    (void)state;
+    static const float steps[] = {1, 2, 100};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        random_case random = {seed, 0};
+        op_case c = {.op = "average_update", .input_count = 3, .output_count = 1};
+        c.inputs[0].type = c.inputs[1].type = optimizer_type(&random);
+        c.inputs[2].type = op_type(PEN_FLOAT32, 0);
+        c.inputs[2].data = &steps[random_between(&random, 0, 2)];
+        c.attribute_count = 2;
+        c.attributes[0] = pen_attribute_float("decay", random_chance(&random, 50) ? 0.999 : 0.3);
+        c.attributes[1] = pen_attribute_int("from", random_chance(&random, 50));
+        op_check_device(&c, seed, 1e-6);
+    }
+}
+
 static void norms_equal_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -204,5 +220,5 @@ static void norms_of_rows_equal_reference(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equals_reference),
               cmocka_unit_test(rmsprop_equals_reference), cmocka_unit_test(rows_equal_reference),
               cmocka_unit_test(every_optimizer_equals_reference),
-              cmocka_unit_test(norms_equal_reference),
+              cmocka_unit_test(norms_equal_reference), cmocka_unit_test(averages_equal_reference),
               cmocka_unit_test(norms_of_rows_equal_reference))

@@ -343,7 +343,9 @@ static void exports(void **state) {
     CHECK_OK(pen_checkpoint_store_fence(store, 6, false, &generation));
     save_spread(store, memory, 2, &thrown, arena);
     for (int all = 0; all < 2; all++) {
-        CHECK_OK(pen_checkpoint_store_export(store, 0, all != 0, path));
+        const pen_checkpoint_export kind =
+            all ? PEN_CHECKPOINT_EXPORT_ALL : PEN_CHECKPOINT_EXPORT_AVERAGES;
+        CHECK_OK(pen_checkpoint_store_export(store, 0, kind, path));
         pen_safetensors *file;
         CHECK_OK(pen_safetensors_open(path, &file));
         assert_int_equal(pen_safetensors_count(file), TENSORS - 1 + all);

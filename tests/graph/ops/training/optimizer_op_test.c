@@ -350,6 +350,31 @@ static void clips(void **state) {
     op_check_error(&c, PEN_INVALID_INPUT, "limit is 0, it must be above 0");
 }
 
+// A copy until the step after `from`; as torch.lerp then.
+static void averages(void **state) {
+    (void)state;
+    static const double old[3] = {1, -2, 4}, at[] = {1, 3, 4};
+    static const struct {
+        double decay, expected[3];
+    } cases[] = {{0.75, {0.875, -1.8125, 3.5}}, {0.25, {0.625, -1.4375, 2.5}}};
+    for (int i = 0; i < 6; i++) {
+        const double *expected = i % 3 == 2 ? cases[i / 3].expected : start;
+        op_case c = {.op = "average_update",
+                     .input_count = 3,
+                     .inputs = {vector_of(start), vector_of(old), scalar_of(&at[i % 3])},
+                     .attribute_count = 2,
+                     .attributes = {pen_attribute_float("decay", cases[i / 3].decay),
+                                    pen_attribute_int("from", 2)}};
+        op_check_values(&c, 0, expected, 3, 1e-15);
+    }
+    op_case c = {.op = "average_update",
+                 .input_count = 3,
+                 .inputs = {vector_of(start), vector_of(old), scalar_of(&at[0])},
+                 .attribute_count = 1,
+                 .attributes = {pen_attribute_float("decay", 1)}};
+    op_check_error(&c, PEN_INVALID_INPUT, "decay is 1, it must be at least 0 and below 1");
+}
+
 static void reorders(void **state) {
     (void)state;
     op_case c = {
@@ -380,4 +405,5 @@ static void rows_must_fit(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(rows_must_fit), cmocka_unit_test(sgd), cmocka_unit_test(adam),
               cmocka_unit_test(rmsprop), cmocka_unit_test(others), cmocka_unit_test(update_refuses),
-              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(reorders))
+              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(averages),
+              cmocka_unit_test(reorders))
