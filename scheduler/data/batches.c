@@ -65,6 +65,16 @@ static pen_batches_position batches_after(const pen_batches *batches,
     return (pen_batches_position){.epoch = position.epoch + 1};
 }
 
+static pen_status batches_read(const pen_batches *batches, const batches_buffer *buffer,
+                               void *const *inputs, void *const *labels) {
+    const pen_batch *batch = &buffer->batch;
+    if (!batches->options.is_training) {
+        return pen_dataset_read(batches->dataset, batch->indices, batch->count, inputs, labels);
+    }
+    return pen_dataset_read_epoch(batches->dataset, batch->position.epoch, batch->indices,
+                                  batch->count, inputs, labels);
+}
+
 static void batches_choose(pen_batches *batches, batches_buffer *buffer) {
     const pen_batches_position position = batches->position;
     const uint64_t first = position.index * batches->options.batch_size;
@@ -139,9 +149,9 @@ static void batches_read_ahead(void *context) {
         batches_buffer *buffer = batches_wait_for_room(batches);
         if (buffer == NULL) return;
         batches_choose(batches, buffer);
-        pen_status status = pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count,
-                                             batches->options.labels_only ? NULL : buffer->inputs,
-                                             buffer->batch.labels);
+        pen_status status =
+            batches_read(batches, buffer, batches->options.labels_only ? NULL : buffer->inputs,
+                         buffer->batch.labels);
         if (status == PEN_OK) status = batches_weigh(batches, buffer);
         more = status == PEN_OK;
         batches_publish(batches, status, more, !more);
@@ -222,8 +232,7 @@ pen_status pen_batches_complete(pen_batches *batches, const pen_batch *batch) {
         batches_buffer *buffer = &batches->buffers[i];
         if (batch != &buffer->batch) continue;
         PEN_TRY(batches_allocate_inputs(batches, buffer));
-        return pen_dataset_read(batches->dataset, buffer->indices, buffer->batch.count,
-                                buffer->inputs, NULL);
+        return batches_read(batches, buffer, buffer->inputs, NULL);
     }
     return PEN_OK;
 }

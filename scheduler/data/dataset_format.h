@@ -52,6 +52,9 @@ struct pen_dataset {
     void *state;                       // the format's
     struct pen_decode_team *team;      // that decodes its pictures; NULL: it has none
     const volatile int *cancel;        // not 0: nothing is read any more; NULL: nobody may say so
+    struct pen_augment *augment;       // NULL: pictures stay as they are
+    bool is_changed;                   // what is being read, for `epoch`
+    uint64_t epoch;
     uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
 };
 
@@ -89,10 +92,19 @@ PEN_NODISCARD pen_status pen_dataset_check_targets(const pen_dataset *dataset,
                                                    const uint64_t *indices, uint64_t count,
                                                    void *const *labels);
 
+// Changes of pictures (dataset_augment.c), as the options say. As pen_augment_create
+PEN_NODISCARD pen_status pen_dataset_open_augment(pen_dataset *dataset,
+                                                  const pen_dataset_options *options);
+// Changes what was just read, if it is for training; `indices` are the format's. As
+// pen_augment_apply
+PEN_NODISCARD pen_status pen_dataset_change(const pen_dataset *dataset, const uint64_t *indices,
+                                            uint64_t count, void *const *inputs);
+
 // What the loss that takes labels of this name wants of them.
 pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options, const char *name);
 
-// Makes the shape one dimension, if the options say so. Call after measuring.
+// Keeps the shape of a picture, then makes it one dimension if the options say so. Call after
+// measuring.
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options);
 
 #endif // PEN_SCHEDULER_DATA_DATASET_FORMAT_H

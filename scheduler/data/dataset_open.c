@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/system/interrupt.h"
+#include "scheduler/data/augment/augment.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/decode_team.h"
 
@@ -65,6 +66,13 @@ void pen_dataset_set_labels(pen_dataset *dataset, const pen_dataset_field *label
 }
 
 void pen_dataset_field_flatten(pen_dataset_field *field, const pen_dataset_options *options) {
+    for (uint32_t i = 0; field->rank == 3 && i < 3; i++)
+        field->picture[i] = field->shape[i];
+    if (field->rank == 2) {
+        field->picture[0] = 1;
+        field->picture[1] = field->shape[0];
+        field->picture[2] = field->shape[1];
+    }
     if (!options->flatten) return;
     field->rank = 1;
     field->shape[0] = (int64_t)field->element_count;
@@ -152,6 +160,7 @@ static pen_status dataset_open(pen_dataset *dataset, const pen_dataset_options *
         info->example_count = pen_min_u64(info->example_count, options->example_limit);
     }
     PEN_TRY(pen_dataset_open_targets(dataset, options));
+    PEN_TRY(pen_dataset_open_augment(dataset, options));
     // class indices beyond the class names cannot come up: such formats number the names
     if (options->class_count == 0 || info->labels == NULL) return PEN_OK;
     PEN_TRY(pen_dataset_limit_classes(dataset, 0, options->class_count));
@@ -175,6 +184,7 @@ void pen_dataset_close(pen_dataset *dataset) {
     if (dataset == NULL) return;
     pen_decode_team_destroy(dataset->team);
     if (dataset->format != NULL) dataset->format->close(dataset);
+    pen_augment_destroy(dataset->augment);
     pen_memory_free(dataset->subset);
     pen_arena_destroy(dataset->arena);
     pen_memory_free(dataset);
@@ -191,6 +201,7 @@ void pen_dataset_set_cancel(pen_dataset *dataset, const volatile int *cancel) {
 static pen_status dataset_read_chunk(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *const *out_labels) {
     PEN_TRY(dataset->format->read(dataset, indices, count, out_inputs, out_labels));
+    PEN_TRY(pen_dataset_change(dataset, indices, count, out_inputs));
     return pen_dataset_check_targets(dataset, indices, count, out_labels);
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/system/machine.h"
 #include "base/thread.h"
+#include "scheduler/data/augment/augment.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/decode_team.h"
 #include "scheduler/data/image/image_decode.h"
@@ -24,6 +25,7 @@ typedef struct picture_hand {
 struct pen_picture_reader {
     pen_picture_open open;
     const void *context;
+    const pen_dataset *dataset;
     uint64_t elements;      // of a picture
     uint64_t channel_count; // with channels last; else 0
     pen_normalization normalization;
@@ -111,31 +113,43 @@ static void picture_turn(const pen_picture_reader *reader, const float *planes, 
     }
 }
 
-// Where the rows of a picture go: to the resizer.
+// Where the rows of a picture go: those of a part of it to the resizer.
 typedef struct picture_rows {
+    const pen_dataset *dataset;
+    uint64_t index;
     pen_image_resizer *resizer;
     float *planes;
+    pen_augment_box part;
+    uint32_t row; // that comes next
 } picture_rows;
 
 static pen_status picture_begin(void *context, pen_image_size size) {
-    const picture_rows *rows = context;
-    return pen_image_resizer_begin(rows->resizer, size, rows->planes);
+    picture_rows *rows = context;
+    const pen_dataset *dataset = rows->dataset;
+    rows->row = 0;
+    rows->part = pen_augment_find_crop(dataset->is_changed ? dataset->augment : NULL,
+                                       dataset->epoch, rows->index, size.width, size.height);
+    return pen_image_resizer_begin(
+        rows->resizer, (pen_image_size){rows->part.width, rows->part.height}, rows->planes);
 }
 
 static void picture_take_row(void *context, const uint8_t *pixels) {
-    const picture_rows *rows = context;
-    pen_image_resizer_add(rows->resizer, pixels);
+    picture_rows *rows = context;
+    const uint32_t row = rows->row++;
+    if (row < rows->part.top || row >= rows->part.top + rows->part.height) return;
+    pen_image_resizer_add(rows->resizer, pixels + (size_t)rows->part.left * 3);
 }
 
 static pen_status picture_decode(picture_hand *hand, const pen_picture_reader *reader,
-                                 const pen_picture *picture, float *out_picture) {
+                                 const pen_picture *picture, uint64_t index, float *out_picture) {
     const bool is_turned = reader->channel_count > 0;
     if (is_turned && hand->planes == NULL) {
         hand->planes = pen_memory_allocate(reader->elements, sizeof *hand->planes);
         if (hand->planes == NULL) return pen_error_out_of_memory();
     }
     float *planes = is_turned ? hand->planes : out_picture;
-    picture_rows rows = {hand->resizer, planes};
+    picture_rows rows = {
+        .dataset = reader->dataset, .index = index, .resizer = hand->resizer, .planes = planes};
     const pen_image_taker taker = {&rows, picture_begin, picture_take_row};
     PEN_TRY(
         pen_image_decode(hand->decoder, picture->bytes, picture->length, picture->name, &taker));
@@ -148,7 +162,7 @@ static pen_status picture_read_one(picture_hand *hand, const pen_picture_reader 
                                    uint64_t index, float *out_picture) {
     pen_picture picture = {0};
     PEN_TRY(reader->open(reader->context, index, &picture));
-    const pen_status status = picture_decode(hand, reader, &picture, out_picture);
+    const pen_status status = picture_decode(hand, reader, &picture, index, out_picture);
     pen_mapping_close(&picture.file);
     return status;
 }
@@ -197,6 +211,8 @@ static pen_status picture_prepare(pen_picture_reader *reader, const pen_dataset_
     reader->team = dataset->team;
     PEN_TRY(picture_make_hands(reader, field));
     reader->elements = field->element_count;
+    reader->dataset = dataset;
+    field->is_decoded = true;
     if (options->channels_last) picture_set_channels_last(reader, field);
     pen_dataset_field_flatten(field, options);
     return PEN_OK;

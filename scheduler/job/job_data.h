@@ -124,6 +124,13 @@ typedef struct pen_job_normalize {
     pen_option_list std;
 } pen_job_normalize;
 
+// An item of `augment`. Each kind fills the same struct; `step.kind` says which did.
+typedef struct pen_job_augment {
+    pen_augment_step step;
+    pen_option_list scale; // of double: least and most; empty: as it is usual
+    pen_option_list ratio;
+} pen_job_augment;
+
 // Who reads what is trained on.
 typedef enum pen_job_read_on {
     PEN_JOB_READ_ON_AUTO, // workers, where this process starts all of them
@@ -138,6 +145,7 @@ typedef struct pen_job_data {
     bool has_eval;
     pen_job_normalize normalize;
     bool flatten;
+    pen_option_list augment; // of pen_job_augment
     pen_job_read_on read_on;
     int64_t threads; // that decode pictures at once; 0: as many as there are cores
     double holdout;  // fraction of `train` kept for evaluation when there is no `eval`

@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
 #include "scheduler/job/job_losses.h"
+#include "scheduler/job/job_table.h"
 
 // `cluster` goes where `devices` and `links` go, so there is the one or the other.
 static pen_status job_check_cluster(const pen_yaml_node *root, const pen_job *job) {
@@ -407,6 +408,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     options.array_count = job->array_count;
     PEN_TRY(job_set_files(job, dataset, arena, &options));
     PEN_TRY(pen_job_get_targets(job, arena, &options.targets, &options.target_count));
+    if (!is_eval) PEN_TRY(pen_job_get_augment(job, arena, &options));
     *out_options = options;
     return PEN_OK;
 }

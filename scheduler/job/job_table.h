@@ -11,6 +11,11 @@
 extern const pen_option_table pen_job_model_table;
 // The keys of `data`: fills pen_job_data.
 extern const pen_option_table pen_job_data_table;
+// An item of `data.augment`: fills pen_job_augment.
+extern const pen_option_field pen_job_augment_item;
+// Changes that the job asks for, as datasets take them. INVALID_INPUT, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_job_get_augment(const pen_job *job, pen_arena *arena,
+                                             pen_dataset_options *options);
 // Those of `checkpoint` and `recovery`.
 extern const pen_option_table pen_job_checkpoint_table;
 extern const pen_option_table pen_job_recovery_table;

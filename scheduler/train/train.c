@@ -198,6 +198,7 @@ static pen_status train_read_ahead(pen_trainer *trainer) {
                                          .held_count = ahead + 1,
                                          .labels_only = kind->reads_elsewhere != NULL &&
                                                         kind->reads_elsewhere(trainer->engine),
+                                         .is_training = true,
                                          .seed = (uint64_t)train->seed,
                                          .start = trainer->next};
     return pen_batches_create(trainer->dataset, &options, &trainer->batches);

@@ -5,7 +5,7 @@ one='{name: a, memory: 1GiB, threads: 1}'
 # shellcheck disable=SC2034 # for those who source this
 started='{name: a, host: localhost, memory: 1GiB, threads: 1}, {name: b, host: localhost, memory: 1GiB, threads: 1}'
 
-# job NAME DATA DEVICES [READ_ON [MORE]]
+# job NAME DATA DEVICES [READ_ON [NORMALIZE [KEY_OF_DATA]]]
 job() {
     cat >"$1.yaml" <<YAML
 version: 1
@@ -14,6 +14,7 @@ data:
   train: $2
   normalize: {mean: 0.25, std: 0.5${5:+, $5}}
   read_on: ${4:-auto}
+${6:+  $6}
 train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 16, microbatches: 4,
   epochs: 2, seed: 3}
 devices: [$3]

@@ -31,6 +31,25 @@ for name in fed auto idx within idx_gz npy parts csv png; do
     [ "$found" = "$expected" ] || die "$name: $found, one device has $expected"
 done
 
+# pictures are changed by chance in the same way, whoever reads them, and from wherever it goes on
+augment='augment: [{random_crop: {padding: 3}}, horizontal_flip, {color_jitter: {brightness: 0.4}}, random_erasing]'
+scale='scale: 0.00392156862745098'
+job changed_alone "$idx" "$one" auto "$scale" "$augment"
+changed=$(numbers changed_alone)
+[ "$changed" != "$expected" ] || die 'nothing is changed'
+for on in coordinator workers; do
+    job changed "$idx" "$started" "$on" "$scale" "$augment"
+    found=$(numbers changed)
+    [ "$found" = "$changed" ] || die "changed, read by $on: $found, one device has $changed"
+done
+job changed_png '{format: images, folder: pictures, size: 28, channels: 1}' "$started" workers "$scale" "$augment"
+found=$(numbers changed_png)
+[ "$found" = "$changed" ] || die "pictures in files are changed otherwise: $found, $changed"
+job stopped "$idx" "$one" auto "$scale" "$augment"
+"$PENSTOCK" train stopped.yaml --steps 2 --checkpoint kept --save two.safetensors >two.txt
+"$PENSTOCK" train stopped.yaml --checkpoint kept --continue --json --save rest.safetensors >rest.json
+[ "$(json 'd["parameters_hash"]' <rest.json)" = "$(tail -n 1 <<<"$changed")" ] || die 'going on changes pictures otherwise'
+
 # workers that were started by hand read what they were allowed to
 # worker NAME [OPTION...]: starts one, and sets `port`
 worker() {

@@ -1,7 +1,6 @@
 #include "scheduler/data/image/image_resize.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -190,10 +189,9 @@ pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen_image_size si
     return PEN_OK;
 }
 
-void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels) {
+// The line is loaded.
+static void resize_add_line(pen_image_resizer *resizer) {
     const resize_axis *axis = &resizer->vertical;
-    PEN_ASSERT(resizer->row_index < axis->in_size);
-    resize_load_line(resizer, pixels, resizer->horizontal.in_size);
     if (resizer->channel_count == 3) {
         resize_line_colours(&resizer->horizontal, resizer->line.values, resizer->row.values);
     } else {
@@ -207,4 +205,21 @@ void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels) {
                resizer->row_index) {
         resizer->out_first += 1;
     }
+}
+
+void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels) {
+    PEN_ASSERT(resizer->row_index < resizer->vertical.in_size);
+    resize_load_line(resizer, pixels, resizer->horizontal.in_size);
+    resize_add_line(resizer);
+}
+
+void pen_image_resizer_add_colours(pen_image_resizer *resizer, const float *pixels,
+                                   size_t channel_stride, size_t pixel_stride) {
+    float *line = resizer->line.values;
+    PEN_ASSERT(resizer->row_index < resizer->vertical.in_size);
+    for (uint32_t x = 0; x < resizer->horizontal.in_size; x++) {
+        for (uint32_t c = 0; c < resizer->channel_count; c++)
+            *line++ = pixels[c * channel_stride + x * pixel_stride];
+    }
+    resize_add_line(resizer);
 }

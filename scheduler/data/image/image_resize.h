@@ -13,6 +13,7 @@
 #ifndef PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H
 #define PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -35,5 +36,8 @@ PEN_NODISCARD pen_status pen_image_resizer_begin(pen_image_resizer *resizer, pen
                                                  float *out_planes);
 // Adds the next row, from the top: [width][3].
 void pen_image_resizer_add(pen_image_resizer *resizer, const uint8_t *pixels);
+// The same of numbers: those of channel c of pixel x are at c * channel_stride + x * pixel_stride.
+void pen_image_resizer_add_colours(pen_image_resizer *resizer, const float *pixels,
+                                   size_t channel_stride, size_t pixel_stride);
 
 #endif // PEN_SCHEDULER_DATA_IMAGE_IMAGE_RESIZE_H

@@ -36,6 +36,28 @@ static const pen_record_field target_fields[] = {
 };
 static const pen_record target_record = {.name = "RunTarget", PEN_RECORD_FIELDS(target_fields)};
 
+#define STEP(kind, number, member, ...)                                                            \
+    PEN_RECORD_ROW(kind, number, #member, pen_augment_step, member, __VA_ARGS__)
+#define STEP_REAL(number, member) STEP(FIXED, number, member, NULL, .is_real = true)
+static const pen_record_field step_fields[] = {
+    STEP(NUMBER, 1, kind,
+         "0 random crop, 1 random resized crop, 2 and 3 horizontal and vertical flip, 4 color "
+         "jitter, 5 random erasing",
+         .limit = PEN_AUGMENT_RANDOM_ERASING),
+    STEP_REAL(2, probability),
+    STEP(SIGNED, 3, padding, "pixels"),
+    STEP_REAL(4, fill),
+    STEP_REAL(5, scale_low),
+    STEP_REAL(6, scale_high),
+    STEP_REAL(7, ratio_low),
+    STEP_REAL(8, ratio_high),
+    STEP_REAL(9, brightness),
+    STEP_REAL(10, contrast),
+    STEP_REAL(11, saturation),
+    STEP_REAL(12, maximum),
+};
+static const pen_record step_record = {.name = "RunAugment", PEN_RECORD_FIELDS(step_fields)};
+
 static const pen_record_field data_fields[] = {
     DATA(NAME, 1, format, "\"npy\"", .is_required = true),
     DATA(NAME, 2, path, NULL),
@@ -80,6 +102,9 @@ static const pen_record_field data_fields[] = {
     PEN_RECORD_LIST_ROW(ITEMS, MESSAGE, 30, "targets", pen_run_data, options.targets,
                         options.target_count, "what losses take of the labels",
                         .record = &target_record, .limit = PEN_LOSSES_LIMIT),
+    PEN_RECORD_LIST_ROW(ITEMS, MESSAGE, 39, "augment", pen_run_data, options.augment,
+                        options.augment_count, "changes of pictures, in their order",
+                        .record = &step_record, .limit = PEN_AUGMENT_STEPS_LIMIT),
 };
 const pen_record pen_run_data_record = {
     .name = "RunData",

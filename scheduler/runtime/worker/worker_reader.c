@@ -138,8 +138,8 @@ static pen_status reader_read(pen_worker_reader *reader, const pen_reading *read
     }
     PEN_TRY(reader_choose(reader, reading));
     (is_input ? inputs : labels)[number] = reading->memory;
-    return pen_dataset_read(reader->dataset, reader->indices, reading->count,
-                            is_input ? inputs : NULL, is_input ? NULL : labels);
+    return pen_dataset_read_epoch(reader->dataset, reading->epoch, reader->indices, reading->count,
+                                  is_input ? inputs : NULL, is_input ? NULL : labels);
 }
 
 // The thread: one reading after the other, so that each channel's come in order. After an error

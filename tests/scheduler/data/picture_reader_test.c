@@ -1,3 +1,4 @@
+#include <math.h>
 #include <png.h>
 
 #include "scheduler/data/dataset.h"
@@ -55,4 +56,75 @@ static void pictures_are_the_same_with_any_number_of_threads(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(pictures_are_the_same_with_any_number_of_threads))
+#define FEW 12
+#define SIDE 24
+
+static const pen_augment_step changes[] = {
+    {.kind = PEN_AUGMENT_RANDOM_RESIZED_CROP,
+     .scale_low = 0.1,
+     .scale_high = 1,
+     .ratio_low = 0.5,
+     .ratio_high = 2},
+    {.kind = PEN_AUGMENT_RANDOM_CROP, .padding = 3},
+    {.kind = PEN_AUGMENT_HORIZONTAL_FLIP, .probability = 0.5},
+    {.kind = PEN_AUGMENT_COLOR_JITTER, .brightness = 0.5, .contrast = 0.5, .maximum = 1},
+};
+
+// Pictures that need not be resized, in files and in memory: a part of a file is cut before the
+// rest is thrown away, that of an array from all that there is, which is the same here.
+static void changes_are_those_of_arrays_with_any_number_of_threads(void **state) {
+    (void)state;
+    static uint8_t pixels[FEW * SIDE * SIDE * 3], bytes[8192];
+    static float pictures[4][FEW * SIDE * SIDE * 3];
+    char name[128];
+    uint64_t indices[FEW];
+    dice d = {.seed = 4};
+    for (size_t p = 0; p < sizeof pixels; p++)
+        pixels[p] = (uint8_t)dice_between(&d, 0, 255);
+    for (int i = 0; i < FEW; i++) {
+        png_image png = {.version = PNG_IMAGE_VERSION, .height = SIDE, .format = PNG_FORMAT_RGB};
+        png.width = SIDE;
+        png_alloc_size_t size = sizeof bytes;
+        assert_true(png_image_write_to_memory(&png, bytes, &size, 0, pixels + i * SIDE * SIDE * 3,
+                                              0, NULL));
+        snprintf(name, sizeof name, "%s/all/%02d.png", __func__, i);
+        scratch_file(name, bytes, size);
+        indices[i] = (uint64_t)i;
+    }
+    const pen_dataset_array array = {.name = "x",
+                                     .element = PEN_NPY_UINT8,
+                                     .rank = 4,
+                                     .shape = {FEW, SIDE, SIDE, 3},
+                                     .data = pixels};
+    const pen_dataset_input input = {.name = "x", .path = "x"};
+    for (int t = 0; t < 4; t++) {
+        const bool is_array = t == 3;
+        pen_dataset *dataset;
+        const pen_dataset_options options = {.format = is_array ? "arrays" : "images",
+                                             .inputs = &input,
+                                             .input_count = is_array,
+                                             .arrays = &array,
+                                             .array_count = is_array,
+                                             .path = scratch_path(__func__),
+                                             .image_height = SIDE,
+                                             .scale = 1.0 / 255,
+                                             .channels_last = true,
+                                             .threads = (uint32_t)t * 2 + 1,
+                                             .augment = changes,
+                                             .augment_count = 4,
+                                             .seed = 9};
+        CHECK_OK(pen_dataset_open(&options, &dataset));
+        CHECK_OK(pen_dataset_read_epoch(dataset, 5, indices, FEW, (void *[]){pictures[t]}, NULL));
+        pen_dataset_close(dataset);
+    }
+    assert_memory_equal(pictures[1], pictures[0], sizeof pictures[0]);
+    assert_memory_equal(pictures[2], pictures[0], sizeof pictures[0]);
+    // resized, then divided by 255, or the other way round
+    for (size_t p = 0; p < sizeof pixels; p++) {
+        CHECK(fabsf(pictures[3][p] - pictures[0][p]) < 2e-6f, "%d: %g, %g", (int)p,
+              (double)pictures[3][p], (double)pictures[0][p]);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(pictures_are_the_same_with_any_number_of_threads),
+              cmocka_unit_test(changes_are_those_of_arrays_with_any_number_of_threads))
