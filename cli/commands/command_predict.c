@@ -13,7 +13,7 @@
 #include "cli/predict_sample.h"
 #include "cli/training_job.h"
 #include "graph/graph.h"
-#include "scheduler/data/csv_writer.h"
+#include "scheduler/data/csv/csv_writer.h"
 
 #define PREDICT_SAMPLE_LIMIT 10000000 // tokens
 

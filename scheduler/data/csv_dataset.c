@@ -1,9 +1,10 @@
-// Rows of numbers: one column may be the labels, the others are the input.
+// Rows of numbers, or words that become numbers: one column may be the labels, the others are the
+// input.
 
 #include <string.h>
 
 #include "base/system/file.h"
-#include "scheduler/data/csv_reader.h"
+#include "scheduler/data/csv/csv_reader.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/normalization.h"
 
@@ -31,7 +32,43 @@ static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_option
     const char *source;
     PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path), &source));
     pen_dataset_set_labels(dataset, labels, source);
+    dataset->info.class_names = table->class_names;
+    dataset->info.class_count = table->class_count;
     return pen_dataset_field_measure(labels, options->path);
+}
+
+static pen_status csv_read_file(const pen_dataset_options *options, const pen_csv_columns *known,
+                                pen_arena *arena, pen_csv_table *table) {
+    pen_mapping file = {0};
+    PEN_TRY(pen_mapping_open(options->path, &file));
+    const pen_status status = pen_csv_read(&(pen_csv_text){file.bytes, file.length, options->path},
+                                           options, known, arena, table);
+    pen_mapping_close(&file);
+    return status;
+}
+
+// Another table may say which words there are: that of the training, where this one is evaluated.
+// It is not read where nothing follows from it.
+static pen_status csv_read_table(const pen_dataset_options *options, pen_arena *arena,
+                                 pen_csv_table *table) {
+    const char *other = options->words_path;
+    pen_csv_columns columns;
+    pen_mapping file = {0};
+    if (other == NULL || strcmp(other, options->path) == 0) {
+        return csv_read_file(options, NULL, arena, table);
+    }
+    if (options->categories == PEN_DATASET_CATEGORIES_NONE &&
+        options->missing != PEN_DATASET_MISSING_MEAN) {
+        PEN_TRY(csv_read_file(options, NULL, arena, table));
+        if (table->class_names == NULL) return PEN_OK;
+        pen_csv_table_free(table);
+    }
+    PEN_TRY(pen_mapping_open(other, &file));
+    const pen_status status = pen_csv_read_columns(&(pen_csv_text){file.bytes, file.length, other},
+                                                   options, arena, &columns);
+    pen_mapping_close(&file);
+    PEN_TRY(status);
+    return csv_read_file(options, &columns, arena, table);
 }
 
 // The table is read whole and the file let go: rows are needed in any order, and numbers take less
@@ -39,16 +76,11 @@ static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_option
 static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *options) {
     csv_state *state;
     pen_dataset_field *input;
-    pen_mapping file = {0};
     if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format csv needs a file");
     PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
     dataset->state = state;
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
-    PEN_TRY(pen_mapping_open(options->path, &file));
-    const pen_status status = pen_csv_read(file.bytes, file.length, options->path, options,
-                                           dataset->arena, &state->table);
-    pen_mapping_close(&file);
-    PEN_TRY(status);
+    PEN_TRY(csv_read_table(options, dataset->arena, &state->table));
     input->rank = 1;
     input->shape[0] = (int64_t)state->table.column_count;
     PEN_TRY(pen_dataset_field_measure(input, options->path));

@@ -44,6 +44,20 @@ typedef enum pen_token_element {
     PEN_TOKEN_INT64,
 } pen_token_element;
 
+// What the columns of a CSV file that hold words become.
+typedef enum pen_dataset_categories {
+    PEN_DATASET_CATEGORIES_NONE, // they are refused
+    PEN_DATASET_CATEGORIES_ONE_HOT,
+    PEN_DATASET_CATEGORIES_INDEX,
+} pen_dataset_categories;
+
+// What empty fields of a CSV file become.
+typedef enum pen_dataset_missing {
+    PEN_DATASET_MISSING_ERROR,
+    PEN_DATASET_MISSING_MEAN, // of the column
+    PEN_DATASET_MISSING_VALUE,
+} pen_dataset_missing;
+
 // Which examples a dataset takes when `holdout` splits its files in two.
 typedef enum pen_dataset_part {
     PEN_DATASET_PART_TRAIN, // those not held out
@@ -120,7 +134,13 @@ typedef struct pen_dataset_options {
     const char *label_column; // a name of the header, or an index from 0, or from the end: "-1" is
                               // the last. NULL: no labels
     pen_dataset_header header;
-    char delimiter; // 0: ','
+    char delimiter;                    // 0: ','
+    const char *words_path;            // the table that says which words there are, and means;
+                                       // NULL: `path`
+    pen_dataset_categories categories; // of columns of words
+    bool unknown_is_own;               // words that are not there are a category more
+    pen_dataset_missing missing;       //
+    double missing_value;
 
     // text, tokens
     uint64_t sequence; // tokens of an example, at least 1

@@ -208,6 +208,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     pen_dataset_set_labels(dataset, labels, source);
     dataset->info.example_count = state->paths.count;
     dataset->info.class_count = (uint32_t)state->classes.count;
+    dataset->info.class_names = state->classes.names;
     dataset->info.skipped_count = state->skipped_count;
     dataset->info.skipped_path = state->skipped_path;
     return PEN_OK;

@@ -64,6 +64,7 @@ static pen_status data_describe_files(pen_arena *arena, pen_dataset_options *opt
         return data_make_files_absolute(arena, &options->shards, &options->shard_count);
     }
     PEN_TRY(data_make_absolute(arena, &options->path));
+    PEN_TRY(data_make_absolute(arena, &options->words_path));
     PEN_TRY(data_name_labels(arena, options));
     PEN_TRY(data_make_files_absolute(arena, &options->inputs, &options->input_count));
     return data_make_files_absolute(arena, &options->label_files, &options->label_file_count);

@@ -53,7 +53,10 @@ typedef struct pen_job_csv {
     bool header_is_given;     // else found out
     bool header;
     const char *delimiter; // one character
-    const char *input;     // NULL: the model's only input
+    pen_dataset_categories categories;
+    unsigned unknown;    // 1: words that the training has not are a category more
+    const char *missing; // "error", "mean", or a number
+    const char *input;   // NULL: the model's only input
 } pen_job_csv;
 
 typedef struct pen_job_images {

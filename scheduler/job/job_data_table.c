@@ -62,21 +62,50 @@ static const pen_option_field job_arrays_fields[] = {
 static const pen_option_table job_arrays_table = {
     PEN_OPTION_FIELDS(pen_job_npy, job_arrays_fields)};
 
+static const char *const job_categories[] = {
+    [PEN_DATASET_CATEGORIES_NONE] = "none",
+    [PEN_DATASET_CATEGORIES_ONE_HOT] = "one_hot",
+    [PEN_DATASET_CATEGORIES_INDEX] = "index",
+    NULL,
+};
+static const char *const job_unknown[] = {"error", "own", NULL};
 static const pen_option_field job_csv_fields[] = {
     PEN_OPTION(PATH, pen_job_csv, file, "CSV file, a line an example", .is_required = true),
     PEN_OPTION(TEXT, pen_job_csv, label_column,
-               "name of the column with the labels, or its index from 0; -1 is the last"),
+               "name of the column with the labels, or its index from 0; -1 is the last; words "
+               "are classes in their order"),
     PEN_OPTION(BOOL, pen_job_csv, header,
                "whether the first line has names; found out when not given",
                .present_offset = offsetof(pen_job_csv, header_is_given)),
     PEN_OPTION(TEXT, pen_job_csv, delimiter, "the character between columns", .default_text = ","),
+    PEN_OPTION(CHOICE, pen_job_csv, categories,
+               "what columns of words become: a number for each word, one of them 1, or the index "
+               "of the word",
+               .choices = job_categories, .default_text = "none"),
+    PEN_OPTION(CHOICE, pen_job_csv, unknown,
+               "what words are that the training's file has not: an error, or a category of theirs",
+               .choices = job_unknown, .default_text = "error"),
+    PEN_OPTION(SCALAR, pen_job_csv, missing,
+               "what empty fields are: error, the mean of their column, or a number",
+               .default_text = "error"),
     PEN_OPTION(TEXT, pen_job_csv, input,
                "the model's input that takes the columns, when it has several"),
 };
 
+static pen_status job_check_missing(const pen_job_csv *csv, const pen_option_source *source) {
+    pen_dataset_missing missing;
+    double value;
+    if (pen_job_parse_missing(csv->missing, &missing, &value)) return PEN_OK;
+    return pen_option_blame(source, &csv->missing,
+                            pen_error(PEN_INVALID_INPUT,
+                                      "missing: found \"%.20s\", expected error, mean, or a number",
+                                      csv->missing));
+}
+
 static pen_status job_check_csv(const void *object, const pen_option_source *source) {
     const pen_job_csv *csv = object;
     const char delimiter = csv->delimiter[0];
+    PEN_TRY(job_check_missing(csv, source));
     if (csv->delimiter[1] == '\0' && (unsigned char)delimiter < 0x80 && delimiter != '\n' &&
         delimiter != '"') {
         return PEN_OK;

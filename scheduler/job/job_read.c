@@ -1,7 +1,9 @@
 #include "scheduler/job/job.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/format/quantity.h"
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
@@ -203,8 +205,25 @@ pen_status pen_job_blame_data(const pen_job *job, pen_dataset_part part, pen_job
     return pen_job_blame(job, job_dataset_place(dataset, what), status);
 }
 
-static void job_set_csv(const pen_job_csv *csv, pen_dataset_options *options) {
+bool pen_job_parse_missing(const char *text, pen_dataset_missing *out_missing, double *out_value) {
+    *out_value = 0;
+    *out_missing =
+        strcmp(text, "error") == 0 ? PEN_DATASET_MISSING_ERROR : PEN_DATASET_MISSING_MEAN;
+    if (*out_missing == PEN_DATASET_MISSING_ERROR || strcmp(text, "mean") == 0) return true;
+    *out_missing = PEN_DATASET_MISSING_VALUE;
+    return pen_number_parse(text, out_value) && isfinite((float)*out_value);
+}
+
+// Words have the numbers that they have in the training, so its table says which there are.
+static void job_set_csv(const pen_job *job, const pen_job_csv *csv, pen_dataset_options *options) {
+    const pen_job_data *data = &job->data;
     options->format = "csv";
+    options->categories = csv->categories;
+    options->unknown_is_own = csv->unknown == 1;
+    (void)pen_job_parse_missing(csv->missing, &options->missing, &options->missing_value);
+    if (data->has_train && data->train.format == PEN_JOB_CSV && csv != &data->train.csv) {
+        options->words_path = data->train.csv.file;
+    }
     options->path = csv->file;
     options->input_name = csv->input;
     options->label_column = csv->label_column;
@@ -340,7 +359,7 @@ static pen_status job_set_files(const pen_job *job, const pen_job_dataset *datas
     case PEN_JOB_WEBDATASET:
         return job_set_webdataset(job, &dataset->webdataset, arena, options);
     case PEN_JOB_CSV:
-        job_set_csv(&dataset->csv, options);
+        job_set_csv(job, &dataset->csv, options);
         return PEN_OK;
     case PEN_JOB_IMAGES:
         job_set_images(&dataset->images, options);

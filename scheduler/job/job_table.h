@@ -16,6 +16,8 @@ extern const pen_option_field pen_job_augment_item;
 // Changes that the job asks for, as datasets take them. INVALID_INPUT, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_job_get_augment(const pen_job *job, pen_arena *arena,
                                              pen_dataset_options *options);
+// What `missing` of a table says; false: nothing that is possible.
+bool pen_job_parse_missing(const char *text, pen_dataset_missing *out_missing, double *out_value);
 // Those of `checkpoint` and `recovery`.
 extern const pen_option_table pen_job_checkpoint_table;
 extern const pen_option_table pen_job_recovery_table;

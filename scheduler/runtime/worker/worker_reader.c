@@ -59,6 +59,7 @@ static pen_status reader_check_paths(const pen_dataset_options *options, const c
     if (options->cache != NULL) return PEN_OK; // all else are names of columns, or parts
     if (options->path != NULL) PEN_TRY(reader_check_path(options->path, folder));
     if (options->labels != NULL) PEN_TRY(reader_check_path(options->labels, folder));
+    if (options->words_path != NULL) PEN_TRY(reader_check_path(options->words_path, folder));
     for (uint32_t i = 0; i < options->input_count; i++) {
         PEN_TRY(reader_check_path(options->inputs[i].path, folder));
     }

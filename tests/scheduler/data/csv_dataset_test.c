@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "scheduler/data/csv_reader.h"
+#include "scheduler/data/csv/csv_reader.h"
 #include "scheduler/data/dataset.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
@@ -163,7 +163,8 @@ static void numbers_are_correctly_rounded(void **state) {
         const pen_dataset_options options = {0};
         pen_arena *arena = check_arena();
         pen_csv_table table;
-        CHECK_OK(pen_csv_read((const uint8_t *)text, strlen(text), "n", &options, arena, &table));
+        CHECK_OK(pen_csv_read(&(pen_csv_text){(const uint8_t *)text, strlen(text), "n"}, &options,
+                              NULL, arena, &table));
         const float expected = (float)strtod(text, NULL);
         CHECK(table.values[0] == expected, "%s gives %.9g", text, (double)table.values[0]);
         pen_csv_table_free(&table);
@@ -182,7 +183,8 @@ static void every_truncation_is_survived(void **state) {
         memcpy(copy, text, size);
         pen_arena *arena = check_arena();
         pen_csv_table table;
-        const pen_status status = pen_csv_read(copy, size, "cut", &options, arena, &table);
+        const pen_status status =
+            pen_csv_read(&(pen_csv_text){copy, size, "cut"}, &options, NULL, arena, &table);
         if (status == PEN_OK) {
             good++;
             assert_in_range(table.row_count, 1, 2);
@@ -218,7 +220,131 @@ static void every_failed_allocation_is_an_error(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(holes_are_refused),
+// ---- words and missing fields
+
+#define ANIMALS "size,colour,animal\n3,red,dog\n,blue,\"a \"\"cat\"\"\"\n5,red,ant\n"
+
+static pen_status open_beside(const char *text, const char *training, pen_dataset_options options,
+                              pen_dataset **out_dataset) {
+    options.words_path = scratch_file("training.csv", training, strlen(training));
+    return open_text(text, &options, out_dataset);
+}
+
+static void words_are_classes_and_categories_in_their_order(void **state) {
+    (void)state;
+    pen_dataset_options options = {.label_column = "animal",
+                                   .categories = PEN_DATASET_CATEGORIES_ONE_HOT,
+                                   .missing = PEN_DATASET_MISSING_MEAN};
+    pen_dataset *dataset;
+    CHECK_OK(open_text(ANIMALS, &options, &dataset));
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    assert_int_equal(info->class_count, 3);
+    assert_string_equal(info->class_names[0], "a \"cat\"");
+    assert_string_equal(info->class_names[1], "ant");
+    assert_string_equal(info->class_names[2], "dog");
+    check_row(dataset, 0, (float[]){3, 0, 1}, 3, 2); // blue, then red
+    check_row(dataset, 1, (float[]){4, 1, 0}, 3, 0); // the mean of 3 and 5
+    check_row(dataset, 2, (float[]){5, 0, 1}, 3, 1);
+    pen_dataset_close(dataset);
+    options.categories = PEN_DATASET_CATEGORIES_INDEX;
+    options.missing = PEN_DATASET_MISSING_VALUE;
+    options.missing_value = -1;
+    CHECK_OK(open_text(ANIMALS, &options, &dataset));
+    check_row(dataset, 0, (float[]){3, 1}, 2, 2);
+    check_row(dataset, 1, (float[]){-1, 0}, 2, 0);
+    pen_dataset_close(dataset);
+}
+
+// What is evaluated has fewer words, and has the training's numbers and means.
+static void the_training_says_which_words_there_are(void **state) {
+    (void)state;
+    const char *rest = "size,colour,animal\n,red,dog\n";
+    pen_dataset_options options = {.label_column = "animal",
+                                   .categories = PEN_DATASET_CATEGORIES_ONE_HOT,
+                                   .missing = PEN_DATASET_MISSING_MEAN};
+    pen_dataset *dataset;
+    CHECK_OK(open_beside(rest, ANIMALS, options, &dataset));
+    assert_int_equal(pen_dataset_get_info(dataset)->class_count, 3);
+    check_row(dataset, 0, (float[]){4, 0, 1}, 3, 2);
+    pen_dataset_close(dataset);
+    rest = "size,colour,animal\n1,green,dog\n";
+    CHECK_ERROR(open_beside(rest, ANIMALS, options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:2:3: error: 'green' is not in this column of");
+    options.unknown_is_own = true;
+    CHECK_OK(open_beside(rest, ANIMALS, options, &dataset));
+    check_row(dataset, 0, (float[]){1, 0, 0, 1}, 4, 2);
+    pen_dataset_close(dataset);
+    CHECK_OK(open_beside(ANIMALS, ANIMALS, options, &dataset));
+    check_row(dataset, 0, (float[]){3, 0, 1, 0}, 4, 2);
+    pen_dataset_close(dataset);
+    options.categories = PEN_DATASET_CATEGORIES_INDEX;
+    CHECK_OK(open_beside(rest, ANIMALS, options, &dataset));
+    check_row(dataset, 0, (float[]){1, 2}, 2, 2);
+    pen_dataset_close(dataset);
+    CHECK_ERROR(open_beside("size,colour,animal\n1,red,bee\n", ANIMALS, options, &dataset),
+                PEN_INVALID_INPUT, "table.csv:2:7: error: 'bee' is not in this column of");
+    CHECK_ERROR(open_beside("size,animal\n1,dog\n", ANIMALS, options, &dataset), PEN_INVALID_INPUT,
+                "has 2 columns, but");
+    CHECK_ERROR(open_beside("size,hue,animal\n1,red,dog\n", ANIMALS, options, &dataset),
+                PEN_INVALID_INPUT, "column 1 is called 'hue', but in");
+    // labels alone are words: the training's file is asked as well
+    options = (pen_dataset_options){.label_column = "b"};
+    CHECK_OK(open_beside("a,b\n1,y\n", "a,b\n1,x\n2,y\n", options, &dataset));
+    check_row(dataset, 0, (float[]){1}, 1, 1);
+    pen_dataset_close(dataset);
+}
+
+static void slips_of_the_pen_are_no_words(void **state) {
+    (void)state;
+    pen_dataset *dataset;
+    pen_dataset_options options = {.label_column = "b"};
+    CHECK_ERROR(open_text("a,b\n1,0\n2,1\n3,l\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:4:3: error: 'l' is not a number, but others of the column are numbers "
+                "(line 2)");
+    CHECK_ERROR(open_text("a,b\n1,x\n2,1\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:3:3: error: '1' is a number, but others of the column are words");
+    CHECK_ERROR(open_text("a,b\n1,x\n2,\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:3:3: error: a label is empty, expected a class");
+    CHECK_ERROR(open_text("a,b\n1,1\n,2\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:3:1: error: a field is empty, expected a number; or say what missing");
+    CHECK_ERROR(open_text("a,b\n1,1\nu,2\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:3:1: error: 'u' is not a number; columns of words need categories");
+    // the first line of a file without names looks like names
+    options.label_column = "-1";
+    CHECK_ERROR(open_text("5.1,iris\n4.9,rose\n", &options, &dataset), PEN_INVALID_INPUT,
+                "header: true where it has names, or header: false");
+    options.header = PEN_DATASET_HEADER_NO;
+    CHECK_OK(open_text("5.1,iris\n4.9,rose\n", &options, &dataset));
+    check_row(dataset, 1, (float[]){4.9f}, 1, 1);
+    pen_dataset_close(dataset);
+    options.label_element = PEN_DATASET_FLOAT32;
+    CHECK_ERROR(open_text("5.1,iris\n4.9,rose\n", &options, &dataset), PEN_INVALID_INPUT,
+                "table.csv:1:5: error: 'iris' is not a number");
+}
+
+// Each row has a word of its own, which would make a square of a line.
+static void small_files_do_not_fill_the_memory(void **state) {
+    (void)state;
+    enum { ROWS = 40000 };
+    char *text = malloc(ROWS * 8), *at = text;
+    pen_dataset *dataset;
+    pen_dataset_options options = {.header = PEN_DATASET_HEADER_NO,
+                                   .categories = PEN_DATASET_CATEGORIES_ONE_HOT};
+    for (int i = 0; i < ROWS; i++)
+        at += snprintf(at, 8, "w%d\n", i);
+    CHECK_ERROR(open_text(text, &options, &dataset), PEN_INVALID_INPUT,
+                "one_hot makes 40000 columns of 1, more than 500 times the size of the file");
+    options.categories = PEN_DATASET_CATEGORIES_INDEX;
+    CHECK_OK(open_text(text, &options, &dataset));
+    pen_dataset_close(dataset);
+    free(text);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(words_are_classes_and_categories_in_their_order),
+              cmocka_unit_test(the_training_says_which_words_there_are),
+              cmocka_unit_test(slips_of_the_pen_are_no_words),
+              cmocka_unit_test(small_files_do_not_fill_the_memory),
+              cmocka_unit_test(holes_are_refused),
               cmocka_unit_test(reads_headers_quotes_and_line_ends),
               cmocka_unit_test(finds_label_columns), cmocka_unit_test(errors_say_where),
               cmocka_unit_test(numbers_are_correctly_rounded),

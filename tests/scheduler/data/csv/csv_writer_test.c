@@ -1,6 +1,6 @@
-#include "scheduler/data/csv_writer.h"
+#include "scheduler/data/csv/csv_writer.h"
 
-#include "scheduler/data/csv_reader.h"
+#include "scheduler/data/csv/csv_reader.h"
 #include "tests/support/check.h"
 
 static void tables_read_back_as_written(void **state) {
@@ -18,7 +18,7 @@ static void tables_read_back_as_written(void **state) {
     const pen_dataset_options options = {.label_column = "example"};
     pen_arena *arena = check_arena();
     pen_csv_table table;
-    CHECK_OK(pen_csv_read(bytes, size, "written", &options, arena, &table));
+    CHECK_OK(pen_csv_read(&(pen_csv_text){bytes, size, "written"}, &options, NULL, arena, &table));
     assert_int_equal(table.row_count, 2);
     assert_int_equal(table.column_count, 4);
     for (int i = 0; i < 4; i++)

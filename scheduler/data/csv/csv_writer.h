@@ -4,8 +4,8 @@
 // "\n".
 //
 // Threads: a file belongs to one thread at a time.
-#ifndef PEN_SCHEDULER_DATA_CSV_WRITER_H
-#define PEN_SCHEDULER_DATA_CSV_WRITER_H
+#ifndef PEN_SCHEDULER_DATA_CSV_CSV_WRITER_H
+#define PEN_SCHEDULER_DATA_CSV_CSV_WRITER_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,4 +20,4 @@ PEN_NODISCARD pen_status pen_csv_write_names(FILE *file, const char *const *name
 PEN_NODISCARD pen_status pen_csv_write_row(FILE *file, uint64_t example, const float *values,
                                            uint64_t count);
 
-#endif // PEN_SCHEDULER_DATA_CSV_WRITER_H
+#endif // PEN_SCHEDULER_DATA_CSV_CSV_WRITER_H

@@ -1,4 +1,4 @@
-#include "scheduler/data/csv_writer.h"
+#include "scheduler/data/csv/csv_writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
