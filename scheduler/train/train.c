@@ -4,262 +4,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/integer.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "scheduler/checkpoint/parameter_file.h"
-#include "scheduler/data/batches.h"
-#include "scheduler/job/job_level.h"
-#include "scheduler/job/job_runner.h"
-#include "scheduler/job/learning_rate.h"
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_average.h"
-#include "scheduler/train/train_judge.h"
-#include "scheduler/train/train_keeper.h"
-#include "scheduler/train/train_losses.h"
-#include "scheduler/train/train_order.h"
+#include "scheduler/train/train_state.h"
 
 #define LOST_LEVEL "error: " // which it is not, if the training goes on
-
-// The step that comes next, where its batch is at hand already.
-typedef struct train_ahead {
-    const pen_batch *batch; // NULL: it is not
-    double wait_seconds;    // that it took to come
-    pen_status error;       // why it is not, to be told in its turn
-} train_ahead;
-
-struct pen_trainer {
-    const pen_job *job;
-    pen_arena *arena;
-    pen_dataset *dataset;
-    const pen_dataset_info *info;
-    pen_batches *batches;
-    pen_engine *engine;
-    pen_learning_rate_options learning_rate;
-    uint64_t rate_steps; // over which the learning rate runs its course
-    uint64_t epoch_steps;
-    uint64_t step_count;       // after which it is over
-    uint64_t steps_done;       // in this generation or a checkpoint that it began with
-    uint64_t steps_reported;   // those up to it are done again silently
-    uint64_t steps_begun;      // with which the generation began
-    pen_batches_position next; // of the batch to come
-    double loss;               // of the last step
-    pen_train_losses losses;   // of the steps so far
-    pen_train_keeper *keeper;  // NULL: nothing is kept
-    pen_train_order order;     // of lanes
-    const char *parameters;    // that it started from; NULL: the model's
-    const char *resume;
-    train_ahead ahead;
-    bool runs_ahead;
-    uint64_t recovery_count;
-    const pen_train_watch *watch; // NULL: nobody
-    bool is_due;                  // a checkpoint, after the step that is under way
-    bool is_judged;               // likewise: an evaluation
-    pen_train_judge judge;
-};
-
-static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
-    const pen_job *job = trainer->job;
-    PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &trainer->dataset));
-    trainer->info = pen_dataset_get_info(trainer->dataset);
-    trainer->epoch_steps = pen_batches_count(trainer->info->example_count,
-                                             (uint64_t)job->train.batch, job->train.drop_last);
-    if (trainer->epoch_steps == 0) {
-        return pen_job_blame(job, &job->train.batch,
-                             pen_error(PEN_INVALID_INPUT,
-                                       "batch is %lld, but there are %llu examples to train on, "
-                                       "and drop_last leaves out a batch that is not full",
-                                       (long long)job->train.batch,
-                                       (unsigned long long)trainer->info->example_count));
-    }
-    trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
-    trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
-    if (options->step_limit > 0) trainer->step_count = options->step_limit;
-    return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
-}
-
-// Examples of the microbatch that is left at the end of an epoch; 0: it does not come.
-static uint64_t train_rest(const pen_trainer *trainer) {
-    const pen_job_train *train = &trainer->job->train;
-    if (train->drop_last || trainer->step_count < trainer->epoch_steps) return 0;
-    const uint64_t last = trainer->info->example_count % (uint64_t)train->batch;
-    return pen_feed_cut(last, (uint64_t)(train->batch / train->microbatches)).rest;
-}
-
-uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info) {
-    return pen_min_u64((uint64_t)job->train.batch, info->example_count);
-}
-
-// Evaluations are planned with it, so that their forms fit beside those of the training.
-static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
-    pen_engine_options engine = {
-        .job = trainer->job,
-        .info = trainer->info,
-        .dataset = trainer->dataset,
-        .rest = train_rest(trainer),
-        .trace = options->trace,
-        .no_memory_check = options->no_memory_check,
-        .insecure = options->insecure,
-        .worker_program = options->worker_program,
-        .tasks = options->tasks,
-        .plan = options->plan,
-        .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
-        .as_reference = options->as_reference,
-        .cancel = options->cancel};
-    if (options->evaluated != NULL) {
-        const pen_dataset_info *info = pen_dataset_get_info(options->evaluated);
-        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, info);
-        engine.evaluate_rest = info->example_count % engine.evaluate_batch;
-    }
-    return pen_engine_create(&engine, &trainer->engine);
-}
-
-static pen_status train_open_keeper(pen_trainer *trainer, const pen_trainer_options *options) {
-    if (options->checkpoints == NULL) return PEN_OK;
-    const pen_train_keeper_options keeper = {.job = trainer->job,
-                                             .example_count = trainer->info->example_count,
-                                             .folder = options->checkpoints,
-                                             .mirror = options->mirror,
-                                             .every = options->every,
-                                             .mtbf_seconds = trainer->job->checkpoint.mtbf_seconds,
-                                             .continues = options->continues,
-                                             .overwrites = options->overwrites};
-    return pen_train_keeper_create(&keeper, &trainer->keeper);
-}
-
-static pen_status train_open_order(pen_trainer *trainer, const pen_trainer_options *options) {
-    const pen_train_order_options order = {.job = trainer->job,
-                                           .example_count = trainer->info->example_count,
-                                           .step_count = trainer->step_count,
-                                           .replay = options->replay,
-                                           .book = options->orders,
-                                           .is_kept = options->checkpoints != NULL};
-    return pen_train_order_begin(&order, trainer->arena, &trainer->order);
-}
-
-// What is gone on from decides: its numbers were made so.
-static pen_status train_settle_level(pen_trainer *trainer, const pen_trainer_options *options) {
-    const char *folder = options->continues ? options->checkpoints : options->resume;
-    pen_job_level_before before = {.plan = options->plan == NULL ? PEN_KERNEL_LEVEL_AUTO
-                                                                 : options->plan->level};
-    if (folder != NULL) {
-        const char *mirror = options->continues ? options->mirror : NULL;
-        PEN_TRY(pen_train_keeper_read_level(folder, mirror, trainer->arena, &before.checkpoint));
-    }
-    return pen_job_level_settle(trainer->job, &before);
-}
-
-static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoint) {
-    trainer->steps_done = checkpoint->step;
-    trainer->steps_begun = checkpoint->step;
-    trainer->next = checkpoint->next;
-    trainer->loss = checkpoint->loss;
-    trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
-    pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
-    pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
-}
-
-// The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.
-static pen_status train_stand_at_start(pen_trainer *trainer) {
-    pen_checkpoint start = {0};
-    if (trainer->resume != NULL) {
-        const pen_checkpoint_subject subject = {.job = trainer->job,
-                                                .example_count = trainer->info->example_count};
-        PEN_TRY(pen_train_keeper_load_from(trainer->resume, &subject, pen_trainer_tensors(trainer),
-                                           &start));
-    } else if (trainer->parameters != NULL) {
-        PEN_TRY(pen_parameter_file_load(trainer->parameters, pen_trainer_tensors(trainer)));
-    }
-    train_stand_at(trainer, &start);
-    return PEN_OK;
-}
-
-// Sets tensors, step and data to the newest checkpoint.
-static pen_status train_load(pen_trainer *trainer) {
-    pen_checkpoint checkpoint;
-    bool is_found = false;
-    if (trainer->keeper != NULL) {
-        PEN_TRY(pen_train_keeper_load(trainer->keeper, trainer->engine, &checkpoint, &is_found));
-    }
-    if (!is_found) return train_stand_at_start(trainer);
-    train_stand_at(trainer, &checkpoint);
-    return PEN_OK;
-}
-
-static pen_status train_read_ahead(pen_trainer *trainer) {
-    const pen_engine_kind *kind = trainer->engine->kind;
-    const pen_job_train *train = &trainer->job->train;
-    const uint32_t ahead = trainer->runs_ahead && trainer->engine->kind->begin != NULL;
-    const pen_batches_options options = {.batch_size = (uint64_t)train->batch,
-                                         .shuffle = train->shuffle,
-                                         .drop_last = train->drop_last,
-                                         // of one step or two, and one being read
-                                         .buffer_count = ahead + 2,
-                                         .held_count = ahead + 1,
-                                         .labels_only = kind->reads_elsewhere != NULL &&
-                                                        kind->reads_elsewhere(trainer->engine),
-                                         .is_training = true,
-                                         .seed = (uint64_t)train->seed,
-                                         .start = trainer->next};
-    return pen_batches_create(trainer->dataset, &options, &trainer->batches);
-}
-
-// What can be wrong with files comes before devices are started; where it stands, behind it.
-static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
-    const pen_job *job = trainer->job;
-    PEN_TRY(train_open_data(trainer, options));
-    PEN_TRY(train_open_order(trainer, options));
-    PEN_TRY(train_open_keeper(trainer, options));
-    PEN_TRY(train_settle_level(trainer, options));
-    PEN_TRY(train_create_engine(trainer, options));
-    PEN_TRY(pen_job_check_data(job, PEN_DATASET_PART_TRAIN, pen_trainer_program(trainer),
-                               trainer->dataset));
-    PEN_TRY(pen_train_judge_init(
-        &trainer->judge, job, options->evaluated, pen_trainer_program(trainer),
-        pen_job_get_step_count(job, trainer->epoch_steps), trainer->keeper != NULL));
-    trainer->parameters = options->parameters;
-    trainer->resume = options->resume;
-    trainer->runs_ahead = options->runs_ahead;
-    trainer->watch = options->watch;
-    PEN_TRY(train_load(trainer));
-    const bool is_kept = trainer->keeper != NULL && pen_train_keeper_step(trainer->keeper) > 0;
-    const pen_train_order_folders kept = {options->checkpoints, options->mirror};
-    const pen_train_order_folders resumed = {options->resume, NULL};
-    PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? &kept : &resumed, trainer->steps_done,
-                                  &kept, trainer->keeper));
-    trainer->steps_reported = trainer->steps_done;
-    return train_read_ahead(trainer);
-}
-
-pen_status pen_trainer_create(const pen_job *job, const pen_trainer_options *options,
-                              pen_trainer **out_trainer) {
-    pen_trainer *trainer = pen_memory_allocate(1, sizeof *trainer);
-    if (trainer == NULL) return pen_error_out_of_memory();
-    trainer->job = job;
-    pen_status status = pen_arena_create(&trainer->arena);
-    if (status == PEN_OK) status = train_start(trainer, options);
-    if (status != PEN_OK) {
-        pen_trainer_destroy(trainer);
-        return status;
-    }
-    *out_trainer = trainer;
-    return PEN_OK;
-}
-
-void pen_trainer_destroy(pen_trainer *trainer) {
-    if (trainer == NULL) return;
-    // a checkpoint that is being published borrows from the engine
-    if (trainer->keeper != NULL) pen_train_keeper_abandon(trainer->keeper);
-    pen_engine_destroy(trainer->engine); // which may have batches lent, and uses the keeper's log
-    pen_train_keeper_destroy(trainer->keeper);
-    pen_train_order_end(&trainer->order);
-    pen_train_losses_deinit(&trainer->losses);
-    pen_batches_destroy(trainer->batches);
-    pen_status_ignore(trainer->ahead.error, "nobody asked for the step");
-    pen_dataset_close(trainer->dataset);
-    pen_arena_destroy(trainer->arena);
-    pen_memory_free(trainer);
-}
 
 // The loss, or a gradient, is not finite: because the data is not, or because the training went
 // wrong.
@@ -482,7 +233,7 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         trainer->steps_begun = trainer->steps_done; // none is done in the new generation
         pen_batches_destroy(trainer->batches);      // not before: the old generation had some lent
         trainer->batches = NULL;
-        const pen_status status = train_load(trainer);
+        const pen_status status = pen_trainer_load(trainer);
         if (status == PEN_OK) break;
         if (!train_can_recover(trainer, status)) return status;
         train_say_lost(trainer, status);
@@ -493,7 +244,7 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         trainer->watch->recovered(trainer->watch->context, trainer->steps_done);
     }
     pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
-    return train_read_ahead(trainer);
+    return pen_trainer_read_ahead(trainer);
 }
 
 // Who was given up and is there again takes part from a checkpoint on: nothing is lost then.
