@@ -298,6 +298,30 @@ bool pen_callers_may_enter(int listener, int descriptor) {
     return may;
 }
 
+// The first stranger of a port that was not hung up on; NULL: there is none.
+static caller_place *callers_find_oldest(const callers_port *port) {
+    for (uint32_t at = port->oldest; at != 0; at = pen_callers_all.places[at].next) {
+        caller_place *place = &pen_callers_all.places[at];
+        if (place->is_stranger && !atomic_load(&place->is_over)) return place;
+    }
+    return NULL;
+}
+
+void pen_callers_make_room(void) {
+    caller_place *oldest = NULL;
+    pthread_mutex_lock(&pen_callers_all.lock);
+    for (uint32_t i = 0; i < pen_callers_all.port_count; i++) {
+        if (pen_callers_all.ports[i].port == 0) continue;
+        caller_place *place = callers_find_oldest(&pen_callers_all.ports[i]);
+        if (place == NULL) continue;
+        if (oldest == NULL || place->came_at < oldest->came_at) oldest = place;
+    }
+    if (oldest != NULL && pen_clock_seconds() - oldest->came_at > CALLERS_MOMENT_SECONDS) {
+        pen_caller_hang_up(oldest);
+    }
+    pthread_mutex_unlock(&pen_callers_all.lock);
+}
+
 // Its name as the linker sees it, which replaces the C library's.
 int callers_close(int descriptor) __asm__("close");
 

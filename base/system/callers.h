@@ -81,6 +81,10 @@ bool pen_caller_is_stuck(pen_caller caller);
 // For accept4: whether to take a caller. False: it is to be closed.
 bool pen_callers_may_enter(int listener, int descriptor);
 
+// There is no descriptor for one more: the stranger that has been there for longest is hung up on,
+// unless it has only just come.
+void pen_callers_make_room(void);
+
 // "127.0.0.1:4000", "[::1]:4000"; addresses of IPv4 alike, however they came. False: not over IP.
 bool pen_caller_write(const struct sockaddr_storage *address, char *out_text, size_t size,
                       uint16_t *out_port);

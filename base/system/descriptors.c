@@ -59,6 +59,7 @@ static bool descriptors_turn_away(int listener) {
     if (caller < 0) return false;
     (void)close((int)caller);
     descriptors.turned_away += 1;
+    pen_callers_make_room();
     return true;
 }
 

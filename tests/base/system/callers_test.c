@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -432,6 +433,40 @@ static void test_called(void **state) {
     close(listener);
 }
 
+// Where no descriptor is left who calls is turned away; the oldest stranger makes room for the
+// next.
+static void test_no_descriptor(void **state) {
+    (void)state;
+    heard told = {0};
+    const pen_callers_limits limits = limits_of(&told);
+    struct rlimit before, few;
+    char byte;
+    uint16_t port;
+    const int listener = listen_at(&port);
+    assert_true(pen_callers_watch(port, &limits));
+    const int silent = call_from(port, "127.0.0.1"), taken = take(listener);
+    const int late = call_from(port, "127.0.0.1"), free = dup(late);
+    usleep(1100000);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)free, before.rlim_max};
+    assert_int_equal(close(free), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(take(listener), -1);
+    assert_int_equal(recv(late, &byte, 1, 0), 0);
+    assert_int_equal(recv(silent, &byte, 1, MSG_DONTWAIT), 0);
+    close(late);
+    const int next = call_from(port, "127.0.0.1"); // has its number
+    close(taken);
+    const int place = take(listener);
+    assert_true(place >= 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    pen_callers_forget(port);
+    close(silent);
+    close(next);
+    close(place);
+    close(listener);
+}
+
 // Addresses with a scope are found, too: gRPC writes it, the system's structure does not show it.
 static void test_addresses(void **state) {
     (void)state;
@@ -504,5 +539,5 @@ static void test_reuse(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(test_so_many), cmocka_unit_test(test_so_much),
               cmocka_unit_test(test_streams), cmocka_unit_test(test_clients),
               cmocka_unit_test(test_lent), cmocka_unit_test(test_called),
-              cmocka_unit_test(test_clients_end), cmocka_unit_test(test_addresses),
-              cmocka_unit_test(test_reuse))
+              cmocka_unit_test(test_no_descriptor), cmocka_unit_test(test_clients_end),
+              cmocka_unit_test(test_addresses), cmocka_unit_test(test_reuse))
