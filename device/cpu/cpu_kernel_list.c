@@ -11,6 +11,7 @@
     X(matmul)                                                                                      \
     X(optimizer)                                                                                   \
     X(adaptive)                                                                                    \
+    X(adafactor)                                                                                   \
     X(movement)                                                                                    \
     X(indexing)                                                                                    \
     X(elementwise)                                                                                 \

@@ -33,18 +33,18 @@ static pen_status export_read(void *context, uint32_t index, uint64_t first, voi
                                       out_data);
 }
 
-// Whether a tensor is the state of an optimizer: "PARAMETER/velocity" beside PARAMETER, of its
-// type, as graph/passes/gradient/build_updates.c makes them.
+// Whether a tensor is the state of an optimizer: "PARAMETER/velocity" beside PARAMETER, of the type
+// that follows from its, as graph/passes/gradient/build_updates.c makes them.
 static bool export_is_state(const pen_checkpoint_parts *parts, const pen_name_map *names,
                             const pen_checkpoint_part *part, char *scratch) {
     const char *slash = strrchr(part->name, '/');
-    if (slash == NULL || !pen_optimizer_has_state(slash + 1)) return false;
+    if (slash == NULL) return false;
     const size_t length = (size_t)(slash - part->name);
     memcpy(scratch, part->name, length);
     scratch[length] = 0;
     const uint32_t parameter = pen_name_map_find(names, scratch);
     return parameter != PEN_NAME_MAP_NONE &&
-           pen_tensor_type_equal(&parts->parts[parameter].type, &part->type);
+           pen_optimizer_has_state(slash + 1, &parts->parts[parameter].type, &part->type);
 }
 
 static int export_compare(const void *left, const void *right) {

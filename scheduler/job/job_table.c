@@ -126,6 +126,20 @@ static const pen_option_field job_lamb_fields[] = {
     PEN_OPTION(NUMBER, pen_optimizer, weight_decay, "times the weight, added to its step",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
+static const pen_option_field job_adafactor_fields[] = {
+    JOB_RATE("0.01"),
+    PEN_OPTION(NUMBER, pen_optimizer, beta2_decay,
+               "steps to this power are what is new of the means of squared gradients",
+               .maximum = PEN_OPTION_TO(0), .default_text = "-0.8"),
+    JOB_EPSILON_OF("1.1920928955078125e-07"),
+    PEN_OPTION(NUMBER, pen_optimizer, epsilon2, "least size that a parameter counts as",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0.001"),
+    PEN_OPTION(NUMBER, pen_optimizer, clip_threshold, "size of a step before its rate, at most",
+               .minimum = PEN_OPTION_FROM(1), .default_text = "1"),
+    JOB_DECAY_APART("0"),
+};
+static const pen_option_table job_adafactor_table = {
+    PEN_OPTION_FIELDS(pen_optimizer, job_adafactor_fields)};
 static const pen_option_table job_adamax_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_adamax_fields)};
 static const pen_option_table job_nadam_table = {
@@ -150,6 +164,8 @@ static const pen_option_field job_optimizer_fields[] = {
     [PEN_OPTIMIZER_RADAM] = JOB_OPTIMIZER(radam, "Adam with a rectified variance"),
     [PEN_OPTIMIZER_LION] = JOB_OPTIMIZER(lion, "Lion: the sign of a mean of gradients"),
     [PEN_OPTIMIZER_LAMB] = JOB_OPTIMIZER(lamb, "LAMB: Adam by norms of whole parameters"),
+    [PEN_OPTIMIZER_ADAFACTOR] =
+        JOB_OPTIMIZER(adafactor, "Adafactor: keeps means of rows and columns alone"),
 };
 static const pen_option_table job_optimizer_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_optimizer_fields),

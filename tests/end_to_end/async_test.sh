@@ -29,6 +29,7 @@ none mlp "$momentum" 5 ', compensation: adaptive'
 none gpt "$adamw" 3 ', compensation: constant' # a table that is used twice
 none embedding "$rmsprop" 4 ''
 none embedding 'optimizer: {lamb: {lr: 0.01}}, clip_value: 0.01, batch: 12, microbatches: 4, steps: 6' 4 ''
+none gpt 'optimizer: adafactor, batch: 12, microbatches: 4, steps: 6' 4 ''
 limit=35 none resnet18 "$adamw" 4 ', compensation: constant, lambda: 3' # batch normalization
 
 # ---- one hash for a seed, and others for others

@@ -38,6 +38,7 @@ groups='groups: [{match: "fc1", freeze: true}, {match: "ln|table", weight_decay:
 same gpt "$adamw, $groups" 4 '2 2 process' '2 4 grpc'
 same embedding "$adamw, $groups" 4 '3 3 process'
 same embedding 'optimizer: {lamb: {lr: 0.01}}, clip_value: 0.001, batch: 16, microbatches: 8' 4 '2 4 process'
+same embedding 'optimizer: {adafactor: {lr: 0.1}}, batch: 16, microbatches: 8' 4 '2 4 process'
 same embedding 'optimizer: {adagrad: {lr_decay: 0.1}}, clip_norm: 0.5, batch: 16, microbatches: 8' 4 '2 2 process'
 few=35 # of the last batch, 11, three microbatches and a short one
 pictures='batch: 12, microbatches: 4'

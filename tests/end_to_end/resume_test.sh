@@ -44,6 +44,11 @@ resumed 5 "$adamw, batch: 12, steps: 10, warmup: 7 steps, shuffle: false"
 resumed 4 'optimizer: {rmsprop: {lr: 0.01, momentum: 0.9, centered: true}}, batch: 12, microbatches: 2, steps: 10'
 resumed 4 'optimizer: {nadam: {lr: 0.01}}, clip_value: 0.01, batch: 12, microbatches: 2, steps: 10'
 resumed 7 'optimizer: {radam: {lr: 0.01}}, batch: 12, steps: 10' # whose sixth step is the first that divides
+resumed 3 'optimizer: adafactor, batch: 12, microbatches: 2, steps: 6'
+penstock checkpoint export kept -o whole.safetensors || die 'export'
+grep -q row_variance whole.safetensors && die 'export: states of the optimizer'
+penstock checkpoint export --all kept -o whole.safetensors || die 'export --all'
+grep -q row_variance whole.safetensors || die 'export --all: no states of the optimizer'
 resumed 3 'optimizer: {lamb: {lr: 0.01}}, batch: 12, steps: 6'
 groups='groups: [{match: "^layers.0", freeze: true}, {match: "bias$", weight_decay: 0, lr_scale: 3}]'
 chain='learning_rate: {chained: [{schedule: one_cycle, length: 4 steps}, {schedule: polynomial}]}'

@@ -120,6 +120,8 @@ MORE_OPTIMIZERS = {
         "lamb": lambda p: Lamb(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01),
         "clip_value": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
         "adamw_groups": lambda p: torch.optim.AdamW(groups(p, 1e-3), lr=1e-3, weight_decay=0.05),
+        "adafactor": lambda p: torch.optim.Adafactor(p, lr=1e-2, eps=(1.1920928955078125e-07, 1e-3),
+                                                     weight_decay=0.05),
         "average": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
         "rmsprop_groups": lambda p: torch.optim.RMSprop(groups(p, 2e-4), lr=2e-4, alpha=0.9,
                                                         weight_decay=5e-4, momentum=0.9),

@@ -45,6 +45,7 @@ static const pytorch_optimizer more_optimizers[] = {
     {"lion", "{lion: {weight_decay: 0.05}}", true},
     {"lamb", "{lamb: {weight_decay: 0.01}}", true},
     {"clip_value", "{sgd: {lr: 0.05, momentum: 0.9}}, clip_value: 0.01", false},
+    {"adafactor", "{adafactor: {weight_decay: 0.05}}", true},
     {PYTORCH_AVERAGE, "{sgd: {lr: 0.05, momentum: 0.9}}, average: {decay: 0.9, from: 2 steps}",
      false},
     {"adamw_groups", "{adamw: {lr: 0.001, weight_decay: 0.05}}, " PYTORCH_GROUPS, true},

@@ -358,6 +358,88 @@ static pen_status lamb_update_run(const pen_reference_call *call) {
     return PEN_OK;
 }
 
+// Means of squares over rows and columns of the last two dimensions, or squares; made new. s: how
+// much of them is of this step.
+static void adafactor_variances(const pen_reference_call *call, pen_adafactor_shape shape, double s,
+                                const double *g) {
+    const bool is_factored = pen_reference_output(call, 3) == NULL;
+    for (int64_t i = 0; !is_factored && i < shape.columns; i++) {
+        const double old = pen_tensor_get(&call->inputs[PEN_ADAFACTOR_VARIANCE], i);
+        pen_tensor_set(&call->outputs[3], i, old + s * (g[i] * g[i] - old));
+    }
+    for (int64_t i = 0; is_factored && i < shape.batches * shape.rows; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < shape.columns; c++) {
+            sum += g[i * shape.columns + c] * g[i * shape.columns + c];
+        }
+        const double old = pen_tensor_get(&call->inputs[PEN_ADAFACTOR_ROWS], i);
+        pen_tensor_set(&call->outputs[1], i, old + s * (sum / (double)shape.columns - old));
+    }
+    for (int64_t i = 0; is_factored && i < shape.batches * shape.columns; i++) {
+        const double *first =
+            g + i / shape.columns * shape.rows * shape.columns + i % shape.columns;
+        double sum = 0;
+        for (int64_t r = 0; r < shape.rows; r++) {
+            sum += first[r * shape.columns] * first[r * shape.columns];
+        }
+        const double old = pen_tensor_get(&call->inputs[PEN_ADAFACTOR_COLUMNS], i);
+        pen_tensor_set(&call->outputs[2], i, old + s * (sum / (double)shape.rows - old));
+    }
+}
+
+// What is expected of the square of an element.
+static double adafactor_variance(const pen_reference_call *call, pen_adafactor_shape shape,
+                                 double epsilon, int64_t k) {
+    if (pen_reference_output(call, 3) != NULL) return pen_tensor_get(&call->outputs[3], k);
+    const int64_t row = k / shape.columns, batch = row / shape.rows;
+    double mean = 0;
+    for (int64_t r = 0; r < shape.rows; r++) {
+        mean += pen_tensor_get(&call->outputs[1], batch * shape.rows + r);
+    }
+    mean /= (double)shape.rows;
+    return pen_tensor_get(&call->outputs[1], row) *
+           pen_tensor_get(&call->outputs[2], batch * shape.columns + k % shape.columns) /
+           (mean < epsilon ? epsilon : mean);
+}
+
+// The gradient is gathered once: rows of one index add up before they are squared.
+static pen_status adafactor_update_run(const pen_reference_call *call) {
+    const pen_adafactor_shape shape = pen_adafactor_shape_of(&call->inputs[0].type.shape);
+    const int64_t count = pen_tensor_count(&call->inputs[0]);
+    const size_t blocks = (size_t)((count + PEN_NORM_BLOCK_ELEMENTS - 1) / PEN_NORM_BLOCK_ELEMENTS);
+    const double epsilon = pen_node_float(call->node, "epsilon"), rate = optimizer_rate(call);
+    const double step = optimizer_scalar(call, call->node->op->update.step, 1);
+    const double keep = 1 - rate * pen_node_float(call->node, "weight_decay");
+    optimizer_source source;
+    double *g, *sums[2];
+    if (optimizer_keeps(call)) return PEN_OK;
+    PEN_TRY(optimizer_gather(call, &source));
+    PEN_TRY(PEN_NEW(call->scratch, (size_t)count, &g));
+    PEN_TRY(PEN_NEW(call->scratch, blocks, &sums[0]));
+    PEN_TRY(PEN_NEW(call->scratch, blocks, &sums[1]));
+    for (int64_t k = 0; k < count; k++) {
+        g[k] = optimizer_gradient(&source, k);
+    }
+    adafactor_variances(call, shape, pow(step, pen_node_float(call->node, "beta2_decay")), g);
+    for (int64_t k = 0; k < count; k++) {
+        const double p = pen_tensor_get(&call->inputs[0], k);
+        const double v = adafactor_variance(call, shape, epsilon, k);
+        g[k] /= sqrt(v < epsilon * epsilon ? epsilon * epsilon : v);
+        sums[0][k / PEN_NORM_BLOCK_ELEMENTS] += p * p;
+        sums[1][k / PEN_NORM_BLOCK_ELEMENTS] += g[k] * g[k];
+    }
+    const double totals[2] = {pen_norm_add_pairs(sums[0], blocks),
+                              pen_norm_add_pairs(sums[1], blocks)};
+    const double size =
+        pen_adafactor_size(rate, step, pen_node_float(call->node, "epsilon2"),
+                           pen_node_float(call->node, "clip_threshold"), totals, (double)count);
+    for (int64_t k = 0; k < count; k++) {
+        const double p = pen_tensor_get(&call->inputs[0], k);
+        pen_tensor_set(&call->outputs[0], k, p * keep - size * g[k]);
+    }
+    return PEN_OK;
+}
+
 static pen_status average_update_run(const pen_reference_call *call) {
     const double weight = pen_average_weight(pen_node_float(call->node, "decay"),
                                              (double)pen_node_int(call->node, "from"),
@@ -413,12 +495,19 @@ static pen_status clip_scale_run(const pen_reference_call *call) {
 }
 
 static const pen_reference_kernel optimizer_kernels[] = {
-    {"sgd_update", sgd_update_run, NULL},           {"adam_update", adam_update_run, NULL},
-    {"rmsprop_update", rmsprop_update_run, NULL},   {"squared_norm", squared_norm_run, NULL},
-    {"clip_scale", clip_scale_run, NULL},           {"adagrad_update", adagrad_update_run, NULL},
-    {"adadelta_update", adadelta_update_run, NULL}, {"adamax_update", adamax_update_run, NULL},
-    {"nadam_update", nadam_update_run, NULL},       {"radam_update", radam_update_run, NULL},
-    {"average_update", average_update_run, NULL},   {"lion_update", lion_update_run, NULL},
+    {"sgd_update", sgd_update_run, NULL},
+    {"adam_update", adam_update_run, NULL},
+    {"rmsprop_update", rmsprop_update_run, NULL},
+    {"squared_norm", squared_norm_run, NULL},
+    {"clip_scale", clip_scale_run, NULL},
+    {"adagrad_update", adagrad_update_run, NULL},
+    {"adadelta_update", adadelta_update_run, NULL},
+    {"adamax_update", adamax_update_run, NULL},
+    {"nadam_update", nadam_update_run, NULL},
+    {"radam_update", radam_update_run, NULL},
+    {"average_update", average_update_run, NULL},
+    {"adafactor_update", adafactor_update_run, NULL},
+    {"lion_update", lion_update_run, NULL},
     {"lamb_update", lamb_update_run, NULL},
 };
 

@@ -19,7 +19,7 @@
 
 static const pen_optimizer_entry optimizer_entries[] = {
     [PEN_OPTIMIZER_SGD] = {.op_name = "sgd_update",
-                           .states = {{"velocity", NUMBER(momentum)}},
+                           .states = {{.suffix = "velocity", .with = NUMBER(momentum)}},
                            .numbers = {NUMBER(momentum), FLAG(nesterov), NUMBER(weight_decay)}},
     [PEN_OPTIMIZER_ADAM] = {.op_name = "adam_update",
                             .states = MOMENTS,
@@ -32,8 +32,8 @@ static const pen_optimizer_entry optimizer_entries[] = {
                              .set = "decoupled"},
     [PEN_OPTIMIZER_RMSPROP] = {.op_name = "rmsprop_update",
                                .states = {{.suffix = "square_average"},
-                                          {"momentum_buffer", NUMBER(momentum)},
-                                          {"gradient_average", FLAG(centered)}},
+                                          {.suffix = "momentum_buffer", .with = NUMBER(momentum)},
+                                          {.suffix = "gradient_average", .with = FLAG(centered)}},
                                .numbers = {NUMBER(alpha), NUMBER(epsilon), NUMBER(weight_decay),
                                            NUMBER(momentum), FLAG(centered)}},
     [PEN_OPTIMIZER_ADAGRAD] = {.op_name = "adagrad_update",
@@ -65,6 +65,14 @@ static const pen_optimizer_entry optimizer_entries[] = {
                             .numbers = {NUMBER(beta1), NUMBER(beta2), NUMBER(epsilon),
                                         NUMBER(weight_decay)},
                             .needs_whole = true},
+    [PEN_OPTIMIZER_ADAFACTOR] = {.op_name = "adafactor_update",
+                                 .states = {{.suffix = "row_variance", .shape = PEN_OPTIMIZER_ROWS},
+                                            {.suffix = "column_variance",
+                                             .shape = PEN_OPTIMIZER_COLUMNS},
+                                            {.suffix = "variance", .shape = PEN_OPTIMIZER_VECTOR}},
+                                 .numbers = {NUMBER(beta2_decay), NUMBER(epsilon), NUMBER(epsilon2),
+                                             NUMBER(clip_threshold), NUMBER(weight_decay)},
+                                 .needs_whole = true},
 };
 
 const pen_optimizer_entry *pen_optimizer_entry_of(pen_optimizer_kind kind) {
@@ -91,12 +99,35 @@ bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_sta
     return state->with.attribute == NULL || pen_optimizer_read(optimizer, &state->with) != 0;
 }
 
-bool pen_optimizer_has_state(const char *suffix) {
-    if (strcmp(suffix, PEN_OPTIMIZER_AVERAGE) == 0) return true;
+bool pen_optimizer_state_type(pen_optimizer_shape shape, const pen_tensor_type *parameter,
+                              pen_tensor_type *out_type) {
+    const uint32_t rank = parameter->shape.rank;
+    *out_type = *parameter;
+    switch (shape) {
+    case PEN_OPTIMIZER_LIKE_IT:
+        return true;
+    case PEN_OPTIMIZER_ROWS:
+        if (rank > 1) out_type->shape.dims[rank - 1] = 1;
+        return rank > 1;
+    case PEN_OPTIMIZER_COLUMNS:
+        if (rank > 1) out_type->shape.dims[rank - 2] = 1;
+        return rank > 1;
+    case PEN_OPTIMIZER_VECTOR:
+        return rank <= 1;
+    }
+    return false;
+}
+
+bool pen_optimizer_has_state(const char *suffix, const pen_tensor_type *parameter,
+                             const pen_tensor_type *state) {
+    pen_tensor_type type;
+    if (strcmp(suffix, PEN_OPTIMIZER_AVERAGE) == 0) return pen_tensor_type_equal(parameter, state);
     for (int kind = 0; kind < PEN_OPTIMIZER_COUNT; kind++) {
         for (int i = 0; i < PEN_OPTIMIZER_STATES; i++) {
-            const char *own = optimizer_entries[kind].states[i].suffix;
-            if (own != NULL && strcmp(own, suffix) == 0) return true;
+            const pen_optimizer_state *own = &optimizer_entries[kind].states[i];
+            if (own->suffix == NULL || strcmp(own->suffix, suffix) != 0) continue;
+            if (!pen_optimizer_state_type(own->shape, parameter, &type)) continue;
+            if (pen_tensor_type_equal(&type, state)) return true;
         }
     }
     return false;

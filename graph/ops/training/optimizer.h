@@ -32,6 +32,11 @@
 //   LAMB     m and v as Adam's, u ← (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) + decay·p
 //            p ← p − lr·‖p‖/‖u‖·u, norms of the whole parameter; without them where one is 0
 //            (You and others, ICLR 2020)
+//   Adafactor  R and C: means of g² over the columns and rows of the last two dimensions, decayed
+//   by
+//            1 − t^beta2_decay; v ← R·C / mean of R; a vector has v itself
+//            p ← p·(1 − lr·decay) − min(lr, 1/√t)·max(ε₂, rms(p))·u / max(1, rms(u)/d), u = g/√v
+//            (Shazeer and Stern, ICML 2018)
 //   Where `clip_value` is given, elements of g are brought into [−clip_value, clip_value] first.
 //   With an average e, p is updated first: e ← decay·e + (1−decay)·p, and e ← p in the first steps.
 //   A parameter of a group may have a weight decay and a factor of lr of its own.
@@ -43,6 +48,7 @@
 #include <stdint.h>
 
 #include "graph/graph_types.h"
+#include "graph/tensor_type.h"
 
 typedef enum pen_optimizer_kind {
     PEN_OPTIMIZER_SGD,
@@ -56,6 +62,7 @@ typedef enum pen_optimizer_kind {
     PEN_OPTIMIZER_RADAM,
     PEN_OPTIMIZER_LION,
     PEN_OPTIMIZER_LAMB,
+    PEN_OPTIMIZER_ADAFACTOR,
     PEN_OPTIMIZER_COUNT,
 } pen_optimizer_kind;
 
@@ -89,6 +96,9 @@ typedef struct pen_optimizer {
     double rho;
     double lr_decay;
     double momentum_decay;
+    double beta2_decay;
+    double epsilon2;
+    double clip_threshold;
     bool decoupled;    // weight decay apart from the gradient, where that is a choice
     double lr;         // before the schedule of learning rates changes it
     double clip_norm;  // 0: no clipping
@@ -108,10 +118,19 @@ typedef struct pen_optimizer_number {
     size_t offset;
 } pen_optimizer_number;
 
-// A tensor kept for each parameter, "PARAMETER/suffix", of its type. It starts as zeros.
+// What a state is, beside its parameter.
+typedef enum pen_optimizer_shape {
+    PEN_OPTIMIZER_LIKE_IT, // of its type
+    PEN_OPTIMIZER_ROWS,    // of parameters of two dimensions or more: 1 in place of the last
+    PEN_OPTIMIZER_COLUMNS, // likewise, in place of the one before
+    PEN_OPTIMIZER_VECTOR,  // of other parameters: of their type
+} pen_optimizer_shape;
+
+// A tensor kept for each parameter, "PARAMETER/suffix". It starts as zeros.
 typedef struct pen_optimizer_state {
     const char *suffix;        // NULL: no more
     pen_optimizer_number with; // kept only where this is not 0; without an attribute: always
+    pen_optimizer_shape shape;
 } pen_optimizer_state;
 
 typedef struct pen_optimizer_entry {
@@ -128,7 +147,12 @@ const pen_op *pen_optimizer_op(pen_optimizer_kind kind);
 double pen_optimizer_read(const pen_optimizer *optimizer, const pen_optimizer_number *number);
 bool pen_optimizer_keeps(const pen_optimizer *optimizer, const pen_optimizer_state *state);
 
-// Whether some optimizer keeps a state under this suffix.
-bool pen_optimizer_has_state(const char *suffix);
+// The type of a state of that shape; false: a parameter of this type has none.
+bool pen_optimizer_state_type(pen_optimizer_shape shape, const pen_tensor_type *parameter,
+                              pen_tensor_type *out_type);
+
+// Whether some optimizer keeps a state of this type under this suffix, of such a parameter.
+bool pen_optimizer_has_state(const char *suffix, const pen_tensor_type *parameter,
+                             const pen_tensor_type *state);
 
 #endif // PEN_GRAPH_OPS_TRAINING_OPTIMIZER_H

@@ -57,6 +57,15 @@
 //     u  = m' / (1 - beta1^step) / d + weight_decay * p
 //     r  = norm(p) / norm(u), of all elements; 1 if one of them is 0
 //     p' = p - rate * r * u
+//   adafactor_update, of a parameter with rows and columns: its last two dimensions
+//     g  = gradient * scale
+//     s  = step^beta2_decay
+//     R' = R + s * (mean of g * g over a row - R)
+//     C' = C + s * (mean of g * g over a column - C)
+//     v  = R' * C' / max(mean of R', epsilon); of a vector, v' = v + s * (g * g - v)
+//     u  = g / sqrt(max(v, epsilon * epsilon))
+//     a  = min(rate, 1 / sqrt(step)) * max(epsilon2, rms(p)) / max(1, rms(u) / clip_threshold)
+//     p' = p * (1 - rate * weight_decay) - a * u
 //   average_update
 //     w  = step <= from + 1 ? 1 : 1 - decay
 //     e' = w < 0.5 ? e + w * (p - e) : p - (p - e) * (1 - w), with p as it is after the step
@@ -77,6 +86,7 @@
 
 #include "graph/graph.h"
 #include "graph/ops/shared/shape_rule.h"
+#include "graph/ops/training/optimizer.h"
 
 // Checks input `input`, called `what`, against the type of the parameter.
 static pen_status optimizer_check_like(const pen_infer_context *context, uint32_t input,
@@ -176,14 +186,18 @@ static pen_status adam_update_infer(pen_infer_context *context) {
 }
 
 // A state that a setting asks for must come in and go out; where it does not, neither.
+static pen_status optimizer_check_state(const pen_infer_context *context, uint32_t input,
+                                        const char *what, bool is_needed) {
+    const bool comes = pen_infer_has_input(context, input);
+    if (comes == is_needed && pen_infer_has_output(context, input - 1) == is_needed) return PEN_OK;
+    return pen_infer_error(context, PEN_INVALID_INPUT, "its %s is %s", what,
+                           is_needed ? "needed, as operand and result" : "not asked for");
+}
+
 static pen_status rmsprop_check_state(const pen_infer_context *context, uint32_t input,
                                       const char *what, bool is_needed) {
-    const bool comes = pen_infer_has_input(context, input);
-    if (comes != is_needed || pen_infer_has_output(context, input - 1) != is_needed) {
-        return pen_infer_error(context, PEN_INVALID_INPUT, "its %s is %s", what,
-                               is_needed ? "needed, as operand and result" : "not asked for");
-    }
-    return comes ? optimizer_check_like(context, input, what) : PEN_OK;
+    PEN_TRY(optimizer_check_state(context, input, what, is_needed));
+    return is_needed ? optimizer_check_like(context, input, what) : PEN_OK;
 }
 
 static pen_status rmsprop_update_infer(pen_infer_context *context) {
@@ -217,6 +231,37 @@ static pen_status whole_update_infer(pen_infer_context *context) {
         PEN_TRY(pen_infer_set(context, i, pen_infer_input(context, 0)));
     }
     return PEN_OK;
+}
+
+// Rows and columns come and go together; a vector has neither.
+static pen_status adafactor_update_infer(pen_infer_context *context) {
+    static const pen_optimizer_shape shapes[] = {PEN_OPTIMIZER_ROWS, PEN_OPTIMIZER_COLUMNS,
+                                                 PEN_OPTIMIZER_VECTOR};
+    const pen_tensor_type *parameter = pen_infer_input(context, 0);
+    const pen_op_update *at = &pen_infer_node(context)->op->update;
+    PEN_TRY(optimizer_check_parameter(context));
+    for (uint32_t i = 0; i < 3; i++) {
+        pen_tensor_type type;
+        const uint32_t input = at->state + i;
+        const bool is_needed = pen_optimizer_state_type(shapes[i], parameter, &type);
+        PEN_TRY(optimizer_check_state(context, input, "variance", is_needed));
+        if (!is_needed) continue;
+        if (!pen_tensor_type_equal(pen_infer_input(context, input), &type)) {
+            char found[PEN_SHAPE_TEXT_BYTES], expected[PEN_SHAPE_TEXT_BYTES];
+            return pen_infer_error(context, PEN_INVALID_INPUT, "a variance is %s, expected %s",
+                                   pen_tensor_type_format(pen_infer_input(context, input), found),
+                                   pen_tensor_type_format(&type, expected));
+        }
+        PEN_TRY(pen_infer_set(context, i + 1, &type));
+    }
+    if (!pen_infer_has_input(context, at->rate) || !pen_infer_has_input(context, at->step)) {
+        return pen_infer_error(context, PEN_INVALID_INPUT,
+                               "there is no learning rate (input 5), or no step (input 6)");
+    }
+    PEN_TRY(optimizer_check_scalar(context, at->rate, "learning rate"));
+    PEN_TRY(optimizer_check_scalar(context, at->step, "step"));
+    PEN_TRY(optimizer_check_scalar(context, at->scale, "gradient scale"));
+    return pen_infer_set(context, 0, parameter);
 }
 
 static pen_status average_update_infer(pen_infer_context *context) {
@@ -324,6 +369,11 @@ static const pen_attribute_schema rmsprop_update_attributes[] = {
     PEN_FLOAT_OR("alpha", 0.99), PEN_FLOAT_OR("epsilon", 1e-8), PEN_FLOAT_OR("weight_decay", 0),
     PEN_FLOAT_OR("momentum", 0), PEN_INT_OR("centered", 0),     EVERY_UPDATE,
 };
+static const pen_attribute_schema adafactor_update_attributes[] = {
+    PEN_FLOAT_OR("beta2_decay", -0.8), PEN_FLOAT_OR("epsilon", 1.1920928955078125e-07),
+    PEN_FLOAT_OR("epsilon2", 1e-3),    PEN_FLOAT_OR("clip_threshold", 1),
+    PEN_FLOAT_OR("weight_decay", 0),   EVERY_UPDATE,
+};
 static const pen_attribute_schema average_update_attributes[] = {
     PEN_MUST("decay", FLOAT),
     PEN_INT_OR("from", 0),
@@ -395,6 +445,14 @@ static const pen_op optimizer_ops[] = {
      .infer = whole_update_infer, .input_flops = 11, .is_update = true,
      .update = {.gradient = 1, .state = 2, .rate = 3, .scale = 4, .rows = 5}},
     MOMENTS_UPDATE("lamb_update", "LAMB", moments_update_attributes, 24),
+    {"adafactor_update",
+     "Adafactor: parameter, gradient, variances of rows, columns, elements or none, rate, step, "
+     "scale "
+     "or none, rows or none",
+     PEN_TAKES(2, 9), PEN_GIVES(1, 4), PEN_ATTRIBUTES(adafactor_update_attributes),
+     .in_place_inputs = 1, .infer = adafactor_update_infer, .input_flops = 20,
+     .wants_positive = true, .is_update = true,
+     .update = {.gradient = 1, .state = 2, .rate = 5, .step = 6, .scale = 7, .rows = 8}},
     {"average_update", "moving average: parameter after the step, average, step from 1",
      PEN_TAKES(3, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(average_update_attributes),
      .in_place_inputs = 1u << PEN_AVERAGE_OLD, .infer = average_update_infer, .input_flops = 3},

@@ -11,6 +11,9 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "graph/tensor_type.h"
 
 #define PEN_NORM_BLOCK_ELEMENTS 4096
 
@@ -54,6 +57,31 @@ static inline double pen_radam_rectifier(double beta2, double step) {
     const double length = most - 2 * step * power / (1 - power);
     if (!(length > 5)) return 0;
     return sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+}
+
+// Adafactor's states, as operands.
+enum { PEN_ADAFACTOR_ROWS = 2, PEN_ADAFACTOR_COLUMNS, PEN_ADAFACTOR_VARIANCE };
+
+// How many elements of which a mean is a part of the row means, …: of a parameter of two dimensions
+// or more, `batches` matrices.
+typedef struct pen_adafactor_shape {
+    int64_t batches, rows, columns;
+} pen_adafactor_shape;
+
+static inline pen_adafactor_shape pen_adafactor_shape_of(const pen_shape *shape) {
+    const uint32_t rank = shape->rank;
+    if (rank < 2) return (pen_adafactor_shape){1, 1, pen_shape_element_count(shape)};
+    return (pen_adafactor_shape){pen_shape_count(shape, 0, rank - 2), shape->dims[rank - 2],
+                                 shape->dims[rank - 1]};
+}
+
+// What Adafactor multiplies its steps by, of the sums of squares of a parameter and of its step.
+static inline double pen_adafactor_size(double rate, double step, double epsilon2, double threshold,
+                                        const double sums[2], double count) {
+    const double most = fmin(rate, 1 / sqrt(step)), size = sqrt(sums[0] / count);
+    const double excess = sqrt(sums[1] / count) / threshold;
+    // not fmax: what is no number must stay visible
+    return most * (size > epsilon2 ? size : epsilon2) / (excess <= 1 ? 1 : excess);
 }
 
 // Which operand of an average is what.

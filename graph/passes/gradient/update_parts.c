@@ -165,7 +165,11 @@ pen_status pen_updates_begin(updates_builder *builder, pen_value_id parameter,
         if (at->state + i >= at->rate) continue;
         const pen_optimizer_state *state = &entry->states[i];
         if (!pen_optimizer_keeps(builder->optimizer, state)) continue;
-        const pen_tensor_type type = *pen_value_type(builder->graph, parameter);
+        pen_tensor_type type;
+        if (!pen_optimizer_state_type(state->shape, pen_value_type(builder->graph, parameter),
+                                      &type)) {
+            continue;
+        }
         PEN_TRY(pen_updates_add_state(builder, parameter, state->suffix, &type,
                                       &out_operands->states[i]));
     }

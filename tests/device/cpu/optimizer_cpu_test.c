@@ -144,7 +144,9 @@ static void every_optimizer_equals_reference(void **state) {
         const float step = (float)random_between(&random, 1, 20);
         const bool has_rows = random_chance(&random, 40);
         op_case c = {.op = op->name, .input_count = has_rows ? at->rows + 1 : at->scale + 1};
-        c.output_count = strcmp(op->name, "rmsprop_update") == 0 ? 2 : 1 + at->rate - at->state;
+        const bool is_factored = strcmp(op->name, "adafactor_update") == 0; // rows and columns
+        const bool has_one = strcmp(op->name, "rmsprop_update") == 0;
+        c.output_count = has_one ? 2 : is_factored ? 3 : 1 + at->rate - at->state;
         for (uint32_t i = 0; i <= at->scale; i++) {
             c.inputs[i].type = i >= at->rate ? op_type(PEN_FLOAT32, 0)
                                              : op_type(PEN_FLOAT32, 2, row_count, length);
@@ -152,6 +154,9 @@ static void every_optimizer_equals_reference(void **state) {
             c.inputs[i].low = 0.01; // all but the first are means of squares
             c.inputs[i].high = 1;
             c.inputs[i].is_absent = i - at->state + 2 > c.output_count;
+        }
+        if (is_factored) {
+            c.inputs[at->state].type.shape.dims[1] = c.inputs[at->state + 1].type.shape.dims[0] = 1;
         }
         if (at->step != 0) c.inputs[at->step].data = &step;
         c.inputs[at->rate].low = 0.001;
@@ -169,6 +174,39 @@ static void every_optimizer_equals_reference(void **state) {
         c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
         c.attributes[1] = pen_attribute_float("clip_value", random_chance(&random, 50) ? 0.3 : 0);
         c.attributes[2] = pen_attribute_float("lr_scale", random_chance(&random, 50) ? 0.3 : 1);
+        op_check_device(&c, seed, 1e-5);
+    }
+}
+
+// Vectors, whose variance is not factored, and several matrices.
+static void adafactor_equals_reference(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        random_case random = {seed, 0};
+        const bool is_vector = seed % 3 == 0;
+        const float step = (float)random_between(&random, 1, 20);
+        op_case c = {.op = "adafactor_update", .input_count = 8, .output_count = is_vector ? 4 : 3};
+        const pen_tensor_type type =
+            is_vector ? op_type(PEN_FLOAT32, 1, (int)random_between(&random, 1, 20000))
+                      : op_type(PEN_FLOAT32, 4, 2, (int)random_between(&random, 1, 3),
+                                (int)random_between(&random, 1, 60),
+                                (int)random_between(&random, 1, seed % 5 == 0 ? 600 : 60));
+        for (uint32_t i = 0; i < 5; i++) {
+            c.inputs[i].type = type;
+            c.inputs[i].is_absent = i > 1 && (i == 4) != is_vector;
+            if (i > 1) c.inputs[i].low = 0.01, c.inputs[i].high = 1;
+        }
+        if (!is_vector) c.inputs[2].type.shape.dims[3] = c.inputs[3].type.shape.dims[2] = 1;
+        c.absent_outputs = is_vector ? 3u << 1 : 0;
+        for (uint32_t i = 5; i < 8; i++) {
+            c.inputs[i].type = op_type(PEN_FLOAT32, 0);
+        }
+        c.inputs[5].low = 0.001;
+        c.inputs[5].high = 0.9;
+        c.inputs[6].data = &step;
+        c.attribute_count = 2;
+        c.attributes[0] = pen_attribute_float("weight_decay", random_chance(&random, 50) ? .01 : 0);
+        c.attributes[1] = pen_attribute_float("clip_threshold", random_chance(&random, 50) ? 1 : 3);
         op_check_device(&c, seed, 1e-5);
     }
 }
@@ -221,4 +259,5 @@ PEN_TEST_MAIN(cmocka_unit_test(sgd_equals_reference), cmocka_unit_test(adam_equa
               cmocka_unit_test(rmsprop_equals_reference), cmocka_unit_test(rows_equal_reference),
               cmocka_unit_test(every_optimizer_equals_reference),
               cmocka_unit_test(norms_equal_reference), cmocka_unit_test(averages_equal_reference),
+              cmocka_unit_test(adafactor_equals_reference),
               cmocka_unit_test(norms_of_rows_equal_reference))

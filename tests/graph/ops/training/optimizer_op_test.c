@@ -289,6 +289,70 @@ static void others(void **state) {
     }
 }
 
+// Three steps of Adafactor with the gradients (7i + 5s) mod 11, less 5, in quarters. states: their
+// elements.
+static void check_adafactor(const pen_shape *shape, const int states[3], const double *expected) {
+    const pen_tensor_type type = {PEN_FLOAT64, *shape};
+    const int count = (int)pen_shape_element_count(shape);
+    double kept[4][12] = {{0}}, gradient[12], step = 0;
+    const double rate = 0.3;
+    op_case c = {.op = "adafactor_update",
+                 .input_count = 7,
+                 .output_count = states[2] > 0 ? 4 : 3,
+                 .absent_outputs = states[2] > 0 ? 3u << 1 : 0,
+                 .attribute_count = 2,
+                 .attributes = {pen_attribute_float("weight_decay", 0.1),
+                                pen_attribute_float("epsilon", 1e-7)}};
+    c.inputs[0] = (op_case_input){.type = type, .data = kept[0]};
+    c.inputs[1] = (op_case_input){.type = type, .data = gradient};
+    for (int i = 0; i < 3; i++) {
+        c.inputs[2 + i] =
+            (op_case_input){.type = type, .data = kept[1 + i], .is_absent = states[i] == 0};
+        if (i < 2 && states[i] > 0)
+            c.inputs[2 + i].type.shape.dims[shape->rank - 1 - (uint32_t)i] = 1;
+    }
+    c.inputs[5] = scalar_of(&rate);
+    c.inputs[6] = scalar_of(&step);
+    for (int k = 0; k < count; k++) {
+        kept[0][k] = k / 8.0 - 0.7;
+    }
+    for (int s = 0; s < 3; s++) {
+        op_built built;
+        run_graph run;
+        step += 1;
+        for (int k = 0; k < count; k++) {
+            gradient[k] = ((k * 7 + s * 5) % 11 - 5) / 4.0;
+        }
+        CHECK_OK(op_build(&c, &built));
+        CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+        op_fill(&c, &built, 1, &run);
+        CHECK_OK(run_graph_all(&run));
+        for (uint32_t i = 0; i < c.output_count; i++) {
+            if (i > 0 && states[i - 1] == 0) continue;
+            const size_t elements = (size_t)(i == 0 ? count : states[i - 1]);
+            memcpy(kept[i], run.tensors[built.outputs[i].index].data, elements * sizeof(double));
+        }
+        op_built_free(&built);
+    }
+    for (int k = 0; k < count; k++) {
+        CHECK(fabs(kept[0][k] - expected[k]) < 1e-14, "element %d is %.17g, expected %.17g", k,
+              kept[0][k], expected[k]);
+    }
+}
+
+static void adafactor(void **state) {
+    (void)state;
+    check_adafactor(&(pen_shape){3, {2, 2, 3}}, (const int[3]){4, 6, 0},
+                    (const double[]){-0.6813444045272968, -0.5698191296017705, -0.3514499048012326,
+                                     -0.5075451425066269, -0.0732508792313509, 0.1373652814041185,
+                                     -0.13897647096555293, 0.009050302254721589,
+                                     0.49772831668567985, 0.3335760111273323, 0.6014646339956368,
+                                     0.5844791444792969});
+    check_adafactor(
+        &(pen_shape){1, {3}}, (const int[3]){0, 0, 3},
+        (const double[]){-0.6514154845307323, -0.5563695166991941, -0.2683673942236128});
+}
+
 static void update_refuses(void **state) {
     (void)state;
     const double rate = 0.1;
@@ -404,6 +468,6 @@ static void rows_must_fit(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(rows_must_fit), cmocka_unit_test(sgd), cmocka_unit_test(adam),
-              cmocka_unit_test(rmsprop), cmocka_unit_test(others), cmocka_unit_test(update_refuses),
-              cmocka_unit_test(norms), cmocka_unit_test(clips), cmocka_unit_test(averages),
-              cmocka_unit_test(reorders))
+              cmocka_unit_test(rmsprop), cmocka_unit_test(others), cmocka_unit_test(adafactor),
+              cmocka_unit_test(update_refuses), cmocka_unit_test(norms), cmocka_unit_test(clips),
+              cmocka_unit_test(averages), cmocka_unit_test(reorders))

@@ -123,7 +123,9 @@ static void guard_check(guard_case *c, const int64_t indices[PICKED], bool is_re
     }
     for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
         if (pen_graph_value(c->graph, (pen_value_id){v})->kind != PEN_VALUE_STATE) continue;
-        CHECK_OK(pen_executor_write(c->executor, (pen_value_id){v}, 0, zeros, sizeof zeros));
+        const pen_tensor_type *type = pen_value_type(c->graph, (pen_value_id){v});
+        CHECK_OK(pen_executor_write(c->executor, (pen_value_id){v}, 0, zeros,
+                                    pen_tensor_type_bytes(type)));
     }
     CHECK_OK(pen_executor_write(c->executor, c->a, 0, c->numbers_a, sizeof c->numbers_a));
     CHECK_OK(pen_executor_write(c->executor, c->b, 0, c->numbers_b, sizeof c->numbers_b));
@@ -207,6 +209,7 @@ static void every_optimizer_is_guarded(void **state) {
                                          .alpha = 0.9,
                                          .rho = 0.9,
                                          .epsilon = 1e-8,
+                                         .clip_threshold = 1,
                                          .centered = true};
         guard_case c;
         guard_begin_with(&c, false, &optimizer);
