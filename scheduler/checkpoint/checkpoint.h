@@ -33,11 +33,12 @@
 
 // What the evaluations of a training have come to.
 typedef struct pen_checkpoint_evaluated {
-    uint64_t count;      // evaluations; 0: none, and nothing of the rest
-    uint64_t best_step;  // after which the best was
-    double best;         // its metric
-    uint64_t since_best; // evaluations since
-    bool keeps_best;     // the checkpoint of the best stays
+    uint64_t count;            // evaluations; 0: none, and nothing of the rest
+    uint64_t best_step;        // after which the best was
+    double best;               // its metric
+    uint64_t since_best;       // evaluations since
+    bool keeps_best;           // the checkpoint of the best stays
+    pen_plateau_state plateau; // of a learning rate that they decide
 } pen_checkpoint_evaluated;
 
 typedef struct pen_checkpoint {

@@ -266,7 +266,11 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
                       .best_step = manifest->best_step,
                       .best = checkpoint_of_bits(manifest->best),
                       .since_best = manifest->since_best,
-                      .keeps_best = manifest->keeps_best},
+                      .keeps_best = manifest->keeps_best,
+                      .plateau = {.rate = checkpoint_of_bits(manifest->plateau_rate),
+                                  .best = checkpoint_of_bits(manifest->plateau_best),
+                                  .bad = manifest->plateau_bad,
+                                  .cooldown = manifest->plateau_cooldown}},
         .generation = record->generation,
     };
     return PEN_OK;
@@ -317,6 +321,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     PEN_ASSERT(store->generation != 0 && subject != NULL);
     const pen_job_train *train = &subject->job->train;
     const pen_checkpoint_evaluated *evaluated = &checkpoint->evaluated;
+    const pen_plateau_state *plateau = &evaluated->plateau;
     PEN_TRY(store_hash_model(store));
     pen_commit_record record = {.kind = PEN_COMMIT_MANIFEST,
                                 .generation = store->generation,
@@ -331,6 +336,10 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .best = checkpoint_to_bits(evaluated->best),
                                              .since_best = evaluated->since_best,
                                              .keeps_best = evaluated->keeps_best,
+                                             .plateau_rate = checkpoint_to_bits(plateau->rate),
+                                             .plateau_best = checkpoint_to_bits(plateau->best),
+                                             .plateau_bad = plateau->bad,
+                                             .plateau_cooldown = plateau->cooldown,
                                              .seed = (uint64_t)train->seed,
                                              .examples = subject->example_count,
                                              .batch = (uint64_t)train->batch,

@@ -61,9 +61,35 @@ static const pen_option_table rate_cycle_table = {
     .check = rate_check_cycle,
 };
 
+static const char *const rate_plateau_mode_names[] = {
+    [PEN_PLATEAU_REL] = "rel",
+    [PEN_PLATEAU_ABS] = "abs",
+    NULL,
+};
+static const pen_option_field rate_plateau_fields[] = {
+    PEN_OPTION(NUMBER, pen_plateau_rate, factor, "by which it is multiplied then",
+               .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_BELOW(1),
+               .default_text = "0.1"),
+    PEN_OPTION(INTEGER, pen_plateau_rate, patience,
+               "evaluations in a row that may be no better; with the next it falls",
+               PEN_OPTION_RANGE(0, 1000000000), .default_text = "10"),
+    PEN_OPTION(NUMBER, pen_plateau_rate, threshold,
+               "by how much an evaluation must be better to be better",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0.0001"),
+    PEN_OPTION(CHOICE, pen_plateau_rate, threshold_mode,
+               "whether that is a share of the best, or a number of its own",
+               .choices = rate_plateau_mode_names, .default_text = "rel"),
+    PEN_OPTION(INTEGER, pen_plateau_rate, cooldown, "evaluations after it fell that do not count",
+               PEN_OPTION_RANGE(0, 1000000000), .default_text = "0"),
+    PEN_OPTION(NUMBER, pen_plateau_rate, min_lr, "it falls no further",
+               .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
+};
+static const pen_option_table rate_plateau_table = {
+    PEN_OPTION_FIELDS(pen_plateau_rate, rate_plateau_fields)};
+
 static const pen_option_field rate_piece_item;
 
-// The chain comes last: a piece of one has all before it.
+// A piece of a chain has all before the chain: what evaluations decide has no length.
 static const pen_option_field rate_fields[] = {
     [PEN_LEARNING_RATE_CONSTANT] = {.key = "constant",
                                     .kind = PEN_OPTION_MAPPING,
@@ -87,6 +113,9 @@ static const pen_option_field rate_fields[] = {
         PEN_OPTION(LIST, pen_job_learning_rate, chained, "one schedule after the other",
                    .item = &rate_piece_item, .count_minimum = 1,
                    .count_maximum = PEN_LEARNING_RATE_CURVE_LIMIT),
+    [PEN_LEARNING_RATE_PLATEAU] = PEN_OPTION(MAPPING, pen_job_learning_rate, plateau,
+                                             "falls when evaluations (`evaluation`) are no better",
+                                             .table = &rate_plateau_table),
 };
 const pen_option_table pen_job_learning_rate_table = {
     PEN_OPTION_FIELDS(pen_job_learning_rate, rate_fields),

@@ -81,6 +81,12 @@ static pen_status job_check_evaluation(const pen_job *job) {
                                        "evaluation: found, but no data to evaluate on, expected "
                                        "data.eval, or data.holdout, a fraction of data.train"));
     }
+    if (!job->has_evaluation && job->train.learning_rate.kind == PEN_LEARNING_RATE_PLATEAU) {
+        return pen_job_blame(job, &job->train.learning_rate,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "train.learning_rate: found plateau, but no evaluations "
+                                       "that decide, expected `evaluation: {every: 1 epoch}`"));
+    }
     if (job->outputs.from != PEN_JOB_OUTPUTS_BEST) return PEN_OK;
     const bool is_kept = !job->evaluation.has_keep_best || job->evaluation.keep_best > 0;
     if (job->has_evaluation && is_kept) return PEN_OK;

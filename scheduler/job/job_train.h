@@ -13,6 +13,7 @@
 #include "graph/ops/training/optimizer.h"
 #include "graph/passes/gradient/attach_loss.h"
 #include "scheduler/job/learning_rate.h"
+#include "scheduler/job/plateau_rate.h"
 
 typedef struct pen_job_step_rate {
     pen_interval every;
@@ -36,6 +37,7 @@ typedef struct pen_job_learning_rate {
     pen_job_polynomial_rate polynomial;
     pen_learning_rate_cycle one_cycle;
     pen_option_list chained; // of pen_job_rate_piece
+    pen_plateau_rate plateau;
 } pen_job_learning_rate;
 
 // One of several that follow each other.

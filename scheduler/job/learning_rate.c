@@ -56,6 +56,7 @@ static pen_status rate_check_curve(const pen_learning_rate_curve *curve) {
     case PEN_LEARNING_RATE_COSINE:
     case PEN_LEARNING_RATE_LINEAR:
     case PEN_LEARNING_RATE_CHAINED:
+    case PEN_LEARNING_RATE_PLATEAU:
         break;
     }
     return PEN_OK;
@@ -98,6 +99,7 @@ static double rate_of_curve(const pen_learning_rate_curve *curve, uint64_t done,
     switch (curve->kind) {
     case PEN_LEARNING_RATE_CONSTANT:
     case PEN_LEARNING_RATE_CHAINED:
+    case PEN_LEARNING_RATE_PLATEAU:
         break;
     case PEN_LEARNING_RATE_STEP:
         drops = done / curve->every;

@@ -39,6 +39,7 @@ typedef enum pen_learning_rate_kind {
     PEN_LEARNING_RATE_POLYNOMIAL,
     PEN_LEARNING_RATE_ONE_CYCLE,
     PEN_LEARNING_RATE_CHAINED, // of a job; no curve has it
+    PEN_LEARNING_RATE_PLATEAU, // as CONSTANT, but for what evaluations say (plateau_rate.h)
 } pen_learning_rate_kind;
 
 typedef enum pen_learning_rate_anneal {

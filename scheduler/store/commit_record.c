@@ -58,6 +58,12 @@ static const pen_record_field evaluated_fields[] = {
     COUNT(evaluations),           COUNT(best_step), MANIFEST(FIXED, best), COUNT(since_best),
     MANIFEST(NUMBER, keeps_best),
 };
+static const pen_record_field plateau_fields[] = {
+    MANIFEST(FIXED, plateau_rate),
+    MANIFEST(FIXED, plateau_best),
+    COUNT(plateau_bad),
+    COUNT(plateau_cooldown),
+};
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
 static const pen_record record_lanes = {.name = "lanes", PEN_RECORD_FIELDS(lanes_fields)};
 static const pen_record record_consistency = {.name = "consistency",
@@ -65,6 +71,7 @@ static const pen_record record_consistency = {.name = "consistency",
 static const pen_record record_level = {.name = "level", PEN_RECORD_FIELDS(level_fields)};
 static const pen_record record_evaluated = {.name = "evaluated",
                                             PEN_RECORD_FIELDS(evaluated_fields)};
+static const pen_record record_plateau = {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)};
 static const pen_record record_bodies[] = {
     [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
     [PEN_COMMIT_MANIFEST] = {.name = "manifest", PEN_RECORD_FIELDS(manifest_fields)},
@@ -181,6 +188,7 @@ pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *
     if (manifest->evaluations != 0) {
         PEN_TRY(record_write_fields(&text, record, &record_evaluated));
     }
+    if (manifest->plateau_rate != 0) PEN_TRY(record_write_fields(&text, record, &record_plateau));
     if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
                          manifest->shard_count, PEN_COMMIT_SHARD_LIMIT);
@@ -422,6 +430,7 @@ pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena
         PEN_TRY(record_read_if_there(&cursor, &record_consistency, &record));
         PEN_TRY(record_read_if_there(&cursor, &record_level, &record));
         PEN_TRY(record_read_if_there(&cursor, &record_evaluated, &record));
+        PEN_TRY(record_read_if_there(&cursor, &record_plateau, &record));
         PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
     }
     if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a record has");

@@ -43,11 +43,12 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine
 
 static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
                                            uint64_t steps_before) {
+    const double scheduled =
+        pen_learning_rate_at(&trainer->learning_rate, steps_before, trainer->rate_steps);
     return (pen_engine_step){.batch = batch,
                              .step = steps_before + 1,
                              .order = pen_train_order_find(&trainer->order, steps_before + 1),
-                             .learning_rate = pen_learning_rate_at(
-                                 &trainer->learning_rate, steps_before, trainer->rate_steps)};
+                             .learning_rate = pen_train_judge_rate(&trainer->judge, scheduled)};
 }
 
 static pen_status train_take_ahead_error(pen_trainer *trainer) {

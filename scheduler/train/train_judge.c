@@ -48,12 +48,18 @@ bool pen_train_judge_is_due(const pen_train_judge *judge, uint64_t step, uint64_
            pen_interval_is_due(&judge->job->evaluation.every, step, epoch, ends_epoch);
 }
 
+// The first is the best there is.
 bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evaluation *evaluation) {
     const pen_job_evaluation *options = &judge->job->evaluation;
     pen_checkpoint_evaluated *verdict = &judge->verdict;
     const bool is_loss = options->metric == PEN_JOB_METRIC_LOSS;
     const double targets = (double)pen_max_u64(evaluation->target_count, 1); // 0: all are ignored
     const double value = is_loss ? evaluation->loss : (double)evaluation->correct_count / targets;
+    const pen_job_learning_rate *rate = &judge->job->train.learning_rate;
+    if (rate->kind == PEN_LEARNING_RATE_PLATEAU) {
+        pen_plateau_rate_add(&rate->plateau, judge->job->train.optimizer.lr, !is_loss, value,
+                             &verdict->plateau);
+    }
     const bool is_first = verdict->count == 0;
     const bool is_better = is_loss ? value < verdict->best - options->min_delta
                                    : value > verdict->best + options->min_delta;
@@ -70,4 +76,14 @@ bool pen_train_judge_is_over(const pen_train_judge *judge) {
     const int64_t patience = judge->job->evaluation.patience;
     return judge->dataset != NULL && patience > 0 &&
            judge->verdict.since_best >= (uint64_t)patience;
+}
+
+double pen_train_judge_rate(const pen_train_judge *judge, double scheduled) {
+    const pen_plateau_state *plateau = &judge->verdict.plateau;
+    const pen_job_train *train = &judge->job->train;
+    const bool is_decided = train->learning_rate.kind == PEN_LEARNING_RATE_PLATEAU &&
+                            judge->dataset != NULL && plateau->rate > 0;
+    if (!is_decided) return scheduled;
+    const double base = train->optimizer.lr;
+    return scheduled == base ? plateau->rate : scheduled * (plateau->rate / base);
 }

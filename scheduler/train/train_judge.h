@@ -37,6 +37,10 @@ bool pen_train_judge_is_due(const pen_train_judge *judge, uint64_t step, uint64_
 // Takes an evaluation after `step` into account. True: it is the best so far.
 bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evaluation *evaluation);
 
+// The learning rate of the next step, which has `scheduled` by the schedule: less, where
+// evaluations have decided so. In a warm-up as much less as behind it.
+double pen_train_judge_rate(const pen_train_judge *judge, double scheduled);
+
 // Whether so many evaluations in a row were no better that the training ends.
 bool pen_train_judge_is_over(const pen_train_judge *judge);
 

@@ -109,6 +109,25 @@ check 'd["measured"]["recoveries"] > 0' again.json
 result again.json >again
 cmp whole again || die "a worker is lost: $(cat again), expected $(cat whole)"
 
+# ---- a rate that falls on plateaus falls after the same steps
+job "$one" 'every: 2 steps'
+sed -i 's/epochs: 10/epochs: 4, learning_rate: {plateau: {patience: 1, factor: 0.5, threshold: 0.05}}/' job.yaml
+rm -rf kept out
+penstock train -q --json job.yaml >run.json
+check 'len(set(s["learning_rate"] for s in d["steps"])) >= 3' run.json
+json '[s["learning_rate"] for s in d["steps"]]' <run.json >rates
+result run.json >decayed
+rm -rf kept out
+for steps in 3 4 9 12 13; do
+    penstock train -q --continue --steps "$steps" job.yaml 2>messages
+done
+penstock train -q --json --continue job.yaml >again.json
+json '[s["learning_rate"] for s in d["steps"]]' <again.json >again
+python3 -c 'import sys; w, a = (eval(open(n).read()) for n in ("rates", "again")); assert w[-len(a):] == a, (w, a)'
+result again.json >again
+cmp decayed again || die "a plateau: $(cat again), expected $(cat decayed)"
+job "$one" 'every: 4 steps, patience: 3, metric: accuracy'
+
 # ---- replicas
 job "$two" 'every: 4 steps, patience: 3, metric: accuracy' "placement: {replicas: 2}
 checkpoint: {dir: kept, every: 5 steps}
@@ -124,6 +143,8 @@ job "$one" 'keep_best: 1' 'outputs: {dir: out}'
 fails 3 'job.yaml:[0-9:]+ error: evaluation.keep_best: found 1, but no folder' "$PENSTOCK" train job.yaml
 job "$one" 'keep_best: 0' 'checkpoint: {dir: kept}
 outputs: {dir: out, from: best}'
+sed 's/epochs: 10/learning_rate: plateau/; /^evaluation/d; /^outputs/d' job.yaml >plateau.yaml
+fails 3 'train.learning_rate: found plateau, but no evaluations' "$PENSTOCK" train plateau.yaml
 fails 3 'outputs.from: found best, but no evaluation that keeps it' "$PENSTOCK" train job.yaml
 job "$one" 'metric: accuracy' 'outputs: {dir: other}'
 sed -i 's/eval: {.*/holdout: 0/' job.yaml

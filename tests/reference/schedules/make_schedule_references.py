@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes rates.txt: learning rates of PyTorch's schedulers.
+"""Makes rates.txt and plateaus.txt: learning rates of PyTorch's schedulers.
 
   make_schedule_references.py     rewrites rates.txt beside this script
 
 A line is, between tabs: steps in all, lr, learning_rate as a job says it, and the rate of each
-step, in float64. Needs PyTorch; made with 2.15.
+step, in float64. Makes plateaus.txt as well: min or max, learning_rate as a job says it, of lr 0.1,
+and pairs of an evaluation and the rate after it. Needs PyTorch; made with 2.15.
 """
 import os
 import warnings
@@ -60,6 +61,35 @@ def rates(lr, make, steps):
     return found
 
 
+# job's plateau, PyTorch's, mode, evaluations
+PLATEAUS = [
+    ("plateau", {}, "min", [1.0, 0.9] + [0.9] * 12 + [0.95] * 12),
+    ("{plateau: {factor: 0.5, patience: 1, threshold: 0.05}}", dict(factor=0.5, patience=1, threshold=0.05), "min",
+     [2.0, 1.95, 1.92, 1.8, 1.75, 1.72, 1.71, 1.70, 1.6, 1.61, 1.62, 1.63, 1.64, 1.65]),
+    ("{plateau: {factor: 0.3, patience: 2, threshold: 0.01, threshold_mode: abs, cooldown: 3, min_lr: 0.004}}",
+     dict(factor=0.3, patience=2, threshold=0.01, threshold_mode="abs", cooldown=3, min_lr=0.004), "max",
+     [0.1, 0.2, 0.205, 0.209, 0.21, 0.21, 0.3] + [0.3, 0.2, 0.29] * 8),
+    ("{plateau: {patience: 0, factor: 0.01}}", dict(patience=0, factor=0.01), "max", [0.5] * 8),
+]
+
+
+def plateau_rates(lr, options, mode, values):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+    scheduler = s.ReduceLROnPlateau(optimizer, mode=mode, **options)
+    found = []
+    for value in values:
+        optimizer.step()
+        scheduler.step(value)
+        found.append(optimizer.param_groups[0]["lr"])
+    return found
+
+
+def write(name, lines):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def main():
     lines = []
     for steps, lr, job, make in CASES:
@@ -69,9 +99,12 @@ def main():
         else:
             found = rates(lr, make, steps)
         lines.append("\t".join([str(steps), str(lr), job, " ".join(f"{r:.17g}" for r in found)]))
-    folder = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(folder, "rates.txt"), "w", encoding="ascii") as file:
-        file.write("\n".join(lines) + "\n")
+    write("rates.txt", lines)
+    lines = []
+    for job, options, mode, values in PLATEAUS:
+        pairs = zip(values, plateau_rates(0.1, options, mode, values))
+        lines.append("\t".join([mode, job, " ".join(f"{v:.17g} {r:.17g}" for v, r in pairs)]))
+    write("plateaus.txt", lines)
 
 
 if __name__ == "__main__":

@@ -50,19 +50,26 @@ static void follows_the_formulas(void **state) {
     check_rates(&chain, 9, (double[]){0.1, 0.1, 1, 0.5, 0, 0}, 6);
 }
 
-// A job with the rate, as its 4 steps an epoch give it.
-static pen_learning_rate_options read_rate(const char *lr, const char *rate, const char *warmup) {
-    pen_arena *arena = check_arena();
+static const pen_job *read_job(const char *lr, const char *rate, const char *warmup,
+                               pen_arena *arena) {
     const char *text;
     const pen_job *job;
-    pen_learning_rate_options options;
     CHECK_OK(pen_arena_format(arena, &text,
                               "version: 1\nmodel: {file: m.onnx}\n"
-                              "data: {train: {format: npy, inputs: {x: x.npy}, labels: y.npy}}\n"
+                              "data: {train: {format: npy, inputs: {x: x.npy}, labels: y.npy}, "
+                              "holdout: 0.1}\nevaluation: {every: 1 epoch}\n"
                               "train: {loss: l1, optimizer: {sgd: {lr: %s}}, batch: 8, "
                               "learning_rate: %s%s}\n",
                               lr, rate, warmup));
     CHECK_OK(pen_job_parse("job.yaml", text, strlen(text), arena, &job));
+    return job;
+}
+
+// The rate of such a job, as its 4 steps an epoch give it.
+static pen_learning_rate_options read_rate(const char *lr, const char *rate, const char *warmup) {
+    pen_arena *arena = check_arena();
+    pen_learning_rate_options options;
+    const pen_job *job = read_job(lr, rate, warmup, arena);
     CHECK_OK(pen_job_get_learning_rate(job, 4, &options));
     pen_arena_destroy(arena);
     return options;
@@ -89,6 +96,33 @@ static void follows_pytorch(void **state) {
     }
     fclose(file);
     assert_int_equal(count, 10);
+}
+
+// ReduceLROnPlateau's, of the same lines.
+static void falls_on_plateaus_as_pytorch(void **state) {
+    (void)state;
+    FILE *file = fopen("tests/reference/schedules/plateaus.txt", "r");
+    CHECK(file != NULL, "no references");
+    char line[4096];
+    uint32_t count = 0;
+    for (; fgets(line, sizeof line, file) != NULL; count++) {
+        char *rest;
+        const bool is_larger_better = strcmp(strtok_r(line, "\t", &rest), "max") == 0;
+        const char *rate = strtok_r(NULL, "\t", &rest);
+        pen_arena *arena = check_arena();
+        const pen_job *job = read_job("0.1", rate, "", arena);
+        pen_plateau_state found = {0};
+        for (char *end; *rest != '\n' && *rest != '\0'; rest = end) {
+            const double value = strtod(rest, &rest), expected = strtod(rest, &end);
+            pen_plateau_rate_add(&job->train.learning_rate.plateau, 0.1, is_larger_better, value,
+                                 &found);
+            CHECK(found.rate == expected, "%s: %.17g after %.17g, expected %.17g", rate, found.rate,
+                  value, expected);
+        }
+        pen_arena_destroy(arena);
+    }
+    fclose(file);
+    assert_int_equal(count, 4);
 }
 
 // A warm-up comes before a chain, and what follows has the steps that are left.
@@ -128,4 +162,5 @@ static void refuses_bad_options(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(follows_the_formulas), cmocka_unit_test(follows_pytorch),
+              cmocka_unit_test(falls_on_plateaus_as_pytorch),
               cmocka_unit_test(warms_up_before_a_chain), cmocka_unit_test(refuses_bad_options))
