@@ -92,8 +92,8 @@ typedef enum pen_coordinator_event_kind {
     PEN_COORDINATOR_EVENT_LOSS,       // round, microbatch, stage, loss
     PEN_COORDINATOR_EVENT_ROUND_DONE, // round
     PEN_COORDINATOR_EVENT_CREDIT,     // form, channel, sequence
-    PEN_COORDINATOR_EVENT_SNAPPED,    // step
-    PEN_COORDINATOR_EVENT_SHARD,      // step, code: 0 the shard is durable, else it will not be
+    PEN_COORDINATOR_EVENT_SNAPPED,    // step, sequence of the order
+    PEN_COORDINATOR_EVENT_SHARD,      // likewise, code: 0 the shard is durable, else it is not
     PEN_COORDINATOR_EVENT_GRADIENT,   // round, microbatch, stage
     // of a worker: worker, incarnation
     PEN_COORDINATOR_EVENT_COMPUTES, // sequence: for so long its longest task runs: progress, up to
@@ -151,7 +151,7 @@ typedef enum pen_coordinator_action_kind {
     PEN_COORDINATOR_ACTION_NOT_FINITE,  // round, microbatch, stage: there will be no `go`
     PEN_COORDINATOR_ACTION_ROUND_DONE,  // round: after its LOSSES; everywhere
     PEN_COORDINATOR_ACTION_FENCE,       // generation: append it to the commit log; then FENCED
-    PEN_COORDINATOR_ACTION_SNAPSHOT,    // worker, step
+    PEN_COORDINATOR_ACTION_SNAPSHOT,    // worker, step, sequence: of this order to save, from 1 on
     PEN_COORDINATOR_ACTION_SNAPPED,     // step: all have copied, rounds may begin
     PEN_COORDINATOR_ACTION_PUBLISH,     // step: append the manifest of all shards; then PUBLISHED
     PEN_COORDINATOR_ACTION_COMMITTED,   // worker, step: tell it

@@ -34,20 +34,21 @@ static void coordinator_save_transition(pen_coordinator_core *core, pen_coordina
 }
 
 static void coordinator_tell_all(pen_coordinator_core *core, pen_coordinator_action_kind kind) {
-    PEN_ASSERT(core->has_saved);
+    PEN_ASSERT(core->save_number > 0);
     PEN_ASSERT(core->save_state != PEN_COORDINATOR_SAVE_NONE);
     for (uint32_t i = 1; i <= core->table->worker_count; i++) {
         pen_coordinator_action *action = pen_coordinator_act(core, kind);
         action->worker = i;
         action->incarnation = core->workers[i].incarnation;
         action->step = core->save_step;
+        action->sequence = core->save_number;
     }
 }
 
 void pen_coordinator_begin_save(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_SAVE);
     PEN_ASSERT(pen_coordinator_core_can_save(core));
-    core->has_saved = true;
+    core->save_number += 1;
     core->save_step = event->step;
     core->save_is_failed = false;
     core->save_at = core->now;
@@ -59,17 +60,19 @@ void pen_coordinator_begin_save(pen_coordinator_core *core, const pen_coordinato
     coordinator_tell_all(core, PEN_COORDINATOR_ACTION_SNAPSHOT);
 }
 
-// Whether an event is of the save under way. One of a save before is passed over; one of a save
-// that was never asked for ends the run.
+// Whether an event is of the save under way. One of a save before is passed over, also where that
+// was of the same step and failed; one of a save that was never asked for ends the run.
 static bool coordinator_is_of_save(pen_coordinator_core *core, const pen_coordinator_event *event) {
     PEN_ASSERT(event->worker > 0 && event->worker <= core->table->worker_count);
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_SNAPPED ||
                event->kind == PEN_COORDINATOR_EVENT_SHARD);
-    if (!core->has_saved || event->step > core->save_step) {
+    const bool is_last = event->sequence == core->save_number;
+    if (event->sequence == 0 || event->sequence > core->save_number ||
+        (is_last && event->step != core->save_step)) {
         pen_coordinator_fail(core, PEN_COORDINATOR_REASON_SAVE, event->worker);
         return false;
     }
-    return event->step == core->save_step && core->save_state != PEN_COORDINATOR_SAVE_NONE;
+    return is_last && core->save_state != PEN_COORDINATOR_SAVE_NONE;
 }
 
 static void coordinator_fail_save(pen_coordinator_core *core, uint32_t worker) {
@@ -116,7 +119,7 @@ void pen_coordinator_take_published(pen_coordinator_core *core,
 // failed ends only when every worker is done with its part.
 void pen_coordinator_advance_save(pen_coordinator_core *core) {
     PEN_ASSERT(core->state == PEN_COORDINATOR_RUN);
-    PEN_ASSERT(core->has_saved || core->save_state == PEN_COORDINATOR_SAVE_NONE);
+    PEN_ASSERT(core->save_number > 0 || core->save_state == PEN_COORDINATOR_SAVE_NONE);
     uint32_t snapped_count = 0, shard_count = 0;
     for (uint32_t i = 1; i <= core->table->worker_count; i++) {
         if (core->workers[i].has_snapped) snapped_count++;

@@ -78,7 +78,7 @@ struct pen_coordinator_core {
     uint64_t progressed_at; // a loss or an end of a round came, or a round began from quiet
     bool is_fence_asked;    // FENCE was said
     bool is_fenced;         // and done
-    bool has_saved;         // a save was asked for
+    uint64_t save_number;   // of the last save; 0: none was asked for
     bool save_is_failed;
     pen_coordinator_save_state save_state;
     uint64_t save_step;        // of the last save

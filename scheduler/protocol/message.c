@@ -122,12 +122,17 @@ static const pen_record_field snapshot_fields[] = {
     ROW(NUMBER, 4, is_local, "it is on a disk of the worker's own, and to be made"),
     COUNT(5, sequence, "of the order, from 1 on; one that came before is dropped"),
 };
-static const pen_record_field snapped_fields[] = {COUNT(1, step, NULL)};
+static const pen_record_field committed_fields[] = {COUNT(1, step, NULL)};
+static const pen_record_field snapped_fields[] = {
+    COUNT(1, step, NULL),
+    COUNT(2, sequence, "of the order"),
+};
 static const pen_record_field shard_fields[] = {
     COUNT(1, step, NULL),
     ROW(NUMBER, 2, code, "0: the shard is durable"),
     ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
     BLOCK(4, "summary", "its name, bytes and checksums; at most 512 KiB"),
+    COUNT(5, sequence, "of the order"),
 };
 static const pen_record_field survey_fields[] = {
     COUNT(1, sequence, NULL),
@@ -219,7 +224,7 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
     BODY(32, SNAPPED, "snapped", "Snapped", "worker: they are copied", FIELDS(snapped)),
     BODY(33, SHARD, "shard", "Shard", "worker: the shard is durable, or why not", FIELDS(shard)),
     BODY(34, COMMITTED, "committed", "Committed",
-         "coordinator: the checkpoint is whole and durable", FIELDS(snapped)),
+         "coordinator: the checkpoint is whole and durable", FIELDS(committed)),
     BODY(35, SURVEY, "survey", "Survey", "coordinator: measure this", FIELDS(survey)),
     BODY(36, SURVEYED, "surveyed", "Surveyed", "worker: the figures, or why there are none",
          FIELDS(surveyed)),

@@ -128,7 +128,8 @@ typedef struct pen_message {
     uint32_t made;                        // LOSS: bits, of terms that the stage makes
     uint32_t channel;                     // CREDIT
     uint64_t sequence;                    // CREDIT, PULL and TAKEN (of the frame), PING, PONG,
-                                          // SURVEY, SURVEYED; RECOMPUTE, RECOMPUTED: the question
+                                          // SURVEY, SURVEYED; RECOMPUTE, RECOMPUTED: the question;
+                                          // SNAPSHOT, SNAPPED, SHARD: the order to save
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
     uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which
     uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE: bytes; RECOMPUTED:

@@ -274,6 +274,7 @@ static void coordinator_do(coordinator_process *c, const pen_coordinator_action 
         break;
     case PEN_COORDINATOR_ACTION_SNAPSHOT:
         message.kind = PEN_MESSAGE_SNAPSHOT;
+        message.sequence = action->sequence;
         break;
     case PEN_COORDINATOR_ACTION_COMMITTED:
         check_committed(c->process, action->step);

@@ -245,7 +245,7 @@ void worker_message(process *p, uint32_t peer, const pen_message *message) {
     case PEN_MESSAGE_SNAPSHOT:
         if (worker->run != NULL && !worker->run->is_closed &&
             worker->run->memory->generation == message->generation) {
-            worker_snapshot(worker, message->step);
+            worker_snapshot(worker, message);
         }
         return;
     case PEN_MESSAGE_START:

@@ -61,7 +61,7 @@ void worker_feed(worker_process *worker, pen_worker_event event);
 void worker_run_load(worker_process *worker, uint64_t generation, uint32_t number);
 void worker_run_close(worker_process *worker);
 void worker_run_check_loaded(worker_process *worker);
-void worker_snapshot(worker_process *worker, uint64_t step);
+void worker_snapshot(worker_process *worker, const pen_message *order);
 
 // A token of a frame.
 static inline uint64_t frame_token(uint32_t form, uint32_t channel, uint64_t sequence) {

@@ -352,6 +352,7 @@ typedef struct running_shard {
     worker_process *worker;
     uint64_t generation;
     uint64_t step;
+    uint64_t order;
     uint32_t number;
     checkpoint_part part;
 } running_shard;
@@ -359,7 +360,8 @@ typedef struct running_shard {
 static void running_write_shard(process *p, void *context, uint64_t value) {
     running_shard *shard = context;
     worker_process *worker = shard->worker;
-    pen_message message = {.kind = PEN_MESSAGE_SHARD, .step = shard->step};
+    pen_message message = {
+        .kind = PEN_MESSAGE_SHARD, .sequence = shard->order, .step = shard->step};
     (void)value;
     const pen_status status = checkpoint_write_shard(p, &shard->part, shard->generation,
                                                      shard->step, shard->number, &message);
@@ -371,21 +373,23 @@ static void running_write_shard(process *p, void *context, uint64_t value) {
     worker_tell(worker, 0, &message);
 }
 
-void worker_snapshot(worker_process *worker, uint64_t step) {
+void worker_snapshot(worker_process *worker, const pen_message *order) {
     process *p = worker->process;
     world *w = p->world;
     const computing *memory = worker->run->memory;
     running_shard *shard = WORLD_NEW(w, running_shard);
     shard->worker = worker;
     shard->generation = memory->generation;
-    shard->step = step;
+    shard->step = order->step;
+    shard->order = order->sequence;
     shard->number = memory->worker;
     for (uint32_t s = 0; s < w->shape->stage_count; s++) {
         if (!computing_has_stage(memory, s)) continue;
         shard->part.stages[shard->part.count] = s;
         shard->part.words[shard->part.count++] = memory->stages[s].parameters;
     }
-    pen_message message = {.kind = PEN_MESSAGE_SNAPPED, .step = step};
+    pen_message message = {
+        .kind = PEN_MESSAGE_SNAPPED, .sequence = order->sequence, .step = order->step};
     worker_tell(worker, 0, &message);
     world_work_in(w, chance_between(&w->chaos, 50, 2000) * WORLD_MICROSECOND, p,
                   running_write_shard, shard, 0);

@@ -5,6 +5,7 @@
 
 pen_coordinator_action core_actions[1024];
 uint32_t core_action_count;
+uint64_t core_order;
 uint64_t core_now;
 
 const pen_coordinator_identity core_identity = {.protocol = 1, .build = "0.1.0", .isa = "v3"};
@@ -21,6 +22,7 @@ pen_coordinator_core *core_new(pen_arena *arena, core_patience patience) {
     pen_coordinator_core *core;
     uint32_t limit;
     core_now = 1000;
+    core_order = 0;
     CHECK_OK(pen_coordinator_core_new(chain_run_table(arena, CORE_WORKERS, 4, 4), &options, arena,
                                       &core, &limit));
     CHECK(limit <= 1024, "%u", limit);
@@ -32,7 +34,14 @@ void core_step(pen_coordinator_core *core, pen_coordinator_event event) {
     event.incarnation = event.incarnation == 0 ? event.worker + 100 : event.incarnation;
     event.identity = &core_identity;
     event.now = core_now;
+    const bool is_of_save =
+        event.kind == PEN_COORDINATOR_EVENT_SNAPPED || event.kind == PEN_COORDINATOR_EVENT_SHARD;
+    if (is_of_save && event.sequence == 0) event.sequence = core_order;
     pen_coordinator_core_step(core, &event, core_actions, &core_action_count);
+    for (uint32_t i = 0; i < core_action_count; i++) {
+        if (core_actions[i].kind != PEN_COORDINATOR_ACTION_SNAPSHOT) continue;
+        core_order = core_actions[i].sequence;
+    }
 }
 
 void core_tick(pen_coordinator_core *core) {

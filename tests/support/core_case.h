@@ -14,10 +14,12 @@
 
 extern pen_coordinator_action core_actions[1024]; // of the last step
 extern uint32_t core_action_count;
+extern uint64_t core_order;                          // to save: the last one that was given
 extern uint64_t core_now;                            // of the next step; a test moves it
 extern const pen_coordinator_identity core_identity; // of the coordinator, and of all who come
 
-// A step of this generation, where the event names none, and of the worker's own incarnation.
+// A step of this generation, where the event names none, and of the worker's own incarnation; what
+// a worker says of a save is of the last order, unless the event names another.
 void core_step(pen_coordinator_core *core, pen_coordinator_event event);
 #define CORE_STEP(core, name, ...)                                                                 \
     core_step((core), (pen_coordinator_event){.kind = PEN_COORDINATOR_EVENT_##name, __VA_ARGS__})

@@ -154,7 +154,7 @@ static void link_feed(pen_coordinator *c, const pen_coordinator_action *action) 
 static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *action) {
     pen_message message = {.kind = PEN_MESSAGE_SNAPSHOT,
                            .step = action->step,
-                           .sequence = c->save.number,
+                           .sequence = action->sequence,
                            .worker = action->worker,
                            .is_local = c->setup.is_local_store};
     pen_coordinator_name_store(c, action->worker, message.text);
@@ -255,9 +255,11 @@ static bool link_note(pen_coordinator *c, const pen_coordinator_action *action) 
     case PEN_COORDINATOR_ACTION_START:
     case PEN_COORDINATOR_ACTION_ROUND:
     case PEN_COORDINATOR_ACTION_FEED:
-    case PEN_COORDINATOR_ACTION_SNAPSHOT:
     case PEN_COORDINATOR_ACTION_COMMITTED:
     case PEN_COORDINATOR_ACTION_STOP:
+        break;
+    case PEN_COORDINATOR_ACTION_SNAPSHOT:
+        c->save.number = action->sequence;
         break;
     }
     return false;

@@ -89,7 +89,7 @@ typedef struct coordinator_save {
     pen_shard_summary *summaries; // [worker_count + 1]
     pen_shard_summary *listed;    // those there are, one behind the other
     bool *has_summary;            // [worker_count + 1]
-    uint64_t number;              // of this save, from 1 on
+    uint64_t number;              // of the order to save; 0: none was given yet
     bool has_snapped;
     bool is_told;   // the caller, that all shards are durable
     double held_at; // when the deadline of the manifest last began anew, since it was not told

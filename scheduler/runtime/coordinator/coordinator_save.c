@@ -43,7 +43,7 @@ static void save_begin(pen_coordinator *c, uint64_t step, const char *folder) {
     memset(save->has_summary, 0, ((size_t)c->table->worker_count + 1) * sizeof *save->has_summary);
     save->saved =
         (pen_coordinator_saved){.state = PEN_SAVE_WRITING, .step = step, .failure = save->failure};
-    save->number += 1;
+    save->number = 0; // what is said of the one before does not count
     save->has_snapped = false;
     save->is_told = false;
     save->failure[0] = '\0';
@@ -183,7 +183,8 @@ void pen_coordinator_read_shard(pen_coordinator *c, uint32_t peer, const pen_mes
     pen_status status = PEN_OK;
     *out_code = message->code;
     pen_mutex_lock(&c->lock);
-    const bool is_awaited = save->saved.state == PEN_SAVE_WRITING &&
+    const bool is_awaited = save->saved.state == PEN_SAVE_WRITING && save->number > 0 &&
+                            save->number == message->sequence &&
                             save->saved.step == message->step && !save->has_summary[peer];
     if (is_awaited && message->code != PEN_CODE_OK) {
         status = pen_error(PEN_IO, "%s", message->text);

@@ -92,6 +92,7 @@ typedef struct worker_device {
 typedef struct worker_shard {
     char folder[PEN_MESSAGE_TEXT_BYTES]; // "": none was
     bool is_own;                         // nobody else's shards are in it
+    uint64_t order;                      // that it was written for
     uint64_t step;
     uint64_t committed_step; // of the checkpoint that was whole last
 } worker_shard;

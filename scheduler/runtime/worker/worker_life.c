@@ -215,8 +215,10 @@ static void worker_do_save(pen_worker *worker) {
     pen_worker_run *run = worker->run;
     char folder[PEN_MESSAGE_TEXT_BYTES];
     memcpy(folder, worker->save_folder, sizeof folder);
-    const pen_run_save save = {
-        .step = worker->save_step, .folder = folder, .makes_folder = worker->save_is_local};
+    const pen_run_save save = {.order = worker->save_sequence,
+                               .step = worker->save_step,
+                               .folder = folder,
+                               .makes_folder = worker->save_is_local};
     pen_mutex_unlock(&worker->lock);
     if (run != NULL) { // it stays: this thread takes it away
         const pen_status status = pen_worker_run_save(run, &save);

@@ -281,16 +281,22 @@ static void member_on_failed(void *context, pen_status take_status) {
     pen_worker_fail(context, take_status);
 }
 
-static void member_on_snapped(void *context, uint64_t generation, uint64_t step) {
-    pen_message message = {.kind = PEN_MESSAGE_SNAPPED, .generation = generation, .step = step};
+static void member_on_snapped(void *context, const pen_run_saved *saved) {
+    pen_message message = {.kind = PEN_MESSAGE_SNAPPED,
+                           .generation = saved->generation,
+                           .sequence = saved->order,
+                           .step = saved->step};
     pen_worker_tell(context, 0, &message);
     (void)PEN_FAILPOINT("worker.snapped");
 }
 
 // `summary` NULL and no error: there was nothing to be written.
-static void member_on_shard(void *context, uint64_t generation, uint64_t step,
-                            pen_status take_status, const pen_shard_summary *summary) {
-    pen_message message = {.kind = PEN_MESSAGE_SHARD, .generation = generation, .step = step};
+static void member_on_shard(void *context, const pen_run_saved *saved, pen_status take_status,
+                            const pen_shard_summary *summary) {
+    pen_message message = {.kind = PEN_MESSAGE_SHARD,
+                           .generation = saved->generation,
+                           .sequence = saved->order,
+                           .step = saved->step};
     pen_status status = take_status;
     pen_arena *arena = NULL;
     const char *bytes = NULL;
@@ -307,7 +313,7 @@ static void member_on_shard(void *context, uint64_t generation, uint64_t step,
         message.code = (uint32_t)pen_status_get_code(status);
         snprintf(message.text, sizeof message.text, "%s", pen_status_message(status));
         pen_log(PEN_LOG_WARNING, "the checkpoint of step %llu is not written here: %s",
-                (unsigned long long)step, pen_status_message(status));
+                (unsigned long long)saved->step, pen_status_message(status));
         pen_status_ignore(status, "the coordinator is told");
         count = 0;
     }

@@ -47,6 +47,13 @@ typedef struct pen_run_round {
 } pen_run_round;
 
 // What happens in a run, for whoever talks to the coordinator. On any thread; must not block.
+// Which save: the coordinator's order, and the step that was done.
+typedef struct pen_run_saved {
+    uint64_t generation;
+    uint64_t order;
+    uint64_t step;
+} pen_run_saved;
+
 typedef struct pen_worker_run_events {
     void *context;
     void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
@@ -60,9 +67,9 @@ typedef struct pen_worker_run_events {
     void (*piece_taken)(void *context, uint64_t sequence); // of a tensor: it is written
     void (*failed)(void *context, pen_status take_status);
     // All that is saved is copied aside.
-    void (*snapped)(void *context, uint64_t generation, uint64_t step);
+    void (*snapped)(void *context, const pen_run_saved *saved);
     // The shard is durable, or why not. No summary and no error: there was nothing to save.
-    void (*shard)(void *context, uint64_t generation, uint64_t step, pen_status take_status,
+    void (*shard)(void *context, const pen_run_saved *saved, pen_status take_status,
                   const pen_shard_summary *summary);
 } pen_worker_run_events;
 
@@ -141,6 +148,7 @@ PEN_NODISCARD pen_status pen_worker_run_send_piece(pen_worker_run *run,
 
 // ---- checkpoints
 typedef struct pen_run_save {
+    uint64_t order;     // its number
     uint64_t step;      // that was done
     const char *folder; // name beneath the store, as the coordinator said it
     bool makes_folder;

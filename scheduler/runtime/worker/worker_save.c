@@ -14,11 +14,21 @@ static pen_status save_read(void *context, uint32_t index, uint64_t first, void 
     return PEN_OK;
 }
 
+static void save_tell(const pen_worker_run *run, uint64_t order, uint64_t step,
+                      pen_status take_status, const pen_shard_summary *summary) {
+    const pen_worker_run_events *events = &run->options.events;
+    const pen_run_saved saved = {run->options.generation, order, step};
+    events->shard(events->context, &saved, take_status, summary);
+}
+
+// Of the order that the writer took last: the next one is refused until this is done.
 static void save_done(void *context, uint64_t step, pen_status take_status,
                       const pen_shard_summary *summary) {
-    const pen_worker_run *run = context;
-    const pen_worker_run_events *events = &run->options.events;
-    events->shard(events->context, run->options.generation, step, take_status, summary);
+    pen_worker_run *run = context;
+    pen_mutex_lock(&run->lock);
+    const uint64_t order = run->shard.order;
+    pen_mutex_unlock(&run->lock);
+    save_tell(run, order, step, take_status, summary);
 }
 
 static pen_status save_add(pen_worker_run *run, const pen_run_spec_saved *saved) {
@@ -106,6 +116,7 @@ static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_a
     pen_mutex_lock(&run->lock);
     snprintf(run->shard.folder, sizeof run->shard.folder, "%s", save->folder);
     run->shard.is_own = save->makes_folder;
+    run->shard.order = save->order;
     run->shard.step = save->step;
     pen_mutex_unlock(&run->lock);
     return pen_snapshot_take(run->writer, save->step, save->folder, name);
@@ -115,23 +126,24 @@ static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_a
 // that the coordinator need not know.
 pen_status pen_worker_run_save(pen_worker_run *run, const pen_run_save *save) {
     const pen_worker_run_events *events = &run->options.events;
+    const pen_run_saved saved = {run->options.generation, save->order, save->step};
     pen_arena *arena;
     if (!save_is_at_rest(run)) {
         return pen_error(PEN_CORRUPT, "asked to save step %llu while devices compute",
                          (unsigned long long)save->step);
     }
     if (run->saved_count == 0) {
-        events->snapped(events->context, run->options.generation, save->step);
-        save_done(run, save->step, PEN_OK, NULL);
+        events->snapped(events->context, &saved);
+        save_tell(run, save->order, save->step, PEN_OK, NULL);
         return PEN_OK;
     }
     PEN_TRY(pen_arena_create(&arena));
     const pen_status status = save_take(run, save, arena);
     pen_arena_destroy(arena);
     if (status == PEN_OK) {
-        events->snapped(events->context, run->options.generation, save->step);
+        events->snapped(events->context, &saved);
     } else {
-        save_done(run, save->step, status, NULL); // the run goes on
+        save_tell(run, save->order, save->step, status, NULL); // the run goes on
     }
     return PEN_OK;
 }
