@@ -102,22 +102,23 @@ static pen_status launched_run_task(launched_run *run, const pen_cli_launched *l
     PEN_TRY(launched_find_folder(verb, job, &folder));
     PEN_TRY(pen_signals_prepare_flight(folder, context->arena));
     const pen_job_on_loss on_loss = job->recovery.on_loss;
-    const pen_task_options options = {.identity = &identity,
-                                      .checkpoints = folder,
-                                      .verb = verb->start,
-                                      .tls = pen_job_transport_tls(job),
-                                      .is_insecure = verb->is_insecure,
-                                      .token_file = job->token_file,
-                                      .memory_bytes = verb->memory_bytes,
-                                      .is_worker = verb->work == NULL,
-                                      .needs_all = !verb->is_alone,
-                                      .goes_without = on_loss == PEN_JOB_ON_LOSS_SPARE ||
-                                                      on_loss == PEN_JOB_ON_LOSS_REPLAN,
-                                      .wait_seconds = job->pipeline.rendezvous_timeout_seconds,
-                                      .lease_seconds = job->recovery.lease_seconds,
-                                      .coordinate = launched_coordinate,
-                                      .exit_code = launched_exit_code,
-                                      .context = run};
+    const pen_task_options options = {
+        .identity = &identity,
+        .checkpoints = folder,
+        .mirror = verb->checkpoints != NULL ? NULL : job->checkpoint.mirror,
+        .verb = verb->start,
+        .tls = pen_job_transport_tls(job),
+        .is_insecure = verb->is_insecure,
+        .token_file = job->token_file,
+        .memory_bytes = verb->memory_bytes,
+        .is_worker = verb->work == NULL,
+        .needs_all = !verb->is_alone,
+        .goes_without = on_loss == PEN_JOB_ON_LOSS_SPARE || on_loss == PEN_JOB_ON_LOSS_REPLAN,
+        .wait_seconds = job->pipeline.rendezvous_timeout_seconds,
+        .lease_seconds = job->recovery.lease_seconds,
+        .coordinate = launched_coordinate,
+        .exit_code = launched_exit_code,
+        .context = run};
     PEN_TRY(pen_task_run(&options, &code));
     context->exit_code = (pen_exit_code)code;
     return PEN_OK;

@@ -40,6 +40,7 @@ typedef struct worker_options {
     const char *coordinators;
     const char *workers;
     const char *store;
+    const char *mirror;
     const char *data;
     const char *token_file;
     uint64_t memory; // bytes; 0: what the system grants
@@ -105,8 +106,8 @@ static pen_status worker_name_store(pen_command_context *context, const char **o
     return pen_arena_format(context->arena, out_store, "%s/.local/state/penstock", home);
 }
 
-// The one folder beneath which it writes: as it was said, else the user's. A command that started
-// it has seen to its own. NULL: none. Made now: a job learns when it starts that there is none.
+// The folder beneath which it writes: as it was said, else the user's. A command that started it
+// has seen to its own. NULL: none. Made now: a job learns when it starts that there is none.
 static pen_status worker_find_store(pen_command_context *context, const worker_options *options,
                                     const char **out_store) {
     *out_store = options->store;
@@ -126,6 +127,21 @@ static pen_status worker_find_store(pen_command_context *context, const worker_o
             pen_status_message(status));
     pen_status_ignore(status, "it serves jobs without checkpoints");
     *out_store = NULL;
+    return PEN_OK;
+}
+
+// A second one is none without a first: which of the two a job calls `dir` would be a riddle.
+static pen_status worker_find_mirror(pen_command_context *context, const worker_options *options,
+                                     const char **out_mirror) {
+    *out_mirror = options->mirror;
+    if (options->parent != 0 || options->mirror == NULL) return PEN_OK;
+    context->input_exit_code = PEN_EXIT_USAGE;
+    if (options->store == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--mirror is given, but no --store");
+    }
+    PEN_TRY(pen_status_add_context(pen_job_check_folder(options->mirror, context->arena),
+                                   "while making the second folder for checkpoints (--mirror)"));
+    context->input_exit_code = PEN_EXIT_SPEC;
     return PEN_OK;
 }
 
@@ -225,6 +241,7 @@ static pen_status worker_listen(pen_command_context *context, const worker_optio
                               &made.tls.coordinators));
     PEN_TRY(worker_read_names(context, "allow-worker", options->workers, &made.tls.workers));
     PEN_TRY(worker_find_store(context, options, &made.store));
+    PEN_TRY(worker_find_mirror(context, options, &made.mirror));
     PEN_TRY(worker_follow_parent(options->parent));
     pen_process_heap_prepare();
     PEN_TRY(pen_signals_prepare_flight(made.store, context->arena));
@@ -262,11 +279,9 @@ static pen_status worker_refuse_rest(pen_command_context *context, const worker_
                                      const char *verb) {
     const struct {
         const char *name, *value;
-    } rest[] = {{"audit-log", options->audit},
-                {"allow-coordinator", options->coordinators},
-                {"allow-worker", options->workers},
-                {"store", options->store},
-                {"data", options->data},
+    } rest[] = {{"audit-log", options->audit},      {"allow-coordinator", options->coordinators},
+                {"allow-worker", options->workers}, {"store", options->store},
+                {"mirror", options->mirror},        {"data", options->data},
                 {"token-file", options->token_file}};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
         if (rest[i].value == NULL) continue;
@@ -354,6 +369,8 @@ static const pen_cli_option worker_cli_options[] = {
     PEN_CLI_VALUE(0, "store", "DIR", TEXT, worker_options, store,
                   "write checkpoints beneath it, and nothing elsewhere; without: "
                   "$XDG_STATE_HOME/penstock"),
+    PEN_CLI_VALUE(0, "mirror", "DIR", TEXT, worker_options, mirror,
+                  "write checkpoints beneath it, too, for jobs with checkpoint.mirror"),
     PEN_CLI_VALUE(0, "data", "DIR", TEXT, worker_options, data,
                   "may read data beneath it, for jobs with data.read_on: workers; none without"),
     PEN_CLI_VALUE(0, "memory", "SIZE", BYTES, worker_options, memory,

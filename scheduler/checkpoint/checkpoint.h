@@ -83,10 +83,12 @@ PEN_NODISCARD pen_status pen_checkpoint_store_fence(pen_checkpoint_store *store,
                                                     uint64_t *out_generation);
 
 // The generation in force, 0: none yet. The name of the training: "penstock-" and 16 hexadecimal
-// digits, drawn at the first fence; "" before. Where shards go: DIR/shards.
+// digits, drawn at the first fence; "" before. Where shards go next: DIR/shards, or that of the
+// mirror. Where they go in copy 0, the folder, or 1, the mirror; NULL: there is no such copy.
 uint64_t pen_checkpoint_store_generation(const pen_checkpoint_store *store);
 const char *pen_checkpoint_store_job(const pen_checkpoint_store *store);
 const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store);
+const char *pen_checkpoint_store_copy_folder(const pen_checkpoint_store *store, uint32_t copy);
 
 // How many checkpoints there are, and the record of one, newest first; valid until the store is
 // changed. Index below count. The first folder that has it.
@@ -127,9 +129,10 @@ PEN_NODISCARD pen_status pen_checkpoint_store_publish(pen_checkpoint_store *stor
                                                       const pen_shard_summary *shards,
                                                       uint32_t shard_count);
 
-// Shards could not be written to the folder of shards: the other one is used next. False: there is
-// no other.
-bool pen_checkpoint_store_give_up(pen_checkpoint_store *store);
+// Has shards go to the other folder next, where there is one.
+void pen_checkpoint_store_turn(pen_checkpoint_store *store);
+// Shards could not be written to the folder of shards. `turns`: the other one is used next.
+void pen_checkpoint_store_give_up(pen_checkpoint_store *store, bool turns);
 
 // Removes all but the newest `keep` (at least 2) checkpoints, when the newest was read back and is
 // whole, and shards that are part of none. As pen_commit_log_prune.

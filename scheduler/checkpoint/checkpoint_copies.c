@@ -249,7 +249,7 @@ pen_status pen_checkpoint_copies_carry(pen_checkpoint_store *store,
     if (status == PEN_OK) status = copy_shards(store, copy, &publication->record.manifest, &fetch);
     const bool is_damaged = pen_status_get_code(status) == PEN_CORRUPT && fetch.path != NULL;
     if ((fetch.is_failed || is_damaged) && !PEN_PLANTED(power_unread_copy)) {
-        (void)pen_checkpoint_store_give_up(store);
+        pen_checkpoint_store_give_up(store, true);
         return pen_status_add_context(status, "while reading back what was written to %s",
                                       source->shard_folder);
     }

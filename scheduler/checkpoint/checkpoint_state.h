@@ -81,8 +81,8 @@ PEN_NODISCARD pen_status pen_checkpoint_copy_publish(pen_checkpoint_store *store
 // Lists anew what checkpoints the copies' logs have. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_checkpoint_copies_list(pen_checkpoint_store *store);
 
-// Chooses the folder of shards: another one when that is away.
-void pen_checkpoint_store_turn(pen_checkpoint_store *store);
+// Turns from the folder of shards when that is away, and the other is not.
+void pen_checkpoint_store_leave(pen_checkpoint_store *store);
 
 // Where a copy's shards are.
 pen_shard_place pen_checkpoint_copy_place(const pen_checkpoint_copy *copy);

@@ -72,7 +72,7 @@ pen_status pen_checkpoint_store_open(const pen_checkpoint_folders *folders,
     PEN_TRY(pen_status_add_context(pen_checkpoint_copies_do(store, "checkpoints that can be read",
                                                             pen_checkpoint_copy_open, NULL),
                                    "while opening the checkpoints in %s", folders->folder));
-    pen_checkpoint_store_turn(store);
+    pen_checkpoint_store_leave(store);
     pen_arena_reset(store->scratch);
     *out_store = store;
     return PEN_OK;
@@ -94,6 +94,10 @@ const char *pen_checkpoint_store_job(const pen_checkpoint_store *store) {
 
 const char *pen_checkpoint_store_shard_folder(const pen_checkpoint_store *store) {
     return store->copies[store->source].shard_folder;
+}
+
+const char *pen_checkpoint_store_copy_folder(const pen_checkpoint_store *store, uint32_t copy) {
+    return copy < store->copy_count ? store->copies[copy].shard_folder : NULL;
 }
 
 uint32_t pen_checkpoint_store_count(const pen_checkpoint_store *store) {
@@ -141,7 +145,7 @@ static pen_status store_fence(pen_checkpoint_store *store, uint64_t incarnation,
         store->begun = begun_before;
         return status;
     }
-    pen_checkpoint_store_turn(store);
+    pen_checkpoint_store_leave(store);
     if (PEN_FAILPOINT("coordinator.fenced")) {
         return pen_error(PEN_IO, "failed as the test wants it, behind the fence");
     }
@@ -367,7 +371,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     }
     pen_status_ignore(publication.failure, "publishing failed before it was asked for");
     pen_arena_reset(store->scratch);
-    if (status == PEN_OK) pen_checkpoint_store_turn(store);
+    if (status == PEN_OK) pen_checkpoint_store_leave(store);
     return status;
 }
 
@@ -379,23 +383,28 @@ pen_status pen_checkpoint_store_publish(pen_checkpoint_store *store,
                                   checkpoint->step, store->copies[0].folder);
 }
 
-// It stays where it is as long as it can: workers may write to no other.
 void pen_checkpoint_store_turn(pen_checkpoint_store *store) {
+    if (store->copy_count > 1) store->source = 1 - store->source;
+}
+
+// It stays where it is as long as it can.
+void pen_checkpoint_store_leave(pen_checkpoint_store *store) {
     const uint32_t other = store->copy_count - 1 - store->source; // itself, where there is one
     if (store->copies[store->source].is_away && !store->copies[other].is_away) {
         store->source = other;
     }
 }
 
-bool pen_checkpoint_store_give_up(pen_checkpoint_store *store) {
+// The folder is opened and fenced anew before anything is published there.
+void pen_checkpoint_store_give_up(pen_checkpoint_store *store, bool turns) {
     pen_checkpoint_copy *copy = &store->copies[store->source];
-    if (store->copy_count == 1) return false;
+    if (store->copy_count == 1) return;
     copy->is_away = true;
     copy->fenced = 0;
-    store->source = 1 - store->source;
-    pen_log(PEN_LOG_WARNING, "%s takes no shards: those of the next checkpoint go to %s first",
-            copy->folder, store->copies[store->source].folder);
-    return true;
+    if (!turns) return;
+    pen_checkpoint_store_turn(store);
+    pen_log(PEN_LOG_WARNING, "%s takes no shards: %s is written to first", copy->folder,
+            store->copies[store->source].folder);
 }
 
 // Each folder by itself, that which is away left out: what it has is all that it will have.

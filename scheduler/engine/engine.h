@@ -34,6 +34,7 @@ typedef struct pen_engine_log {
     void *context;
     const char *job;    // text of the links: the same in all generations
     const char *folder; // that is saved to
+    const char *mirror; // or that; NULL: there is no other
     // The generation after the one in force.
     uint64_t (*next_generation)(void *context);
     // From here on `generation` is in force, durably. CANCELLED: another coordinator was quicker
@@ -187,6 +188,9 @@ typedef struct pen_engine_kind {
     PEN_NODISCARD pen_status (*save)(pen_engine *engine, uint64_t step, const char *folder);
     PEN_NODISCARD pen_status (*poll_saved)(pen_engine *engine, bool waits,
                                            pen_engine_saved *out_saved);
+    // Whether all that write see the folder, one of the log's, as far as is known. NULL member:
+    // yes.
+    bool (*writes_to)(pen_engine *engine, const char *folder);
     // After DURABLE: OK, the checkpoint of a step is in the log, nobody needs those before; else it
     // could not be put there, and the next one may be tried.
     void (*published)(pen_engine *engine, uint64_t step, pen_status_code code);

@@ -63,8 +63,7 @@ static pen_status local_save_start(pen_local_save *save) {
         PEN_TRY(pen_shard_tensor_name(&store->tensors[t], save->arena, &tensors[t].name));
     }
     save->bytes = pen_snapshot_bytes(tensors, store->count, false);
-    const pen_snapshot_options options = {.disk = pen_disk_of_machine(),
-                                          .tensors = tensors,
+    const pen_snapshot_options options = {.tensors = tensors,
                                           .count = store->count,
                                           .read = local_save_read,
                                           .context = save,
@@ -111,9 +110,10 @@ pen_status pen_local_save_begin(pen_local_save *save, uint64_t generation, uint6
     save->saved = (pen_engine_saved){.state = PEN_ENGINE_SAVE_WRITING, .step = step};
     pen_mutex_unlock(&save->lock);
     pen_arena_reset(save->written);
-    PEN_TRY(pen_disk_of_machine()->kind->make_folder(pen_disk_of_machine(), folder));
+    const pen_shard_place place = {.disk = pen_disk_of_machine(), .folder = folder};
+    PEN_TRY(place.disk->kind->make_folder(place.disk, folder));
     PEN_TRY(pen_shard_name(generation, step, 0, save->written, &name));
-    return pen_snapshot_take(save->writer, step, folder, name);
+    return pen_snapshot_take(save->writer, step, place, name);
 }
 
 void pen_local_save_poll(pen_local_save *save, pen_engine_saved *out_saved) {

@@ -186,6 +186,7 @@ static const pen_engine_kind pipeline_kind = {
     .tensors = pipeline_tensors,
     .program = pipeline_program,
     .save = pen_pipeline_save,
+    .writes_to = pen_pipeline_writes_to,
     .poll_saved = pen_pipeline_poll_saved,
     .published = pen_pipeline_published,
     .explain = pen_pipeline_explain,

@@ -25,6 +25,10 @@ static const char *generation_folder(const pipeline_engine *p) {
     return p->options.log == NULL ? NULL : p->options.log->folder;
 }
 
+static const char *generation_mirror(const pipeline_engine *p) {
+    return p->options.log == NULL ? NULL : p->options.log->mirror;
+}
+
 static pen_status generation_start_worker(pipeline_engine *p, const pen_transport_kind *transport) {
     uint16_t port;
     if (p->workers.local == 0) return PEN_OK;
@@ -34,6 +38,7 @@ static pen_status generation_start_worker(pipeline_engine *p, const pen_transpor
                                         .is_insecure = p->options.insecure,
                                         .token_file = p->job->token_file,
                                         .store = generation_folder(p),
+                                        .mirror = generation_mirror(p),
                                         .spec = p->forms.spec,
                                         .loaded = generation_forget_model,
                                         .model = p,
@@ -121,6 +126,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .needed_bytes = p->needed_bytes,
                                          .is_local_store = !p->job->checkpoint.shared,
                                          .save_folder = generation_folder(p),
+                                         .save_mirror = generation_mirror(p),
                                          .is_missing = p->is_missing,
                                          .is_refused = p->is_refused,
                                          .was_there = p->was_there,

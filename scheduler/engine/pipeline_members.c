@@ -58,11 +58,12 @@ pen_status pen_pipeline_find_members(pipeline_engine *p) {
         started += is_started;
         linked += host != NULL;
     }
+    const pen_engine_log *log = p->options.log;
     const pen_launch_options options = {.tls = pen_job_transport_tls(p->options.job),
                                         .is_insecure = p->options.insecure,
                                         .token_file = job->token_file,
-                                        .store =
-                                            p->options.log == NULL ? NULL : p->options.log->folder,
+                                        .store = log == NULL ? NULL : log->folder,
+                                        .mirror = log == NULL ? NULL : log->mirror,
                                         .program = p->options.worker_program};
     if (started > 0) PEN_TRY(pen_launch_workers(started, &options, &p->launched));
     if (linked > 0) pen_process_heap_prepare();

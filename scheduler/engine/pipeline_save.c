@@ -59,6 +59,10 @@ pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *fold
     return pen_coordinator_save(p->coordinator, step, folder);
 }
 
+bool pen_pipeline_writes_to(pen_engine *engine, const char *folder) {
+    return pen_coordinator_writes_to(pipeline_of(engine)->coordinator, folder);
+}
+
 // The workers' shards and this process's.
 static void save_add_homeless(pipeline_engine *p, const pen_coordinator_saved *saved,
                               pen_engine_saved *out_saved) {

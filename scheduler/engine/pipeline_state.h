@@ -220,6 +220,7 @@ PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
 
 // Of the engine: pipeline_save.c, pipeline_recovery.c.
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);
+bool pen_pipeline_writes_to(pen_engine *engine, const char *folder);
 PEN_NODISCARD pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits,
                                                  pen_engine_saved *out_saved);
 void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code);

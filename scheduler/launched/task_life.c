@@ -173,7 +173,7 @@ static pen_status life_listen(task_life *task) {
     const pen_task_options *options = task->options;
     char host[PEN_TASK_HOST_BYTES], address[PEN_TASK_ADDRESS_BYTES];
     const pen_transport_kind *transport;
-    const char *store;
+    const char *store, *mirror = NULL;
     uint16_t port;
     PEN_TRY(pen_task_address_find(host));
     task->tls = options->tls;
@@ -186,6 +186,9 @@ static pen_status life_listen(task_life *task) {
     snprintf(address, sizeof address, has_colon ? "[%s]:0" : "%s:0", host);
     PEN_TRY(pen_transport_kind_find("grpc", &transport));
     PEN_TRY(pen_arena_format(task->arena, &store, "%s/shards", options->checkpoints));
+    if (options->mirror != NULL) {
+        PEN_TRY(pen_arena_format(task->arena, &mirror, "%s/shards", options->mirror));
+    }
     const pen_worker_options worker = {.transport = transport,
                                        .address = address,
                                        .tls = task->tls,
@@ -193,6 +196,7 @@ static pen_status life_listen(task_life *task) {
                                        .token_file = options->token_file,
                                        .memory_bytes = task->own.memory_bytes,
                                        .store = store,
+                                       .mirror = mirror,
                                        .data = "/"};
     pen_process_heap_prepare();
     PEN_TRY(pen_worker_create(&worker, &task->worker, &port));

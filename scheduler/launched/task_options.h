@@ -17,6 +17,7 @@ typedef struct pen_task_work {
 typedef struct pen_task_options {
     const pen_task_identity *identity;
     const char *checkpoints; // folder that all tasks see
+    const char *mirror;      // second folder of checkpoints; NULL: none
     const char *verb;        // starts of different verbs do not mix
     pen_transport_tls tls;   // all NULL: one is made, unless it is insecure
     bool is_insecure;

@@ -35,6 +35,12 @@ static const pen_record_field assign_fields[] = {
     COUNT(4, byte_count, "of the description"),
     NAMED(NUMBER, 5, "lease_nanoseconds", clock,
           "of silence, after which the worker leaves; 0: never"),
+    NAMED(TEXT, 6, "folders", text,
+          "that are saved to, as the coordinator calls them, a line each; at most 1023 bytes"),
+    ROW(NUMBER, 7, mark, "there is a file .penstock-MARK, of 16 hexadecimal digits, in each"),
+};
+static const pen_record_field ready_fields[] = {
+    NAMED(NUMBER, 1, "folders", number, "bits: those of the assignment that are seen"),
 };
 static const pen_record_field round_fields[] = {
     COUNT(1, round, "numbered one after another"),
@@ -118,9 +124,11 @@ static const pen_record_field beat_fields[] = {
 static const pen_record_field snapshot_fields[] = {
     COUNT(1, step, "that were done"),
     ROW(NUMBER, 2, worker, "whose shard it is: part of the shard's name"),
-    NAMED(TEXT, 3, "folder", text, "where shards go, beneath the worker's; at most 1023 bytes"),
-    ROW(NUMBER, 4, is_local, "it is on a disk of the worker's own, and to be made"),
+    NAMED(TEXT, 3, "folder", text,
+          "where shards go, as the coordinator calls it; at most 1023 bytes"),
+    ROW(NUMBER, 4, is_local, "it is a name beneath the worker's own folder, and to be made"),
     COUNT(5, sequence, "of the order, from 1 on; one that came before is dropped"),
+    ROW(NUMBER, 6, mark, "as in an assignment"),
 };
 static const pen_record_field committed_fields[] = {COUNT(1, step, NULL)};
 static const pen_record_field snapped_fields[] = {
@@ -199,7 +207,7 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
     BODY(11, REFUSED, "refused", "Refused", "coordinator: why I do not take you", FIELDS(refused)),
     BODY(12, ASSIGN, "assign", "Assign",
          "coordinator: be this worker; pull your description (BLOB 0)", FIELDS(assign)),
-    BODY(13, READY, "ready", "Ready", "worker: loaded", .field_count = 0),
+    BODY(13, READY, "ready", "Ready", "worker: loaded", FIELDS(ready)),
     BODY(14, START, "start", "Start", "coordinator: all are loaded", .field_count = 0),
     BODY(15, ROUND, "round", "Round", "coordinator: run a round", FIELDS(round)),
     BODY(16, GO, "go", "Go", "coordinator: its losses are finite, update", FIELDS(go)),
@@ -270,13 +278,15 @@ static pen_status message_read(const void *bytes, size_t length, pen_message *me
     return pen_error(PEN_CORRUPT, "a message that says nothing");
 }
 
-// What is shown is cleaned where it comes in, so that nobody has to think of it later. The folder
-// of a snapshot is none of these: it is a place, whose name may be any bytes.
+// What is shown is cleaned where it comes in, so that nobody has to think of it later. Folders that
+// the coordinator names are none of these: they are places, whose names may be any bytes.
 static void message_clean(pen_message *message) {
     (void)pen_text_clean(message->build, false);
     (void)pen_text_clean(message->isa, false);
     (void)pen_text_clean(message->address, false);
-    if (message->kind != PEN_MESSAGE_SNAPSHOT) (void)pen_text_clean(message->text, true);
+    const bool is_place =
+        message->kind == PEN_MESSAGE_SNAPSHOT || message->kind == PEN_MESSAGE_ASSIGN;
+    if (!is_place) (void)pen_text_clean(message->text, true);
 }
 
 pen_status pen_message_decode(const void *bytes, size_t length, pen_message *out_message) {

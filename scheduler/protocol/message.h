@@ -131,7 +131,8 @@ typedef struct pen_message {
                                           // SURVEY, SURVEYED; RECOMPUTE, RECOMPUTED: the question;
                                           // SNAPSHOT, SNAPPED, SHARD: the order to save
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
-    uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which
+    uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which.
+                                          // READY: bits, of the folders that are seen
     uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE: bytes; RECOMPUTED:
                                           // that are here
     uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART,
@@ -141,6 +142,7 @@ typedef struct pen_message {
                                           // to leave (0: never); BEAT: that the longest task runs;
                                           // SURVEY: for how long to repeat it
     uint64_t clock_here;                  // PONG: now
+    uint64_t mark;                        // ASSIGN, SNAPSHOT: that is in the folders named
     bool is_local;                        // SNAPSHOT: the folder is the worker's own, to be made
     uint32_t state;                       // BEAT: a pen_member_state
     uint64_t step_nanoseconds;            // BEAT: that its last step took
@@ -148,7 +150,9 @@ typedef struct pen_message {
                                           // RECOMPUTED: a pen_status_code; REFUSED: a reason
     char text[PEN_MESSAGE_TEXT_BYTES];    // FAIL, REFUSED, SHARD, SURVEYED, RECOMPUTED: why;
                                           // STOPPED: what devices waited for; HELLO: the folder
-                                          // beneath which it writes; SNAPSHOT: the name beneath it
+                                          // beneath which it writes; SNAPSHOT: the name beneath it,
+                                          // or the coordinator's path; ASSIGN: its paths of folders
+                                          // that it saves to, with a line's end between
     const void *bytes; // PART, RECOMPUTE, ROUND_DONE (figures), SHARD (encoded summary):
                        // [bytes_length], in what was decoded
     size_t bytes_length;

@@ -26,7 +26,9 @@ struct pen_train_keeper {
 
     pen_checkpoint taken; // under way
     bool is_under_way;
-    bool is_last;        // failing to keep it is an error
+    bool is_last;    // failing to keep it is an error
+    bool is_owed;    // one could not be written, and the other folder may take it: the next step's
+    bool is_of_debt; // the one under way is that
     const char *shards;  // folder that its shards are written to
     double taken_at;     // when the last one was begun
     double cost_seconds; // for which the training stood still for it; negative: none yet
@@ -98,7 +100,8 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     }
     keeper->log = (pen_engine_log){.context = keeper,
                                    .job = job,
-                                   .folder = pen_checkpoint_store_shard_folder(keeper->store),
+                                   .folder = pen_checkpoint_store_copy_folder(keeper->store, 0),
+                                   .mirror = pen_checkpoint_store_copy_folder(keeper->store, 1),
                                    .next_generation = keeper_next_generation,
                                    .fence = keeper_fence,
                                    .has_checkpoint = keeper_has_checkpoint};
@@ -211,6 +214,35 @@ static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *
     return keeper_give_up(keeper, status);
 }
 
+// ---- which of two folders
+
+// Whether shards may go to the other folder: there is one, and all that write see it.
+static bool keeper_may_turn(const pen_train_keeper *keeper, pen_engine *engine) {
+    const char *now = pen_checkpoint_store_shard_folder(keeper->store);
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *folder = pen_checkpoint_store_copy_folder(keeper->store, i);
+        if (folder == NULL || folder == now) continue;
+        return engine->kind->writes_to == NULL || engine->kind->writes_to(engine, folder);
+    }
+    return false;
+}
+
+// Where a generation is of other processes than the one before, it may see the other folder alone.
+static void keeper_choose(pen_train_keeper *keeper, pen_engine *engine) {
+    const char *now = pen_checkpoint_store_shard_folder(keeper->store);
+    if (engine->kind->writes_to == NULL || engine->kind->writes_to(engine, now)) return;
+    if (keeper_may_turn(keeper, engine)) pen_checkpoint_store_turn(keeper->store);
+}
+
+// The folder took no shards. Whether the other one is next.
+static bool keeper_leave_folder(pen_train_keeper *keeper, pen_engine *engine) {
+    const bool turns = keeper_may_turn(keeper, engine);
+    pen_checkpoint_store_give_up(keeper->store, turns);
+    return turns;
+}
+
+// ---- going on
+
 // A checkpoint goes through three states beside the training: shards are written by the workers,
 // then the record by a thread of ours, which tells the engine. Without `waits` this looks once
 // and returns.
@@ -232,7 +264,7 @@ pen_status pen_train_keeper_go_on(pen_train_keeper *keeper, pen_engine *engine, 
             break;
         case PEN_ENGINE_SAVE_NONE:
         case PEN_ENGINE_SAVE_FAILED:
-            (void)pen_checkpoint_store_give_up(keeper->store);
+            keeper->is_owed = keeper_leave_folder(keeper, engine) && !keeper->is_of_debt;
             return keeper_give_up(keeper, pen_error(PEN_NO_STORAGE, "%s", keeper->saved.failure));
         }
         if (!waits) return PEN_OK;
@@ -264,6 +296,7 @@ static double keeper_interval(const pen_train_keeper *keeper) {
 
 bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint64_t epoch,
                              bool ends_epoch) {
+    if (keeper->is_owed) return true;
     if (keeper->options.mtbf_seconds > 0) {
         return keeper->cost_seconds < 0 ||
                pen_clock_seconds() - keeper->taken_at >= keeper_interval(keeper);
@@ -271,22 +304,39 @@ bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint
     return pen_interval_is_due(&keeper->options.every, step, epoch, ends_epoch);
 }
 
+// A folder that is removed at the wrong moment is not found.
+static bool keeper_is_of_disk(pen_status status) {
+    const pen_status_code code = pen_status_get_code(status);
+    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
+}
+
+static pen_status keeper_begin_save(pen_train_keeper *keeper, pen_engine *engine) {
+    keeper->shards = pen_checkpoint_store_shard_folder(keeper->store);
+    return engine->kind->save(engine, keeper->taken.step, keeper->shards);
+}
+
+// A folder that takes nothing is most often found out before anything was copied: then the other
+// one gets this checkpoint.
 pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
                                  const pen_checkpoint *checkpoint) {
     PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
     const double started = pen_clock_seconds();
     keeper->taken = *checkpoint;
     keeper->taken_at = started;
-    keeper->shards = pen_checkpoint_store_shard_folder(keeper->store);
-    const pen_status status = engine->kind->save(engine, checkpoint->step, keeper->shards);
-    const pen_status_code code = pen_status_get_code(status);
+    keeper->is_of_debt = keeper->is_owed;
+    keeper->is_owed = false;
+    keeper_choose(keeper, engine);
+    pen_status status = keeper_begin_save(keeper, engine);
+    const bool turns = keeper_is_of_disk(status) && keeper_leave_folder(keeper, engine);
+    if (turns) {
+        pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+        pen_status_ignore(status, "said, and tried in the other folder");
+        status = keeper_begin_save(keeper, engine);
+        if (keeper_is_of_disk(status)) (void)keeper_leave_folder(keeper, engine);
+    }
     keeper->cost_seconds = pen_clock_seconds() - started;
     keeper->is_under_way = status == PEN_OK;
-    // a folder that is removed at the wrong moment is not found
-    const bool is_of_disk = code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
-    if (!is_of_disk) return status;
-    (void)pen_checkpoint_store_give_up(keeper->store);
-    return keeper_give_up(keeper, status);
+    return keeper_is_of_disk(status) ? keeper_give_up(keeper, status) : status;
 }
 
 static pen_status keeper_try_last(pen_train_keeper *keeper, pen_engine *engine,

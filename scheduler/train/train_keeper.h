@@ -46,7 +46,8 @@ PEN_NODISCARD pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_eng
 bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint64_t epoch,
                              bool ends_epoch);
 
-// Begins a checkpoint; waits for the one before. Errors are the engine's: of peers.
+// Begins a checkpoint; waits for the one before. Where one of two folders takes nothing, in the
+// other. Errors are the engine's: of peers.
 PEN_NODISCARD pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
                                                const pen_checkpoint *checkpoint);
 // Goes on with the one that is under way; `waits`: until it is in the log or given up. CANCELLED:

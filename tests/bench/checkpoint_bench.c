@@ -136,7 +136,9 @@ static double copy_snapshot(bench *b, pen_snapshot_writer *writer) {
     char name[64];
     snprintf(name, sizeof name, "g1-s%" PRIu64 "-w0.safetensors", ++b->step);
     const double started = pen_clock_seconds();
-    check(pen_snapshot_take(writer, b->step, b->folder, name));
+    check(pen_snapshot_take(writer, b->step,
+                            (pen_shard_place){.disk = pen_disk_of_machine(), .folder = b->folder},
+                            name));
     const double seconds = pen_clock_seconds() - started;
     while (pen_snapshot_is_writing(writer)) {
         usleep(1000);
@@ -156,8 +158,7 @@ static void measure(bench *b, const char *what, double *theirs, double *ours) {
         return;
     }
     pen_snapshot_writer *writer;
-    const pen_snapshot_options options = {.disk = pen_disk_of_machine(),
-                                          .tensors = b->tensors,
+    const pen_snapshot_options options = {.tensors = b->tensors,
                                           .count = TENSOR_COUNT,
                                           .read = read_tensor,
                                           .context = b,

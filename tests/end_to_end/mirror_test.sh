@@ -139,3 +139,47 @@ for devices in '' "$two"; do
         penstock checkpoint verify kept --mirror mirror | grep -q 'step 12: .*, whole' || die "$full"
     done
 done
+
+# ---- `dir` goes away while workers train, and comes back: no checkpoint is lost, wherever they write
+mkfifo pipe
+"$PENSTOCK" worker --listen 127.0.0.1:0 --store . --announce 9 9>pipe 2>worker.log &
+read -r port <pipe
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
+for devices in "$two" "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: \"127.0.0.1:$port\"}"; do
+    for how in file removed; do
+        job "$devices"
+        sed -i 's/every: 2 steps/every: 1 steps, keep: 100/; s/steps: 12}/steps: 1000000}/' job.yaml
+        rm -rf kept mirror log
+        "$PENSTOCK" train job.yaml -q --log log 2>messages &
+        training=$!
+        copied() { # COPIES: the checkpoints so far in as many folders
+            cat log 2>/dev/null | grep -c "\"copies\": $1" || true
+        }
+        await() { # COUNT COPIES: as many checkpoints more, in so many folders
+            local goal=$(($(copied "$2") + $1))
+            for _ in $(seq 600); do
+                [ "$(copied "$2")" -lt $goal ] || return 0
+                kill -0 $training 2>/dev/null || die "$how: it has ended: $(cat messages)"
+                sleep 0.1
+            done
+            die "$how: no $1 checkpoints with $2 copies: $(cat messages)"
+        }
+        await 2 2
+        if [ $how = file ]; then
+            mv kept elsewhere
+            : >kept
+            await 3 1
+            rm kept
+            mv elsewhere kept
+        else
+            mv kept gone
+            rm -rf gone
+        fi
+        await 3 2
+        kill $training
+        wait $training || die "$how: exit code $?: $(cat messages)"
+        [ $how = removed ] || says 'warning: kept .*mirror '
+        [ "$(grep -c 'is given up' messages)" -le 2 ] || die "given up: $(cat messages)"
+        penstock checkpoint verify kept --mirror mirror >verified || die "$how: $(cat verified)"
+    done
+done

@@ -45,7 +45,7 @@ fails 2 "none.pem" "${asked[@]}" --crl none.pem
 fails 2 "crl is given, but no --tls" "$PENSTOCK" worker --ready "127.0.0.1:$port" --crl tls/ca_crl.pem
 
 # what says how it would listen, or work, is a mistake here; so is a question of a task
-for option in --store=kept --data=. --token-file=token --audit-log=log --allow-coordinator=a --allow-worker=a; do
+for option in --store=kept --mirror=kept --data=. --token-file=token --audit-log=log --allow-coordinator=a --allow-worker=a; do
     fails 2 "^error: --ready: found ${option%=*}, which goes with --listen alone" "$PENSTOCK" worker --ready 127.0.0.1:1 "${option%=*}" "${option#*=}"
     fails 2 "^error: --launched: found ${option%=*}, which goes with --listen alone" "$PENSTOCK" worker --launched job.yaml "${option%=*}" "${option#*=}"
 done

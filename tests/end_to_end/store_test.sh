@@ -46,7 +46,7 @@ job started localhost 'dir: by_command'
 expected=$(train_losses started.yaml)
 
 # the job wants one folder for all, and the worker has another: both remedies are named, and nothing is written
-fails 3 "^shared.yaml:8:.*error: worker .*$here.* writes only beneath '$work/state/penstock', and the checkpoints of all workers are to be in '$work/kept/shards'.*penstock worker --store $work/kept/shards.*checkpoint: \{shared: false\}" \
+fails 3 "^shared.yaml:8:.*error: worker .*$here.* writes only beneath '$work/state/penstock', where it does not see '$work/kept/shards'.*penstock worker --store DIR.*checkpoint: \{shared: false\}" \
     "$PENSTOCK" train -q shared.yaml
 [ -z "$(ls state/penstock)" ] || die "the worker wrote: $(files state)"
 [ ! -e kept/shards ] || [ -z "$(ls kept/shards)" ] || die "shards: $(ls kept/shards)"
@@ -70,6 +70,26 @@ for store in "$work/kept/shards" "$work"; do
     kill "$started"
     wait "$started" || die "$store: $? $(cat told_${#store}.log)"
 done
+
+# one folder is one, whatever it is called here and there; one of that name elsewhere is another
+mkdir -p share/runs
+ln -s share here
+start_worker linked --store "$work/share"
+job linked "127.0.0.1:$port" 'dir: here/runs/one'
+[ "$(train_losses linked.yaml)" = "$expected" ] || die 'linked: other losses'
+penstock checkpoint verify share/runs/one >verified || die "linked: $(cat verified)"
+[ -z "$(find share -name '.penstock-*')" ] || die "marks stay: $(find share -name '.penstock-*')"
+if unshare -Urm true 2>/dev/null; then
+    mkfifo apart.pipe
+    mkdir other
+    unshare -Urm bash -c "mount --bind other share && exec '$PENSTOCK' worker --listen 127.0.0.1:0 --announce 9 --store share" 9>apart.pipe 2>apart.log &
+    read -r port <apart.pipe
+    job namesake "127.0.0.1:$port" 'dir: share/runs/two'
+    fails 3 "does not see '$work/share/runs/two/shards'" "$PENSTOCK" train -q namesake.yaml
+    [ -z "$(files other)" ] || die "namesake: $(files other)"
+else
+    echo 'no folder can be mounted here'
+fi
 
 # what it did last is written there, too, when the coordinator asks for it
 sed -i 's/steps: 6}/steps: 1000000}/; s/every: 2 steps/every: 100000 steps/; s/dir: second/dir: third/' second.yaml

@@ -52,8 +52,10 @@ typedef struct pen_coordinator_setup {
     double load_seconds;     // from all being there to all being ready; 0: never
     double write_seconds;    // for one more part of a checkpoint to be written; 0: never
     bool is_local_store;     // each worker saves to a disk of its own
-    const char *save_folder; // that is saved to; workers that could not write there are refused
-                             // before they load. NULL: it is not known, or nothing is saved
+    const char *save_folder; // that is saved to, or else save_mirror: where there is none of the
+                             // two that all workers see, one that does not is refused before
+                             // anything is computed. NULL: it is not known, or nothing is saved
+    const char *save_mirror; // NULL: there is none
     // [worker_count + 1] lent as long as the coordinator lives; NULL: not wanted. Set when the run
     // fails: who is not there, or failed; who is there and was refused: of another build; who had
     // been there.
@@ -94,7 +96,7 @@ typedef struct pen_coordinator_round {
 // Links, fences, assigns, waits until all workers are ready.
 //   UNAVAILABLE  workers are missing at the deadline, or one was lost; by name
 //   DOES_NOT_FIT a worker may use less memory than the plan takes there; nothing was loaded
-//   INVALID_INPUT a worker writes elsewhere than what is saved has to be; nothing was loaded
+//   INVALID_INPUT a worker does not see what is saved to where it writes
 //   CANCELLED    superseded: a worker serves a higher generation of this job, or the fence says so;
 //                or a worker of another build or instruction set was refused; or it was wished
 //   else         what a worker failed with, by name
@@ -155,9 +157,12 @@ typedef struct pen_coordinator_saved {
 // Has the workers copy what they hold after step `step` aside, and write it to shards in `folder`
 // (made by them where is_local_store): "g<generation>-s<step>-w<worker>.safetensors". Waits until
 // no round is under way, and then until all have copied; training goes on meanwhile they write.
-// Errors are those of the run; a save that fails is told by poll.
+// Errors are those of the run, or NO_STORAGE, IO or NOT_FOUND: the folder takes no files, and
+// nothing was begun; a save that fails later is told by poll.
 PEN_NODISCARD pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step,
                                               const char *folder);
+// Whether all workers see a folder that was said to be saved to, as far as is known.
+bool pen_coordinator_writes_to(pen_coordinator *coordinator, const char *folder);
 void pen_coordinator_poll_saved(pen_coordinator *coordinator, pen_coordinator_saved *out_saved);
 // Waits until the save is DURABLE or FAILED.
 PEN_NODISCARD pen_status pen_coordinator_await_saved(pen_coordinator *coordinator,

@@ -318,6 +318,7 @@ static void coordinator_fence(pen_coordinator *c) {
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FENCED,
                                          .generation = c->generation,
                                          .code = (uint32_t)pen_status_get_code(status)};
+    if (status == PEN_OK) pen_coordinator_mark_folders(c);
     pen_mutex_lock(&c->lock);
     c->fence_failure = pen_status_join(c->fence_failure, status);
     pen_mutex_unlock(&c->lock);
@@ -390,6 +391,8 @@ pen_status pen_coordinator_create(const pen_coordinator_setup *setup,
     pen_condition_init(&c->stepped);
     pen_condition_init(&c->ended);
     const pen_status status = coordinator_start(c);
+    pen_coordinator_unmark_folders(c);
+    if (status == PEN_OK) pen_coordinator_say_unseen(c);
     if (status != PEN_OK) {
         pen_coordinator_destroy(c);
         return status;

@@ -40,6 +40,7 @@ static void link_assign(pen_coordinator *c, const pen_coordinator_action *action
                            .plan_hash = c->setup.plan_hash,
                            .byte_count = c->workers[action->worker].blob_bytes,
                            .clock = (uint64_t)(c->setup.lease_seconds * 1e9)};
+    pen_coordinator_name_folders(c, &message);
     pen_mutex_lock(&c->lock);
     c->workers[action->worker].is_blob_sent = false;
     pen_mutex_unlock(&c->lock);
@@ -155,9 +156,8 @@ static void link_snapshot(pen_coordinator *c, const pen_coordinator_action *acti
     pen_message message = {.kind = PEN_MESSAGE_SNAPSHOT,
                            .step = action->step,
                            .sequence = action->sequence,
-                           .worker = action->worker,
-                           .is_local = c->setup.is_local_store};
-    pen_coordinator_name_store(c, action->worker, message.text);
+                           .worker = action->worker};
+    pen_coordinator_name_store(c, action->worker, &message);
     pen_coordinator_tell(c, action->worker, &message);
 }
 

@@ -10,6 +10,7 @@
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
 #include "scheduler/runtime/coordinator/coordinator_audit.h"
+#include "scheduler/runtime/coordinator/coordinator_shards.h"
 
 #define COORDINATOR_PIECES 8 // of tensors, on their way at once
 #define COORDINATOR_ROUNDS PEN_COORDINATOR_ROUND_LIMIT
@@ -57,7 +58,7 @@ typedef struct coordinator_worker {
     char trouble[COORDINATOR_TROUBLE_BYTES]; // guarded by lock: why it cannot be called; "" unknown
     uint64_t incarnation;                    // guarded by lock, as it said
     pen_coordinator_identity identity;
-    char store[PEN_MESSAGE_TEXT_BYTES]; // beneath which it writes; "": nowhere
+    char store[PEN_MESSAGE_TEXT_BYTES]; // beneath which it writes, first; "": nowhere
     const void *blob;                   // its description; NULL: it has it
     uint64_t blob_bytes;
     uint32_t *blob_checksums;
@@ -81,34 +82,6 @@ typedef struct coordinator_announced {
     double *terms;            // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
     pen_arrivals_order order; // guarded by lock: with which it went
 } coordinator_announced;
-
-// The last save. Guarded by the lock, but for what the caller's thread alone sets.
-typedef struct coordinator_save {
-    pen_arena *arena; // of the summaries
-    pen_coordinator_saved saved;
-    pen_shard_summary *summaries; // [worker_count + 1]
-    pen_shard_summary *listed;    // those there are, one behind the other
-    bool *has_summary;            // [worker_count + 1]
-    uint64_t number;              // of the order to save; 0: none was given yet
-    bool has_snapped;
-    bool is_told;   // the caller, that all shards are durable
-    double held_at; // when the deadline of the manifest last began anew, since it was not told
-    char folder[PEN_MESSAGE_TEXT_BYTES];
-    char resolved[PEN_MESSAGE_TEXT_BYTES]; // the same, as the system sees it
-    char failure[PEN_MESSAGE_TEXT_BYTES];
-} coordinator_save;
-
-// Shards on their way to this process, where workers have disks of their own.
-typedef struct coordinator_copy {
-    pen_thread *thread; // of one save
-    uint8_t *part;      // [PEN_MESSAGE_PART_LIMIT]; guarded by lock while it is asked for
-    // guarded by lock
-    bool is_wanted; // all shards of the save are durable
-    bool is_asking, is_answered;
-    uint32_t worker;
-    uint64_t offset;
-    uint64_t part_length;
-} coordinator_copy;
 
 struct pen_coordinator {
     pen_coordinator_setup setup;
@@ -159,6 +132,7 @@ struct pen_coordinator {
     pen_status fence_failure;
     coordinator_piece pieces[COORDINATOR_PIECES];
     coordinator_save save;
+    coordinator_sought sought;
     coordinator_copy copy;
     coordinator_evidence evidence;
     coordinator_opinion opinion;

@@ -153,7 +153,7 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
 // ---- messages
 
 // What the worker runs and may use is kept for the core to judge, beside what the plan takes there.
-// Where it writes is judged here.
+// That it writes anywhere is judged here.
 static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *worker = &c->workers[peer];
     pen_mutex_lock(&c->lock);
@@ -181,6 +181,18 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
                                          .incarnation = message->incarnation,
                                          .identity = &worker->identity};
     pen_coordinator_step(c, &event);
+}
+
+// False: it does not see where it is to write, and is turned away.
+static bool link_on_ready(pen_coordinator *c, uint32_t peer, const pen_message *message) {
+    pen_mutex_lock(&c->lock);
+    const bool is_its_own = message->incarnation == c->workers[peer].incarnation;
+    pen_mutex_unlock(&c->lock);
+    if (!is_its_own) return true; // which the core passes over
+    const pen_status status = pen_coordinator_take_seen(c, peer, message->number);
+    if (status == PEN_OK) return true;
+    pen_coordinator_turn_away(c, peer, PEN_REFUSAL_NONE, status);
+    return false;
 }
 
 // Figures of a round can be read when all workers have told theirs (link_note).
@@ -418,6 +430,7 @@ static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message
         pen_coordinator_read_shard(c, peer, message, &shard.code);
         message = &shard;
     }
+    if (message->kind == PEN_MESSAGE_READY && !link_on_ready(c, peer, message)) return PEN_OK;
     if (!link_take_event(c, peer, message)) return PEN_OK;
     if (message->kind == PEN_MESSAGE_TAKEN) pen_coordinator_take_piece(c, peer, message->sequence);
     if (message->kind == PEN_MESSAGE_PART) link_on_part(c, peer, message);

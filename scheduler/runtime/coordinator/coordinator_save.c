@@ -13,7 +13,7 @@
 pen_status pen_coordinator_prepare_save(pen_coordinator *c) {
     const size_t count = (size_t)c->table->worker_count + 1;
     PEN_TRY(pen_coordinator_prepare_copy(c));
-    if (c->setup.save_folder != NULL) pen_coordinator_resolve_store(c, c->setup.save_folder);
+    pen_coordinator_seek_folders(c);
     PEN_TRY(pen_arena_create(&c->save.arena));
     PEN_TRY(PEN_NEW(c->arena, count, &c->save.summaries));
     PEN_TRY(PEN_NEW(c->arena, count, &c->save.listed));
@@ -50,13 +50,6 @@ static void save_begin(pen_coordinator *c, uint64_t step, const char *folder) {
     snprintf(save->folder, sizeof save->folder, "%s", folder);
 }
 
-// The folder that all workers see. Where that fails so does the save, and not the run.
-static pen_status save_make_folder(pen_coordinator *c, const char *folder) {
-    pen_disk *disk = pen_disk_of_machine();
-    if (c->setup.is_local_store) return PEN_OK;
-    return disk->kind->make_folder(disk, folder); // each time: somebody may have removed it
-}
-
 static void save_give_up(pen_coordinator *c, pen_status take_status) {
     pen_mutex_lock(&c->lock);
     c->save.saved.state = PEN_SAVE_FAILED;
@@ -67,7 +60,8 @@ static void save_give_up(pen_coordinator *c, pen_status take_status) {
 }
 
 // Waits until nothing runs, then until all workers have copied their tensors; from then on rounds
-// go on while shards are written. A save that cannot begin fails by itself, not the training.
+// go on while shards are written. A save that cannot begin fails by itself, not the training; where
+// the folder takes no files, before anything else is done.
 pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, const char *folder) {
     pen_coordinator *c = coordinator;
     if (strlen(folder) >= sizeof c->save.folder) {
@@ -79,14 +73,14 @@ pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, con
     pen_mutex_unlock(&c->lock);
     PEN_TRY(status);
     pen_coordinator_end_copy(c); // that of the save before
+    PEN_TRY(pen_coordinator_mark_save(c, folder));
     pen_mutex_lock(&c->lock);
     save_begin(c, step, folder);
     pen_mutex_unlock(&c->lock);
-    pen_status made = save_make_folder(c, folder);
-    pen_coordinator_resolve_store(c, folder);
-    if (made == PEN_OK) made = pen_coordinator_begin_copy(c);
-    if (made != PEN_OK) {
-        save_give_up(c, made);
+    const pen_status begun = pen_coordinator_begin_copy(c);
+    if (begun != PEN_OK) {
+        pen_coordinator_unmark_save(c);
+        save_give_up(c, begun);
         return PEN_OK;
     }
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_SAVE, .step = step};
@@ -94,6 +88,7 @@ pen_status pen_coordinator_save(pen_coordinator *coordinator, uint64_t step, con
     pen_mutex_lock(&c->lock);
     status = pen_coordinator_await(c, save_has_snapped, 0);
     pen_mutex_unlock(&c->lock);
+    pen_coordinator_unmark_save(c); // all have found it, or will not
     if (PEN_FAILPOINT("coordinator.snapped")) return pen_error(PEN_INTERNAL, "a failpoint");
     return status;
 }

@@ -25,6 +25,7 @@ struct pen_snapshot_writer {
     pen_thread *thread;
     // of the shard being written; the writing thread's until the state is IDLE
     uint64_t step;
+    pen_disk *disk;
     char folder[SNAPSHOT_FOLDER_BYTES];
     char name[SNAPSHOT_NAME_BYTES];
     pen_mutex lock;
@@ -51,7 +52,7 @@ static void snapshot_write(pen_snapshot_writer *writer) {
     pen_shard_summary summary = {0};
     const uint64_t step = writer->step;
     pen_arena_reset(writer->arena);
-    const pen_status status = pen_shard_write(options->disk, &source, writer->folder, writer->name,
+    const pen_status status = pen_shard_write(writer->disk, &source, writer->folder, writer->name,
                                               writer->arena, &summary);
     pen_mutex_lock(&writer->lock);
     // before it is told: who hears of it may take the next at once
@@ -131,12 +132,13 @@ static pen_status snapshot_keep_text(char *to, size_t room, const char *text) {
     return pen_error(PEN_INVALID_INPUT, "the path '%.60s…' is too long", text);
 }
 
-pen_status pen_snapshot_take(pen_snapshot_writer *writer, uint64_t step, const char *folder,
+pen_status pen_snapshot_take(pen_snapshot_writer *writer, uint64_t step, pen_shard_place place,
                              const char *name) {
     PEN_ASSERT(!pen_snapshot_is_writing(writer));
-    PEN_TRY(snapshot_keep_text(writer->folder, sizeof writer->folder, folder));
+    PEN_TRY(snapshot_keep_text(writer->folder, sizeof writer->folder, place.folder));
     PEN_TRY(snapshot_keep_text(writer->name, sizeof writer->name, name));
     writer->step = step;
+    writer->disk = place.disk;
     if (!writer->options.direct) PEN_TRY(snapshot_copy(writer));
     pen_mutex_lock(&writer->lock);
     writer->state = SNAPSHOT_WRITING;

@@ -10,12 +10,12 @@
 #ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_SNAPSHOT_H
 #define PEN_SCHEDULER_RUNTIME_EXECUTOR_SNAPSHOT_H
 
+#include "scheduler/store/commit_log.h"
 #include "scheduler/store/shard.h"
 
 typedef struct pen_snapshot_writer pen_snapshot_writer;
 
 typedef struct pen_snapshot_options {
-    pen_disk *disk;
     const pen_shard_tensor *tensors; // [count] borrowed for the writer's life
     uint32_t count;
     pen_shard_read read; // from the device, in the plain layout
@@ -32,10 +32,10 @@ uint64_t pen_snapshot_bytes(const pen_shard_tensor *tensors, uint32_t count, boo
 
 PEN_NODISCARD pen_status pen_snapshot_writer_create(const pen_snapshot_options *options,
                                                     pen_snapshot_writer **out_writer);
-// Copies, and begins to write folder/name. An error of the copying is returned, and `done` is not
-// called; else it is called once.
+// Copies, and begins to write `name` at `place`, whose disk outlives the writing. An error of the
+// copying is returned, and `done` is not called; else it is called once.
 PEN_NODISCARD pen_status pen_snapshot_take(pen_snapshot_writer *writer, uint64_t step,
-                                           const char *folder, const char *name);
+                                           pen_shard_place place, const char *name);
 bool pen_snapshot_is_writing(pen_snapshot_writer *writer);
 void pen_snapshot_writer_destroy(pen_snapshot_writer *writer); // accepts NULL
 

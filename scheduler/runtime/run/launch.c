@@ -24,7 +24,7 @@
 #define LAUNCH_PAUSE_SECONDS 0.002 // between two looks at processes
 #define LAUNCH_END_UNKNOWN (-1)    // somebody else waited for it, or the system was told to
 #define LAUNCH_ANNOUNCE_FD 3
-#define LAUNCH_ARGUMENT_LIMIT 24
+#define LAUNCH_ARGUMENT_LIMIT 26
 #define LAUNCH_TEXT_BYTES 128 // of what a worker announces
 
 extern char **environ;
@@ -245,6 +245,10 @@ static pen_status launch_fill_arguments(pen_launched *launched, const pen_launch
     if (options->store != NULL) {
         list.items[list.count++] = "--store";
         PEN_TRY(pen_path_resolve(options->store, arena, &list.items[list.count++]));
+    }
+    if (options->mirror != NULL) {
+        list.items[list.count++] = "--mirror";
+        PEN_TRY(pen_path_resolve(options->mirror, arena, &list.items[list.count++]));
     }
     if (options->is_insecure) list.items[list.count++] = "--insecure";
     PEN_ASSERT(list.count <= LAUNCH_ARGUMENT_LIMIT);

@@ -25,6 +25,7 @@ typedef struct pen_launch_options {
     bool is_insecure;
     const char *token_file; // NULL: none
     const char *store;      // beneath which they write; NULL: nowhere
+    const char *mirror;     // and beneath that; NULL: there is no other
     const char *program;    // as pen_worker_program_find takes it; NULL: it is looked for
 } pen_launch_options;
 

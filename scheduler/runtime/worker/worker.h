@@ -37,9 +37,10 @@ typedef struct pen_worker_options {
     struct pen_rotating_log *audit; // lines about those who call; NULL: none
     bool tells_links;               // each link that it takes is a line of the log
     bool is_once;                   // ends with its first run
-    // The one folder beneath which it makes, writes and removes files: where the coordinator wants
-    // shards of checkpoints. NULL: it writes none.
+    // The folders beneath which it makes, writes and removes files: where the coordinator wants
+    // shards of checkpoints, and where it has a second folder for them. NULL: there is none.
     const char *store;
+    const char *mirror;
     uint64_t memory_bytes; // that this process may use, if less than the system grants; 0: that
     const char *data; // folder of data that it may read by itself; NULL: none, but with `spec` any
     // Of a worker in the coordinator's process; spec NULL: what is to be run is pulled.

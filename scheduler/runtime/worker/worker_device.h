@@ -90,6 +90,7 @@ typedef struct worker_device {
 
 // The shard that was written last.
 typedef struct worker_shard {
+    pen_disk *disk;
     char folder[PEN_MESSAGE_TEXT_BYTES]; // "": none was
     bool is_own;                         // nobody else's shards are in it
     uint64_t order;                      // that it was written for

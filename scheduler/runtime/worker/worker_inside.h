@@ -38,10 +38,10 @@ struct pen_worker {
     pen_thread *clock;  // beats
     uint64_t incarnation;
     char address[PEN_MESSAGE_NAME_BYTES];
-    uint64_t memory_bytes;  // that this process may use; 0: not known
-    pen_disk_beneath store; // root "": it writes nothing
-    uint32_t level;         // of kernels, that the coordinator wants; 0: any
-    pen_arena *arena;       // of the run
+    uint64_t memory_bytes;     // that this process may use; 0: not known
+    pen_shared_folders stores; // none: it writes nothing
+    uint32_t level;            // of kernels, that the coordinator wants; 0: any
+    pen_arena *arena;          // of the run
 
     pen_mutex lock;
     pen_condition changed;
@@ -74,6 +74,11 @@ struct pen_worker {
     uint64_t save_step;     // what is to be saved
     bool save_is_local;
     char save_folder[PEN_MESSAGE_TEXT_BYTES];
+    uint64_t save_mark;
+    // that the coordinator will save to, as it calls them, with a line's end between; its mark
+    char sought[PEN_MESSAGE_TEXT_BYTES];
+    uint64_t sought_mark;
+    uint32_t seen;     // bits: which of them are seen here; set before the run is ready
     pen_status result; // of the only run
     worker_recompute recompute;
 };

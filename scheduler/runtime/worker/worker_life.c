@@ -125,20 +125,20 @@ static pen_status worker_read_spec(pen_worker *worker, uint32_t number,
 // The description is borrowed by the run and lives in the worker's arena until it leaves.
 static pen_status worker_load_run(pen_worker *worker, const worker_load_order *order,
                                   const pen_run_spec *spec, pen_worker_run **out_run) {
-    const pen_worker_run_options options = {
-        .spec = spec,
-        .worker = order->number,
-        .generation = order->generation,
-        .incarnation = worker->incarnation,
-        .defer_contents = worker->options.spec == NULL,
-        .reads_nothing = worker->options.spec == NULL && worker->options.data == NULL,
-        .data_folder = worker->options.data,
-        .loaded = worker->options.loaded,
-        .model = worker->options.model,
-        .collector = worker->options.collector,
-        .store = worker->store.root[0] == '\0' ? NULL : &worker->store,
-        .transport = worker->transport,
-        .events = pen_worker_run_listeners(worker)};
+    const pen_worker_run_options options = {.spec = spec,
+                                            .worker = order->number,
+                                            .generation = order->generation,
+                                            .incarnation = worker->incarnation,
+                                            .defer_contents = worker->options.spec == NULL,
+                                            .reads_nothing = worker->options.spec == NULL &&
+                                                             worker->options.data == NULL,
+                                            .data_folder = worker->options.data,
+                                            .loaded = worker->options.loaded,
+                                            .model = worker->options.model,
+                                            .collector = worker->options.collector,
+                                            .stores = &worker->stores,
+                                            .transport = worker->transport,
+                                            .events = pen_worker_run_listeners(worker)};
     pen_worker_run *run;
     PEN_TRY(pen_worker_run_create(&options, &run));
     const pen_status status = pen_worker_run_load(run);
@@ -172,6 +172,30 @@ static pen_status worker_load_survey(pen_worker *worker, const worker_load_order
     return PEN_OK;
 }
 
+// Which of the folders that the coordinator saves to are seen here.
+static void worker_look_for_folders(pen_worker *worker) {
+    char sought[PEN_MESSAGE_TEXT_BYTES], name[PEN_MESSAGE_TEXT_BYTES];
+    uint32_t seen = 0;
+    pen_disk *disk;
+    pen_mutex_lock(&worker->lock);
+    memcpy(sought, worker->sought, sizeof sought);
+    const uint64_t mark = worker->sought_mark;
+    pen_mutex_unlock(&worker->lock);
+    char *path = sought;
+    for (uint32_t i = 0; path != NULL && i < PEN_SHARED_FOLDER_LIMIT; i++) {
+        char *end = strchr(path, '\n');
+        if (end != NULL) *end = '\0';
+        if (path[0] != '\0' &&
+            pen_shared_folders_find(&worker->stores, path, mark, &disk, name, sizeof name)) {
+            seen |= 1u << i;
+        }
+        path = end == NULL ? NULL : end + 1;
+    }
+    pen_mutex_lock(&worker->lock);
+    worker->seen = seen;
+    pen_mutex_unlock(&worker->lock);
+}
+
 static pen_status worker_load(pen_worker *worker, const worker_load_order *order) {
     const pen_member_event loaded = {.kind = PEN_MEMBER_EVENT_LOADED};
     const pen_run_spec *spec;
@@ -185,6 +209,7 @@ static pen_status worker_load(pen_worker *worker, const worker_load_order *order
     worker->run = run;
     pen_mutex_unlock(&worker->lock);
     PEN_TRY(worker_link(worker, order, spec));
+    worker_look_for_folders(worker);
     PEN_TRY(pen_worker_run_set_ready(run));
     pen_worker_step(worker, &loaded);
     (void)PEN_FAILPOINT("worker.ready");
@@ -218,7 +243,8 @@ static void worker_do_save(pen_worker *worker) {
     const pen_run_save save = {.order = worker->save_sequence,
                                .step = worker->save_step,
                                .folder = folder,
-                               .makes_folder = worker->save_is_local};
+                               .makes_folder = worker->save_is_local,
+                               .mark = worker->save_mark};
     pen_mutex_unlock(&worker->lock);
     if (run != NULL) { // it stays: this thread takes it away
         const pen_status status = pen_worker_run_save(run, &save);
@@ -418,7 +444,8 @@ static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
     PEN_TRY(worker_find_memory(worker));
-    if (options->store != NULL) PEN_TRY(pen_disk_beneath_init(&worker->store, options->store));
+    if (options->store != NULL) PEN_TRY(pen_shared_folders_add(&worker->stores, options->store));
+    if (options->mirror != NULL) PEN_TRY(pen_shared_folders_add(&worker->stores, options->mirror));
     const pen_transport_options transport_options = {
         // until it is told otherwise: a coordinator that does not want it says nothing of it
         .self = {.peer = PEN_TRANSPORT_ANY_PEER,

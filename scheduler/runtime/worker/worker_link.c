@@ -333,6 +333,8 @@ static pen_status worker_assign(pen_worker *worker, const pen_message *message) 
         if (worker->member.options.beat < WORKER_BEAT_LEAST) {
             worker->member.options.beat = WORKER_BEAT_LEAST;
         }
+        memcpy(worker->sought, message->text, sizeof worker->sought);
+        worker->sought_mark = message->mark;
         pen_condition_signal(&worker->ticked);
         status = worker_expect_blob(worker, message->byte_count);
     }
@@ -450,6 +452,7 @@ static void worker_on_snapshot(pen_worker *worker, const pen_message *message) {
         worker->save_sequence = message->sequence;
         worker->save_step = message->step;
         worker->save_is_local = message->is_local;
+        worker->save_mark = message->mark;
         memcpy(worker->save_folder, message->text, sizeof worker->save_folder);
         pen_condition_broadcast(&worker->changed);
     }

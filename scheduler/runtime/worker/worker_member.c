@@ -77,7 +77,9 @@ static void member_greet(pen_worker *worker, uint64_t generation) {
     pen_message message = {
         .kind = PEN_MESSAGE_HELLO, .generation = generation, .memory_bytes = worker->memory_bytes};
     snprintf(message.build, sizeof message.build, "%s", pen_build_name());
-    snprintf(message.text, sizeof message.text, "%s", worker->store.root);
+    if (worker->stores.count > 0) {
+        snprintf(message.text, sizeof message.text, "%s", worker->stores.folders[0].root);
+    }
     member_describe_numerics(worker, message.isa);
     snprintf(message.address, sizeof message.address, "%s", worker->address);
     pen_worker_tell(worker, 0, &message);
@@ -268,8 +270,9 @@ static void member_on_credit(void *context, uint32_t peer, uint32_t form, uint32
 }
 
 static void member_on_ready(void *context) {
-    pen_message message = {.kind = PEN_MESSAGE_READY};
-    pen_worker_tell(context, 0, &message);
+    pen_worker *worker = context;
+    pen_message message = {.kind = PEN_MESSAGE_READY, .number = worker->seen};
+    pen_worker_tell(worker, 0, &message);
 }
 
 static void member_on_piece_taken(void *context, uint64_t sequence) {

@@ -25,6 +25,7 @@
 #include "scheduler/runtime/run/run_inquiry.h"
 #include "scheduler/runtime/run/run_spec.h"
 #include "scheduler/store/commit_log.h"
+#include "scheduler/store/shared_folder.h"
 #include "scheduler/trace/trace.h"
 #include "scheduler/transport/transport.h"
 
@@ -99,9 +100,9 @@ typedef struct pen_worker_run_options {
     void (*loaded)(const void *model); // the model's bytes are no longer needed; or NULL
     const void *model;
     pen_worker_collector collector;
-    bool reads_nothing;      // no data may be read here;
-    const char *data_folder; // else that which it must be in; NULL: any
-    pen_disk_beneath *store; // that shards go to; NULL: none are written
+    bool reads_nothing;         // no data may be read here;
+    const char *data_folder;    // else that which it must be in; NULL: any
+    pen_shared_folders *stores; // that shards go to
     pen_transport *transport;
     pen_worker_run_events events;
 } pen_worker_run_options;
@@ -150,8 +151,9 @@ PEN_NODISCARD pen_status pen_worker_run_send_piece(pen_worker_run *run,
 typedef struct pen_run_save {
     uint64_t order;     // its number
     uint64_t step;      // that was done
-    const char *folder; // name beneath the store, as the coordinator said it
-    bool makes_folder;
+    const char *folder; // name beneath the first store; or the coordinator's path of it
+    bool makes_folder;  // the former
+    uint64_t mark;      // the latter: what is in it (scheduler/store/shared_folder.h)
 } pen_run_save;
 // Copies aside what the spec lists as saved of the devices here, and writes it: `snapped` and
 // `shard` are called, the latter later, on another thread; also when it cannot be written. By the

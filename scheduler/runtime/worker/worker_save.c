@@ -71,13 +71,12 @@ pen_status pen_worker_run_prepare_save(pen_worker_run *run) {
         PEN_TRY(save_add(run, &spec->saved[i]));
     }
     if (run->saved_count == 0) return PEN_OK;
-    const bool is_direct = run->options.store == NULL || !save_has_room(run);
+    const bool is_direct = run->options.stores->count == 0 || !save_has_room(run);
     for (uint32_t d = 0; d < run->device_count && is_direct; d++) {
         run->devices[d].saved_bytes = 0;
     }
-    if (run->options.store == NULL) return PEN_OK;
-    const pen_snapshot_options options = {.disk = &run->options.store->disk,
-                                          .tensors = run->saved,
+    if (run->options.stores->count == 0) return PEN_OK;
+    const pen_snapshot_options options = {.tensors = run->saved,
                                           .count = run->saved_count,
                                           .read = save_read,
                                           .context = run,
@@ -98,8 +97,26 @@ static bool save_is_at_rest(pen_worker_run *run) {
     return is_at_rest;
 }
 
-// The folder is a name that the coordinator said: the disk itself refuses one that leads out of
-// what this worker writes beneath.
+// The folder beneath one of those that this worker writes beneath: a name that the coordinator
+// said, of which the disk itself refuses one that leads out; or where its mark is. `out_name`:
+// [PEN_MESSAGE_TEXT_BYTES]
+static pen_status save_find(pen_worker_run *run, const pen_run_save *save, pen_disk **out_disk,
+                            char *out_name) {
+    pen_shared_folders *stores = run->options.stores;
+    *out_disk = &stores->folders[0].disk;
+    snprintf(out_name, PEN_MESSAGE_TEXT_BYTES, "%s", save->folder);
+    if (save->makes_folder) return (*out_disk)->kind->make_folder(*out_disk, save->folder);
+    if (pen_shared_folders_find(stores, save->folder, save->mark, out_disk, out_name,
+                                PEN_MESSAGE_TEXT_BYTES)) {
+        return PEN_OK;
+    }
+    return pen_error(
+        PEN_NOT_FOUND, "the coordinator's '%.300s' is not seen here beneath '%s'%s%s%s",
+        save->folder, stores->folders[0].root, stores->count > 1 ? " or '" : "",
+        stores->count > 1 ? stores->folders[1].root : "", stores->count > 1 ? "'" : "");
+}
+
+// Copies, and has the writer begin.
 static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_arena *arena) {
     const char *name;
     if (run->writer == NULL) {
@@ -107,19 +124,22 @@ static pen_status save_take(pen_worker_run *run, const pen_run_save *save, pen_a
                          "this worker writes no checkpoints: it was started without a folder for "
                          "them (penstock worker --store DIR)");
     }
-    pen_disk *disk = &run->options.store->disk;
+    pen_disk *disk;
+    char folder[PEN_MESSAGE_TEXT_BYTES];
     if (pen_snapshot_is_writing(run->writer)) {
         return pen_error(PEN_INTERNAL, "the shard before is still being written");
     }
     PEN_TRY(pen_shard_name(run->options.generation, save->step, run->options.worker, arena, &name));
-    if (save->makes_folder) PEN_TRY(disk->kind->make_folder(disk, save->folder));
+    PEN_TRY(save_find(run, save, &disk, folder));
     pen_mutex_lock(&run->lock);
-    snprintf(run->shard.folder, sizeof run->shard.folder, "%s", save->folder);
+    run->shard.disk = disk;
+    memcpy(run->shard.folder, folder, sizeof run->shard.folder);
     run->shard.is_own = save->makes_folder;
     run->shard.order = save->order;
     run->shard.step = save->step;
     pen_mutex_unlock(&run->lock);
-    return pen_snapshot_take(run->writer, save->step, save->folder, name);
+    return pen_snapshot_take(run->writer, save->step,
+                             (pen_shard_place){.disk = disk, .folder = folder}, name);
 }
 
 // Only between rounds, when no device computes. A worker with nothing to save answers at once, so
@@ -160,7 +180,7 @@ pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void 
     if (shard.folder[0] == '\0') return pen_error(PEN_NOT_FOUND, "no shard was written here");
     snprintf(path, sizeof path, "%s/" PEN_SHARD_NAME_FORMAT, shard.folder, run->options.generation,
              shard.step, run->options.worker);
-    pen_disk *disk = &run->options.store->disk;
+    pen_disk *disk = shard.disk;
     PEN_TRY(disk->kind->size(disk, path, &bytes));
     if (offset > bytes) offset = bytes;
     const uint64_t count = pen_min_u64(limit, bytes - offset);
@@ -172,7 +192,7 @@ pen_status pen_worker_run_read_shard(pen_worker_run *run, uint64_t offset, void 
 // Removes all shards but those of these steps of this generation, and later ones.
 static pen_status save_prune(const pen_worker_run *run, const worker_shard *shard, uint64_t before,
                              pen_arena *arena) {
-    pen_disk *disk = &run->options.store->disk;
+    pen_disk *disk = shard->disk;
     const char *const *names;
     uint32_t count = 0;
     PEN_TRY(disk->kind->list(disk, shard->folder, PEN_COMMIT_RECORD_LIMIT, arena, &names, &count));

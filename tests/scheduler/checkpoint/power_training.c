@@ -249,7 +249,7 @@ static pen_status power_save(power_life *life, bool *out_is_kept) {
     PEN_TRY(pen_order_book_sync(life->book));
     const pen_status status = power_save_shards(life, summaries, &count);
     if (status != PEN_OK) {
-        (void)pen_checkpoint_store_give_up(life->store);
+        pen_checkpoint_store_give_up(life->store, true);
         return status;
     }
     world->is_tried[life->step] = true;

@@ -36,6 +36,7 @@ static pen_message full_message(pen_message_kind kind) {
                            .byte_count = (uint64_t)1 << 40,
                            .clock = 15,
                            .clock_here = 16,
+                           .mark = (uint64_t)1 << 63,
                            .state = 4,
                            .step_nanoseconds = (uint64_t)1 << 33,
                            .code = 17,
@@ -100,6 +101,7 @@ static void reads_the_fields_of_some(void **state) {
     message = full_message(PEN_MESSAGE_SNAPSHOT);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.step == 5 && read.worker == 3 && read.text[0] == 't', "snapshot");
+    CHECK(read.mark == message.mark && read.sequence == 12, "which");
     message = full_message(PEN_MESSAGE_SURVEY);
     CHECK_OK(pen_message_decode(bytes, encode(&message, bytes), &read));
     CHECK(read.number == 13 && read.device == 8 && read.node == 18 && read.clock == 15, "survey");

@@ -8,6 +8,7 @@
 #include "scheduler/store/shard.h"
 #include "tests/support/check.h"
 #include "tests/support/generation_case.h"
+#include "tests/support/scratch.h"
 #include "tests/support/station.h"
 
 #define DESTROY_SECONDS 10.0 // far more than it takes on a busy machine, far less than leases
@@ -191,7 +192,8 @@ static void a_caller_may_take_its_time(void **unused) {
     generation_case_deinit(&g);
 }
 
-// A folder in which nothing can be written: the save fails, and the training goes on.
+// A folder in which nothing can be written: the save fails at once. One that workers do not see, or
+// have no room in: it fails by itself. The training goes on.
 static void a_save_that_fails_ends_alone(void **unused) {
     (void)unused;
     generation_case g;
@@ -202,10 +204,13 @@ static void a_save_that_fails_ends_alone(void **unused) {
     generation_case_init(&g, "local");
     CHECK_OK(generation_begin(&g, 1, &coordinator));
     for (uint64_t step = 1; step <= 2; step++) {
-        CHECK_OK(pen_coordinator_save(coordinator, step, "/dev/null/shards"));
+        CHECK_ERROR(pen_coordinator_save(coordinator, step, "/dev/null/shards"), PEN_IO,
+                    "cannot create the folder '/dev/null'");
+        CHECK_OK(pen_coordinator_save(coordinator, step, scratch_path("elsewhere")));
         CHECK_OK(pen_coordinator_await_saved(coordinator, &saved));
         assert_int_equal(saved.state, PEN_SAVE_FAILED);
-        assert_true(strstr(saved.failure, "/dev/null") != NULL);
+        CHECK(strstr(saved.failure, "/elsewhere' is not seen here beneath '") != NULL, "%s",
+              saved.failure);
         CHECK_OK(generation_begin_round(&g, coordinator, &round));
         CHECK_OK(generation_finish_round(&g, coordinator, round, &loss));
     }

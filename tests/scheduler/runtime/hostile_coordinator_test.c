@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 #include "scheduler/protocol/message.h"
+#include "scheduler/store/shared_folder.h"
 #include "tests/support/check.h"
 #include "tests/support/generation_case.h"
 #include "tests/support/scratch.h"
 
+#define HOSTILE_MARK 7
 #define HOSTILE_SHARD "g1-s1-w2.safetensors"
 
 // What is told in place of the folder that workers are to write to.
 static struct hostile_order {
     const char *folder;
     bool is_local;
+    uint64_t mark; // that is said to be in it; 0: the right one
 } hostile_order;
 
 static bool hostile_repeats; // in place of such an order
@@ -36,6 +39,7 @@ static pen_status hostile_send(pen_transport *transport, uint32_t peer, const vo
     }
     snprintf(message.text, sizeof message.text, "%s", hostile_order.folder);
     message.is_local = hostile_order.is_local;
+    if (hostile_order.mark != 0) message.mark = hostile_order.mark;
     const size_t length = pen_message_encode(&message, changed, sizeof changed);
     return hostile_real->send_message(transport, peer, changed, length);
 }
@@ -83,6 +87,7 @@ static void workers_write_beneath_their_folder_alone(void **unused) {
     hostile_begin(&g, false);
     const char *outside = scratch_file("outside/" HOSTILE_SHARD, "theirs", 6);
     (void)scratch_file("generations/own", "", 0);
+    CHECK_OK(pen_shared_folder_mark(scratch_path("outside"), HOSTILE_MARK));
     assert_int_equal(symlink(scratch_path("outside"), scratch_path("generations/link")), 0);
     CHECK_OK(generation_begin(&g, 1, &coordinator));
     CHECK_OK(generation_write(&g, coordinator));
@@ -98,7 +103,7 @@ static void workers_write_beneath_their_folder_alone(void **unused) {
     uint64_t step = 1;
     for (int is_local = 0; is_local < 2; is_local++) {
         for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-            hostile_order = (struct hostile_order){folders[i], is_local != 0};
+            hostile_order = (struct hostile_order){folders[i], is_local != 0, HOSTILE_MARK};
             save_as_ordered(coordinator, step++, g.folder, &saved);
             CHECK(saved.state == PEN_SAVE_FAILED, "'%s' was written to", folders[i]);
             CHECK(strstr(saved.failure, "beneath") != NULL ||
@@ -108,12 +113,12 @@ static void workers_write_beneath_their_folder_alone(void **unused) {
         }
     }
     struct stat about;
-    assert_int_equal(count_names(scratch_path("outside")), 1);
+    assert_int_equal(count_names(scratch_path("outside")), 2); // and the mark
     assert_int_equal(stat(outside, &about), 0);
     assert_int_equal(about.st_size, 6);
     assert_int_not_equal(stat(scratch_path("made"), &about), 0);
     // as it should be, it goes on
-    hostile_order = (struct hostile_order){"mine/worker", true};
+    hostile_order = (struct hostile_order){"mine/worker", true, 0};
     save_as_ordered(coordinator, step, g.folder, &saved);
     CHECK(saved.state == PEN_SAVE_DURABLE, "%s", saved.failure);
     assert_int_not_equal(count_names(scratch_path("generations/mine/worker")), 0);

@@ -67,10 +67,15 @@ static scene *make_scene(void) {
     return s;
 }
 
-static pen_snapshot_writer *make_writer(scene *s, pen_disk *disk, bool direct) {
+static pen_status take(pen_snapshot_writer *writer, uint64_t step, pen_disk *disk,
+                       const char *folder, const char *name) {
+    const pen_shard_place place = {.disk = disk, .folder = folder};
+    return pen_snapshot_take(writer, step, place, name);
+}
+
+static pen_snapshot_writer *make_writer(scene *s, bool direct) {
     pen_snapshot_writer *writer;
-    const pen_snapshot_options options = {.disk = disk,
-                                          .tensors = s->tensors,
+    const pen_snapshot_options options = {.tensors = s->tensors,
                                           .count = TENSORS,
                                           .read = read_values,
                                           .context = s,
@@ -96,12 +101,12 @@ static void writes_what_was_copied(void **state) {
     CHECK_OK(disk->kind->make_folder(disk, folder));
     for (int direct = 0; direct < 2; direct++) {
         scene *s = make_scene();
-        pen_snapshot_writer *writer = make_writer(s, disk, direct != 0);
+        pen_snapshot_writer *writer = make_writer(s, direct != 0);
         uint64_t bytes = 0;
         for (unsigned step = 1; step <= 3; step++) {
             char name[64];
             snprintf(name, sizeof name, "g1-s%u-w%d.safetensors", step, direct);
-            CHECK_OK(pen_snapshot_take(writer, step, folder, name));
+            CHECK_OK(take(writer, step, disk, folder, name));
             if (direct != 0) assert_int_equal(atomic_load(&s->done_count), step);
             for (uint32_t i = 0; i < ELEMENTS; i++) {
                 s->values[1][i] += 1000;
@@ -138,22 +143,21 @@ static void tells_failures_once(void **state) {
     const char *folder = scratch_path("shards");
     CHECK_OK(disk->kind->make_folder(disk, folder));
     scene *s = make_scene();
-    pen_snapshot_writer *writer = make_writer(s, disk, false);
+    pen_snapshot_writer *writer = make_writer(s, false);
     s->failure = pen_error(PEN_UNAVAILABLE, "gone");
-    CHECK_ERROR(pen_snapshot_take(writer, 1, folder, "g1-s1-w5.safetensors"), PEN_UNAVAILABLE,
-                "gone");
+    CHECK_ERROR(take(writer, 1, disk, folder, "g1-s1-w5.safetensors"), PEN_UNAVAILABLE, "gone");
     assert_int_equal(atomic_load(&s->done_count), 0);
-    CHECK_OK(pen_snapshot_take(writer, 2, scratch_path("nowhere"), "g1-s2-w5.safetensors"));
+    CHECK_OK(take(writer, 2, disk, scratch_path("nowhere"), "g1-s2-w5.safetensors"));
     await_done(s, 1);
     assert_int_equal(s->code, PEN_NOT_FOUND);
-    CHECK_OK(pen_snapshot_take(writer, 3, folder, "g1-s3-w5.safetensors")); // and goes on
-    pen_snapshot_writer_destroy(writer);                                    // which waits
+    CHECK_OK(take(writer, 3, disk, folder, "g1-s3-w5.safetensors")); // and goes on
+    pen_snapshot_writer_destroy(writer);                             // which waits
     assert_int_equal(atomic_load(&s->done_count), 2);
     assert_int_equal(s->code, PEN_CODE_OK);
     failing_disk failing;
     failing_disk_init(&failing, 3, FAILING_DISK_ONCE);
-    writer = make_writer(s, &failing.disk, true);
-    CHECK_OK(pen_snapshot_take(writer, 4, folder, "g1-s4-w5.safetensors"));
+    writer = make_writer(s, true);
+    CHECK_OK(take(writer, 4, &failing.disk, folder, "g1-s4-w5.safetensors"));
     assert_int_equal(atomic_load(&s->done_count), 3);
     assert_int_equal(s->code, PEN_NO_STORAGE);
     pen_snapshot_writer_destroy(writer);
@@ -167,7 +171,7 @@ static void says_what_it_takes(void **state) {
     assert_int_equal(pen_snapshot_bytes(s->tensors, TENSORS, false), direct + sizeof s->values);
     pen_snapshot_writer *writer = NULL;
     const pen_snapshot_options options = {
-        .disk = pen_disk_of_machine(), .tensors = s->tensors, .count = TENSORS, .done = note_done};
+        .tensors = s->tensors, .count = TENSORS, .done = note_done};
     bool is_made = false;
     for (uint64_t at = 1; !is_made; at++) {
         pen_memory_fail_at(at, 0);
