@@ -76,6 +76,7 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     report.trace = trace;
     report.figures = output->report;
     report.losses = output->losses;
+    if (output->notice[0] != '\0') report.notice = output->notice;
     PEN_TRY(pen_report_html(&report, arena, &text));
     return pen_file_write_text(output->page, text);
 }

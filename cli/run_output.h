@@ -12,6 +12,7 @@ typedef struct pen_run_output {
     const char *title;               // of the page
     const char *trace;               // file for the trace; NULL: none
     const char *page;                // file for the page; NULL: none
+    char notice[1024];               // for the page, at its top; "": none
     pen_loss_history *losses;        // for the page; NULL: there is none
     const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
     pen_run_blame blame;             // likewise

@@ -224,10 +224,37 @@ void pen_train_log_checkpoint(pen_train_log *log, const pen_trainer *trainer) {
     if (log->checkpoints != NULL) pen_json_key_text(json, "folder", log->checkpoints);
     if (log->mirror != NULL) {
         pen_json_key_text(json, "mirror", log->mirror);
-        pen_json_key_unsigned(json, "copies",
-                              trainer == NULL ? 0 : pen_trainer_copies_kept(trainer));
+        const pen_train_kept kept = pen_trainer_get_kept(trainer);
+        pen_json_key_unsigned(json, "copies", kept.copies);
+        if (kept.without != NULL) pen_json_key_text(json, "without", kept.without);
     }
     log_end(log);
+}
+
+void pen_train_format_kept(const pen_trainer *trainer, char out_text[PEN_TRAIN_KEPT_BYTES]) {
+    const pen_train_kept kept = pen_trainer_get_kept(trainer);
+    out_text[0] = '\0';
+    if (kept.without == NULL) return;
+    snprintf(out_text, PEN_TRAIN_KEPT_BYTES,
+             "the checkpoint of step %llu is in %.300s alone, and lost with it: %.300s has not got "
+             "it, and an older one at most",
+             (unsigned long long)kept.step, kept.folder, kept.without);
+}
+
+void pen_train_say_alone(const pen_trainer *trainer) {
+    char text[PEN_TRAIN_KEPT_BYTES];
+    pen_train_format_kept(trainer, text);
+    if (text[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", text);
+}
+
+void pen_train_write_kept(pen_json_writer *json, const pen_trainer *trainer) {
+    const pen_train_kept kept = pen_trainer_get_kept(trainer);
+    if (kept.step == 0) return;
+    pen_json_key_object(json, "checkpoint");
+    pen_json_key_unsigned(json, "step", kept.step);
+    pen_json_key_text(json, "folder", kept.folder);
+    if (kept.without != NULL) pen_json_key_text(json, "without", kept.without);
+    pen_json_end_object(json);
 }
 
 void pen_train_log_evaluation(pen_train_log *log, const pen_step_report *report,

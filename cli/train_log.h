@@ -55,6 +55,14 @@ void pen_train_log_checkpoint(pen_train_log *log, const pen_trainer *trainer);
 // The evaluation after a step.
 void pen_train_log_evaluation(pen_train_log *log, const pen_step_report *report,
                               const pen_program *program);
+// Where the newest checkpoint is, if it is not in a folder that should have it, too: for people,
+// "": it is. "checkpoint", likewise: an object of step, folder and, if it is not, `without`.
+// Nothing where there is none.
+#define PEN_TRAIN_KEPT_BYTES 1024
+void pen_train_format_kept(const pen_trainer *trainer, char out_text[PEN_TRAIN_KEPT_BYTES]);
+// The former as a warning: it is not found out when the other folder is lost.
+void pen_train_say_alone(const pen_trainer *trainer);
+void pen_train_write_kept(pen_json_writer *json, const pen_trainer *trainer);
 // Fields of a step, and of an evaluation, into an object that is begun: those of --json.
 void pen_train_write_step(pen_json_writer *json, const pen_program *program,
                           const pen_step_report *report);

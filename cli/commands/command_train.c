@@ -194,11 +194,11 @@ static pen_status train_plan_start(train_run *run) {
 
 // After the wish to stop: what was done is kept, and nothing else is left.
 static pen_status train_stop(const train_run *run, pen_status take_status) {
-    const uint64_t step = pen_trainer_step_kept(run->trainer);
+    const pen_train_kept kept = pen_trainer_get_kept(run->trainer);
     const pen_status_code code = pen_status_get_code(take_status);
     if (code != PEN_CODE_OK && code != PEN_CANCELLED) return take_status;
     pen_status_ignore(take_status, "it was wished for");
-    if (step == 0) {
+    if (kept.step == 0) {
         return pen_error(PEN_CANCELLED,
                          "stopped after step %llu, of which nothing is kept: --checkpoint DIR, or "
                          "`checkpoint: {dir: …}` in the job, would",
@@ -206,17 +206,19 @@ static pen_status train_stop(const train_run *run, pen_status take_status) {
     }
     pen_log(PEN_LOG_NOTE,
             "stopped; the checkpoint of step %llu is in %s: --continue goes on from it",
-            (unsigned long long)step, run->checkpoint);
+            (unsigned long long)kept.step, kept.folder);
+    pen_train_say_alone(run->trainer);
     return PEN_OK;
 }
 
 // Where an end that comes early leaves the training.
 static pen_status train_say_kept(const train_run *run, pen_status status) {
-    const uint64_t step = run->trainer == NULL ? 0 : pen_trainer_step_kept(run->trainer);
-    if (step == 0) return status;
+    if (run->trainer == NULL) return status;
+    const pen_train_kept kept = pen_trainer_get_kept(run->trainer);
+    if (kept.step == 0) return status;
     return pen_status_add_context(
         status, "the checkpoint of step %llu is in %s: --continue goes on from it",
-        (unsigned long long)step, run->checkpoint);
+        (unsigned long long)kept.step, kept.folder);
 }
 
 // What the evaluation after a step came to.
@@ -333,6 +335,7 @@ static pen_status train_write_result(train_run *run) {
         pen_json_end_object(json);
     }
     pen_train_write_best(json, run->job, pen_trainer_evaluated(run->trainer));
+    pen_train_write_kept(json, run->trainer);
     PEN_TRY(pen_lanes_report_json(json, run->job, pen_trainer_tensors(run->trainer)));
     pen_json_key_array(json, "devices");
     for (uint32_t i = 0; i < run->job->cluster.device_count; i++) {
@@ -411,6 +414,8 @@ static pen_status train_plan_outputs(train_run *run) {
 static pen_status train_leave(train_run *run) {
     PEN_TRY(pen_train_end(run->trainer, &run->outputs));
     pen_train_log_checkpoint(&run->log, run->trainer);
+    pen_train_say_alone(run->trainer);
+    pen_train_format_kept(run->trainer, run->output.notice);
     PEN_TRY(pen_train_insist(run->trainer, train_collect, run));
     PEN_TRY(pen_train_insist(run->trainer, train_evaluate, run));
     return pen_train_insist(run->trainer, train_hash, run);

@@ -206,6 +206,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     pen_json_key_text(&json, "title", drawing->title);
     pen_json_key_number(&json, "width", ceil(drawing->width));
     pen_json_key_number(&json, "height", ceil(drawing->height));
+    if (report->notice != NULL) pen_json_key_text(&json, "notice", report->notice);
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
     pen_loss_history_write(report->losses, &json);

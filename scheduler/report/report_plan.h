@@ -19,6 +19,7 @@ typedef struct pen_report {
     const pen_trace *trace;           // of a run of the plan, or NULL
     const pen_engine_report *figures; // of that run; NULL: those that plan and trace tell
     const pen_loss_history *losses;   // of that run, or NULL
+    const char *notice;               // what its reader must know first, or NULL
 } pen_report;
 
 // Everything of the report but its drawing, which is to be made with the groups: first the devices,

@@ -352,11 +352,12 @@ uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {
 }
 
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer) {
-    return trainer->keeper == NULL ? 0 : pen_train_keeper_step(trainer->keeper);
+    return pen_trainer_get_kept(trainer).step;
 }
 
-uint32_t pen_trainer_copies_kept(const pen_trainer *trainer) {
-    return trainer->keeper == NULL ? 0 : pen_train_keeper_copies(trainer->keeper);
+pen_train_kept pen_trainer_get_kept(const pen_trainer *trainer) {
+    const pen_train_kept none = {0};
+    return trainer->keeper == NULL ? none : *pen_train_keeper_kept(trainer->keeper);
 }
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer) {

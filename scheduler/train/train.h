@@ -14,6 +14,7 @@
 #include "scheduler/checkpoint/order_book.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/job/job.h"
+#include "scheduler/train/train_keeper.h"
 
 typedef struct pen_trainer pen_trainer;
 
@@ -128,8 +129,8 @@ uint64_t pen_trainer_recovery_count(const pen_trainer *trainer);
 PEN_NODISCARD pen_status pen_trainer_keep(pen_trainer *trainer);
 // The step of the newest checkpoint that is kept; 0: none.
 uint64_t pen_trainer_step_kept(const pen_trainer *trainer);
-// In how many folders that is: 2, with its mirror.
-uint32_t pen_trainer_copies_kept(const pen_trainer *trainer);
+// Where that is.
+pen_train_kept pen_trainer_get_kept(const pen_trainer *trainer);
 
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 // What runs the steps, and holds the parameters.

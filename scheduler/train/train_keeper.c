@@ -33,8 +33,7 @@ struct pen_train_keeper {
     double taken_at;     // when the last one was begun
     double cost_seconds; // for which the training stood still for it; negative: none yet
     double work_seconds; // until it was durable
-    uint64_t step;       // of the newest in the log
-    uint32_t copies;     // of it
+    pen_train_kept kept; // the newest in the log
 
     // a manifest being published, by a thread, which tells the engine what came of it
     pen_thread *thread;
@@ -141,12 +140,19 @@ uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper) {
     return keeper->generation;
 }
 
-uint64_t pen_train_keeper_step(const pen_train_keeper *keeper) {
-    return keeper->step;
+const pen_train_kept *pen_train_keeper_kept(const pen_train_keeper *keeper) {
+    return &keeper->kept;
 }
 
-uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper) {
-    return keeper->copies;
+static void keeper_note_kept(pen_train_keeper *keeper, uint64_t step) {
+    const pen_train_keeper_options *options = &keeper->options;
+    pen_train_kept *kept = &keeper->kept;
+    *kept = (pen_train_kept){.step = step,
+                             .copies = pen_checkpoint_store_copies(keeper->store, 0),
+                             .folder = pen_checkpoint_store_folder(keeper->store, 0)};
+    if (options->mirror == NULL || kept->copies > 1) return;
+    const bool is_mirror = strcmp(kept->folder, options->mirror) == 0;
+    kept->without = is_mirror ? options->folder : options->mirror;
 }
 
 // ---- publishing
@@ -199,8 +205,7 @@ static pen_status keeper_end_publishing(pen_train_keeper *keeper) {
     keeper->published = PEN_OK;
     if (published != PEN_OK) return keeper_give_up(keeper, published);
     keeper->is_under_way = false;
-    keeper->step = keeper->taken.step;
-    keeper->copies = pen_checkpoint_store_copies(keeper->store, 0);
+    keeper_note_kept(keeper, keeper->taken.step);
     keeper->work_seconds = pen_clock_seconds() - keeper->taken_at;
     return PEN_OK;
 }
@@ -352,7 +357,7 @@ static pen_status keeper_try_last(pen_train_keeper *keeper, pen_engine *engine,
 pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pen_engine *engine,
                                       const pen_checkpoint *checkpoint) {
     PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
-    if (keeper->step == checkpoint->step) return PEN_OK;
+    if (keeper->kept.step == checkpoint->step) return PEN_OK;
     const pen_status status = keeper_try_last(keeper, engine, checkpoint);
     const bool is_of_disk = pen_status_get_code(status) == PEN_NO_STORAGE;
     const char *shards = pen_checkpoint_store_shard_folder(keeper->store);
@@ -368,8 +373,7 @@ pen_status pen_train_keeper_load(pen_train_keeper *keeper, pen_engine *engine,
     if (!*out_found) return PEN_OK;
     PEN_TRY(pen_checkpoint_store_load_newest(keeper->store, engine->kind->tensors(engine),
                                              out_checkpoint));
-    keeper->step = out_checkpoint->step;
-    keeper->copies = pen_checkpoint_store_copies(keeper->store, 0);
+    keeper_note_kept(keeper, out_checkpoint->step);
     return PEN_OK;
 }
 

@@ -62,9 +62,14 @@ PEN_NODISCARD pen_status pen_train_keeper_take_last(pen_train_keeper *keeper, pe
 void pen_train_keeper_abandon(pen_train_keeper *keeper);
 // The generation that this process has fenced; 0: none yet.
 uint64_t pen_train_keeper_generation(const pen_train_keeper *keeper);
-// The step of the newest checkpoint in the log; 0: none. In how many folders it is.
-uint64_t pen_train_keeper_step(const pen_train_keeper *keeper);
-uint32_t pen_train_keeper_copies(const pen_train_keeper *keeper);
+// The newest checkpoint in the log, and where it is.
+typedef struct pen_train_kept {
+    uint64_t step;       // 0: there is none
+    uint32_t copies;     // 2: it is in the mirror, too
+    const char *folder;  // that has it; NULL: there is none
+    const char *without; // that should have it, too, and has not; NULL: none
+} pen_train_kept;
+const pen_train_kept *pen_train_keeper_kept(const pen_train_keeper *keeper);
 
 // Writes the model's tensors of the checkpoint of a step to a safetensors file. The engine has
 // nothing under way. NOT_FOUND: there is no such checkpoint. As pen_checkpoint_store_export

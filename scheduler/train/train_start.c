@@ -171,7 +171,7 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     trainer->runs_ahead = options->runs_ahead;
     trainer->watch = options->watch;
     PEN_TRY(pen_trainer_load(trainer));
-    const bool is_kept = trainer->keeper != NULL && pen_train_keeper_step(trainer->keeper) > 0;
+    const bool is_kept = pen_trainer_step_kept(trainer) > 0;
     const pen_train_order_folders kept = {options->checkpoints, options->mirror};
     const pen_train_order_folders resumed = {options->resume, NULL};
     PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? &kept : &resumed, trainer->steps_done,

@@ -85,13 +85,18 @@ penstock checkpoint ls mirror | grep -q '^ *12 .* yes$' || die "$(penstock check
 
 # ---- one is away when the training goes on, and comes back
 for away in kept mirror; do
-    job
+    job "$two"
     rm -rf kept mirror
     train messages --steps 4
     mv $away elsewhere
     : >$away
-    train messages --continue --steps 8
+    train messages --continue --steps 8 --report page.html --log log --json >result
     says "warning: .*$away"
+    says "warning: the checkpoint of step 8 is in .* alone, .*: $away has not got it"
+    grep -q '"notice": *"the checkpoint of step 8 is in [a-z]* alone' page.html || die "page: $(grep -o '"notice".\{60\}' page.html)"
+    grep -q "\"without\": *\"$away\"" result || die "result: $(cat result)"
+    grep -q "\"without\": *\"$away\"" log || die "log: $(cat log)"
+    rm log page.html
     rm $away
     mv elsewhere $away
     goes_on

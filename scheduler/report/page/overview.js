@@ -296,6 +296,7 @@ function showLosses(area) {
 function showRun() {
     var area = document.getElementById('run');
     if (!run) return;
+    if (data.notice) add(area, make('p', data.notice, 'notice'));
     showTiles(area);
     showTimeLine(area);
     showLosses(area);

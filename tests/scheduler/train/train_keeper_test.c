@@ -149,7 +149,7 @@ static void engines_hear_of_checkpoints_that_are_forgone(void **unused) {
     assert_int_equal(rename(commit, away), 0);
     keeper_take(keeper, &engine, 2);
     assert_int_equal(engine.forgone, 2);
-    assert_int_equal(pen_train_keeper_step(keeper), 1);
+    assert_int_equal(pen_train_keeper_kept(keeper)->step, 1);
     assert_int_equal(rename(away, commit), 0);
     keeper_take(keeper, &engine, 3);
     assert_int_equal(engine.committed, 3);
@@ -167,13 +167,13 @@ static void last_checkpoints_must_be_kept(void **unused) {
     const pen_checkpoint first = {.step = 1}, last = {.step = 2};
     keeper_begin(keeper, 1);
     keeper_take(keeper, &engine, 1);
-    assert_int_equal(pen_train_keeper_step(keeper), 0);
+    assert_int_equal(pen_train_keeper_kept(keeper)->step, 0);
     CHECK_ERROR(pen_train_keeper_take_last(keeper, &engine.engine, &first), PEN_NO_STORAGE,
                 "the checkpoint of step 1 cannot be written: the disk is full");
     keeper_take(keeper, &engine, 1); // as before: after a recovery the training may go on
     engine.fails = false;
     CHECK_OK(pen_train_keeper_take_last(keeper, &engine.engine, &last));
-    assert_int_equal(pen_train_keeper_step(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->step, 2);
     engine.fails = true; // it is there: nothing is saved
     CHECK_OK(pen_train_keeper_take_last(keeper, &engine.engine, &last));
     pen_train_keeper_destroy(keeper);
@@ -222,7 +222,7 @@ static void checkpoints_go_to_the_folder_that_takes_them(void **unused) {
     keeper_take(keeper, &engine, 5);
     assert_string_equal(engine.folder, f.mirror_shards);
     assert_int_equal(engine.committed, 5);
-    assert_int_equal(pen_train_keeper_copies(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 2);
     assert_false(pen_train_keeper_is_due(keeper, 6, 0, false));
     pen_train_keeper_destroy(keeper);
     pen_arena_destroy(arena);
@@ -244,7 +244,7 @@ static void nothing_is_owed_where_no_folder_takes_files(void **unused) {
     engine.fails = false;
     keeper_take(keeper, &engine, 4);
     assert_int_equal(engine.committed, 4);
-    assert_int_equal(pen_train_keeper_copies(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 2);
     pen_train_keeper_destroy(keeper);
     pen_arena_destroy(arena);
 }
@@ -267,11 +267,11 @@ static void shards_go_to_the_folder_that_all_see(void **unused) {
     engine.refuses = NULL;
     keeper_take(keeper, &engine, 4);
     assert_int_equal(engine.committed, 4);
-    assert_int_equal(pen_train_keeper_copies(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 2);
     engine.unseen = f.shards; // other workers: those that came in their place
     keeper_take(keeper, &engine, 5);
     assert_string_equal(engine.folder, f.mirror_shards);
-    assert_int_equal(pen_train_keeper_copies(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 2);
     pen_train_keeper_destroy(keeper);
     pen_arena_destroy(arena);
 }
@@ -298,11 +298,14 @@ static void trainings_begin_where_they_can(void **unused) {
     keeper_begin(keeper, 2);
     keeper_take(keeper, &engine, 2);
     assert_string_equal(engine.folder, f.mirror_shards);
-    assert_int_equal(pen_train_keeper_copies(keeper), 1);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 1);
+    assert_string_equal(pen_train_keeper_kept(keeper)->folder, f.mirror);
+    assert_string_equal(pen_train_keeper_kept(keeper)->without, f.folder);
     assert_int_equal(remove(f.folder), 0);
     assert_int_equal(rename(elsewhere, f.folder), 0);
     keeper_take(keeper, &engine, 3);
-    assert_int_equal(pen_train_keeper_copies(keeper), 2);
+    assert_int_equal(pen_train_keeper_kept(keeper)->copies, 2);
+    assert_null(pen_train_keeper_kept(keeper)->without);
     pen_train_keeper_destroy(keeper);
     pen_arena_destroy(arena);
 }
