@@ -121,6 +121,9 @@ pen_status pen_checkpoint_copies_do(pen_checkpoint_store *store, const char *wha
         } else if (status == PEN_OK && done_count > 0) {
             copies_find(&store->copies[c]);
         } else {
+            // somebody may have removed the folder: what is fenced is found out anew
+            if (failed[c] != PEN_OK) store->copies[c].is_away = true;
+            if (failed[c] != PEN_OK) store->copies[c].fenced = 0;
             status = pen_status_join(status, failed[c]);
         }
     }
@@ -194,13 +197,25 @@ static pen_status copy_append_fence(const pen_checkpoint_store *store, pen_check
     return copy_append(store, copy, &record);
 }
 
+static pen_status copy_open_again(pen_checkpoint_store *store, pen_checkpoint_copy *copy) {
+    const bool had_some = copy->log != NULL && pen_commit_log_job(copy->log)[0] != '\0';
+    PEN_TRY(copy_open_log(store, copy));
+    if (had_some && pen_commit_log_job(copy->log)[0] == '\0') {
+        pen_log(PEN_LOG_WARNING,
+                "%s is empty: what was in it was removed, or its disk is no longer mounted; "
+                "checkpoints are kept there from now on",
+                copy->folder);
+    }
+    return PEN_OK;
+}
+
 // A folder that was away when the training began learns of that first.
 pen_status pen_checkpoint_copy_fence(pen_checkpoint_store *store, pen_checkpoint_copy *copy,
                                      void *context) {
     (void)context;
     if (copy->fenced == store->generation) return PEN_OK;
     PEN_TRY(copy->disk->kind->make_folder(copy->disk, copy->shard_folder));
-    if (copy->log == NULL || copy->is_away) PEN_TRY(copy_open_log(store, copy));
+    if (copy->log == NULL || copy->is_away) PEN_TRY(copy_open_again(store, copy));
     if (pen_commit_log_begun(copy->log) < store->begun && store->begun < store->generation &&
         pen_commit_log_generation(copy->log) < store->begun) {
         PEN_TRY(copy_append_fence(store, copy, store->begun));

@@ -172,7 +172,9 @@ for devices in "$two" "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB
         await 2 2
         if [ $how = file ]; then
             mv kept elsewhere
-            : >kept
+            until (: >kept) 2>/dev/null; do # it may have been made again meanwhile
+                rm -rf kept || true
+            done
             await 3 1
             rm kept
             mv elsewhere kept

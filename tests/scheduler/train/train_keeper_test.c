@@ -158,6 +158,33 @@ static void engines_hear_of_checkpoints_that_are_forgone(void **unused) {
     pen_arena_destroy(arena);
 }
 
+// A folder that was removed is made again, with its log: that costs the checkpoint under way.
+static void a_folder_that_was_removed_is_made_again(void **unused) {
+    (void)unused;
+    pen_arena *arena = check_arena();
+    char folder[512], elsewhere[600];
+    keeper_engine engine = {.engine.kind = &engine_kind};
+    snprintf(folder, sizeof folder, "%s", scratch_path("removed"));
+    snprintf(elsewhere, sizeof elsewhere, "%s_elsewhere", folder);
+    pen_train_keeper *keeper = keeper_open(keeper_job(arena), folder);
+    keeper_begin(keeper, 1);
+    keeper_take(keeper, &engine, 1);
+    assert_int_equal(rename(folder, elsewhere), 0);
+    keeper_take(keeper, &engine, 2);
+    assert_int_equal(engine.forgone, 2);
+    keeper_take(keeper, &engine, 3);
+    assert_int_equal(engine.committed, 3);
+    pen_train_keeper_destroy(keeper);
+    // it is gone on from that one, as the training that it is
+    keeper = keeper_open(keeper_job(arena), folder);
+    assert_true(pen_train_keeper_log(keeper)->has_checkpoint(keeper));
+    keeper_begin(keeper, 2);
+    keeper_take(keeper, &engine, 4);
+    assert_int_equal(engine.committed, 4);
+    pen_train_keeper_destroy(keeper);
+    pen_arena_destroy(arena);
+}
+
 // Others cost a warning; the last one must be kept.
 static void last_checkpoints_must_be_kept(void **unused) {
     (void)unused;
@@ -339,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engines_hear_of_checkpoints_that_are_forgone),
         cmocka_unit_test(engines_hear_of_checkpoints_between_polls),
+        cmocka_unit_test(a_folder_that_was_removed_is_made_again),
         cmocka_unit_test(last_checkpoints_must_be_kept),
         cmocka_unit_test(checkpoints_go_to_the_folder_that_takes_them),
         cmocka_unit_test(nothing_is_owed_where_no_folder_takes_files),
