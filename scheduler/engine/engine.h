@@ -191,6 +191,9 @@ typedef struct pen_engine_kind {
     // Whether all that write see the folder, one of the log's, as far as is known. NULL member:
     // yes.
     bool (*writes_to)(pen_engine *engine, const char *folder);
+    // After DURABLE, on any thread: the checkpoint is being put into the log, and that gets on.
+    // NULL member: it may take any time.
+    void (*publishing)(pen_engine *engine);
     // After DURABLE: OK, the checkpoint of a step is in the log, nobody needs those before; else it
     // could not be put there, and the next one may be tried.
     void (*published)(pen_engine *engine, uint64_t step, pen_status_code code);

@@ -188,6 +188,7 @@ static const pen_engine_kind pipeline_kind = {
     .save = pen_pipeline_save,
     .writes_to = pen_pipeline_writes_to,
     .poll_saved = pen_pipeline_poll_saved,
+    .publishing = pen_pipeline_publishing,
     .published = pen_pipeline_published,
     .explain = pen_pipeline_explain,
     .is_failed = pen_pipeline_is_failed,

@@ -104,7 +104,15 @@ pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits, pen_engine_sa
     return PEN_OK;
 }
 
-// By another thread than the engine's, which may meanwhile have found that somebody was lost.
+// By another thread than the engine's, which may meanwhile have found that somebody was lost; so is
+// the next.
+void pen_pipeline_publishing(pen_engine *engine) {
+    pipeline_engine *p = pipeline_of(engine);
+    pen_mutex_lock(&p->publishing);
+    if (p->coordinator != NULL) pen_coordinator_keep_publishing(p->coordinator);
+    pen_mutex_unlock(&p->publishing);
+}
+
 void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code) {
     pipeline_engine *p = pipeline_of(engine);
     pen_mutex_lock(&p->publishing);

@@ -223,6 +223,7 @@ PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, co
 bool pen_pipeline_writes_to(pen_engine *engine, const char *folder);
 PEN_NODISCARD pen_status pen_pipeline_poll_saved(pen_engine *engine, bool waits,
                                                  pen_engine_saved *out_saved);
+void pen_pipeline_publishing(pen_engine *engine);
 void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code code);
 bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);

@@ -11,13 +11,16 @@
 #include "base/random.h"
 #include "base/system/failpoint.h"
 #include "base/thread.h"
+#include "scheduler/store/watched_disk.h"
 
 #define KEEPER_POLL_SECONDS 0.002
+#define KEEPER_SLOW_SECONDS 10.0 // that a training waits for a checkpoint before it is said
 
 struct pen_train_keeper {
     pen_train_keeper_options options;
     pen_arena *arena;
     pen_checkpoint_subject subject;
+    pen_watched_disk disk;
     pen_checkpoint_store *store;
     pen_engine_log log;
     uint64_t incarnation;
@@ -33,12 +36,14 @@ struct pen_train_keeper {
     double taken_at;     // when the last one was begun
     double cost_seconds; // for which the training stood still for it; negative: none yet
     double work_seconds; // until it was durable
+    bool is_slow;        // the training waited for one that was being written: said
     pen_train_kept kept; // the newest in the log
 
     // a manifest being published, by a thread, which tells the engine what came of it
     pen_thread *thread;
-    pen_engine *engine;
-    atomic_bool is_published; // the thread has done all it does
+    pen_engine *engine;        // that waits for it
+    atomic_bool is_publishing; // until the engine is told
+    atomic_bool is_published;  // the thread has done all it does
     pen_engine_saved saved;
     pen_status published;
 };
@@ -82,6 +87,13 @@ const pen_engine_log *pen_train_keeper_log(pen_train_keeper *keeper) {
     return &keeper->log;
 }
 
+// The engine has a deadline for what stands still, and not for what is slow.
+static void keeper_get_on(void *context) {
+    pen_train_keeper *keeper = context;
+    if (!atomic_load(&keeper->is_publishing)) return;
+    if (keeper->engine->kind->publishing != NULL) keeper->engine->kind->publishing(keeper->engine);
+}
+
 // ---- what is there
 
 // A folder with checkpoints is used only when the user says how: --continue or --overwrite. Where
@@ -91,7 +103,9 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
     keeper->subject =
         (pen_checkpoint_subject){.job = options->job, .example_count = options->example_count};
     PEN_TRY(pen_arena_create(&keeper->arena));
-    const pen_checkpoint_folders folders = {.folder = options->folder, .mirror = options->mirror};
+    pen_watched_disk_init(&keeper->disk, keeper_get_on, keeper);
+    const pen_checkpoint_folders folders = {
+        .folder = options->folder, .mirror = options->mirror, .disk = &keeper->disk.disk};
     PEN_TRY(pen_checkpoint_store_open(&folders, &keeper->subject, keeper->arena, &keeper->store));
     const char *job = pen_checkpoint_store_job(keeper->store);
     if (job[0] == '\0') { // as the first fence will name it
@@ -173,6 +187,7 @@ static void keeper_publish(void *context) {
         }
     }
     pen_engine *engine = keeper->engine;
+    atomic_store(&keeper->is_publishing, false);
     engine->kind->published(engine, keeper->taken.step, pen_status_get_code(keeper->published));
     atomic_store(&keeper->is_published, true);
 }
@@ -213,8 +228,10 @@ static pen_status keeper_end_publishing(pen_train_keeper *keeper) {
 static pen_status keeper_begin_publishing(pen_train_keeper *keeper, pen_engine *engine) {
     atomic_store(&keeper->is_published, false);
     keeper->engine = engine;
+    atomic_store(&keeper->is_publishing, true);
     const pen_status status = pen_thread_create("commit", keeper_publish, keeper, &keeper->thread);
     if (status == PEN_OK) return PEN_OK;
+    atomic_store(&keeper->is_publishing, false);
     engine->kind->published(engine, keeper->taken.step, pen_status_get_code(status));
     return keeper_give_up(keeper, status);
 }
@@ -320,11 +337,27 @@ static pen_status keeper_begin_save(pen_train_keeper *keeper, pen_engine *engine
     return engine->kind->save(engine, keeper->taken.step, keeper->shards);
 }
 
+// Of two folders the slower one decides how often there may be checkpoints.
+static pen_status keeper_await_last(pen_train_keeper *keeper, pen_engine *engine) {
+    const double started = pen_clock_seconds();
+    const uint64_t step = keeper->taken.step;
+    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    const double seconds = pen_clock_seconds() - started;
+    if (seconds < KEEPER_SLOW_SECONDS || keeper->is_slow) return PEN_OK;
+    keeper->is_slow = true;
+    pen_log(PEN_LOG_WARNING,
+            "the training stood still for %.1f s, until the checkpoint of step %" PRIu64
+            " was in %s%s%s: too slow a disk for checkpoints as often as that (checkpoint.every)",
+            seconds, step, keeper->options.folder, keeper->options.mirror == NULL ? "" : " and ",
+            keeper->options.mirror == NULL ? "" : keeper->options.mirror);
+    return PEN_OK;
+}
+
 // A folder that takes nothing is most often found out before anything was copied: then the other
 // one gets this checkpoint.
 pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
                                  const pen_checkpoint *checkpoint) {
-    PEN_TRY(pen_train_keeper_go_on(keeper, engine, true));
+    PEN_TRY(keeper_await_last(keeper, engine));
     const double started = pen_clock_seconds();
     keeper->taken = *checkpoint;
     keeper->taken_at = started;

@@ -169,6 +169,8 @@ PEN_NODISCARD pen_status pen_coordinator_await_saved(pen_coordinator *coordinato
                                                      pen_coordinator_saved *out_saved);
 // The manifest of the save that is DURABLE was published: tells the workers. Another may follow.
 void pen_coordinator_committed(pen_coordinator *coordinator, uint64_t step);
+// It is still being published, and gets on: its deadline begins anew. Any thread, however often.
+void pen_coordinator_keep_publishing(pen_coordinator *coordinator);
 // It could not be, with this code; CANCELLED (superseded) ends the run.
 void pen_coordinator_give_save_up(pen_coordinator *coordinator, uint64_t step,
                                   pen_status_code code);

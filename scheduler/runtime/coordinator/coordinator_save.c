@@ -116,17 +116,27 @@ pen_status pen_coordinator_await_saved(pen_coordinator *coordinator,
 
 // Callers ask between two steps, and may do anything in between: as long as none has, the deadline
 // of the manifest does not run. Said a few times within it, for each is an event that is recorded.
-void pen_coordinator_hold_publishing(pen_coordinator *c) {
+static void save_hold(pen_coordinator *c, bool is_told) {
     coordinator_save *save = &c->save;
     const double now = pen_clock_seconds();
     pen_mutex_lock(&c->lock);
-    const bool is_held = save->saved.state == PEN_SAVE_DURABLE && !save->is_told && !c->is_failed;
+    const bool is_held =
+        save->saved.state == PEN_SAVE_DURABLE && save->is_told == is_told && !c->is_failed;
     const bool is_due = is_held && now - save->held_at >= c->setup.write_seconds / 4;
     if (is_due) save->held_at = now;
     pen_mutex_unlock(&c->lock);
     if (!is_due) return;
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_OWED};
     pen_coordinator_step(c, &event);
+}
+
+void pen_coordinator_hold_publishing(pen_coordinator *c) {
+    save_hold(c, false);
+}
+
+// A second folder may be on a disk that is far slower than that which workers write to.
+void pen_coordinator_keep_publishing(pen_coordinator *coordinator) {
+    save_hold(coordinator, true);
 }
 
 static void save_publish(pen_coordinator *c, uint64_t step, pen_status_code code) {

@@ -185,6 +185,10 @@ static void a_caller_may_take_its_time(void **unused) {
     pen_clock_pause(g.write_seconds + 1.5);
     pen_coordinator_poll_saved(coordinator, &saved);
     CHECK(saved.state == PEN_SAVE_DURABLE, "%s", saved.failure);
+    for (int i = 0; i < 55; i++) { // a disk that is slow, and gets on
+        pen_coordinator_keep_publishing(coordinator);
+        pen_clock_pause(0.1);
+    }
     pen_coordinator_committed(coordinator, 1);
     CHECK_OK(generation_begin_round(&g, coordinator, &round));
     CHECK_OK(generation_finish_round(&g, coordinator, round, &loss));

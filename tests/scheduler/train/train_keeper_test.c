@@ -18,13 +18,14 @@ typedef struct keeper_engine {
     uint64_t step;
     _Atomic uint64_t committed; // said by the keeper's thread
     _Atomic uint64_t forgone;
-    bool fails;           // to save
-    const char *refuses;  // folder of shards that cannot be saved to; NULL: none
-    bool is_late;         // that shows when shards are written
-    const char *unseen;   // folder of shards that not all see
-    const char *folder;   // that it was to save to last
-    uint32_t saves;       // that were asked for
-    _Atomic bool is_open; // a save is durable, and nothing was said of it yet
+    _Atomic uint64_t heard; // how often that it gets on
+    bool fails;             // to save
+    const char *refuses;    // folder of shards that cannot be saved to; NULL: none
+    bool is_late;           // that shows when shards are written
+    const char *unseen;     // folder of shards that not all see
+    const char *folder;     // that it was to save to last
+    uint32_t saves;         // that were asked for
+    _Atomic bool is_open;   // a save is durable, and nothing was said of it yet
 } keeper_engine;
 
 static keeper_engine *engine_of(pen_engine *engine) {
@@ -56,6 +57,12 @@ static pen_status engine_poll_saved(pen_engine *engine, bool waits, pen_engine_s
     return PEN_OK;
 }
 
+static void engine_publishing(pen_engine *engine) {
+    keeper_engine *e = engine_of(engine);
+    CHECK(e->is_open, "nothing is being published");
+    e->heard += 1;
+}
+
 static void engine_published(pen_engine *engine, uint64_t step, pen_status_code code) {
     keeper_engine *e = engine_of(engine);
     *(code == PEN_CODE_OK ? &e->committed : &e->forgone) = step;
@@ -71,6 +78,7 @@ static const pen_engine_kind engine_kind = {.name = "durable",
                                             .save = engine_save,
                                             .writes_to = engine_writes_to,
                                             .poll_saved = engine_poll_saved,
+                                            .publishing = engine_publishing,
                                             .published = engine_published};
 
 static const pen_job *keeper_job(pen_arena *arena) {
@@ -129,6 +137,7 @@ static void engines_hear_of_checkpoints_between_polls(void **unused) {
         pen_clock_pause(0.001);
     }
     assert_int_equal(engine.committed, 1);
+    assert_true(engine.heard > 0); // that it got on
     pen_train_keeper_destroy(keeper);
     pen_arena_destroy(arena);
 }
