@@ -71,11 +71,11 @@ static pen_status http_load(void) {
 
 // ---- connections
 
-// One that is open. libmicrohttpd ends those that are silent; one whose head trickles never is.
+// One that is open. libmicrohttpd ends silent ones; one whose head or answer trickles never is.
 typedef struct http_peer {
     struct http_peer *next, *previous;
     int socket;
-    double head_until; // when the head that is awaited must be whole; INFINITY: none is awaited
+    double until; // which a head may come, or an answer be taken; INFINITY: neither is awaited
 } http_peer;
 
 struct pen_http_front {
@@ -100,7 +100,7 @@ static void http_connected(void *context, struct MHD_Connection *connection, voi
         *peer_place = peer;
         if (peer == NULL) return;
         peer->socket = info->connect_fd;
-        peer->head_until = pen_clock_seconds() + front->options.timeout_seconds;
+        peer->until = pen_clock_seconds() + front->options.timeout_seconds;
         pen_mutex_lock(&front->lock);
         peer->next = front->peers;
         if (peer->next != NULL) peer->next->previous = peer;
@@ -118,14 +118,13 @@ static void http_connected(void *context, struct MHD_Connection *connection, voi
     *peer_place = NULL;
 }
 
-static void http_await_head(pen_http_front *front, struct MHD_Connection *connection,
-                            double until) {
+static void http_set_end(pen_http_front *front, struct MHD_Connection *connection, double until) {
     const union MHD_ConnectionInfo *info =
         mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     http_peer *peer = info == NULL ? NULL : info->socket_context;
     if (peer == NULL) return;
     pen_mutex_lock(&front->lock);
-    peer->head_until = until;
+    peer->until = until;
     pen_mutex_unlock(&front->lock);
 }
 
@@ -142,9 +141,9 @@ void pen_http_front_end_late(pen_http_front *front) {
     pen_door_callers_tick(&front->callers);
     pen_mutex_lock(&front->lock);
     for (http_peer *peer = front->peers; peer != NULL; peer = peer->next) {
-        if (now <= peer->head_until) continue;
+        if (now <= peer->until) continue;
         (void)shutdown(peer->socket, SHUT_RDWR);
-        peer->head_until = INFINITY;
+        peer->until = INFINITY;
     }
     pen_mutex_unlock(&front->lock);
 }
@@ -177,6 +176,7 @@ typedef struct http_answer {
 
 // libmicrohttpd copies what is answered with.
 static enum MHD_Result http_queue(http_call *call, unsigned status, const http_answer *answer) {
+    pen_http_front *front = call->front;
     const char *bytes = answer->bytes != NULL ? answer->bytes : answer->text.bytes;
     const size_t length = answer->bytes != NULL ? answer->length : answer->text.length;
     char number[32];
@@ -193,6 +193,7 @@ static enum MHD_Result http_queue(http_call *call, unsigned status, const http_a
         (void)mhd.add_response_header(response, HTTP_HEADER_JSON_LENGTH, number);
     }
     const enum MHD_Result result = mhd.queue_response(call->connection, status, response);
+    http_set_end(front, call->connection, pen_clock_seconds() + front->options.timeout_seconds);
     mhd.destroy_response(response);
     return result;
 }
@@ -460,7 +461,7 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
         call->began = pen_clock_seconds();
         atomic_fetch_add(&call->front->open_count, 1);
         *call_place = call;
-        http_await_head(call->front, connection, INFINITY);
+        http_set_end(call->front, connection, INFINITY);
         if (http_refuse_head(call, path, method, &result)) return result;
         http_know_caller(call->front, connection);
         return MHD_YES;
@@ -480,7 +481,7 @@ static void http_release(void *context, struct MHD_Connection *connection, void 
     http_call *call = *call_place;
     (void)code;
     if (call == NULL) return;
-    http_await_head(context, connection, pen_clock_seconds() + HTTP_IDLE_SECONDS);
+    http_set_end(context, connection, pen_clock_seconds() + HTTP_IDLE_SECONDS);
     pen_status_ignore(call->failure, "the caller has gone");
     pen_status_ignore(call->outcome, "the caller was told");
     atomic_fetch_sub(&call->front->open_count, 1);

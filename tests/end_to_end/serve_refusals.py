@@ -77,6 +77,28 @@ def check_heads(port, model):
             time.sleep(1.5)
 
 
+def check_untaken_answers(port):
+    """Who asks much and takes the answers bit by bit is hung up on."""
+    began, taken = time.monotonic(), 0
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(0.1)
+        connection.connect(("127.0.0.1", port))
+        while time.monotonic() < began + 12:
+            try:
+                connection.send(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n" * 1000)
+            except TimeoutError:
+                pass
+            except OSError:
+                return
+            time.sleep(0.05)
+            try:
+                taken += len(connection.recv(1, socket.MSG_DONTWAIT))
+            except OSError:
+                pass
+    raise AssertionError(f"answers that are not taken hold a connection; {taken} bytes were")
+
+
 def check_bodies(port, model):
     """A body without a length is refused when it is too long, and one that trickles ends its connection."""
     path = f"/v2/models/{model}/infer"
@@ -265,6 +287,7 @@ if __name__ == "__main__":
         check_dense(port, model)
         check_heads(port, model)
         check_bodies(port, model)
+        check_untaken_answers(port)
     elif what == "late":
         check_late(port, model)
     elif what == "grpc":
