@@ -1,12 +1,14 @@
 #include "scheduler/serve/door_callers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
 #define DOOR_STRANGER_BYTES (128u << 10) // two first windows of HTTP/2: no call waits for another
+#define DOOR_STRANGER_SECONDS 5.0 // at least: for a handshake from far away, and the first call
 #define DOOR_STRANGER_STREAMS 16u
 #define DOOR_STREAMS_BESIDE 32u
 #define DOOR_LENT_BYTES (UINT64_C(32) << 20)
@@ -38,7 +40,7 @@ void pen_door_callers_watch(pen_door_callers *callers, const char *door,
         .strangers_of_one = most / 2 - most / 8,
         .stranger_bytes = kind == PEN_DOOR_HTTP ? UINT32_MAX : DOOR_STRANGER_BYTES,
         .streams = DOOR_STRANGER_STREAMS,
-        .stranger_seconds = options->timeout_seconds,
+        .stranger_seconds = fmax(options->timeout_seconds, DOOR_STRANGER_SECONDS),
         .is_encrypted = kind != PEN_DOOR_GRPC,
         .message_bytes = options->bytes_limit + options->bytes_limit / 64,
         .lent_bytes = DOOR_LENT_BYTES,
