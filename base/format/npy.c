@@ -19,9 +19,9 @@ typedef struct npy_element_facts {
 
 // [pen_npy_element]
 static const npy_element_facts npy_elements[] = {
-    {"b1", "bool", 1},    {"u1", "uint8", 1},   {"i1", "int8", 1},  {"u2", "uint16", 2},
-    {"i2", "int16", 2},   {"u4", "uint32", 4},  {"i4", "int32", 4}, {"i8", "int64", 8},
-    {"f4", "float32", 4}, {"f8", "float64", 8},
+    {"b1", "bool", 1},    {"u1", "uint8", 1},   {"i1", "int8", 1},    {"u2", "uint16", 2},
+    {"i2", "int16", 2},   {"u4", "uint32", 4},  {"i4", "int32", 4},   {"i8", "int64", 8},
+    {"f4", "float32", 4}, {"f8", "float64", 8}, {"f2", "float16", 2}, {"V2", "bfloat16", 2},
 };
 #define NPY_ELEMENT_COUNT (sizeof npy_elements / sizeof npy_elements[0])
 
@@ -104,7 +104,8 @@ static pen_status npy_take_element(npy_cursor *cursor, pen_npy_element *out_elem
     }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': element type '%s' is not supported; there are bool, uint8, int8, "
-                     "int16, int32, int64, float32 and float64",
+                     "uint16, int16, uint32, int32, int64, float16, bfloat16 (V2), float32 and "
+                     "float64",
                      cursor->path, descr);
 }
 

@@ -27,6 +27,8 @@ typedef enum pen_npy_element {
     PEN_NPY_INT64,
     PEN_NPY_FLOAT32,
     PEN_NPY_FLOAT64,
+    PEN_NPY_FLOAT16,
+    PEN_NPY_BFLOAT16, // as ml_dtypes has NumPy write it: two bytes without a meaning
 } pen_npy_element;
 
 typedef struct pen_npy_header {

@@ -11,10 +11,12 @@
 #define NPZ_START_BYTES (66u << 10)
 
 static const pen_element_type npz_elements[] = {
-    [PEN_NPY_BOOL] = PEN_BOOL,       [PEN_NPY_UINT8] = PEN_UINT8, [PEN_NPY_INT8] = PEN_INT8,
-    [PEN_NPY_UINT16] = PEN_UINT16,   [PEN_NPY_INT16] = PEN_INT16, [PEN_NPY_UINT32] = PEN_UINT32,
-    [PEN_NPY_INT32] = PEN_INT32,     [PEN_NPY_INT64] = PEN_INT64, [PEN_NPY_FLOAT32] = PEN_FLOAT32,
-    [PEN_NPY_FLOAT64] = PEN_FLOAT64,
+    [PEN_NPY_BOOL] = PEN_BOOL,       [PEN_NPY_UINT8] = PEN_UINT8,
+    [PEN_NPY_INT8] = PEN_INT8,       [PEN_NPY_UINT16] = PEN_UINT16,
+    [PEN_NPY_INT16] = PEN_INT16,     [PEN_NPY_UINT32] = PEN_UINT32,
+    [PEN_NPY_INT32] = PEN_INT32,     [PEN_NPY_INT64] = PEN_INT64,
+    [PEN_NPY_FLOAT32] = PEN_FLOAT32, [PEN_NPY_FLOAT64] = PEN_FLOAT64,
+    [PEN_NPY_FLOAT16] = PEN_FLOAT16, [PEN_NPY_BFLOAT16] = PEN_BFLOAT16,
 };
 
 static pen_status npz_make_type(const pen_npy_header *header, pen_tensor_type *out_type) {

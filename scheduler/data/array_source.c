@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/element.h"
 #include "scheduler/data/dataset_format.h"
 
 #define ARRAY_WHOLE_LIMIT 0x1p53 // beyond, not every double is a whole number of its own
 
 static bool array_source_is_real(pen_npy_element element) {
-    return element == PEN_NPY_FLOAT32 || element == PEN_NPY_FLOAT64;
+    return element >= PEN_NPY_FLOAT32 && element <= PEN_NPY_BFLOAT16;
 }
 
 static bool array_source_is_byte(pen_npy_element element) {
@@ -92,6 +93,10 @@ static uint64_t array_source_load(const uint8_t *data, uint64_t index, uint64_t 
 }
 
 static double array_source_real(pen_npy_element element, uint64_t bits) {
+    if (element == PEN_NPY_FLOAT16 || element == PEN_NPY_BFLOAT16) {
+        const uint16_t half = (uint16_t)bits;
+        return pen_element_read(element == PEN_NPY_FLOAT16 ? PEN_FLOAT16 : PEN_BFLOAT16, &half, 0);
+    }
     if (element == PEN_NPY_FLOAT32) {
         const uint32_t low = (uint32_t)bits;
         float value;
@@ -122,6 +127,8 @@ static int64_t array_source_integer(pen_npy_element element, uint64_t bits) {
         return (int64_t)bits;
     case PEN_NPY_FLOAT32:
     case PEN_NPY_FLOAT64:
+    case PEN_NPY_FLOAT16:
+    case PEN_NPY_BFLOAT16:
         break;
     }
     return (int64_t)array_source_real(element, bits); // whole: looked at when opened

@@ -116,6 +116,8 @@ static pen_status token_npy_element(pen_npy_element element, const char *path,
         return PEN_OK;
     case PEN_NPY_FLOAT32:
     case PEN_NPY_FLOAT64:
+    case PEN_NPY_FLOAT16:
+    case PEN_NPY_BFLOAT16:
         break;
     }
     return pen_error(PEN_UNSUPPORTED,

@@ -26,7 +26,7 @@ static bool cache_number(const json_t *object, const char *key, uint64_t limit, 
 
 static bool cache_parse_element(const json_t *object, pen_npy_element *out_element) {
     const char *name = json_string_value(json_object_get(object, "element"));
-    for (int e = PEN_NPY_BOOL; name != NULL && e <= PEN_NPY_FLOAT64; e++) {
+    for (int e = PEN_NPY_BOOL; name != NULL && e <= PEN_NPY_BFLOAT16; e++) {
         *out_element = (pen_npy_element)e;
         if (strcmp(name, pen_npy_element_name(*out_element)) == 0) return true;
     }

@@ -62,7 +62,7 @@ static void refuses_what_it_cannot_read(void **state) {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': ()}", "big-endian ('>f4')", 4,
          PEN_UNSUPPORTED},
         {"{'descr': '|O', 'fortran_order': False, 'shape': ()}", "'|O'", 8, PEN_UNSUPPORTED},
-        {"{'descr': '<f2', 'fortran_order': False, 'shape': ()}", "'<f2'", 2, PEN_UNSUPPORTED},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': ()}", "'<c8'", 8, PEN_UNSUPPORTED},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "structured", 4,
          PEN_UNSUPPORTED},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': ()}", "Fortran order", 4,

@@ -204,7 +204,52 @@ static void whole_numbers_become_class_indices(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(whole_numbers_become_class_indices),
+// Files as NumPy and ml_dtypes write them, all numbers of 16 bits among them.
+static void reads_halves(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"<f2", "<V2"};
+    static uint8_t bytes[80 + (2 << 16)];
+    for (int k = 0; k < 2; k++) {
+        char header[81];
+        pen_dataset_input file = {"x", NULL, 0};
+        pen_dataset *dataset;
+        memset(bytes, ' ', 80);
+        bytes[79] = '\n';
+        static const uint8_t start[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 70, 0};
+        memcpy(bytes, start, sizeof start);
+        const int length =
+            snprintf(header, sizeof header,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (65536,), }", kinds[k]);
+        memcpy(bytes + 10, header, (size_t)length);
+        for (uint32_t i = 0; i < 1 << 16; i++) {
+            bytes[80 + 2 * i] = (uint8_t)i;
+            bytes[81 + 2 * i] = (uint8_t)(i >> 8);
+        }
+        file.path = scratch_file("halves.npy", bytes, sizeof bytes);
+        const pen_dataset_options options = {.format = "npy", .inputs = &file, .input_count = 1};
+        CHECK_OK(pen_dataset_open(&options, &dataset));
+        assert_int_equal(pen_dataset_get_info(dataset)->inputs[0].element, PEN_DATASET_FLOAT32);
+        for (uint64_t i = 0; i < 1 << 16; i++) {
+            const uint32_t exponent = k == 0 ? i >> 10 & 31 : i >> 7 & 255;
+            const double fraction = k == 0 ? (double)(i & 1023) / 1024 : (double)(i & 127) / 128;
+            const int bias = k == 0 ? 15 : 127, top = k == 0 ? 31 : 255;
+            const double size = exponent == 0 ? ldexp(fraction, 1 - bias)
+                                              : ldexp(1 + fraction, (int)exponent - bias);
+            float found;
+            CHECK_OK(pen_dataset_read(dataset, &i, 1, (void *[]){&found}, NULL));
+            if (exponent == (uint32_t)top) {
+                CHECK(fraction == 0 ? isinf(found) : isnan(found), "%d is %g", (int)i,
+                      (double)found);
+                continue;
+            }
+            CHECK((double)found == (i >> 15 ? -size : size), "%s %d is %.9g", kinds[k], (int)i,
+                  (double)found);
+        }
+        pen_dataset_close(dataset);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(reads_halves), cmocka_unit_test(whole_numbers_become_class_indices),
               cmocka_unit_test(reads_several_inputs), cmocka_unit_test(reads_arrays_in_parts),
               cmocka_unit_test(flattens_and_normalises_by_channel),
               cmocka_unit_test(refuses_what_does_not_fit))
