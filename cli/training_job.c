@@ -155,6 +155,11 @@ pen_status pen_command_warn_threads(const pen_command_context *context, const pe
 }
 
 void pen_command_warn_skipped(const pen_dataset_info *info) {
+    if (info->broken_count > 0) {
+        pen_log(PEN_LOG_WARNING, "%u %s left out, being broken: %s%s", info->broken_count,
+                info->broken_count == 1 ? "picture is" : "pictures are", info->broken_text,
+                info->broken_count == 1 ? "" : ", ...");
+    }
     if (info->skipped_count == 0) return;
     pen_log(PEN_LOG_WARNING, "%llu %s left out, being no pictures (.jpg, .jpeg or .png): %s%s",
             (unsigned long long)info->skipped_count,

@@ -47,6 +47,9 @@ typedef struct pen_dataset_info {
     uint64_t held_bytes;    // of memory while it is open: files inflated or parsed, but not mapped
     uint64_t skipped_count; // images: files that are no pictures, and left out
     const char *skipped_path; // the first of them; NULL: none
+    const uint64_t *broken;   // [broken_count] images: left out, as options have them
+    uint32_t broken_count;
+    const char *broken_text; // what is wrong with the first of them; NULL: none, or known before
 } pen_dataset_info;
 
 typedef struct pen_dataset pen_dataset;

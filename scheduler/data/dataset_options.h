@@ -14,6 +14,7 @@
 #include "graph/tensor_type.h"
 #include "scheduler/data/augment/augment_options.h"
 
+#define PEN_DATASET_BROKEN_LIMIT 65536                 // pictures that are left out
 #define PEN_DATASET_INPUT_COUNT_LIMIT 64               // inputs of one dataset
 #define PEN_DATASET_LABEL_COUNT_LIMIT PEN_LOSSES_LIMIT // labels, and targets, of one dataset
 
@@ -128,7 +129,11 @@ typedef struct pen_dataset_options {
     int64_t image_width;    // 0: as image_height
     int64_t image_channels; // 1 (gray) or 3 (red, green, blue); 0: 3
     bool channels_last;     // shape (height, width, channels), not (channels, height, width)
-    uint32_t threads; // that decode pictures, see decode_team.h; 0: as many as there are cores
+    bool skips_broken;      // images: all are decoded at first, and those that cannot be left out
+    const uint64_t *broken; // [broken_count] known to be so, ascending places in the list of files
+    uint32_t broken_count;
+    bool broken_is_known; // none is looked for
+    uint32_t threads;     // that decode pictures, see decode_team.h; 0: as many as there are cores
 
     // csv
     const char *label_column; // a name of the header, or an index from 0, or from the end: "-1" is

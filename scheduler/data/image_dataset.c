@@ -175,6 +175,54 @@ static pen_status image_list_all(image_state *state, const char *root, pen_arena
     return PEN_OK;
 }
 
+// Places that another process found are not trusted.
+static pen_status image_take_known(pen_dataset *dataset, const pen_dataset_options *options,
+                                   uint64_t count) {
+    uint64_t *broken;
+    PEN_TRY(PEN_NEW(dataset->arena, options->broken_count, &broken));
+    for (uint32_t i = 0; i < options->broken_count; i++) {
+        broken[i] = options->broken[i];
+        if (broken[i] < count && (i == 0 || broken[i] > broken[i - 1])) continue;
+        return pen_error(PEN_INVALID_INPUT,
+                         "picture %" PRIu64 " of %" PRIu64 " is said to be broken", broken[i],
+                         count);
+    }
+    dataset->info.broken = broken;
+    dataset->info.broken_count = options->broken_count;
+    return PEN_OK;
+}
+
+// Broken pictures go from the list before examples are counted, so all else stays as without them.
+static pen_status image_leave_out(image_state *state, pen_dataset *dataset,
+                                  const pen_dataset_options *options) {
+    pen_dataset_info *info = &dataset->info;
+    const uint64_t count = state->paths.count;
+    uint64_t kept = 0, next = 0;
+    if (!options->skips_broken) return PEN_OK;
+    if (options->broken_is_known) {
+        PEN_TRY(image_take_known(dataset, options, count));
+    } else {
+        PEN_TRY(pen_picture_reader_find_broken(state->reader, count, dataset->arena, info));
+    }
+    for (uint64_t c = 0, i = 0; c < state->classes.count; c++) {
+        const uint64_t end = state->starts[c + 1], first = kept;
+        for (; i < end; i++) {
+            if (next < info->broken_count && info->broken[next] == i) {
+                next++;
+            } else {
+                state->paths.names[kept++] = state->paths.names[i];
+            }
+        }
+        state->starts[c + 1] = kept;
+        if (kept > first) continue;
+        return pen_error(PEN_INVALID_INPUT, "all pictures of the class '%s' are broken: %s",
+                         state->classes.names[c],
+                         info->broken_text == NULL ? "" : info->broken_text);
+    }
+    state->paths.count = kept;
+    return PEN_OK;
+}
+
 static pen_status image_find_picture(const void *context, uint64_t index,
                                      pen_picture *out_picture) {
     const image_state *state = context;
@@ -201,6 +249,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, dataset, input,
                                       &state->reader));
     PEN_TRY(image_list_all(state, options->path, arena));
+    PEN_TRY(image_leave_out(state, dataset, options));
     PEN_TRY(PEN_NEW(arena, 1, &labels));
     labels->name = "labels";
     labels->element = PEN_DATASET_INT64;

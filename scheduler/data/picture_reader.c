@@ -1,9 +1,11 @@
 #include "scheduler/data/picture_reader.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/system/long_read.h"
 #include "base/system/machine.h"
 #include "base/thread.h"
 #include "scheduler/data/augment/augment.h"
@@ -200,6 +202,96 @@ pen_status pen_picture_reader_read(pen_picture_reader *reader, const uint64_t *i
     pen_decode_team_run(reader->team, count, picture_read_place, &reading);
     pen_mutex_deinit(&reading.lock);
     return reading.status;
+}
+
+// ---- broken pictures
+
+#define PICTURE_CHECKED_AT_ONCE 512
+
+// Pictures that are looked at, some at a time.
+typedef struct picture_check {
+    const pen_picture_reader *reader;
+    uint64_t first;
+    pen_status found[PICTURE_CHECKED_AT_ONCE];
+} picture_check;
+
+static pen_status picture_ignore_size(void *context, pen_image_size size) {
+    (void)context;
+    (void)size;
+    return PEN_OK;
+}
+
+static void picture_ignore_row(void *context, const uint8_t *pixels) {
+    (void)context;
+    (void)pixels;
+}
+
+static bool picture_check_place(void *context, uint32_t member, uint64_t place) {
+    static const pen_image_taker taker = {NULL, picture_ignore_size, picture_ignore_row};
+    picture_check *check = context;
+    const pen_picture_reader *reader = check->reader;
+    pen_picture picture = {0};
+    pen_status status = reader->open(reader->context, check->first + place, &picture);
+    if (status == PEN_OK) {
+        status = pen_image_decode(reader->hands[member].decoder, picture.bytes, picture.length,
+                                  picture.name, &taker);
+        pen_mapping_close(&picture.file);
+    }
+    check->found[place] = status;
+    return true;
+}
+
+// What is no fault of the picture ends the search.
+static pen_status picture_note_broken(uint64_t place, pen_status take_status, pen_arena *arena,
+                                      uint64_t *broken, pen_dataset_info *info) {
+    const pen_status_code code = pen_status_get_code(take_status);
+    char text[PEN_PICTURE_NAME_BYTES + 256];
+    if (code != PEN_CORRUPT && code != PEN_UNSUPPORTED) return take_status;
+    pen_status_format(take_status, text, sizeof text);
+    pen_status_ignore(take_status, "the picture is left out, and counted");
+    if (info->broken_count == PEN_DATASET_BROKEN_LIMIT) {
+        return pen_error(PEN_INVALID_INPUT, "more than %d pictures are broken: %s",
+                         PEN_DATASET_BROKEN_LIMIT, info->broken_text);
+    }
+    broken[info->broken_count++] = place;
+    if (info->broken_count > 1) return PEN_OK;
+    return pen_arena_copy_text(arena, text, strlen(text), &info->broken_text);
+}
+
+// After an error what else was found is let go.
+static pen_status picture_take_found(picture_check *check, uint64_t count, pen_arena *arena,
+                                     uint64_t *broken, pen_dataset_info *info) {
+    pen_status status = PEN_OK;
+    for (uint64_t i = 0; i < count; i++) {
+        const pen_status found = check->found[i];
+        if (found == PEN_OK) continue;
+        if (status == PEN_OK) {
+            status = picture_note_broken(check->first + i, found, arena, broken, info);
+        } else {
+            pen_status_ignore(found, "one before it ended the search");
+        }
+    }
+    return status;
+}
+
+pen_status pen_picture_reader_find_broken(pen_picture_reader *reader, uint64_t count,
+                                          pen_arena *arena, pen_dataset_info *info) {
+    picture_check check = {.reader = reader};
+    pen_long_read progress;
+    pen_status status = PEN_OK;
+    uint64_t *broken;
+    PEN_TRY(PEN_NEW(arena, pen_min_u64(count, PEN_DATASET_BROKEN_LIMIT), &broken));
+    pen_long_read_begin(&progress, "looking at", "pictures", count);
+    while (check.first < count && status == PEN_OK) {
+        const uint64_t now = pen_min_u64(count - check.first, PICTURE_CHECKED_AT_ONCE);
+        pen_decode_team_run(reader->team, now, picture_check_place, &check);
+        status = picture_take_found(&check, now, arena, broken, info);
+        check.first += now;
+        if (status == PEN_OK) status = pen_long_read_look(&progress, check.first);
+    }
+    pen_long_read_end(&progress);
+    info->broken = broken;
+    return status;
 }
 
 static pen_status picture_prepare(pen_picture_reader *reader, const pen_dataset_options *options,

@@ -7,6 +7,7 @@
 #ifndef PEN_SCHEDULER_DATA_PICTURE_READER_H
 #define PEN_SCHEDULER_DATA_PICTURE_READER_H
 
+#include "base/arena.h"
 #include "base/system/file.h"
 #include "scheduler/data/dataset.h"
 
@@ -43,6 +44,13 @@ void pen_picture_reader_destroy(pen_picture_reader *reader);
 PEN_NODISCARD pen_status pen_picture_reader_read(pen_picture_reader *reader,
                                                  const uint64_t *indices, uint64_t count,
                                                  float *out_pictures);
+
+// Decodes pictures 0 to `count` - 1, and finds those that are damaged, or of a kind that is not
+// read: their places, ascending, and what the first of them is. Memory is the arena's.
+//   INVALID_INPUT  more than PEN_DATASET_BROKEN_LIMIT are
+//   IO, CANCELLED, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_picture_reader_find_broken(pen_picture_reader *reader, uint64_t count,
+                                                        pen_arena *arena, pen_dataset_info *info);
 
 // Whether somebody waits for what is read of the dataset. Until then its pictures are decoded by
 // threads that leave the cores to all others. Any thread may say so.

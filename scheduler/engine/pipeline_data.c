@@ -79,6 +79,9 @@ static pen_status data_describe(pipeline_engine *p) {
     options->blame_normalization = NULL;
     options->blame_context = NULL;
     PEN_TRY(data_describe_files(p->arena, options));
+    options->broken = p->info->broken;
+    options->broken_count = p->info->broken_count;
+    options->broken_is_known = true;
     data->delimiter = (unsigned char)options->delimiter;
     data->shuffle = job->train.shuffle;
     data->seed = (uint64_t)job->train.seed;

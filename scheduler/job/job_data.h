@@ -64,6 +64,7 @@ typedef struct pen_job_images {
     pen_option_list size; // of int64_t: side, or height and width
     int64_t channels;     // 1 or 3
     unsigned data_format; // 1: channels last
+    unsigned on_error;    // 1: broken pictures are left out
     const char *input;    // NULL: the model's only input
 } pen_job_images;
 

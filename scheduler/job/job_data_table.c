@@ -138,10 +138,15 @@ static const char *const job_image_formats[] = {"channels_first", "channels_last
         PEN_OPTION(CHOICE, type, data_format,                                                      \
                    "whether the model takes channels before or behind height and width",           \
                    .choices = job_image_formats, .default_text = "channels_first")
+static const char *const job_on_error[] = {"stop", "skip", NULL};
 static const pen_option_field job_images_fields[] = {
     PEN_OPTION(PATH, pen_job_images, folder,
                "folder with a folder of JPEG and PNG files for each class", .is_required = true),
     JOB_PICTURE_FIELDS(pen_job_images),
+    PEN_OPTION(
+        CHOICE, pen_job_images, on_error,
+        "at a broken picture; skip: all are decoded at first, and these left out and counted",
+        .choices = job_on_error, .default_text = "stop"),
     PEN_OPTION(TEXT, pen_job_images, input,
                "the model's input that takes them, when it has several"),
 };

@@ -251,6 +251,7 @@ static void job_set_pictures(const pen_option_list *size, int64_t channels, unsi
 static void job_set_images(const pen_job_images *images, pen_dataset_options *options) {
     options->format = "images";
     options->path = images->folder;
+    options->skips_broken = images->on_error == 1;
     options->input_name = images->input;
     job_set_pictures(&images->size, images->channels, images->data_format, options);
 }

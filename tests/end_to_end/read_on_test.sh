@@ -50,6 +50,16 @@ job stopped "$idx" "$one" auto "$scale" "$augment"
 "$PENSTOCK" train stopped.yaml --checkpoint kept --continue --json --save rest.safetensors >rest.json
 [ "$(json 'd["parameters_hash"]' <rest.json)" = "$(tail -n 1 <<<"$changed")" ] || die 'going on changes pictures otherwise'
 
+# broken pictures are left out by all who read, and counted
+cp -r pictures broken
+first=$(find broken -name '*.png' | LC_ALL=C sort | head -n 1)
+cp "$first" "${first%.png}a.png"
+truncate -s 40 "${first%.png}a.png"
+job broken '{format: images, folder: broken, size: 28, channels: 1, on_error: skip}' "$started" workers
+found=$(numbers broken)
+[ "$found" = "$expected" ] || die "a broken picture changes the others: $found, $expected"
+grep -q '1 picture is left out, being broken: .*a.png' messages || die "not told of: $(cat messages)"
+
 # words have the same numbers, whoever reads them
 python3 - <<'END'
 rows = [(i % 7 / 7, "red blue green".split()[i % 3], "cat dog".split()[i % 7 > 3]) for i in range(42)]

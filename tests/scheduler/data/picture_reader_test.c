@@ -126,5 +126,91 @@ static void changes_are_those_of_arrays_with_any_number_of_threads(void **state)
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(pictures_are_the_same_with_any_number_of_threads),
+// Pictures in folder NAME0, some of them broken, and in NAME1 without those.
+static void write_broken(const char *folder) {
+    static const char *const kinds[] = {"\x89PNG\r\n\x1a\nbroken", "<html>", ""};
+    uint8_t pixels[8 * 8 * 3], bytes[4096];
+    char name[128];
+    dice d = {.seed = 5};
+    for (int i = 0; i < 20; i++) {
+        png_image png = {.version = PNG_IMAGE_VERSION, .height = 8, .format = PNG_FORMAT_RGB};
+        png.width = 8;
+        for (size_t p = 0; p < sizeof pixels; p++)
+            pixels[p] = (uint8_t)dice_between(&d, 0, 255);
+        png_alloc_size_t size = sizeof bytes;
+        assert_true(png_image_write_to_memory(&png, bytes, &size, 0, pixels, 0, NULL));
+        const bool is_broken = i % 5 == 1;
+        for (int copy = 0; copy < 2; copy++) {
+            snprintf(name, sizeof name, "%s%d/%s/%02d.png", folder, copy, i < 10 ? "a" : "b", i);
+            if (copy == 0 && is_broken) {
+                // the last is good but for its end
+                const char *kind = i == 16 ? (const char *)bytes : kinds[i / 5];
+                scratch_file(name, kind, i == 16 ? size - 30 : strlen(kind));
+            } else if (copy == 0 || !is_broken) {
+                scratch_file(name, bytes, size);
+            }
+        }
+    }
+}
+
+// Example i of all of them is the same.
+static void check_same(pen_dataset *const *datasets, int count, uint64_t example_count) {
+    for (uint64_t i = 0; i < example_count; i++) {
+        float pictures[3][8 * 8 * 3];
+        int64_t labels[3];
+        for (int k = 0; k < count; k++) {
+            CHECK_OK(pen_dataset_read(datasets[k], &i, 1, (void *[]){pictures[k]},
+                                      (void *[]){&labels[k]}));
+            assert_memory_equal(pictures[k], pictures[0], sizeof pictures[0]);
+            assert_int_equal(labels[k], labels[0]);
+        }
+    }
+}
+
+// A folder with broken pictures is read as one without them; who knows them need not look.
+static void broken_pictures_can_be_left_out(void **state) {
+    (void)state;
+    char name[128];
+    write_broken(__func__);
+    pen_dataset *broken, *good, *told;
+    snprintf(name, sizeof name, "%s0", __func__);
+    pen_dataset_options options = {.format = "images",
+                                   .path = scratch_path(name),
+                                   .image_height = 8,
+                                   .threads = 3,
+                                   .skips_broken = true};
+    CHECK_OK(pen_dataset_open(&options, &broken));
+    const pen_dataset_info *info = pen_dataset_get_info(broken);
+    assert_int_equal(info->example_count, 16);
+    assert_int_equal(info->broken_count, 4);
+    CHECK(strstr(info->broken_text, "a/01.png") != NULL, "%s", info->broken_text);
+    options.broken = info->broken;
+    options.broken_count = info->broken_count;
+    options.broken_is_known = true;
+    CHECK_OK(pen_dataset_open(&options, &told));
+    snprintf(name, sizeof name, "%s1", __func__);
+    const pen_dataset_options plain = {
+        .format = "images", .path = scratch_path(name), .image_height = 8, .threads = 1};
+    CHECK_OK(pen_dataset_open(&plain, &good));
+    assert_int_equal(pen_dataset_get_info(good)->example_count, 16);
+    check_same((pen_dataset *[]){broken, told, good}, 3, 16);
+    pen_dataset_close(broken);
+    pen_dataset_close(good);
+    pen_dataset_close(told);
+    const uint64_t wrong[][2] = {{3, 3}, {3, 20}};
+    for (int w = 0; w < 2; w++) {
+        options.broken = wrong[w];
+        options.broken_count = 2;
+        CHECK_ERROR(pen_dataset_open(&options, &told), PEN_INVALID_INPUT, "is said to be broken");
+    }
+    options.broken_is_known = options.skips_broken = false;
+    CHECK_OK(pen_dataset_open(&options, &broken));
+    float picture[8 * 8 * 3];
+    CHECK_ERROR(pen_dataset_read(broken, (uint64_t[]){1}, 1, (void *[]){picture}, NULL),
+                PEN_CORRUPT, "a/01.png");
+    pen_dataset_close(broken);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(broken_pictures_can_be_left_out),
+              cmocka_unit_test(pictures_are_the_same_with_any_number_of_threads),
               cmocka_unit_test(changes_are_those_of_arrays_with_any_number_of_threads))
