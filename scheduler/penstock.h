@@ -190,7 +190,8 @@ PEN_NODISCARD pen_status pen_training_step(pen_training *training,
 // has no folder for checkpoints. NO_STORAGE: it cannot be written now, and may be tried again
 PEN_NODISCARD pen_status pen_training_keep(pen_training *training);
 
-// Loss and accuracy over the job's evaluation data, with the parameters as they are now.
+// Loss and accuracy over the job's evaluation data, with the parameters as they are now, or with
+// their average where the job has one (`train: {average: …}`): so predictions and what is saved.
 //   NOT_FOUND   the job has no evaluation data
 //   NOT_FINITE  the loss is infinite or not a number
 PEN_NODISCARD pen_status pen_training_evaluate(pen_training *training,

@@ -9,14 +9,15 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/penstock_state.h"
 #include "scheduler/runner/feed.h"
+#include "scheduler/train/train_average.h"
 
 #define PREDICT_SIZE_LIMIT 1024 // examples at once: forms are of powers of two, so few are compiled
 
 // ---- where parameters are
 
-// The engine's own runner, where it has one; NULL: none.
+// The engine's own runner, where it has one; NULL: none, or its parameters are not what predicts.
 static pen_runner *predict_engine_runner(pen_training *training) {
-    if (training->trainer == NULL) return NULL;
+    if (training->trainer == NULL || pen_trainer_uses_average(training->trainer)) return NULL;
     pen_engine *engine = pen_trainer_engine(training->trainer);
     return engine->kind->runner == NULL ? NULL : engine->kind->runner(engine);
 }
@@ -41,6 +42,17 @@ static pen_status predict_copy_tensors(const pen_tensor_store *from, const pen_t
     return status;
 }
 
+static pen_status predict_copy_trained(pen_trainer *trainer, const pen_tensor_store *to) {
+    pen_arena *arena;
+    pen_tensor_store from;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = pen_train_average_view(pen_trainer_uses_average(trainer),
+                                               pen_trainer_tensors(trainer), arena, &from);
+    if (status == PEN_OK) status = predict_copy_tensors(&from, to);
+    pen_arena_destroy(arena);
+    return status;
+}
+
 static pen_status predict_create_runner(pen_training *training, const pen_dataset_info *info) {
     pen_runner_options options;
     const pen_runner_form *form;
@@ -56,8 +68,7 @@ static pen_status predict_create_runner(pen_training *training, const pen_datase
 
 static pen_status predict_refresh(pen_training *training) {
     if (training->trainer == NULL || training->steps_copied == training->steps_done) return PEN_OK;
-    PEN_TRY(predict_copy_tensors(pen_trainer_tensors(training->trainer),
-                                 pen_runner_tensors(training->runner)));
+    PEN_TRY(predict_copy_trained(training->trainer, pen_runner_tensors(training->runner)));
     training->steps_copied = training->steps_done;
     return PEN_OK;
 }

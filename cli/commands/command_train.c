@@ -313,7 +313,8 @@ static pen_status train_hash(void *context) {
     train_run *run = context;
     uint64_t hash;
     if (!run->options->common.json && run->log.path == NULL) return PEN_OK;
-    PEN_TRY(pen_train_average_hash(run->job, pen_trainer_tensors(run->trainer), &hash));
+    PEN_TRY(pen_train_average_hash(pen_trainer_uses_average(run->trainer),
+                                   pen_trainer_tensors(run->trainer), &hash));
     snprintf(run->hash, sizeof run->hash, "%016llx", (unsigned long long)hash);
     return PEN_OK;
 }

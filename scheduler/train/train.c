@@ -125,14 +125,18 @@ static pen_status train_keep(pen_trainer *trainer) {
     return pen_train_keeper_take(trainer->keeper, trainer->engine, &checkpoint);
 }
 
+bool pen_trainer_uses_average(const pen_trainer *trainer) {
+    return pen_train_uses_average(trainer->job) && trainer->steps_done > 0;
+}
+
 // Where averages are evaluated, tensors change: no checkpoint may read them then.
 pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset, uint64_t batch,
                                 pen_evaluation *out_evaluation) {
-    if (trainer->keeper != NULL && pen_train_uses_average(trainer->job)) {
+    const bool uses = pen_trainer_uses_average(trainer);
+    if (trainer->keeper != NULL && uses) {
         PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
     }
-    return pen_train_average_evaluate(trainer->job, trainer->engine, dataset, batch,
-                                      out_evaluation);
+    return pen_train_average_evaluate(uses, trainer->engine, dataset, batch, out_evaluation);
 }
 
 // The evaluation after a step, before its checkpoint, which has what came of it. The best one is
@@ -330,7 +334,8 @@ static pen_status train_save_best(pen_trainer *trainer, uint64_t step, const cha
     pen_log(PEN_LOG_WARNING, "%s, which had the best evaluation: '%s' gets the last parameters",
             pen_status_message(status), path);
     pen_status_ignore(status, "said");
-    return pen_train_average_save(trainer->job, pen_trainer_tensors(trainer), path);
+    return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
+                                  path);
 }
 
 pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
@@ -340,7 +345,8 @@ pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
     if (is_best && trainer->keeper != NULL) {
         return train_save_best(trainer, evaluated->best_step, path);
     }
-    return pen_train_average_save(trainer->job, pen_trainer_tensors(trainer), path);
+    return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
+                                  path);
 }
 
 const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer) {

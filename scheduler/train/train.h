@@ -108,6 +108,9 @@ void pen_trainer_pause(pen_trainer *trainer);
 // is possible, to where the last step is done, so that it may be asked again. Else returns it.
 PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status take_status);
 
+// Whether there is an average that takes the place of parameters (train_average.h).
+bool pen_trainer_uses_average(const pen_trainer *trainer);
+
 // As evaluate of the engine, with averages where the job uses them (train_average.h).
 PEN_NODISCARD pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
                                               uint64_t batch, pen_evaluation *out_evaluation);

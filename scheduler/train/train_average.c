@@ -64,11 +64,11 @@ bool pen_train_uses_average(const pen_job *job) {
     return job->train.has_average && job->train.average.use;
 }
 
-pen_status pen_train_average_view(const pen_job *job, const pen_tensor_store *store,
-                                  pen_arena *arena, pen_tensor_store *out_view) {
+pen_status pen_train_average_view(bool uses, const pen_tensor_store *store, pen_arena *arena,
+                                  pen_tensor_store *out_view) {
     average_view *view;
     *out_view = *store;
-    if (!pen_train_uses_average(job)) return PEN_OK;
+    if (!uses) return PEN_OK;
     PEN_TRY(PEN_NEW(arena, 1, &view));
     view->store = store;
     PEN_TRY(average_list(store, arena, &view->place_of));
@@ -78,23 +78,21 @@ pen_status pen_train_average_view(const pen_job *job, const pen_tensor_store *st
     return PEN_OK;
 }
 
-pen_status pen_train_average_save(const pen_job *job, const pen_tensor_store *store,
-                                  const char *path) {
+pen_status pen_train_average_save(bool uses, const pen_tensor_store *store, const char *path) {
     pen_arena *arena;
     pen_tensor_store view;
     PEN_TRY(pen_arena_create(&arena));
-    pen_status status = pen_train_average_view(job, store, arena, &view);
+    pen_status status = pen_train_average_view(uses, store, arena, &view);
     if (status == PEN_OK) status = pen_parameter_file_save(path, &view);
     pen_arena_destroy(arena);
     return status;
 }
 
-pen_status pen_train_average_hash(const pen_job *job, const pen_tensor_store *store,
-                                  uint64_t *out_hash) {
+pen_status pen_train_average_hash(bool uses, const pen_tensor_store *store, uint64_t *out_hash) {
     pen_arena *arena;
     pen_tensor_store view;
     PEN_TRY(pen_arena_create(&arena));
-    pen_status status = pen_train_average_view(job, store, arena, &view);
+    pen_status status = pen_train_average_view(uses, store, arena, &view);
     if (status == PEN_OK) status = pen_tensor_store_hash(&view, out_hash);
     pen_arena_destroy(arena);
     return status;
@@ -142,10 +140,10 @@ static pen_status average_evaluate(pen_engine *engine, pen_dataset *dataset, uin
     return pen_status_join(status, average_swap(store, place_of));
 }
 
-pen_status pen_train_average_evaluate(const pen_job *job, pen_engine *engine, pen_dataset *dataset,
+pen_status pen_train_average_evaluate(bool uses, pen_engine *engine, pen_dataset *dataset,
                                       uint64_t batch, pen_evaluation *out_evaluation) {
     pen_arena *arena;
-    if (!pen_train_uses_average(job)) {
+    if (!uses) {
         return engine->kind->evaluate(engine, dataset, batch, out_evaluation);
     }
     PEN_TRY(pen_arena_create(&arena));

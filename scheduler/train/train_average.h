@@ -1,5 +1,6 @@
-// The average of parameters in their place: in what is evaluated, hashed and written of a training
-// whose job says so. Checkpoints have both.
+// The average of parameters in their place: in what is evaluated, predicted, hashed and written of
+// a training whose job says so. Checkpoints have both. Before the first step there is no average
+// yet: pen_trainer_uses_average says whether there is one, and is the `uses` of the functions here.
 //
 // Threads: one, that of the trainer.
 #ifndef PEN_SCHEDULER_TRAIN_TRAIN_AVERAGE_H
@@ -11,21 +12,21 @@
 // Whether the job has them in their place.
 bool pen_train_uses_average(const pen_job *job);
 
-// The same tensors, but reading a parameter that has an average reads that; for a job that does not
-// use averages, the store as it is. Not written through. As long as store and arena.
-PEN_NODISCARD pen_status pen_train_average_view(const pen_job *job, const pen_tensor_store *store,
+// The same tensors, but reading a parameter that has an average reads that; without `uses`, the
+// store as it is. Not written through. As long as store and arena.
+PEN_NODISCARD pen_status pen_train_average_view(bool uses, const pen_tensor_store *store,
                                                 pen_arena *arena, pen_tensor_store *out_view);
 
 // As pen_parameter_file_save and pen_tensor_store_hash, of such a view.
-PEN_NODISCARD pen_status pen_train_average_save(const pen_job *job, const pen_tensor_store *store,
+PEN_NODISCARD pen_status pen_train_average_save(bool uses, const pen_tensor_store *store,
                                                 const char *path);
-PEN_NODISCARD pen_status pen_train_average_hash(const pen_job *job, const pen_tensor_store *store,
+PEN_NODISCARD pen_status pen_train_average_hash(bool uses, const pen_tensor_store *store,
                                                 uint64_t *out_hash);
 
 // As evaluate of the engine. Parameters and averages change places for as long as it takes: between
 // steps, and with no checkpoint under way. Where a worker is lost meanwhile, neither is what it
 // was: recovery loads both.
-PEN_NODISCARD pen_status pen_train_average_evaluate(const pen_job *job, pen_engine *engine,
+PEN_NODISCARD pen_status pen_train_average_evaluate(bool uses, pen_engine *engine,
                                                     pen_dataset *dataset, uint64_t batch,
                                                     pen_evaluation *out_evaluation);
 

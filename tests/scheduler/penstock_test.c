@@ -333,6 +333,50 @@ static void parameters_go_round(void **state) {
     pen_training_close(trained);
 }
 
+// What is evaluated, predicted and saved is the average, but before the first step.
+static void averages_take_their_place(void **state) {
+    (void)state;
+    static const char *const devices[] = {NULL, "{name: a, threads: 1}, {name: b, threads: 1}"};
+    const pen_array arrays[] = {input_array("given x"), label_array("given y")};
+    for (int d = 0; d < 2; d++) {
+        char averaged[2048];
+        const char *plain = job_text(ARRAYS, ARRAYS, devices[d]);
+        const size_t end = (size_t)(strstr(plain, "seed: 5") - plain);
+        snprintf(averaged, sizeof averaged, "%.*saverage: {decay: 0.75}, %s", (int)end, plain,
+                 plain + end);
+        pen_training *training = open_job(averaged, arrays, 2, NULL);
+        pen_training *other = open_job(job_text(ARRAYS, ARRAYS, devices[d]), arrays, 2, NULL);
+        pen_training_evaluation first = {.struct_size = sizeof first}, found = first, last = first;
+        double losses[6];
+        CHECK_OK(pen_training_evaluate(other, &first));
+        CHECK_OK(pen_training_evaluate(training, &found));
+        assert_true(found.loss == first.loss);
+        assert_int_equal(train_all(training, losses), 6);
+        train_all(other, losses);
+        CHECK_OK(pen_training_evaluate(training, &found));
+        CHECK_OK(pen_training_evaluate(other, &last));
+        assert_true(found.loss != last.loss && found.loss != first.loss);
+        pen_training_close(other);
+        CHECK_OK(pen_training_save(training, scratch_path("averaged.safetensors")));
+        pen_tensor_info info;
+        float *rows = predict(training, "fc2_bias:0", NULL, &info);
+        const pen_training_options options = {.struct_size = sizeof options,
+                                              .job_text = job_text(ARRAYS, ARRAYS, NULL),
+                                              .arrays = arrays,
+                                              .array_count = 2,
+                                              .parameters = scratch_path("averaged.safetensors")};
+        CHECK_OK(pen_training_open("saved", &options, &other));
+        CHECK_OK(pen_training_evaluate(other, &last));
+        float *saved = predict(other, "fc2_bias:0", NULL, &info);
+        assert_true(last.loss == found.loss);
+        assert_memory_equal(rows, saved, info.bytes);
+        pen_memory_free(saved);
+        pen_memory_free(rows);
+        pen_training_close(other);
+        pen_training_close(training);
+    }
+}
+
 // Without training data: parameters from a file, evaluated and predicted with.
 static void inference_needs_no_training_data(void **state) {
     (void)state;
@@ -461,6 +505,7 @@ int main(void) {
         cmocka_unit_test(structs_may_grow),
         cmocka_unit_test(predictions_are_rows),
         cmocka_unit_test(predictions_are_checked),
+        cmocka_unit_test(averages_take_their_place),
         cmocka_unit_test(parameters_go_round),
         cmocka_unit_test(inference_needs_no_training_data),
         cmocka_unit_test(wishes_to_stop_are_heard),
