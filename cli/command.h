@@ -52,6 +52,7 @@ typedef struct pen_command {
 
 // The verbs, in the order of --help. Each is pen_command_<name>, in command_<name>.c.
 #define PEN_COMMAND_LIST(VERB)                                                                     \
+    VERB(init)                                                                                     \
     VERB(inspect)                                                                                  \
     VERB(train)                                                                                    \
     VERB(sweep)                                                                                    \
