@@ -259,7 +259,7 @@ bool pen_callers_enter(callers_port *port, int descriptor, const struct sockaddr
     memcpy(place->address, bytes, sizeof bytes);
     memcpy(place->text, text, sizeof text);
     place->streams = pen_stream_count_begin();
-    place->open_count = 0;
+    place->call_count = place->open_count = 0;
     atomic_store(&place->stream_count, 0);
     atomic_store(&place->streams_most, port->limits.streams);
     atomic_store(&place->is_over, false);
@@ -363,30 +363,19 @@ void pen_callers_forget(uint16_t port) {
     pthread_mutex_unlock(&pen_callers_all.lock);
 }
 
-// Whether it has had its time: a stranger, or a client that waits in vain.
-static bool caller_is_late(const callers_port *port, const caller_place *place, double now) {
-    const double waits_from = atomic_load(&place->waits_from);
-    if (place->is_stranger && now - place->came_at >= port->limits.stranger_seconds) return true;
-    return waits_from != 0 && now - waits_from >= port->limits.stranger_seconds;
-}
-
-// Hangs up on those who are late; those who came last are not looked at where all are strangers.
+// Hangs up on strangers who are late; those who came last are not looked at.
 static void callers_end_late(callers_port *port, double now) {
-    const bool has_clients = port->limits.message_bytes > 0;
     for (uint32_t at = port->oldest; at != 0; at = pen_callers_all.places[at].next) {
         caller_place *place = &pen_callers_all.places[at];
-        if (atomic_load(&place->is_over)) continue;
-        pen_caller_offer(place);
-        if (!caller_is_late(port, place, now)) {
-            if (place->is_stranger && !has_clients) return;
-            continue;
-        }
-        if (atomic_load(&place->waits_from) != 0) {
-            port->limits.refused(port->limits.context, place->text,
-                                 "it sent more than its calls may");
-        }
-        pen_caller_hang_up(place);
+        if (!place->is_stranger) continue;
+        if (now - place->came_at < port->limits.stranger_seconds) return;
+        if (!atomic_load(&place->is_over)) pen_caller_hang_up(place);
     }
+}
+
+static void callers_refresh(callers_port *port) {
+    for (uint32_t at = port->oldest; at != 0; at = pen_callers_all.places[at].next)
+        pen_caller_refresh(&pen_callers_all.places[at]);
 }
 
 // A stranger may stay silent for as long as limits say, though nobody waits for its place. What
@@ -401,6 +390,7 @@ void pen_callers_tick(uint16_t port) {
     if (known != NULL && (known->stranger_count + known->gone_count > 0 || has_clients)) {
         callers_sweep(known, !has_clients);
         callers_end_late(known, now);
+        if (has_clients) callers_refresh(known);
         is_due = known->gone_count >= CALLERS_TRIM_COUNT &&
                  now - known->trimmed_at > CALLERS_TRIM_SECONDS;
         if (is_due) {

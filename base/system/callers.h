@@ -70,6 +70,9 @@ void pen_caller_is_known(pen_caller caller);
 void pen_caller_was_heard(pen_caller caller);
 // A stream that it opened was served, or refused, and takes nothing any more.
 void pen_caller_has_ended(pen_caller caller);
+// Of a client: a stream that it opened is a call. One that has not ended is counted as such; others
+// are forgotten by and by, since gRPC does not tell of all that it refuses.
+void pen_caller_has_called(pen_caller caller);
 // Of a client: its call is taken, and its message may come. Then, that it has come, with so many
 // bytes, or will not.
 void pen_caller_may_send(pen_caller caller);

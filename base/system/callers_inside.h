@@ -39,7 +39,8 @@ typedef struct caller_place {
     // guarded by the lock; written before the place is found by its descriptor
     int descriptor;
     bool is_stranger;
-    uint32_t open_count; // calls of a client that may send
+    uint32_t call_count; // of a client, that have not ended
+    uint32_t open_count; // of these, that may send
     uint64_t lent_bytes; // to these
     uint32_t port_index;
     uint32_t previous, next; // of the same port, or free; 0: none
@@ -70,8 +71,8 @@ void pen_caller_leave(caller_place *place);
 void pen_caller_give_back(caller_place *place);
 // Has all read that comes.
 void pen_caller_let_all(caller_place *place);
-// Has a client that waits try again, if there is something to lend.
-void pen_caller_offer(caller_place *place);
+// What a client regains in a second.
+void pen_caller_refresh(caller_place *place);
 void pen_caller_hang_up(caller_place *place);
 
 #endif // PEN_BASE_SYSTEM_CALLERS_INSIDE_H

@@ -16,6 +16,7 @@
 #define CALLERS_CALL_BYTES 81920u
 #define CALLERS_LENT_PIECE_BYTES (UINT64_C(1) << 20)
 #define CALLERS_STUCK_SECONDS 0.1
+#define CALLERS_SECOND_BYTES 4096u
 
 static const pen_callers_limits *caller_limits(const caller_place *place) {
     return &pen_callers_all.ports[place->port_index].limits;
@@ -50,6 +51,11 @@ static void caller_wake(caller_place *place) {
     (void)setsockopt(place->descriptor, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
+static bool caller_may_come(const caller_place *place) {
+    if ((atomic_load(&place->state) & CALLERS_LEFT_MASK) == 0) return false;
+    return atomic_load(&place->stream_count) <= atomic_load(&place->streams_most);
+}
+
 // With the lock held. NULL: it is gone, or no client.
 static caller_place *caller_find_client(pen_caller caller) {
     caller_place *place = &pen_callers_all.places[caller.place];
@@ -79,9 +85,12 @@ static bool callers_have_to_lend(const callers_port *port) {
     return port->lent_bytes + CALLERS_LENT_PIECE_BYTES <= port->limits.lent_bytes;
 }
 
-void pen_caller_offer(caller_place *place) {
-    if (place->is_stranger || atomic_load(&place->waits_from) == 0) return;
-    if (callers_have_to_lend(&pen_callers_all.ports[place->port_index])) caller_wake(place);
+// Streams that gRPC refused, or that were reset before they became calls, never end here; and pings
+// are of no call.
+void pen_caller_refresh(caller_place *place) {
+    atomic_store(&place->stream_count, place->call_count);
+    if (!place->is_stranger) caller_add(place, CALLERS_SECOND_BYTES, caller_most(place));
+    if (atomic_load(&place->waits_from) != 0 && caller_may_come(place)) caller_wake(place);
 }
 
 // What a message has above its limit is lent to one who is known, as long as there is some: then
@@ -109,6 +118,13 @@ bool pen_caller_is_stuck(pen_caller caller) {
                           pen_clock_seconds() - from > CALLERS_STUCK_SECONDS;
     pthread_mutex_unlock(&pen_callers_all.lock);
     return is_stuck;
+}
+
+void pen_caller_has_called(pen_caller caller) {
+    pthread_mutex_lock(&pen_callers_all.lock);
+    caller_place *place = caller_find_client(caller);
+    if (place != NULL) place->call_count += 1;
+    pthread_mutex_unlock(&pen_callers_all.lock);
 }
 
 void pen_caller_may_send(pen_caller caller) {
@@ -162,6 +178,7 @@ void pen_caller_has_ended(pen_caller caller) {
     pthread_mutex_lock(&pen_callers_all.lock);
     place = caller_find_client(caller);
     if (place != NULL) {
+        if (place->call_count > 0) place->call_count -= 1;
         caller_add(place, CALLERS_CALL_BYTES, caller_most(place));
         caller_wake(place);
     }
@@ -199,11 +216,6 @@ static bool caller_is_other(caller_place *place, int descriptor, bool has_stream
     }
     pthread_mutex_unlock(&pen_callers_all.lock);
     return false;
-}
-
-static bool caller_may_come(const caller_place *place) {
-    if ((atomic_load(&place->state) & CALLERS_LEFT_MASK) == 0) return false;
-    return atomic_load(&place->stream_count) <= atomic_load(&place->streams_most);
 }
 
 // Whether nothing is read of a client now. It is woken when that changes: what has changed since it

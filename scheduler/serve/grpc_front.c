@@ -293,6 +293,7 @@ static void call_begin(front_call *call) {
     pen_grpc_front *front = call->front;
     pen_grpc_server_get_address(call->call, address, sizeof address);
     call->caller = pen_callers_find(front->callers.port, address);
+    pen_caller_has_called(call->caller);
     call->began = pen_clock_seconds();
     call->state = FRONT_READING;
     atomic_fetch_add(&front->open_count, 1);
