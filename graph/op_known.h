@@ -25,7 +25,8 @@
     X(gather_backward) X(gather_elements) X(gelu) X(gemm) X(global_average_pool_backward) \
     X(greater) X(group_normalization) X(hard_sigmoid) X(hard_swish) X(identity) \
     X(instance_normalization) X(kl_divergence) X(l1) X(lane_keep) X(lane_order) \
-    X(lane_parameter) X(lane_stack) X(layer_normalization) X(less) X(log) X(lstm) X(matmul) \
+    X(lane_parameter) X(lane_stack) X(layer_normalization) X(less) X(log) X(log_softmax) X(lstm) \
+    X(matmul) \
     X(max) X(mean_squared_error) X(mul) X(neg) X(negative_log_likelihood_loss) X(not) X(pow) \
     X(put_position) \
     X(receive) X(reciprocal) X(reduce_max) X(reduce_mean) X(reduce_sum) X(relu) \

@@ -27,6 +27,14 @@ static pen_status loss_check_classes(const pen_job_loss *loss, const pen_option_
         return loss_refuse(source, &loss->label_smoothing, "label_smoothing",
                            "softmax_cross_entropy");
     }
+    if (loss->has_probabilities && loss->kind != PEN_LOSS_SOFTMAX_CROSS_ENTROPY) {
+        return loss_refuse(source, &loss->has_probabilities, "probabilities",
+                           "softmax_cross_entropy");
+    }
+    if (loss->has_probabilities && loss->ignores) {
+        return loss_refuse(source, &loss->ignore_index, "ignore_index",
+                           "class indices, not with probabilities");
+    }
     if (pen_loss_is_over_classes(loss->kind)) return PEN_OK;
     if (loss->class_axis != -1) {
         return loss_refuse(source, &loss->class_axis, "class_axis", classes);

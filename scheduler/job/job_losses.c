@@ -94,6 +94,7 @@ static pen_compile_loss losses_describe(const pen_job *job, const pen_job_loss *
                  .class_axis = loss->class_axis,
                  .ignores = loss->ignores,
                  .ignore_index = loss->ignore_index,
+                 .has_probabilities = loss->has_probabilities,
                  .label_smoothing = loss->label_smoothing,
                  .class_weights = weights->items,
                  .class_weight_count = weights->count,
@@ -131,7 +132,7 @@ pen_status pen_job_get_targets(const pen_job *job, pen_arena *arena,
     for (uint32_t i = 0; i < count; i++) {
         const pen_loss_spec *spec = &losses[i].spec;
         targets[i] = (pen_dataset_target){.labels = losses[i].labels,
-                                          .has_classes = pen_loss_is_over_classes(spec->kind),
+                                          .has_classes = pen_loss_takes_indices(spec),
                                           .ignores = spec->ignores,
                                           .ignore_index = spec->ignore_index,
                                           .weights = spec->class_weights,

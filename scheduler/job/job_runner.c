@@ -201,7 +201,9 @@ static pen_status runner_hint_type(const pen_dataset_info *info, pen_status stat
     if (status == PEN_OK || info->label_count != 1) return status;
     return info->labels->element == PEN_DATASET_INT64
                ? pen_status_add_context(status, "label_type: number makes them float32")
-               : pen_status_add_context(status, "label_type: index makes them class indices");
+               : pen_status_add_context(status, "label_type: index makes them class indices; "
+                                                "softmax_cross_entropy takes shares of all "
+                                                "classes with probabilities: true");
 }
 
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {

@@ -276,8 +276,8 @@ static pen_status job_check_losses(const pen_job_train *train, const pen_option_
                                           "'losses', a list of several"));
     }
     const bool has_own = loss->has_kind || loss->output != NULL || loss->class_axis != -1 ||
-                         loss->ignores || loss->label_smoothing > 0 || loss->has_beta ||
-                         loss->has_delta || loss->class_weights.count > 0 ||
+                         loss->ignores || loss->has_probabilities || loss->label_smoothing > 0 ||
+                         loss->has_beta || loss->has_delta || loss->class_weights.count > 0 ||
                          loss->class_weights_file != NULL;
     if (!has_own) return PEN_OK;
     return pen_option_blame(source, &train->losses,

@@ -48,6 +48,9 @@ PEN_NODISCARD pen_status pen_job_check_loss(const pen_job_loss *loss,
         PEN_OPTION_AS("ignore_index", INTEGER, type, within ignore_index,                          \
                       "label of targets that do not count",                                        \
                       .present_offset = offsetof(type, within ignores)),                           \
+        PEN_OPTION_AS("probabilities", BOOL, type, within has_probabilities,                       \
+                      "labels are probabilities of all classes, as the output, and not indices",   \
+                      .default_text = "false"),                                                    \
         PEN_OPTION_AS("label_smoothing", NUMBER, type, within label_smoothing,                     \
                       "share of a label that all classes have together", PEN_OPTION_RANGE(0, 1),   \
                       .default_text = "0"),                                                        \

@@ -58,6 +58,7 @@ typedef struct pen_job_loss {
     int64_t class_axis; // negative: from the end
     bool ignores;       // targets with the label
     int64_t ignore_index;
+    bool has_probabilities; // labels are
     double label_smoothing;
     pen_option_list class_weights;  // of double; none: all 1, or
     const char *class_weights_file; // NPY; NULL: none

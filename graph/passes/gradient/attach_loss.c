@@ -190,8 +190,12 @@ bool pen_loss_is_over_classes(pen_loss_kind kind) {
     return kind == PEN_LOSS_SOFTMAX_CROSS_ENTROPY || kind == PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD;
 }
 
+bool pen_loss_takes_indices(const pen_loss_spec *spec) {
+    return pen_loss_is_over_classes(spec->kind) && !spec->has_probabilities;
+}
+
 bool pen_loss_is_scaled(const pen_loss_spec *spec) {
-    return pen_loss_is_over_classes(spec->kind) && (spec->ignores || spec->class_weights != NULL);
+    return pen_loss_takes_indices(spec) && (spec->ignores || spec->class_weights != NULL);
 }
 
 // A loss over classes on its way: `scores` and `targets` as the operators take them.
@@ -359,6 +363,75 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
     return is_scaled ? loss_scale(graph, place, sum, out_loss) : PEN_OK;
 }
 
+// ---- probabilities of classes
+
+// share * value
+static pen_status loss_multiply(pen_graph *graph, const char *name, double share,
+                                pen_value_id *io_value) {
+    pen_value_id factor;
+    const pen_element_type element = pen_value_type(graph, *io_value)->element;
+    PEN_TRY(pen_graph_constant_number(graph, name, element, share, &factor));
+    return loss_pair(graph, PEN_OP(mul), *io_value, factor, io_value);
+}
+
+// (1 - s) p + s / classes
+static pen_status loss_smooth(pen_graph *graph, double smoothing, int64_t class_count,
+                              pen_value_id *io_targets) {
+    pen_value_id all;
+    if (smoothing == 0) return PEN_OK;
+    PEN_TRY(loss_multiply(graph, "loss/kept", 1 - smoothing, io_targets));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/smoothed",
+                                      pen_value_type(graph, *io_targets)->element,
+                                      smoothing / (double)class_count, &all));
+    return loss_pair(graph, PEN_OP(add), *io_targets, all, io_targets);
+}
+
+// The weights of the classes lie along their dimension.
+static pen_status loss_weigh(const class_loss *loss, pen_value_id *io_targets) {
+    const uint32_t rank = pen_value_type(loss->graph, loss->output)->shape.rank;
+    int64_t dims[PEN_RANK_LIMIT];
+    pen_value_id weights;
+    PEN_TRY(class_loss_add_weights(loss, &weights));
+    if (!pen_value_is(weights)) return PEN_OK;
+    for (uint32_t d = 0; d < rank; d++)
+        dims[d] = d == loss->axis ? loss->spec->class_weight_count : 1;
+    PEN_TRY(loss_reshape(loss->graph, weights, "loss/weights_shape", rank, dims, &weights));
+    return loss_pair(loss->graph, PEN_OP(mul), *io_targets, weights, io_targets);
+}
+
+// Minus the sum of weight[c] p[c] log_softmax(x)[c], divided by the number of targets, which
+// weights do not change. Made of operators that there are, so that their gradients are its own.
+static pen_status loss_attach_probabilities(pen_graph *graph, const pen_loss_spec *spec,
+                                            const pen_loss_place *place,
+                                            pen_attached_loss *out_loss) {
+    const pen_tensor_type labels = *pen_value_type(graph, place->output);
+    class_loss loss = {.graph = graph, .spec = spec, .place = place};
+    pen_value_id logs, targets, sum;
+    if (pen_value_is(place->mask)) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "output '%s' has a mask, and the labels are probabilities: expected class "
+                         "indices",
+                         pen_value_name(graph, place->output));
+    }
+    PEN_TRY(class_loss_check(&loss));
+    loss.output = loss.scores = loss_find_logits(graph, place->output, loss.axis);
+    const int64_t class_count = labels.shape.dims[loss.axis];
+    PEN_TRY(class_loss_check_weights(&loss, class_count));
+    PEN_TRY(loss_add_input(graph, place->labels, &labels, &out_loss->labels));
+    targets = out_loss->labels;
+    PEN_TRY(loss_smooth(graph, spec->label_smoothing, class_count, &targets));
+    PEN_TRY(loss_weigh(&loss, &targets));
+    PEN_TRY(loss_map(graph, PEN_OP(log_softmax), "loss/log_softmax", loss.output,
+                     pen_attribute_int("axis", (int64_t)loss.axis), &logs));
+    PEN_TRY(loss_pair(graph, PEN_OP(mul), logs, targets, &sum));
+    PEN_TRY(loss_count(graph, sum, &sum));
+    const double target_count =
+        (double)pen_shape_element_count(&labels.shape) / (double)class_count;
+    PEN_TRY(loss_multiply(graph, "loss/share", -1 / target_count, &sum));
+    out_loss->loss = sum;
+    return PEN_OK;
+}
+
 // ---- losses of numbers
 
 // By what the operator's mean is multiplied; 1: nothing.
@@ -440,6 +513,7 @@ pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pe
                          pen_value_name(graph, place->output), pen_element_name(type->element));
     }
     if (spec->kind == PEN_LOSS_OUTPUT) return loss_attach_output(graph, place->output, out_loss);
+    if (spec->has_probabilities) return loss_attach_probabilities(graph, spec, place, out_loss);
     if (pen_loss_is_over_classes(spec->kind)) {
         return loss_attach_classes(graph, spec, place, out_loss);
     }

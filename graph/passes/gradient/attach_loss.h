@@ -37,6 +37,8 @@ typedef struct pen_loss_spec {
                         // the first
     bool ignores;
     int64_t ignore_index;       // label of targets that do not count
+    bool has_probabilities;     // softmax_cross_entropy: labels are as the output, probabilities of
+                                // classes; none is ignored
     double label_smoothing;     // softmax_cross_entropy: 0 to 1
     const float *class_weights; // [class_weight_count], copied; NULL: all 1
     uint32_t class_weight_count;
@@ -45,6 +47,8 @@ typedef struct pen_loss_spec {
 } pen_loss_spec;
 
 bool pen_loss_is_over_classes(pen_loss_kind kind);
+// Whether labels are class indices.
+bool pen_loss_takes_indices(const pen_loss_spec *spec);
 // Whether the divisor is fed.
 bool pen_loss_is_scaled(const pen_loss_spec *spec);
 
@@ -62,7 +66,7 @@ typedef struct pen_attached_loss {
     pen_value_id labels;   // a new input; PEN_VALUE_NONE for PEN_LOSS_OUTPUT
     pen_value_id scale;    // a new input, float32 [example_count]; NONE: the mean is taken
     pen_value_id accuracy; // int64 scalar, right answers in the microbatch; NONE if not classes
-    uint32_t class_count;  // 0: not over classes
+    uint32_t class_count;  // that labels are indices of; 0: they are none
 } pen_attached_loss;
 
 // With a mask, the loss is the mean over the targets of the microbatch that count, and `accuracy`

@@ -91,6 +91,7 @@ def make_data():
         "weights": np.array([0.5, 2, 0, 1, 3.25], np.float32),
     }
     data["shares"][0] = np.eye(BOX, dtype=np.float32)[2]  # zeros among the probabilities
+    data["likely"] = random.dirichlet(np.ones(CLASSES), (EXAMPLES, SIDE, SIDE)).transpose(0, 3, 1, 2).astype(np.float32)
     for name, values in data.items():
         np.save(name + ".npy", values)
     return {name: torch.from_numpy(values) for name, values in data.items()}
@@ -149,6 +150,15 @@ CASES = [
      log_likelihood("masks"), "masks", None),
     ("likelihood_weighted", "loss: negative_log_likelihood, loss_output: logs, class_axis: 1, ignore_index: 255, "
      f"{WEIGHTED}, labels: some", log_likelihood("some", weights=True, ignore_index=255), "some", 255),
+    ("probable", f"loss: {CE}, loss_output: boxes, probabilities: true, labels: shares",
+     of(F.cross_entropy, "boxes", "shares"), None, None),
+    ("probable_smoothed", f"loss: {CE}, loss_output: boxes, probabilities: true, label_smoothing: 0.2, "
+     "class_weights: [0.5, 2, 0, 1, 3.25, 1], labels: shares",
+     of(F.cross_entropy, "boxes", "shares", label_smoothing=0.2,
+        weight=torch.tensor([0.5, 2, 0, 1, 3.25, 1])), None, None),
+    ("probable_axis", f"loss: {CE}, loss_output: logits, class_axis: 1, probabilities: true, {NUMBERS}, "
+     "labels: likely",
+     lambda out, data: F.cross_entropy(out["logits"], data["likely"], weight=data["weights"]), None, None),
     ("mse", "loss: mean_squared_error, loss_output: boxes, labels: boxes", of(F.mse_loss, "boxes", "boxes"), None, None),
     ("l1", "loss: l1, loss_output: boxes, labels: boxes", of(F.l1_loss, "boxes", "boxes"), None, None),
     ("smooth_l1", "loss: smooth_l1, loss_output: boxes, labels: boxes", of(F.smooth_l1_loss, "boxes", "boxes"), None,
