@@ -1,7 +1,7 @@
 // JPEG and PNG files as pixels, row by row.
 //
-// Pixels are red, green, blue, a byte each. Transparency is dropped, 16 bits are made 8, and gray
-// is three times the same.
+// Pixels are red, green, blue, a byte each. Transparency is dropped, 16 bits are made 8, gray is
+// three times the same, and four inks (CMYK) are mixed without a profile.
 //
 // Rows are handed on as they are decoded, so a picture takes the memory of some rows. Two kinds are
 // not coded in rows, and take the memory of all of it while they are decoded: interlaced PNG (four
@@ -37,7 +37,7 @@ PEN_NODISCARD pen_status pen_image_measure(pen_image_decoder *decoder, const uin
 // Decodes a whole file that is in memory. After an error, some rows may have been taken. Messages
 // name `path`.
 //   CORRUPT      cut short or damaged, also where a decoder would go on with pixels missing
-//   UNSUPPORTED  neither JPEG nor PNG, a JPEG of four inks, a side above PEN_IMAGE_SIDE_LIMIT
+//   UNSUPPORTED  neither JPEG nor PNG, a side above PEN_IMAGE_SIDE_LIMIT
 //   OUT_OF_MEMORY, and what the taker says
 PEN_NODISCARD pen_status pen_image_decode(pen_image_decoder *decoder, const uint8_t *bytes,
                                           size_t size, const char *path,

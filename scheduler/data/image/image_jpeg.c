@@ -79,20 +79,45 @@ static void jpeg_read_head(pen_image_jpeg *jpeg) {
     (void)jpeg_read_header(&jpeg->libjpeg, FALSE); // no error if there are tables alone
 }
 
+static bool jpeg_has_inks(const pen_image_jpeg *jpeg) {
+    const J_COLOR_SPACE space = jpeg->libjpeg.jpeg_color_space;
+    return space == JCS_CMYK || space == JCS_YCCK;
+}
+
+// 255 - a - b + a b / 255 for inks a and b, rounded as other programs do.
+static uint8_t jpeg_mix_inks(uint8_t ink, uint8_t black) {
+    const uint32_t product = (255u - ink) * black + 128;
+    return (uint8_t)(black - (((product >> 8) + product) >> 8));
+}
+
+// Four inks become three colours, in place. Files have the light that inks leave, as Adobe's
+// programs write it.
+static void jpeg_turn_inks(uint8_t *row, size_t width) {
+    for (size_t x = 0; x < width; x++) {
+        const uint8_t inks[4] = {row[4 * x], row[4 * x + 1], row[4 * x + 2], row[4 * x + 3]};
+        for (size_t c = 0; c < 3; c++)
+            row[3 * x + c] = jpeg_mix_inks(inks[c], inks[3]);
+    }
+}
+
+// Some rows at a time, which libjpeg may have ready together.
 static void jpeg_read_rows(pen_image_jpeg *jpeg) {
     struct jpeg_decompress_struct *libjpeg = &jpeg->libjpeg;
-    const size_t row_bytes = (size_t)libjpeg->image_width * 3;
+    const bool has_inks = jpeg_has_inks(jpeg);
+    const size_t row_bytes = (size_t)libjpeg->image_width * (has_inks ? 4 : 3);
     JSAMPROW rows[JPEG_ROWS];
     for (size_t i = 0; i < JPEG_ROWS; i++)
         rows[i] = jpeg->rows + i * row_bytes;
-    libjpeg->out_color_space = JCS_RGB;
+    libjpeg->out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
     (void)jpeg_start_decompress(libjpeg);
     while (libjpeg->output_scanline < libjpeg->output_height) {
         JDIMENSION count = 0;
         while (count < JPEG_ROWS && libjpeg->output_scanline < libjpeg->output_height)
             count += jpeg_read_scanlines(libjpeg, rows + count, JPEG_ROWS - count);
-        for (JDIMENSION i = 0; i < count; i++)
+        for (JDIMENSION i = 0; i < count; i++) {
+            if (has_inks) jpeg_turn_inks(rows[i], libjpeg->image_width);
             jpeg->taker->row(jpeg->taker->context, rows[i]);
+        }
     }
     (void)jpeg_finish_decompress(libjpeg);
 }
@@ -130,16 +155,13 @@ pen_status pen_image_jpeg_begin(pen_image_jpeg *jpeg, const uint8_t *bytes, size
     if (libjpeg->image_width == 0 || libjpeg->image_height == 0) {
         return pen_error(PEN_CORRUPT, "'%s': the JPEG file has no picture", path);
     }
-    if (libjpeg->jpeg_color_space == JCS_CMYK || libjpeg->jpeg_color_space == JCS_YCCK) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "'%s': a JPEG of four inks (CMYK), expected gray or colour", path);
-    }
     *out_size = (pen_image_size){libjpeg->image_width, libjpeg->image_height};
     return PEN_OK;
 }
 
 pen_status pen_image_jpeg_read(pen_image_jpeg *jpeg, const pen_image_taker *taker) {
-    const size_t wanted = (size_t)jpeg->libjpeg.image_width * 3 * JPEG_ROWS;
+    const size_t wanted =
+        (size_t)jpeg->libjpeg.image_width * (jpeg_has_inks(jpeg) ? 4 : 3) * JPEG_ROWS;
     if (wanted > jpeg->capacity) {
         pen_memory_free(jpeg->rows);
         jpeg->capacity = 0;
