@@ -8,13 +8,13 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 # the yaml blocks, each a file; what a block leaves out is taken from a plain job
-awk -v folder="$folder" '
+awk -v folder="$folder" -v plain="{format: npy, inputs: {x: x.npy}}" '
     /^```yaml$/ { inside = 1; file = folder "/" ++count ".yaml"; keys = ""; next }
     inside && /^```$/ {
         inside = 0
         if (keys !~ / version:/) print "version: 1" >file
         if (keys !~ / model:/) print "model: {file: none.onnx}" >file
-        if (keys !~ / data:/) print "data: {train: {format: npy, inputs: {x: x.npy}}}" >file
+        if (keys !~ / data:/) print "data: {train: " plain ", eval: " plain "}" >file
         if (keys !~ / train:/) print "train: {loss: output, optimizer: {sgd: {lr: 1}}, batch: 1}" >file
         close(file)
         next
