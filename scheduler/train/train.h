@@ -1,3 +1,5 @@
+// The contract of train.c and train_start.c.
+//
 // The training loop: batches in, microbatches through the program, parameters changed, losses out.
 //
 // The loss of a step is the mean over its examples: microbatches weigh by their size, so a last
