@@ -7,9 +7,8 @@ inputs: {pixels: {shape: [784]}}
 layers: [dense: {units: 16, activation: relu}, dense: 10]
 YAML
 cat >pictures.yaml <<'YAML'
-inputs: {pixels: {shape: [1, 28, 28]}}
+inputs: {pixels: {shape: [28, 28, 1]}}
 layers: [conv2d: {filters: 4, kernel_size: 5, strides: 3}, flatten: {}, dense: {units: 10, activation: softmax}]
-data_format: channels_first
 YAML
 cat >numbers.yaml <<'YAML'
 inputs: {a: {shape: [784]}}
@@ -28,7 +27,7 @@ trains() {
     local loss=$1
     shift
     rm -rf checkpoints trained
-    penstock init --overwrite -o job.yaml "$@" 2>messages
+    penstock init --overwrite -o job.yaml "$@" 2>messages || die "$*: $(cat messages)"
     grep -q 'warning' messages && die "$*: $(cat messages)"
     grep -q "^  loss: $loss\$" job.yaml || die "$*: another loss: $(grep loss: job.yaml)"
     penstock train -q --steps 2 job.yaml 2>messages || die "$*: $(cat messages)"
