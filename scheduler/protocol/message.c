@@ -37,7 +37,9 @@ static const pen_record_field assign_fields[] = {
           "of silence, after which the worker leaves; 0: never"),
     NAMED(TEXT, 6, "folders", text,
           "that are saved to, as the coordinator calls them, a line each; at most 1023 bytes"),
-    ROW(NUMBER, 7, mark, "there is a file .penstock-MARK, of 16 hexadecimal digits, in each"),
+    ROW(NUMBER, 7, mark,
+        "a file .penstock-MARK, of 16 hexadecimal digits, is in the first; one of MARK + 1 in "
+        "the second"),
 };
 static const pen_record_field ready_fields[] = {
     NAMED(NUMBER, 1, "folders", number, "bits: those of the assignment that are seen"),

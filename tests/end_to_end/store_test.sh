@@ -91,9 +91,23 @@ else
     echo 'no folder can be mounted here'
 fi
 
+# of two folders it sees one, though both end alike, which is said; with the second one it sees both, and nothing is
+start_worker single --store "$work/double"
+job double "127.0.0.1:$port" 'dir: double, mirror: second_one'
+penstock train -q double.yaml 2>messages || die "double: $(cat messages)"
+grep -q "does not see '$work/second_one/shards' .*--store DIR --mirror DIR" messages || die "double: $(cat messages)"
+penstock checkpoint verify double --mirror second_one | grep -q 'step 6: .*, whole in both folders' || die 'double: not in both'
+start_worker both --store "$work/double" --mirror "$work/second_one"
+job double "127.0.0.1:$port" 'dir: double, mirror: second_one'
+penstock train -q double.yaml --overwrite 2>messages || die "both: $(cat messages)"
+! grep -q 'does not see' messages || die "both: $(cat messages)"
+fails 2 '^error: --mirror is given, but no --store' "$PENSTOCK" worker --listen 127.0.0.1:0 --mirror double
+
 # what it did last is written there, too, when the coordinator asks for it
 sed -i 's/steps: 6}/steps: 1000000}/; s/every: 2 steps/every: 100000 steps/; s/dir: second/dir: third/' second.yaml
-(trap '' USR1 && exec "$PENSTOCK" train -q second.yaml) >asked 2>&1 &
+trap '' USR1 # from its first instruction on
+: >asked
+"$PENSTOCK" train -q second.yaml >asked 2>&1 &
 asked=$!
 for _ in $(seq 600); do
     [ ! -e state/penstock/flight ] || break

@@ -30,7 +30,7 @@ typedef struct coordinator_sought {
     // set before workers are assigned
     const char *given[PEN_SHARED_FOLDER_LIMIT]; // NULL: there is none
     char resolved[PEN_SHARED_FOLDER_LIMIT][PEN_MESSAGE_TEXT_BYTES];
-    uint64_t mark;
+    uint64_t mark;   // of the first; that of the second is one more
     uint32_t marked; // bits, of those that have it: the others were away
     // guarded by lock
     uint32_t open;                             // bits, of those that all workers see, or may see

@@ -46,7 +46,7 @@ void pen_coordinator_mark_folders(pen_coordinator *c) {
     sought->mark = pen_random_incarnation();
     for (uint32_t i = 0; i < PEN_SHARED_FOLDER_LIMIT; i++) {
         if (sought->given[i] == NULL || (sought->marked >> i & 1) != 0) continue;
-        const pen_status status = pen_shared_folder_mark(sought->given[i], sought->mark);
+        const pen_status status = pen_shared_folder_mark(sought->given[i], sought->mark + i);
         store_resolve(sought->given[i], sought->resolved[i]); // it is there now
         if (status == PEN_OK && sought->resolved[i][0] != '\0') sought->marked |= 1u << i;
         pen_status_ignore(status, "it is tried again with each checkpoint, and said then");
@@ -56,7 +56,7 @@ void pen_coordinator_mark_folders(pen_coordinator *c) {
 void pen_coordinator_unmark_folders(pen_coordinator *c) {
     for (uint32_t i = 0; i < PEN_SHARED_FOLDER_LIMIT; i++) {
         if ((c->sought.marked >> i & 1) == 0) continue;
-        pen_shared_folder_unmark(c->sought.given[i], c->sought.mark);
+        pen_shared_folder_unmark(c->sought.given[i], c->sought.mark + i);
     }
 }
 

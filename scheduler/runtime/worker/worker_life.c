@@ -186,7 +186,7 @@ static void worker_look_for_folders(pen_worker *worker) {
         char *end = strchr(path, '\n');
         if (end != NULL) *end = '\0';
         if (path[0] != '\0' &&
-            pen_shared_folders_find(&worker->stores, path, mark, &disk, name, sizeof name)) {
+            pen_shared_folders_find(&worker->stores, path, mark + i, &disk, name, sizeof name)) {
             seen |= 1u << i;
         }
         path = end == NULL ? NULL : end + 1;
