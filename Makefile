@@ -325,7 +325,7 @@ faults: $(BUILD)/penstock | build/.has-test build/.has-faults #! kill -9 at each
 #   make soak MINUTES=600
 .PHONY: soak
 MINUTES := 30
-soak: $(BUILD)/penstock | build/.has-test build/.has-faults #! a training of MINUTES=30 with a fault or a burst of strangers every 15 s: its memory and open files stay flat
+soak: $(BUILD)/penstock | build/.has-test build/.has-faults #! a training of MINUTES=30 with a fault or a burst of strangers every 15 s: nothing leaks
 	@PENSTOCK=$(abspath $<) tests/faults/soak.sh $(MINUTES)
 #   make check-many WORKERS='128 256'
 .PHONY: check-many

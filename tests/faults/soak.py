@@ -1,53 +1,115 @@
 """A long training with a random fault every so often; the numbers must be those of one device.
 
-  soak.py MINUTES [--every SECONDS] [--seed N] [--folder DIR]
+  soak.py MINUTES [--every SECONDS] [--seed N] [--folder DIR] [--leak FUNCTION:BYTES]
 
 Faults: kill -9 of any role, freezes shorter and longer than the lease, connections that are reset,
-networks that let nothing through for a while, and bursts of BURST connections by strangers, who say
-nothing or nonsense. The resident memory and the open files of all processes are sampled; those that
-live for four minutes must stay flat, memory within 1 %, from the third minute on: the first
-recoveries of a process take what later ones use again. Pages of rings are told apart: they are there
-from the start and count as resident once a message has come by, up to the rings' size. At the end the coordinator is told to stop
-(SIGINT), which must save and exit 0, and as many steps are done on one device.
+networks that let nothing through for a while, and bursts of BURST connections by strangers to each
+worker, who say nothing or nonsense. Of each process that lives long enough, nothing may leak: heap, mappings, threads
+and open files (leaks.py has the rule, heap_watch.c counts blocks). Resident memory is told, too. What
+each life held goes to series.json in the folder. --leak plants a leak, which must be found.
+
+At the end the coordinator is told to stop (SIGINT), which must save and exit 0, and as many steps are
+done on one device. For long lives to look at, worker1 is never killed, and the coordinator neither
+killed nor frozen in the first half.
 """
 import argparse
+import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from leaks import describe, judge
 from processes import resident_kinds, state_of
-from training import PENSTOCK, Scene, numbers
+from training import PENSTOCK, TOP, Scene, numbers
 
 BURST = 200
 WORDS = [b"", b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(64), b"\x16\x03\x01\xff\xff" + b"x" * 900]
 LEASE = 3.0
 STEPS = 100000000
+SHOWN = struct.Struct("2q")  # of heap_watch.c: blocks, bytes
+
+
+class Held:
+    """What one process held at least since the fault before, and its points so far (leaks.py)."""
+
+    def __init__(self, heap):
+        self.heap = heap
+        self.points = []
+        self.strangers = 0
+        self.least = {}
+        self.is_begun = False  # its first faults are over: it runs
+
+    def note(self, found):
+        for what, number in found.items():
+            self.least[what] = min(number, self.least.get(what, number))
+
+    def look(self):
+        try:
+            with open(self.heap, "rb") as file:
+                blocks, size = SHOWN.unpack(file.read(SHOWN.size))
+        except (OSError, struct.error):
+            return
+        self.note({"blocks": blocks, "bytes": size})
+
+    def end(self):
+        """A fault comes."""
+        if self.is_begun and len(self.least) == 5:
+            self.points.append({"strangers": self.strangers, **self.least})
+        self.is_begun, self.least = True, {}
 
 
 class Soak:
-    def __init__(self, folder, seed):
+    def __init__(self, folder, seed, leak=None):
+        self.folder = folder
         self.dice = random.Random(seed)
         self.scene = Scene(folder, "branching", steps=STEPS, every="200 steps", spares=1,
                            recovery=f"on_loss: wait, grace: 60 s, lease: {LEASE} s, progress: 15 s, attempts: 50")
         self.training = self.scene.begin(relays=True)
         self.training.lives_limit = 1 << 30
         self.memory = {}  # (name, life): [(time, bytes of its own, of files, shared)]
-        self.files = {}  # likewise, open files
+        self.held = {}  # (name, life): Held
+        self.watch(leak)
+        self.spares_coordinator = True
         self.counts = {}
         self.slowest = 0.0
         self.wrong = []
+
+    def watch(self, leak):
+        """All processes get heap_watch.c loaded first."""
+        library = f"{self.folder}/heap_watch.so"
+        subprocess.run(["cc", "-O2", "-std=c11", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
+                        f"{TOP}/tests/faults/heap_watch.c", "-ldl"], check=True)
+        os.makedirs(f"{self.folder}/heaps", exist_ok=True)
+        preload = {"LD_PRELOAD": library, "HEAP_WATCH": f"{self.folder}/heaps"}
+        if leak is not None:
+            preload["HEAP_LEAK"] = leak
+        self.training.environment = lambda name: preload
 
     def turn_for(self, seconds):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.training.turn(0.02)
             self.drain()
+            self.look()
+
+    def look(self):
+        for life in self.training.keeper.all_lives():
+            if life.code is None and not life.is_frozen:
+                self.held_by(life).look()
+
+    def held_by(self, life):
+        key = (life.name, life.number)
+        if key not in self.held:
+            self.held[key] = Held(f"{self.folder}/heaps/{life.pid}")
+        return self.held[key]
 
     def drain(self):
         """Losses are compared at the end from the files; here only the newest are kept."""
@@ -59,7 +121,7 @@ class Soak:
         for life in self.training.keeper.all_lives():
             if life.code is None and not life.is_frozen:
                 self.memory.setdefault((life.name, life.number), []).append((now, *resident_kinds(life.pid)))
-                self.files.setdefault((life.name, life.number), []).append((now, open_files(life.pid)))
+                self.held_by(life).note(counted(life.pid))
 
     def step(self):
         return self.training.step()
@@ -68,14 +130,19 @@ class Soak:
         training = self.training
         name = self.dice.choice(["coordinator", "worker1", "worker2", "worker3", "spare1"])
         deed = self.dice.choice(["kill", "kill", "pause", "freeze", "cut", "part", "long part", "burst", "burst"])
-        if deed in ("cut", "part", "long part", "burst") and name == "coordinator":
+        if name == "coordinator" and (deed in ("cut", "part", "long part") or self.spares_coordinator):
             name = "worker2"
+        if name == "worker1" and deed == "kill":
+            name = "worker3"
         life = training.keeper.now(name)
         if life.code is not None:
             return
-        self.counts[f"{deed} {name}"] = self.counts.get(f"{deed} {name}", 0) + 1
+        told = deed if deed == "burst" else f"{deed} {name}"
+        self.counts[told] = self.counts.get(told, 0) + 1
+        for held in self.held.values():
+            held.end()
         before, begun = self.step(), time.monotonic()
-        print(f"{time.strftime('%H:%M:%S')} step {before}: {deed} {name}", flush=True)
+        print(f"{time.strftime('%H:%M:%S')} step {before}: {told}", flush=True)
         if deed == "kill":
             life.kill()
         elif deed in ("pause", "freeze"):
@@ -83,22 +150,24 @@ class Soak:
         elif deed == "cut":
             training.relays[name].cut()
         elif deed == "burst":
-            self.burst(training.ports[training.names.index(name)])
+            self.burst()
         else:
             training.relays[name].mode = "stall"
             self.turn_for(LEASE / 3 if deed == "part" else 2 * LEASE)
             training.relays[name].mode = "pass"
         self.next_loss(begun)
 
-    def burst(self, port):
-        """Strangers at a worker's own port, who stay for a second."""
+    def burst(self):
+        """Strangers at the workers' own ports, who stay for a second."""
         plugs = []
-        for _ in range(BURST):
-            try:
-                plugs.append(socket.create_connection(("127.0.0.1", port), 1))
-                plugs[-1].sendall(self.dice.choice(WORDS))
-            except OSError:
-                pass
+        for name, port in zip(self.training.names, self.training.ports):
+            self.held_by(self.training.keeper.now(name)).strangers += BURST
+            for _ in range(BURST):
+                try:
+                    plugs.append(socket.create_connection(("127.0.0.1", port), 1))
+                    plugs[-1].sendall(self.dice.choice(WORDS))
+                except OSError:
+                    pass
         self.turn_for(1)
         for plug in plugs:
             plug.close()
@@ -120,7 +189,7 @@ class Soak:
             return any(when > time.monotonic() - 0.1 and when > begun + 0.3 for when, _, _ in self.training.losses())
         limit = time.monotonic() + 180
         while not fresh():
-            self.training.turn(0.01)
+            self.turn_for(0.01)
             if time.monotonic() > limit:
                 self.wrong.append(f"no loss for 180 s: {self.training.last_words('coordinator')}")
                 return
@@ -133,6 +202,7 @@ class Soak:
         sampled = 0.0
         while time.monotonic() < end and not self.wrong:
             self.turn_for(0.2)
+            self.spares_coordinator = end - time.monotonic() > seconds / 2
             if time.monotonic() - sampled > 2:
                 sampled = time.monotonic()
                 self.sample()
@@ -203,48 +273,61 @@ class Soak:
             self.wrong.append(f"parameters {found}, not {expected}")
 
     def judge_growth(self):
-        """(worst growth of memory, of open files, processes): of lives of 4 minutes and more, behind
-        their first 2, from the first half to the second."""
-        worst, worst_files, count = 0.0, 0, 0
-        for key, samples in self.memory.items():
+        """Leaks; lives that were judged, and the worst growth of resident memory."""
+        series = [{"name": f"{name}.{number}", "points": held.points} for (name, number), held in self.held.items()]
+        with open(f"{self.folder}/series.json", "w", encoding="utf-8") as file:
+            json.dump(series, file)
+        count = 0
+        for one in series:
+            rows = judge(one)
+            count += bool(rows)
+            for line in describe(one, rows):
+                print(line)
+                if line.endswith("LEAKS"):
+                    self.wrong.append(line)
+        if count == 0:
+            self.wrong.append("no process lived long enough to be judged")
+        return count, self.resident_growth()
+
+    def resident_growth(self):
+        """Of lives of 4 minutes and more, behind their first 2, from the first half to the second: what
+        moves is also which part a worker has, and pages that are free and not given back."""
+        worst = 0.0
+        for (name, number), samples in self.memory.items():
             begun, ended = samples[0][0], samples[-1][0]
             settled = [sizes for when, *sizes in samples if when > begun + 120]
             half = len(settled) // 2
             if ended - begun < 240 or half < 12:
                 continue
-            count += 1
             own, mapped, shared = (floors(column) for column in zip(*settled))
-            few, many = floors([number for when, number in self.files[key] if when > begun + 120])
             whole = own[0] + mapped[0] + shared[0]
             growth = (own[1] + mapped[1] - own[0] - mapped[0]) / whole
-            print(f"memory of {key[0]} (life {key[1]}, {ended - begun:.0f} s): {whole >> 10} KiB, later own "
+            print(f"{name}.{number}, {ended - begun:.0f} s: {whole >> 10} KiB are resident, later own "
                   f"{(own[1] - own[0]) >> 10:+d} KiB, files {(mapped[1] - mapped[0]) >> 10:+d}, {100 * growth:+.2f} %; "
-                  f"rings {shared[0] >> 10} KiB, later {shared[1] >> 10}; open files {few}, later {many}")
-            worst, worst_files = max(worst, growth), max(worst_files, many - few)
-        if worst > 0.01:
-            self.wrong.append(f"memory grew by {100 * worst:.2f} %")
-        if worst_files > 0:
-            self.wrong.append(f"{worst_files} more files were open")
-        return worst, worst_files, count
+                  f"rings {shared[0] >> 10} KiB, later {shared[1] >> 10}")
+            worst = max(worst, growth)
+        return worst
 
 
-def floors(numbers):
-    """The least of the first half and of the second: what was taken for a burst is given back, what
-    leaks is not."""
-    half = len(numbers) // 2
-    return min(numbers[:half]), min(numbers[-half:])
+def floors(column):
+    """The least of the first half and of the second."""
+    half = len(column) // 2
+    return min(column[:half]), min(column[-half:])
 
 
-def open_files(pid):
+def counted(pid):
+    """Mappings, threads and open files of a process; nothing where it has gone."""
     try:
-        return len(os.listdir(f"/proc/{pid}/fd"))
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            mappings = sum(1 for _ in maps)
+        return {"mappings": mappings, "threads": len(os.listdir(f"/proc/{pid}/task")),
+                "files": len(os.listdir(f"/proc/{pid}/fd"))}
     except OSError:
-        return 0
+        return {}
 
 
 def tensors_of(path):
     """{name: bytes} of a safetensors file."""
-    import json
     with open(path, "rb") as file:
         head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         body = file.read()
@@ -257,19 +340,22 @@ def main():
     parser.add_argument("--every", type=float, default=15)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder")
+    parser.add_argument("--leak")
     options = parser.parse_args()
     folder = options.folder or tempfile.mkdtemp(prefix="penstock-soak-")
     os.makedirs(folder, exist_ok=True)
-    soak = Soak(folder, options.seed)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    soak = Soak(folder, options.seed, options.leak)
     soak.run(60 * options.minutes, options.every)
     life = soak.finish()
     done = soak.compare(life)
-    worst, worst_files, count = soak.judge_growth()
+    count, worst = soak.judge_growth()
     for name, number in sorted(soak.counts.items()):
         print(f"{number:4d} x {name}")
     print(f"{sum(soak.counts.values())} faults in {options.minutes:g} minutes, {done} steps, the longest from a "
-          f"fault to the next loss {soak.slowest:.2f} s; memory of {count} processes at most {100 * worst:+.2f} %, "
-          f"open files at most {worst_files:+d}")
+          f"fault to the next loss {soak.slowest:.2f} s; {count} processes were looked at for leaks, resident memory "
+          f"grew by {100 * worst:.2f} % at most")
     for text in soak.wrong:
         print(f"WRONG: {text}")
     if soak.wrong:
