@@ -198,8 +198,9 @@ static void check_other(const other_update *o, double lr_scale) {
     if (op->update.step != 0) c.inputs[op->update.step] = scalar_of(&step);
     c.inputs[op->update.scale] = scalar_of(&o->scale);
     c.output_count = o->kind == PEN_OPTIMIZER_SGD ? 1 : 1 + op->update.rate - op->update.state;
-    for (; entry->numbers[c.attribute_count].attribute != NULL; c.attribute_count++) {
+    for (; c.attribute_count < PEN_OPTIMIZER_NUMBERS; c.attribute_count++) {
         const pen_optimizer_number *number = &entry->numbers[c.attribute_count];
+        if (number->attribute == NULL) break;
         const double value = pen_optimizer_read(&optimizer, number);
         c.attributes[c.attribute_count] = number->is_flag
                                               ? pen_attribute_int(number->attribute, (int64_t)value)
