@@ -196,21 +196,41 @@ pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
     return runner_describe(job, part, info, machine.memory_bytes_allowed, arena, out_options);
 }
 
-// What would make the labels those that the loss takes.
-static pen_status runner_hint_type(const pen_dataset_info *info, pen_status status) {
-    if (status == PEN_OK || info->label_count != 1) return status;
-    return info->labels->element == PEN_DATASET_INT64
-               ? pen_status_add_context(status, "label_type: number makes them float32")
-               : pen_status_add_context(status, "label_type: index makes them class indices; "
-                                                "softmax_cross_entropy takes shares of all "
-                                                "classes with probabilities: true");
+// What would make the labels those that the loss takes, by their element and their number in an
+// example: only what would work is told.
+static pen_status runner_hint_labels(const pen_program *program, const pen_program_loss *loss,
+                                     const pen_dataset_info *info, pen_status status) {
+    if (status == PEN_OK || info->label_count != 1 || !pen_value_is(loss->labels)) return status;
+    const pen_tensor_type *type = pen_value_type(program->graph, loss->labels);
+    const uint64_t wanted =
+        (uint64_t)pen_shape_element_count(&type->shape) / program->microbatch_size;
+    const uint64_t found = info->labels->element_count;
+    const bool takes_classes = loss->class_count > 0;
+    if (found == wanted) {
+        return pen_status_add_context(status, takes_classes
+                                                  ? "label_type: index makes them class indices"
+                                                  : "label_type: number makes them float32");
+    }
+    if (takes_classes && found == wanted * loss->class_count) {
+        return pen_status_add_context(status,
+                                      "a number for each class, as in one-hot labels, is taken by "
+                                      "softmax_cross_entropy with probabilities: true, and "
+                                      "label_type: number beside the labels");
+    }
+    const bool are_fewer = !takes_classes && type->shape.rank > 1 &&
+                           found * (uint64_t)type->shape.dims[type->shape.rank - 1] == wanted;
+    if (!are_fewer) return status;
+    return pen_status_add_context(status,
+                                  "class indices are taken by softmax_cross_entropy without "
+                                  "probabilities: true, and label_type: index beside the "
+                                  "labels");
 }
 
 static pen_status runner_check_labels(const pen_program *program, pen_dataset *dataset) {
     const pen_dataset_info *info = pen_dataset_get_info(dataset);
     for (uint32_t i = 0; i < program->loss_count; i++) {
         const pen_status status = pen_feed_check_labels(program, i, info);
-        PEN_TRY(program->losses[i].label_name == NULL ? runner_hint_type(info, status) : status);
+        PEN_TRY(runner_hint_labels(program, &program->losses[i], info, status));
         if (program->losses[i].class_count == 0) continue;
         PEN_TRY(pen_dataset_limit_classes(dataset, i, program->losses[i].class_count));
     }

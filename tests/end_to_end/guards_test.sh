@@ -15,6 +15,8 @@ inputs = [math.sin(i) for i in range(24 * 4)]
 npy("x.npy", "f4", (24, 4), inputs)
 npy("y.npy", "i8", (24,), [i % 3 for i in range(24)])
 npy("real.npy", "f4", (24,), [i % 3 for i in range(24)])
+for name, kind in (("rows", "f4"), ("whole_rows", "i8")): # one-hot
+    npy(f"{name}.npy", kind, (24, 3), [int(i % 3 == k) for i in range(24) for k in range(3)])
 npy("huge.npy", "f4", (24, 4), [3e38] * 96)
 inputs[4 * 17 + 2] = math.nan
 npy("nan.npy", "f4", (24, 4), inputs)
@@ -186,6 +188,20 @@ fails 3 '^job.yaml:4:52: error: the data gives float32 for .labels., which takes
 grep -q 'label_type: index makes them class indices' fails.err || die "$(cat fails.err)"
 sed -i 's/real.npy/real.npy, label_type: index/' job.yaml
 penstock train job.yaml -q || die 'label_type: index'
+# what is said of one-hot labels works, and does not lead back
+for labels in rows whole_rows 'rows.npy, label_type: index' 'whole_rows.npy, label_type: number'; do
+    job layer x "${labels%.npy}" <<<"$train"
+    sed -i 's/\(label_type: [a-z]*\).npy/\1/' job.yaml
+    fails 3 '^job.yaml:4:52: error: the data gives' "$PENSTOCK" train job.yaml
+    grep -q 'softmax_cross_entropy with probabilities: true, and label_type: number' fails.err ||
+        die "$labels: $(cat fails.err)"
+    grep -q 'label_type: index' fails.err && die "$labels: sent in a circle: $(cat fails.err)"
+    job layer x "${labels%%.npy*}" <<<"${train/entropy/entropy, probabilities: true}"
+    sed -i 's/rows.npy/rows.npy, label_type: number/' job.yaml
+    penstock train job.yaml -q 2>messages || die "$labels: what is said does not work: $(cat messages)"
+done
+job layer x y <<<"${train/entropy/entropy, probabilities: true}"
+fails 3 'class indices are taken by softmax_cross_entropy without probabilities: true' "$PENSTOCK" train job.yaml
 photos
 rm more/pictures/class0/broken.png
 sed -i 's/^data: {\(.*\)}$/data:\n  \1\n  normalize: {mean: 0.5, std: [1, 2, 3]}/' job.yaml
