@@ -1,6 +1,7 @@
 // What a training begins with: data, engine, folders of checkpoints, and where it stands.
 #include "base/arena.h"
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_level.h"
@@ -104,6 +105,7 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->steps_begun = checkpoint->step;
     trainer->next = checkpoint->next;
     trainer->loss = checkpoint->loss;
+    trainer->rate_steps_before = checkpoint->rate_steps;
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
     pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
     pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
@@ -153,6 +155,43 @@ pen_status pen_trainer_read_ahead(pen_trainer *trainer) {
     return pen_batches_create(trainer->dataset, &options, &trainer->batches);
 }
 
+// Where it goes on, with which learning rate, and what of it is not as the job alone would have it.
+static void train_say_start(const pen_trainer *trainer) {
+    const pen_job_train *train = &trainer->job->train;
+    const unsigned long long done = trainer->steps_done, whole = trainer->rate_steps;
+    if (done == 0) return;
+    if (pen_train_judge_is_over(&trainer->judge)) {
+        pen_log(PEN_LOG_NOTE,
+                "nothing is left to do: evaluations ended the training after step %llu; more "
+                "evaluation.patience goes on",
+                done);
+        return;
+    }
+    if (trainer->steps_done >= trainer->step_count) {
+        pen_log(PEN_LOG_NOTE, "nothing is left to do: step %llu of %llu is done already%s", done,
+                whole, done < whole ? "" : "; more train.epochs, or train.steps, go on from there");
+        return;
+    }
+    const double rate = pen_train_judge_rate(
+        &trainer->judge,
+        pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->rate_steps));
+    pen_log(PEN_LOG_NOTE, "goes on after step %llu of %llu, with the learning rate %.6g", done,
+            whole, rate);
+    if (trainer->rate_steps_before > 0 && trainer->rate_steps_before < trainer->rate_steps) {
+        pen_log(PEN_LOG_NOTE,
+                "it was to have %llu steps and has %llu now, which a learning rate with a schedule "
+                "follows",
+                (unsigned long long)trainer->rate_steps_before, whole);
+    }
+    const double decided = trainer->judge.verdict.plateau.rate;
+    if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU || decided <= 0) return;
+    if (decided == train->optimizer.lr) return;
+    pen_log(PEN_LOG_NOTE,
+            "the plateau's learning rate is %.6g, as evaluations left it, and not the lr %.6g of "
+            "the job",
+            decided, train->optimizer.lr);
+}
+
 // What can be wrong with files comes before devices are started; where it stands, behind it.
 static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
@@ -177,6 +216,7 @@ static pen_status train_start(pen_trainer *trainer, const pen_trainer_options *o
     PEN_TRY(pen_train_order_go_on(&trainer->order, is_kept ? &kept : &resumed, trainer->steps_done,
                                   &kept, trainer->keeper));
     trainer->steps_reported = trainer->steps_done;
+    train_say_start(trainer);
     return pen_trainer_read_ahead(trainer);
 }
 

@@ -119,8 +119,9 @@ json '[s["learning_rate"] for s in d["steps"]]' <run.json >rates
 result run.json >decayed
 rm -rf kept out
 for steps in 3 4 9 12 13; do
-    penstock train -q --continue --steps "$steps" job.yaml 2>messages
+    penstock train --continue --steps "$steps" job.yaml 2>messages
 done
+grep -q "the plateau's learning rate is 0.00[0-9]*, as evaluations left it" messages || die "$(cat messages)"
 penstock train -q --json --continue job.yaml >again.json
 json '[s["learning_rate"] for s in d["steps"]]' <again.json >again
 python3 -c 'import sys; w, a = (eval(open(n).read()) for n in ("rates", "again")); assert w[-len(a):] == a, (w, a)'

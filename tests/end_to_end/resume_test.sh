@@ -111,6 +111,25 @@ train_losses often.yaml --steps 5 --checkpoint epochs --every '2 epochs' >/dev/n
 ls epochs/shards >files
 printf '%s\n' g1-s4-w0.safetensors g1-s5-w0.safetensors | diff - files || die "--every '2 epochs'"
 
+# where it goes on, and with what, is said
+says() {
+    grep -qF "$1" messages || die "said '$(cat messages)', expected '$1'"
+}
+job said "$sgd, batch: 10, epochs: 1" mlp 'checkpoint: {dir: said}'
+penstock train said.yaml 2>messages
+grep -q 'goes on after' messages && die "begins, and says $(cat messages)"
+penstock train said.yaml --continue 2>messages
+says 'nothing is left to do: step 4 of 4 is done already; more train.epochs, or train.steps, go on from there'
+sed -i 's/epochs: 1/epochs: 2/; s/lr: 0.1/lr: 0.025/' said.yaml
+penstock train said.yaml --continue --steps 6 2>messages
+says 'goes on after step 4 of 8, with the learning rate 0.025'
+says 'it was to have 4 steps and has 8 now'
+penstock train said.yaml --continue --steps 5 2>messages
+says 'nothing is left to do: step 6 of 8 is done already'
+penstock train said.yaml --continue 2>messages
+says 'goes on after step 6 of 8, with the learning rate 0.025'
+grep -q 'it was to have' messages && die "of the same length, and says $(cat messages)"
+
 # what does not belong together is said
 job other "$sgd, batch: 10, epochs: 3"
 fails 3 'other.yaml:[0-9]+:[0-9]+: .*the checkpoint is of another model' "$PENSTOCK" train other.yaml --resume other
