@@ -43,6 +43,23 @@ static pen_status init_place(const init_run *run, const char **path) {
     return pen_arena_copy_text(run->context->arena, found, strlen(found), path);
 }
 
+// The job must not take the place of what it is of.
+static pen_status init_check_apart(const init_run *run) {
+    const pen_cli_common *common = &run->options->common;
+    for (size_t i = 0; i < common->operand_count; i++) {
+        const char *file = common->operands[i];
+        const char *equals = strchr(file, '=');
+        if (pen_path_is_same(file, run->path) ||
+            (equals != NULL && pen_path_is_same(equals + 1, run->path))) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "--output: found %.200s, which the job is to be of, expected another "
+                             "file",
+                             run->path);
+        }
+    }
+    return PEN_OK;
+}
+
 // The model comes first, what it is trained on behind it.
 static pen_status init_read_operands(init_run *run) {
     const pen_cli_common *common = &run->options->common;
@@ -95,11 +112,16 @@ static pen_status init_open(init_run *run, const pen_job **out_job, pen_dataset 
 
 static pen_status init_try(init_run *run) {
     const pen_job *job;
-    pen_dataset *dataset;
+    pen_dataset *dataset = NULL;
     PEN_TRY(init_open(run, &job, &dataset));
     const pen_status status = init_try_job(run, job, dataset);
     pen_dataset_close(dataset);
-    return status;
+    PEN_TRY(status);
+    dataset = NULL; // few examples may leave none to evaluate on
+    const pen_status kept =
+        pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &dataset);
+    pen_dataset_close(dataset);
+    return kept;
 }
 
 // The operator that makes the model's output.
@@ -145,8 +167,11 @@ static pen_status init_find_loss(init_run *run) {
     if (run->data.kind == PEN_DATA_GUESS_CSV && pen_status_get_code(opened) == PEN_INVALID_INPUT) {
         run->draft.has_words = true;
         const pen_status again = init_open(run, &job, &dataset);
-        if (again == PEN_OK) pen_status_ignore(opened, "columns of words are what was wrong");
-        opened = again == PEN_OK ? PEN_OK : pen_status_join(opened, again);
+        const bool is_same =
+            again == PEN_OK || strcmp(pen_status_message(again), pen_status_message(opened)) == 0;
+        if (is_same)
+            pen_status_ignore(opened, "columns of words are what was wrong, or it is told");
+        opened = is_same ? again : pen_status_join(opened, again);
     }
     PEN_TRY(opened);
     PEN_ASSERT(dataset != NULL);
@@ -179,11 +204,14 @@ static void init_say(const init_run *run) {
         return;
     }
     if (run->wrong == PEN_OK) {
-        pen_log(PEN_LOG_NOTE, "%s: %llu examples, loss %s; `penstock train %s` runs it", run->path,
-                (unsigned long long)run->draft.example_count, run->draft.loss, run->path);
+        pen_log(PEN_LOG_NOTE, "%s: %llu %s, loss %s; `penstock train %s` runs it", run->path,
+                (unsigned long long)run->draft.example_count,
+                run->draft.example_count == 1 ? "example" : "examples", run->draft.loss, run->path);
         return;
     }
     pen_status_format(run->wrong, text, sizeof text);
+    for (size_t length = strlen(text); length > 0 && text[length - 1] == '\n'; length--)
+        text[length - 1] = '\0';
     pen_log(PEN_LOG_WARNING, "%s is written, but model and data do not go together yet: %s",
             run->path, strncmp(text, "error: ", 7) == 0 ? text + 7 : text);
 }
@@ -214,6 +242,7 @@ static pen_status init_run_verb(pen_command_context *context, const void *option
                          "both, --overwrite replaces it",
                          run.path);
     }
+    PEN_TRY(init_check_apart(&run));
     PEN_TRY(pen_file_check_writable(run.path));
     PEN_TRY(pen_command_is_job(options->common.operands[0], context->arena, &is_job));
     if (is_job) {

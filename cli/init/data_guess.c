@@ -42,12 +42,40 @@ static const char *guess_split(const char *operand, pen_arena *arena, const char
     return equals + 1;
 }
 
-// An array goes to the input of its name; without one to the next input, and behind the last one
-// it is the labels.
+static bool guess_has_array(const pen_data_guess *guess, const char *name) {
+    for (uint32_t i = 0; i < guess->file_count; i++) {
+        if (strcmp(guess->names[i], name) == 0) return true;
+    }
+    return false;
+}
+
+// The input's own name, for one that the model has.
+static pen_status guess_find_input(const pen_data_guess *guess, const char *name,
+                                   const char *const *inputs, uint32_t input_count,
+                                   const char **out_name) {
+    if (guess_has_array(guess, name)) {
+        return pen_error(PEN_INVALID_INPUT, "found two arrays for the model's input '%.200s'",
+                         name);
+    }
+    for (uint32_t i = 0; i < input_count; i++) {
+        *out_name = inputs[i];
+        if (strcmp(inputs[i], name) == 0) return PEN_OK;
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "found an array for '%.200s', but the model has no such input; one is called "
+                     "'%.200s'",
+                     name, input_count > 0 ? inputs[0] : "");
+}
+
+// An array goes to the input of its name; without one to the first input that has none, and where
+// all have one it is the labels.
 static pen_status guess_add_array(pen_data_guess *guess, const char *file, const char *name,
                                   const char *const *inputs, uint32_t input_count) {
+    uint32_t next = 0;
+    while (next < input_count && guess_has_array(guess, inputs[next]))
+        next++;
     const bool is_labels = name != NULL && strcmp(name, "labels") == 0;
-    const bool is_last = name == NULL && guess->file_count == input_count;
+    const bool is_last = name == NULL && next == input_count;
     if ((is_labels || is_last) && guess->labels == NULL) {
         guess->labels = file;
         return PEN_OK;
@@ -58,7 +86,11 @@ static pen_status guess_add_array(pen_data_guess *guess, const char *file, const
                          "model's %u inputs, and then the labels",
                          file, input_count);
     }
-    if (name == NULL) name = inputs[guess->file_count];
+    if (name == NULL) {
+        name = inputs[next];
+    } else {
+        PEN_TRY(guess_find_input(guess, name, inputs, input_count, &name));
+    }
     guess->names[guess->file_count] = name;
     guess->files[guess->file_count++] = file;
     return PEN_OK;

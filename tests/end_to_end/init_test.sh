@@ -63,11 +63,26 @@ grep -q 'job.yaml: written; it needs data' messages || die "no data: $(cat messa
 penstock init --overwrite rows.yaml flat.npy 2>messages
 grep -q 'model and data do not go together yet: job.yaml:[0-9]*:[0-9]*: error: ' messages || die "$(cat messages)"
 fails 2 'found job.yaml, which is there from before' "$PENSTOCK" init rows.yaml flat.npy
+/usr/bin/python3 -c 'import numpy as np
+np.save("one.npy", np.load("flat.npy")[:1]); np.save("one_label.npy", np.load("data/labels.npy")[:1])'
+penstock init --overwrite rows.yaml one.npy one_label.npy 2>messages
+grep -q 'holding out 0.1 of 1 examples leaves none' messages || die "one example: $(cat messages)"
 rm job.yaml
 fails 2 '"nothing.npy" is not there' "$PENSTOCK" init rows.yaml nothing.npy
 fails 2 'found one array too many' "$PENSTOCK" init rows.yaml flat.npy data/labels.npy flat.npy
 fails 2 'found "flat.npy" beside files of another kind' "$PENSTOCK" init rows.yaml data/table.csv flat.npy
 fails 2 'found "rows.yaml", expected a folder of pictures' "$PENSTOCK" init rows.yaml rows.yaml
+fails 2 "found two arrays for the model's input 'pixels'" "$PENSTOCK" init rows.yaml pixels=flat.npy pixels=flat.npy data/labels.npy
+fails 2 "an array for 'pixel', but the model has no such input; one is called 'pixels'" "$PENSTOCK" init rows.yaml pixel=flat.npy
+fails 2 'found one array too many' "$PENSTOCK" init rows.yaml pixels=flat.npy data/labels.npy data/labels.npy
+for file in rows.yaml flat.npy data/labels.npy; do # what the job is of stays
+    cp "$file" before
+    fails 2 "found $file, which the job is to be of" "$PENSTOCK" init --overwrite -o "$file" rows.yaml pixels=flat.npy data/labels.npy
+    cmp "$file" before || die "$file was replaced"
+done
+: >empty.csv
+fails 3 "'empty.csv' is empty" "$PENSTOCK" init rows.yaml empty.csv
+[ "$(grep -c 'is empty' fails.err)" = 1 ] || die "said twice: $(cat fails.err)"
 fails 4 'nothing.onnx' "$PENSTOCK" init nothing.onnx
 fails 2 'there/job.yaml is a job already' "$PENSTOCK" init there/job.yaml
 [ ! -e job.yaml ] || die 'a mistake leaves a job'
