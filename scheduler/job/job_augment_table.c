@@ -1,5 +1,6 @@
 // The keys of an item of `data.augment`.
 
+#include "scheduler/data/augment/augment.h"
 #include "scheduler/job/job_table.h"
 
 #define JOB_PROBABILITY(standard)                                                                  \
@@ -12,7 +13,8 @@
     PEN_OPTION_AS(#member, NUMBER, pen_job_augment, step.member, text, PEN_OPTION_RANGE(0, 100),   \
                   .default_text = "0")
 #define JOB_FILL(text)                                                                             \
-    PEN_OPTION_AS("fill", NUMBER, pen_job_augment, step.fill, text, .default_text = "0")
+    PEN_OPTION_AS("fill", NUMBER, pen_job_augment, step.fill, text, PEN_OPTION_RANGE(-1e30, 1e30), \
+                  .default_text = "0")
 
 static const pen_option_field job_scale_item = {
     .kind = PEN_OPTION_NUMBER, .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(1)};
@@ -106,6 +108,7 @@ pen_status pen_job_get_augment(const pen_job *job, pen_arena *arena, pen_dataset
                      &steps[i].scale_low, &steps[i].scale_high);
         job_set_part(&items[i].ratio, is_erasing ? 0.3 : 3.0 / 4, is_erasing ? 3.3 : 4.0 / 3,
                      &steps[i].ratio_low, &steps[i].ratio_high);
+        PEN_TRY(pen_job_blame(job, list, pen_augment_check_step(&steps[i], i)));
     }
     options->augment = steps;
     options->augment_count = list->count;

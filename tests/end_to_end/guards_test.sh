@@ -188,6 +188,12 @@ fails 3 '^job.yaml:4:52: error: the data gives float32 for .labels., which takes
 grep -q 'label_type: index makes them class indices' fails.err || die "$(cat fails.err)"
 sed -i 's/real.npy/real.npy, label_type: index/' job.yaml
 penstock train job.yaml -q || die 'label_type: index'
+# what is wrong with a change to pictures is said of its line
+job layer x <<<"$train"
+sed -i '4i\  augment: [horizontal_flip, random_resized_crop]' job.yaml
+fails 3 '^job.yaml:4:12: error: augment\[1\]: found random_resized_crop, expected it first' "$PENSTOCK" train job.yaml
+sed -i '4s/\[.*/[random_erasing: {fill: 1e300}]/' job.yaml
+fails 3 'job.yaml:4:[0-9]*: error: data.augment\[0\].random_erasing.fill: found "1e300", expected a number from' "$PENSTOCK" train job.yaml
 # what is said of one-hot labels works, and does not lead back
 for labels in rows whole_rows 'rows.npy, label_type: index' 'whole_rows.npy, label_type: number'; do
     job layer x "${labels%.npy}" <<<"$train"

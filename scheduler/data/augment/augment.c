@@ -44,7 +44,7 @@ static bool augment_has_parts(const pen_augment_step *step) {
 }
 
 // Numbers may come from another process, so tables of keys are not enough.
-static pen_status augment_check_step(const pen_augment_step *step, uint32_t index) {
+pen_status pen_augment_check_step(const pen_augment_step *step, uint32_t index) {
     const bool is_crop = step->kind == PEN_AUGMENT_RANDOM_CROP;
     const bool is_jitter = step->kind == PEN_AUGMENT_COLOR_JITTER;
     bool is_good = (uint32_t)step->kind <= PEN_AUGMENT_RANDOM_ERASING;
@@ -200,7 +200,7 @@ static pen_status augment_prepare(pen_augment *augment, const pen_dataset_option
     augment->member_count = member_count;
     augment->seed = options->seed;
     for (uint32_t s = 0; s < count; s++) {
-        PEN_TRY(augment_check_step(&augment->steps[s], s));
+        PEN_TRY(pen_augment_check_step(&augment->steps[s], s));
     }
     PEN_TRY(augment_check_labels(info));
     PEN_TRY(augment_take_inputs(augment, options, info));

@@ -13,6 +13,10 @@
 
 typedef struct pen_augment pen_augment;
 
+// Looks at the numbers of a step, and whether it may be at this place of the list.
+//   INVALID_INPUT  names it by its place
+PEN_NODISCARD pen_status pen_augment_check_step(const pen_augment_step *step, uint32_t index);
+
 // For `member_count` threads.
 //   INVALID_INPUT  no input is a picture, labels are, or a number is out of its range
 //   OUT_OF_MEMORY
