@@ -32,6 +32,8 @@ void pen_evaluation_say_best(const pen_job *job, const pen_checkpoint_evaluated 
                 (unsigned long long)evaluated->best_step);
     }
     pen_log(PEN_LOG_NOTE, "the best evaluation was that after step %llu: %s %.6g%s",
-            (unsigned long long)evaluated->best_step, pen_job_metric_names[options->metric],
+            (unsigned long long)evaluated->best_step,
+            pen_job_metric_names[evaluated->by_accuracy ? PEN_JOB_METRIC_ACCURACY
+                                                        : PEN_JOB_METRIC_LOSS],
             evaluated->best, evaluated->keeps_best ? "; its checkpoint stays" : "");
 }

@@ -91,12 +91,13 @@ void pen_train_write_evaluation(pen_json_writer *json, const pen_program *progra
                         (double)evaluation->correct_count / (double)evaluation->target_count);
 }
 
-void pen_train_write_best(pen_json_writer *json, const pen_job *job,
-                          const pen_checkpoint_evaluated *evaluated) {
+void pen_train_write_best(pen_json_writer *json, const pen_checkpoint_evaluated *evaluated) {
     if (evaluated->count == 0) return;
     pen_json_key_object(json, "best");
     pen_json_key_unsigned(json, "step", evaluated->best_step);
-    pen_json_key_text(json, "metric", pen_job_metric_names[job->evaluation.metric]);
+    pen_json_key_text(json, "metric",
+                      pen_job_metric_names[evaluated->by_accuracy ? PEN_JOB_METRIC_ACCURACY
+                                                                  : PEN_JOB_METRIC_LOSS]);
     pen_json_key_number(json, "value", evaluated->best);
     pen_json_key_unsigned(json, "evaluations", evaluated->count);
     pen_json_key_unsigned(json, "since_best", evaluated->since_best);

@@ -70,8 +70,7 @@ void pen_train_write_evaluation(pen_json_writer *json, const pen_program *progra
                                 const pen_evaluation *evaluation);
 // The key "best": after which step the best evaluation was, and its metric. Nothing, where none was
 // made while the training ran.
-void pen_train_write_best(pen_json_writer *json, const pen_job *job,
-                          const pen_checkpoint_evaluated *evaluated);
+void pen_train_write_best(pen_json_writer *json, const pen_checkpoint_evaluated *evaluated);
 // The key "predicted": the buffers of the devices, and what the process takes with all else; of a
 // run over several devices also its figures (report, else NULL).
 void pen_train_write_predicted(pen_json_writer *json, const pen_engine_memory *memory,

@@ -335,7 +335,7 @@ static pen_status train_write_result(train_run *run) {
         pen_train_write_evaluation(json, pen_trainer_program(run->trainer), &run->evaluation);
         pen_json_end_object(json);
     }
-    pen_train_write_best(json, run->job, pen_trainer_evaluated(run->trainer));
+    pen_train_write_best(json, pen_trainer_evaluated(run->trainer));
     pen_train_write_kept(json, run->trainer);
     PEN_TRY(pen_lanes_report_json(json, run->job, pen_trainer_tensors(run->trainer)));
     pen_json_key_array(json, "devices");

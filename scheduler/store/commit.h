@@ -41,6 +41,7 @@ typedef struct pen_commit_manifest {
     uint64_t best;         // its metric
     uint64_t since_best;   // evaluations since
     bool keeps_best;       // the manifest of that step stays
+    bool best_by_accuracy; // what the metric is; false: the loss, and not in the record
     uint64_t plateau_rate; // the learning rate that they have decided; 0: none, and this and the
                            // next are not in the record
     uint64_t plateau_best; // what they are compared with

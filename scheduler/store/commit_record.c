@@ -58,6 +58,7 @@ static const pen_record_field evaluated_fields[] = {
     COUNT(evaluations),           COUNT(best_step), MANIFEST(FIXED, best), COUNT(since_best),
     MANIFEST(NUMBER, keeps_best),
 };
+static const pen_record_field metric_fields[] = {MANIFEST(NUMBER, best_by_accuracy)};
 static const pen_record_field plateau_fields[] = {
     MANIFEST(FIXED, plateau_rate),
     MANIFEST(FIXED, plateau_best),
@@ -71,6 +72,7 @@ static const pen_record record_consistency = {.name = "consistency",
 static const pen_record record_level = {.name = "level", PEN_RECORD_FIELDS(level_fields)};
 static const pen_record record_evaluated = {.name = "evaluated",
                                             PEN_RECORD_FIELDS(evaluated_fields)};
+static const pen_record record_metric = {.name = "metric", PEN_RECORD_FIELDS(metric_fields)};
 static const pen_record record_plateau = {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)};
 static const pen_record record_bodies[] = {
     [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
@@ -188,6 +190,7 @@ pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *
     if (manifest->evaluations != 0) {
         PEN_TRY(record_write_fields(&text, record, &record_evaluated));
     }
+    if (manifest->best_by_accuracy) PEN_TRY(record_write_fields(&text, record, &record_metric));
     if (manifest->plateau_rate != 0) PEN_TRY(record_write_fields(&text, record, &record_plateau));
     if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
@@ -430,6 +433,7 @@ pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena
         PEN_TRY(record_read_if_there(&cursor, &record_consistency, &record));
         PEN_TRY(record_read_if_there(&cursor, &record_level, &record));
         PEN_TRY(record_read_if_there(&cursor, &record_evaluated, &record));
+        PEN_TRY(record_read_if_there(&cursor, &record_metric, &record));
         PEN_TRY(record_read_if_there(&cursor, &record_plateau, &record));
         PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
     }

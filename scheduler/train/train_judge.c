@@ -1,6 +1,9 @@
 #include "scheduler/train/train_judge.h"
 
+#include <math.h>
+
 #include "base/integer.h"
+#include "base/log.h"
 
 static pen_status judge_needs_folder(const pen_job *job, const void *field, const char *what) {
     return pen_job_blame(job, field,
@@ -48,6 +51,29 @@ bool pen_train_judge_is_due(const pen_train_judge *judge, uint64_t step, uint64_
            pen_interval_is_due(&judge->job->evaluation.every, step, epoch, ends_epoch);
 }
 
+static bool judge_is_by_accuracy(const pen_train_judge *judge) {
+    return judge->job->evaluation.metric == PEN_JOB_METRIC_ACCURACY;
+}
+
+// Whether what was found so far is of another metric, with which nothing is compared.
+static bool judge_is_of_other(const pen_train_judge *judge) {
+    return judge->verdict.count > 0 && judge->verdict.by_accuracy != judge_is_by_accuracy(judge);
+}
+
+// The best is looked for anew; a rate that has fallen stays.
+static void judge_turn(pen_train_judge *judge) {
+    pen_checkpoint_evaluated *verdict = &judge->verdict;
+    const bool is_accuracy = judge_is_by_accuracy(judge);
+    pen_log(PEN_LOG_NOTE,
+            "evaluations so far were compared by %s: the best is looked for anew, by %s",
+            pen_job_metric_names[is_accuracy ? PEN_JOB_METRIC_LOSS : PEN_JOB_METRIC_ACCURACY],
+            pen_job_metric_names[judge->job->evaluation.metric]);
+    verdict->count = 0;
+    verdict->since_best = 0;
+    verdict->plateau.best = is_accuracy ? -INFINITY : INFINITY;
+    verdict->plateau.bad = 0;
+}
+
 // The first is the best there is.
 bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evaluation *evaluation) {
     const pen_job_evaluation *options = &judge->job->evaluation;
@@ -55,6 +81,8 @@ bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evalua
     const bool is_loss = options->metric == PEN_JOB_METRIC_LOSS;
     const double targets = (double)pen_max_u64(evaluation->target_count, 1); // 0: all are ignored
     const double value = is_loss ? evaluation->loss : (double)evaluation->correct_count / targets;
+    if (judge_is_of_other(judge)) judge_turn(judge);
+    verdict->by_accuracy = !is_loss;
     const pen_job_learning_rate *rate = &judge->job->train.learning_rate;
     if (rate->kind == PEN_LEARNING_RATE_PLATEAU) {
         pen_plateau_rate_add(&rate->plateau, judge->job->train.optimizer.lr, !is_loss, value,
@@ -74,7 +102,7 @@ bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evalua
 
 bool pen_train_judge_is_over(const pen_train_judge *judge) {
     const int64_t patience = judge->job->evaluation.patience;
-    return judge->dataset != NULL && patience > 0 &&
+    return judge->dataset != NULL && patience > 0 && !judge_is_of_other(judge) &&
            judge->verdict.since_best >= (uint64_t)patience;
 }
 

@@ -129,6 +129,22 @@ result again.json >again
 cmp decayed again || die "a plateau: $(cat again), expected $(cat decayed)"
 job "$one" 'every: 4 steps, patience: 3, metric: accuracy'
 
+# ---- with another metric nothing is compared with what it was before
+rm -rf kept out
+job "$one" 'every: 4 steps, patience: 3, metric: loss, min_delta: 100'
+penstock train -q --json job.yaml >run.json
+check 'd["best"]["step"] == 4 and d["best"]["value"] > 1 and d["steps"][-1]["step"] == 16' run.json
+job "$one" 'every: 4 steps, patience: 3, metric: accuracy'
+penstock train --continue --steps 20 job.yaml 2>messages # no accuracy is above 1
+grep -q 'compared by loss: the best is looked for anew, by accuracy' messages || die "$(cat messages)"
+penstock train -q --json --continue --steps 24 job.yaml >again.json 2>messages
+[ ! -s messages ] || die "said again: $(cat messages)"
+check 'd["best"]["step"] in (20, 24) and 0 < d["best"]["value"] <= 1 and d["best"]["evaluations"] == 2' again.json
+job "$one" 'every: 4 steps, patience: 3, metric: loss'
+penstock train -q --json --continue --steps 24 job.yaml >again.json # nothing is left to do: it is told as it was
+check 'd["best"]["metric"] == "accuracy" and d["best"]["value"] <= 1' again.json
+job "$one" 'every: 4 steps, patience: 3, metric: accuracy'
+
 # ---- replicas
 job "$two" 'every: 4 steps, patience: 3, metric: accuracy' "placement: {replicas: 2}
 checkpoint: {dir: kept, every: 5 steps}
