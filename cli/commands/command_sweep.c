@@ -32,6 +32,7 @@ typedef struct sweep_run {
     const char *folder;
     const char *log_path;
     const char *export; // where the job's own export goes; NULL: it has none
+    bool judges;        // evaluations while it runs are part of it
     uint64_t rung;      // steps that all do, where the worst are stopped; 0: none
     bool is_ours;       // of this task
     bool is_worst;      // ended early
@@ -116,6 +117,7 @@ static pen_status sweep_prepare(sweep_state *s, const pen_sweep_run *asked, swee
     run->asked = asked;
     PEN_TRY(pen_status_add_context(pen_job_open(&origin, arena, &job), "in run %s", asked->name));
     PEN_TRY(sweep_find_rung(s, job, run));
+    run->judges = job->has_evaluation;
     PEN_TRY(pen_arena_format(arena, &run->folder, "%s/%s", s->sweep->dir, asked->name));
     PEN_TRY(pen_arena_format(arena, &run->log_path, "%s/log.jsonl", run->folder));
     if (job->outputs.export == NULL) return PEN_OK;
@@ -259,7 +261,7 @@ static pen_status sweep_arrange(sweep_state *s, const sweep_run *run, bool to_ru
     const bool is_anew = s->options->overwrites && run->log.step == 0;
     PEN_TRY(sweep_add(arena, arguments, is_anew ? "--overwrite" : "--continue"));
     if (to_rung) {
-        PEN_TRY(sweep_add(arena, arguments, "--no-eval"));
+        if (!run->judges) PEN_TRY(sweep_add(arena, arguments, "--no-eval"));
         PEN_TRY(pen_arena_format(arena, &text, "--steps=%llu", (unsigned long long)run->rung));
         PEN_TRY(sweep_add(arena, arguments, text));
     }

@@ -98,6 +98,13 @@ sweep -j 3 stop3.yaml >stop3.json
 [ "$(hashes stop1.json)" = "$(hashes stop3.json)" ] || die "what ends early depends on what runs at once"
 check 'sorted(r["state"] for r in d["runs"]) == ["done"] * 2 + ["stopped early"] * 2' stop1.json
 check '{r["step"] for r in d["runs"] if r["state"] == "stopped early"} == {10}' stop1.json
+# evaluations while they run are part of the runs
+sed 's/stop1/stop4/' stop.yaml >stop4.yaml
+cp job.yaml kept.yaml
+echo 'evaluation: {every: 4 steps, keep_best: 0}' >>job.yaml
+sweep stop4.yaml >stop4.json || die "stop, with evaluations: $(cat messages)"
+check 'sorted(r["state"] for r in d["runs"]) == ["done"] * 2 + ["stopped early"] * 2' stop4.json
+mv kept.yaml job.yaml
 fails 3 'stop: found in a sweep of 2 tasks' "$PENSTOCK" sweep --task 1/2 stop.yaml
 sed 's/train.seed: 3/train.sed: 3/' stop.yaml >wrong.yaml
 fails 3 '^--set train.sed=3: error: train: unknown key "sed"' "$PENSTOCK" sweep wrong.yaml
