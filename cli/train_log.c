@@ -185,6 +185,7 @@ void pen_train_log_start(pen_train_log *log, const pen_job *job, pen_trainer *tr
     pen_json_key_integer(json, "pid", getpid());
     log_end(log);
     log->step_kept = pen_trainer_step_kept(trainer);
+    log->step = log->step_kept; // where it goes on
     log_plan(log, job, pen_trainer_engine(trainer));
 }
 
@@ -210,6 +211,7 @@ void pen_train_log_step(pen_train_log *log, const pen_step_report *report,
     pen_train_write_step(log_begin(log, "step"), program, report);
     log_end(log);
     log->step = report->step;
+    log->ends = report->ends;
     log->epoch_seconds += report->seconds + report->wait_seconds;
     pen_metrics_add(&log->metrics, report->loss, report->example_count);
     pen_metrics_add_correct(&log->metrics, report->correct_count, report->target_count);
@@ -276,6 +278,7 @@ void pen_train_log_close(pen_train_log *log, const char *hash, pen_status status
     pen_json_writer *json = log_begin(log, "end");
     pen_json_key_text(json, "outcome", is_failed ? "failed" : is_stopped ? "stopped" : "done");
     pen_json_key_unsigned(json, "step", log->step);
+    if (log->ends) pen_json_key_bool(json, "by_evaluation", true);
     if (hash[0] != '\0') pen_json_key_text(json, "parameters_hash", hash);
     if (status != PEN_OK) pen_json_key_text(json, "error", pen_status_message(status));
     const int code = status == PEN_OK ? 0 : pen_status_exit_code(status, input_code);

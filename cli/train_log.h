@@ -32,6 +32,7 @@ typedef struct pen_train_log {
     uint64_t step_kept;      // of the newest checkpoint that was told
     pen_metrics metrics;     // of the epoch
     double epoch_seconds;    // likewise
+    bool ends;               // an evaluation ended it, before its last step
     uint64_t step;           // the last
     const char *checkpoints; // folder; NULL: none
     const char *mirror;      // that has them, too; NULL: none

@@ -158,7 +158,8 @@ static pen_status sweep_check_note(const sweep_state *s, const sweep_run *run) {
 static bool sweep_is_over(const sweep_run *run) {
     const pen_run_log *log = &run->log;
     const bool is_bad = log->outcome == PEN_RUN_FAILED && log->exit_code == PEN_EXIT_NOT_FINITE;
-    return is_bad || (log->outcome == PEN_RUN_DONE && log->step >= log->step_count);
+    return is_bad ||
+           (log->outcome == PEN_RUN_DONE && (log->ended_early || log->step >= log->step_count));
 }
 
 static bool sweep_is_at_rung(const sweep_run *run) {

@@ -56,6 +56,7 @@ static void log_take_end(pen_run_log *log, const json_t *line) {
     for (int i = PEN_RUN_DONE; outcome != NULL && i <= PEN_RUN_FAILED; i++) {
         if (strcmp(outcome, names[i]) == 0) log->outcome = (pen_run_outcome)i;
     }
+    log->ended_early = json_is_true(json_object_get(line, "by_evaluation"));
     log->exit_code = json_is_integer(code) ? json_integer_value(code) : 0;
     snprintf(log->hash, sizeof log->hash, "%s", hash != NULL ? hash : "");
 }

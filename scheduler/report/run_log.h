@@ -31,6 +31,7 @@ typedef struct pen_run_log {
     bool has_evaluation; // of the last step
     pen_run_means evaluation;
     pen_run_outcome outcome; // the last
+    bool ended_early;        // done before its last step, as evaluations decided
     int64_t exit_code;       // with it
     char hash[24];           // of the parameters, when it is done; else ""
 } pen_run_log;

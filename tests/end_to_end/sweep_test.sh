@@ -104,6 +104,14 @@ cp job.yaml kept.yaml
 echo 'evaluation: {every: 4 steps, keep_best: 0}' >>job.yaml
 sweep stop4.yaml >stop4.json || die "stop, with evaluations: $(cat messages)"
 check 'sorted(r["state"] for r in d["runs"]) == ["done"] * 2 + ["stopped early"] * 2' stop4.json
+# what they end is done, and is not run again
+printf '%s\n' 'version: 1' 'job: job.yaml' 'dir: ended' 'grid: {train.seed: [1, 2]}' >ended.yaml
+sed -i 's/every: 4 steps/every: 4 steps, patience: 1, min_delta: 100/' job.yaml
+sweep ended.yaml >ended.json || die "ended by evaluations: $(cat messages)"
+check '[(r["state"], r["step"]) for r in d["runs"]] == [("done", 8)] * 2' ended.json
+find ended -name log.jsonl -exec md5sum {} + >logs
+sweep ended.yaml >ended.json
+md5sum --quiet -c logs || die 'what evaluations ended is run again'
 mv kept.yaml job.yaml
 fails 3 'stop: found in a sweep of 2 tasks' "$PENSTOCK" sweep --task 1/2 stop.yaml
 sed 's/train.seed: 3/train.sed: 3/' stop.yaml >wrong.yaml
