@@ -8,13 +8,13 @@
 #include "base/system/machine.h"
 #include "cli/command.h"
 #include "cli/evaluation_text.h"
+#include "cli/follow/train_followers.h"
 #include "cli/launched_verb.h"
 #include "cli/left_files.h"
 #include "cli/loss_terms.h"
 #include "cli/progress.h"
 #include "cli/run_output.h"
 #include "cli/signals.h"
-#include "cli/train_log.h"
 #include "cli/training_job.h"
 #include "partition/plan/plan_file.h"
 #include "scheduler/job/job_runner.h"
@@ -37,7 +37,7 @@ typedef struct train_options {
     bool overwrites;
     const char *trace;
     const char *report;
-    const char *log;
+    pen_cli_follow follow;
     bool no_eval;
     bool no_memory_check;
     bool insecure;
@@ -66,7 +66,7 @@ typedef struct train_run {
     uint64_t steps_done;
     double seconds;
     pen_run_output output;
-    pen_train_log log;
+    pen_train_followers followers;
     char hash[24]; // of the parameters, when all is done
 } train_run;
 
@@ -226,7 +226,7 @@ static void train_take_evaluation(train_run *run, const pen_step_report *report)
     char text[PEN_EVALUATION_TEXT_BYTES];
     run->evaluation = report->evaluation;
     run->evaluated_step = report->step;
-    pen_train_log_evaluation(&run->log, report, pen_trainer_program(run->trainer));
+    pen_train_followers_evaluation(&run->followers, report, run->trainer);
     if (run->options->common.json) return;
     pen_log(PEN_LOG_NOTE, "evaluation after step %llu: %s%s", (unsigned long long)report->step,
             pen_evaluation_format(pen_trainer_program(run->trainer), &run->evaluation, text),
@@ -260,8 +260,7 @@ static pen_status train_loop(train_run *run) {
         }
         pen_loss_history_add(run->output.losses, report.step, report.loss, report.terms);
         const pen_program *program = pen_trainer_program(run->trainer);
-        pen_train_log_step(&run->log, &report, program);
-        pen_train_log_checkpoint(&run->log, run->trainer);
+        pen_train_followers_step(&run->followers, &report, run->trainer);
         if (is_json) {
             pen_json_begin_object(&run->json);
             pen_train_write_step(&run->json, program, &report);
@@ -298,7 +297,7 @@ static pen_status train_evaluate(void *context) {
         pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
     PEN_TRY(pen_trainer_evaluate(run->trainer, run->evaluated, batch, &run->evaluation));
     const pen_step_report report = {.step = run->steps_done, .evaluation = run->evaluation};
-    pen_train_log_evaluation(&run->log, &report, pen_trainer_program(run->trainer));
+    pen_train_followers_evaluation(&run->followers, &report, run->trainer);
     return PEN_OK;
 }
 
@@ -312,7 +311,7 @@ static pen_status train_collect(void *context) {
 static pen_status train_hash(void *context) {
     train_run *run = context;
     uint64_t hash;
-    if (!run->options->common.json && run->log.path == NULL) return PEN_OK;
+    if (!run->options->common.json && run->followers.log.path == NULL) return PEN_OK;
     PEN_TRY(pen_train_average_hash(pen_trainer_uses_average(run->trainer),
                                    pen_trainer_tensors(run->trainer), &hash));
     snprintf(run->hash, sizeof run->hash, "%016llx", (unsigned long long)hash);
@@ -388,7 +387,7 @@ static pen_status train_create(train_run *run) {
         .insecure = run->options->insecure,
         .plan = run->plan,
         .tasks = pen_command_seats(run->context),
-        .watch = run->options->log != NULL ? &run->log.watch : NULL,
+        .watch = run->followers.watch.context != NULL ? &run->followers.watch : NULL,
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
@@ -414,7 +413,7 @@ static pen_status train_plan_outputs(train_run *run) {
 // What a training that is done leaves.
 static pen_status train_leave(train_run *run) {
     PEN_TRY(pen_train_end(run->trainer, &run->outputs));
-    pen_train_log_checkpoint(&run->log, run->trainer);
+    pen_train_followers_checkpoint(&run->followers, run->trainer);
     pen_train_say_alone(run->trainer);
     pen_train_format_kept(run->trainer, run->output.notice);
     PEN_TRY(pen_train_insist(run->trainer, train_collect, run));
@@ -422,7 +421,7 @@ static pen_status train_leave(train_run *run) {
     return pen_train_insist(run->trainer, train_hash, run);
 }
 
-#define TRAIN_LEFT_COUNT 6
+#define TRAIN_LEFT_COUNT 7
 
 static pen_status train_list_left(const train_run *run, pen_left_file out_left[TRAIN_LEFT_COUNT]) {
     const char *parameters;
@@ -431,7 +430,8 @@ static pen_status train_list_left(const train_run *run, pen_left_file out_left[T
         {"--save", run->options->save, true},
         {"--trace", run->options->trace, false},
         {"--report", run->options->report, false},
-        {"--log", run->options->log, false},
+        {"--log", run->options->follow.log, false},
+        {"--metrics", run->options->follow.metrics, false},
         {"outputs.dir", parameters, true},
         {"outputs.export", run->job->outputs.export, true}};
     memcpy(out_left, left, sizeof left);
@@ -455,22 +455,12 @@ static pen_status train_check_earlier(const train_run *run) {
     return status;
 }
 
-// A training that goes on adds to the log of what was done before.
-static pen_status train_open_log(train_run *run) {
-    const char *path = run->options->log;
-    if (path == NULL) return PEN_OK;
-    run->context->input_exit_code = PEN_EXIT_USAGE;
-    if (strcmp(path, "-") == 0 && run->options->common.json) {
-        return pen_error(PEN_INVALID_INPUT,
-                         "--log -: found beside --json, expected one of them: both are for "
-                         "standard output");
-    }
+static pen_status train_open_followers(train_run *run) {
     const bool adds = run->continues || run->resume != NULL;
-    PEN_TRY(pen_command_check_model_output(run->context, run->job, "--log", path));
-    run->context->input_exit_code = PEN_EXIT_USAGE;
-    PEN_TRY(pen_train_log_open(path, adds, &run->log));
-    run->log.checkpoints = run->checkpoint;
-    run->log.mirror = run->mirror;
+    PEN_TRY(pen_train_followers_open(run->context, run->job, &run->options->follow,
+                                     run->options->common.json, adds, &run->followers));
+    run->followers.log.checkpoints = run->checkpoint;
+    run->followers.log.mirror = run->mirror;
     return PEN_OK;
 }
 
@@ -493,7 +483,7 @@ static pen_status train_all(train_run *run) {
     run->output.trace = run->options->trace;
     run->output.page = run->options->report;
     PEN_TRY(pen_run_output_check(run->context, &run->output));
-    PEN_TRY(train_open_log(run));
+    PEN_TRY(train_open_followers(run));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_signals_prepare_flight(run->checkpoint, run->context->arena));
     PEN_TRY(train_create(run));
@@ -501,7 +491,7 @@ static pen_status train_all(train_run *run) {
     run->context->input_exit_code = PEN_EXIT_SPEC; // what is read from now on is data
     PEN_TRY(train_plan_outputs(run));
     run->size = pen_trainer_get_size(run->trainer);
-    pen_train_log_start(&run->log, run->job, run->trainer);
+    pen_train_followers_start(&run->followers, run->job, run->trainer);
     PEN_TRY(train_warn(run));
     const bool is_json = run->options->common.json;
     if (is_json) {
@@ -515,7 +505,7 @@ static pen_status train_all(train_run *run) {
     if (status == PEN_OK) {
         status = is_stopped ? pen_trainer_keep(run->trainer) : train_leave(run);
     }
-    pen_train_log_checkpoint(&run->log, run->trainer);
+    pen_train_followers_checkpoint(&run->followers, run->trainer);
     const bool is_whole = status == PEN_OK; // else stopped while nobody was there to be asked
     if (is_stopped) status = train_stop(run, status);
     if (status == PEN_OK && is_json && is_whole) status = train_write_result(run);
@@ -534,7 +524,7 @@ static pen_status train_all(train_run *run) {
 static pen_status train_work(pen_command_context *context, const void *options) {
     train_run run = {.context = context, .options = options};
     const pen_status status = train_all(&run);
-    pen_train_log_close(&run.log, run.hash, status, (int)context->input_exit_code);
+    pen_train_followers_close(&run.followers, run.hash, status, (int)context->input_exit_code);
     pen_trainer_destroy(run.trainer);
     pen_dataset_close(run.evaluated);
     return status;
@@ -573,8 +563,7 @@ static const pen_cli_option train_cli_options[] = {
                   "what each device did when, for ui.perfetto.dev (FILE.json)"),
     PEN_CLI_VALUE(0, "report", "FILE", PATH, train_options, report,
                   "a page of the plan with the measured time line beside it (FILE.html)"),
-    PEN_CLI_VALUE(0, "log", "FILE", PATH, train_options, log,
-                  "a JSON object a line for each step and event; -: to standard output"),
+    PEN_CLI_FOLLOW_OPTIONS(train_options, follow),
     PEN_CLI_FLAG(0, "no-memory-check", train_options, no_memory_check,
                  "run what is planned not to fit"),
     PEN_CLI_FLAG(0, "insecure", train_options, insecure,
