@@ -64,7 +64,8 @@ struct large_search {
     const pen_large_search_options *options;
     pen_device_classes *classes;
     double bound;
-    double span; // seconds there are
+    double span; // seconds that the work is planned for
+    double cut;  // by pen_clock_seconds, the end of all
     uint32_t fill_count;
     uint32_t *partition; // [group_count] the caller's, made right; or NULL
     double partition_value;
@@ -124,7 +125,7 @@ static pen_status large_fill(large_worker *worker, uint32_t try, pen_arena *aren
         .bound = search->bound,
         .value_limit = INFINITY,
         .precision = LARGE_PRECISION,
-        .deadline = now + 0.7 * (search->options->deadline - now)};
+        .deadline = now + 0.7 * (search->cut - now)};
     pen_line_fill_result result;
     PEN_TRY(pen_line_fill(search->filled, order, &fill, arena, device_of_chained, &result));
     worker->is_cut = worker->is_cut || pen_clock_seconds() >= fill.deadline;
@@ -266,7 +267,8 @@ static pen_status large_find_start(large_search *search, pen_arena *arena) {
     search->fill_count = fills < 1.0                 ? 1
                          : fills > LARGE_FILLS_LIMIT ? LARGE_FILLS_LIMIT
                                                      : (uint32_t)fills;
-    search->fill_deadline = search->options->begin + LARGE_FILL_SHARE_MOST * search->span;
+    search->fill_deadline =
+        search->options->begin + LARGE_FILL_SHARE_MOST * (search->cut - search->options->begin);
     PEN_TRY(large_chain(search, arena));
     PEN_TRY(large_try_partition(search, arena));
     PEN_TRY(large_run(search, large_work_fills));
@@ -297,12 +299,12 @@ static void large_work_search(void *context) {
     const double left = search->span * (1.0 - LARGE_FILL_SHARE - LARGE_PARTITION_SHARE);
     const pen_annealing_options refine = {.seed = search->options->seed * 100 + worker->index,
                                           .step_count = (uint64_t)(left / LARGE_STEP_SECONDS),
-                                          .deadline = search->options->deadline,
+                                          .deadline = search->cut,
                                           .warmth_first = LARGE_WARMTH_FIRST,
                                           .warmth_last = LARGE_WARMTH_LAST};
     worker->status = pen_large_anneal(search->problem, worker->line, &refine,
                                       worker->device_of_group, &worker->value);
-    worker->is_cut = worker->is_cut || pen_clock_seconds() >= search->options->deadline;
+    worker->is_cut = worker->is_cut || pen_clock_seconds() >= search->cut;
 }
 
 // Workers have seeds of their own and share what they found after the fills and at the end, so that
@@ -313,6 +315,7 @@ pen_status pen_large_search(const pen_problem *problem, const pen_large_search_o
     const uint32_t wished = options->thread_count;
     // whole microseconds: the same, whenever it begins
     search.span = fmax(round((options->deadline - options->begin) * 1e6) * 1e-6, 0.0);
+    search.cut = options->cut > 0.0 ? options->cut : options->deadline;
     search.worker_count = wished < 1                        ? 1
                           : wished < PEN_LARGE_THREAD_LIMIT ? wished
                                                             : PEN_LARGE_THREAD_LIMIT;

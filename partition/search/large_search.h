@@ -16,6 +16,7 @@ typedef struct pen_large_search_options {
     uint64_t seed;
     double begin;    // by pen_clock_seconds; what is done is planned from the time between
     double deadline; // them, so that equal times give equal placements
+    double cut;      // likewise: who is late with that may go on until then; 0: the deadline
     uint32_t thread_count;
     pen_large_partition_fn partition; // tried before threads start, unless NULL or too slow
 } pen_large_search_options;

@@ -3,7 +3,12 @@
 // first thread of a contiguous throughput problem tries for the exact answer instead; when it has
 // it, all stop.
 //
-// Anytime: the time limit ends the search, whose cooling is planned to end there.
+// Of a throughput problem that need not be contiguous, every other run of a thread begins afresh:
+// such runs find placements that owe nothing to a line, and cycles from a line find those that no
+// step of a group leads to.
+//
+// What is not counted is anytime: the time limit ends the search, whose cooling is planned to end
+// there.
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +31,10 @@
 // What is looked at whole, since that proves the answer: all placements of few groups, and all
 // down-sets of a contiguous problem that has few of them.
 #define AUTO_GROUPS_EXHAUSTIVE 14
-#define AUTO_VISITS 3000000   // of placements, tens of milliseconds
+#define AUTO_VISITS 3000000 // of placements, tens of milliseconds
+// nominal, of each: loads are kept up to date, other objectives are weighed whole
+#define AUTO_VISIT_SECONDS 100e-9
+#define AUTO_VISIT_SECONDS_WEIGHED 1e-6
 #define AUTO_GROUPS_TINY 12   // up to so many groups it goes on as long as AUTO_TINY_SHARE allows
 #define AUTO_SET_LIMIT 200000 // down-sets: what memory and the time of one thread bear
 
@@ -35,7 +43,9 @@
 #define AUTO_ORDERS_FIRST 8
 #define AUTO_ORDERS_EXACT 32
 
-#define AUTO_ROUND_SECONDS 2.5 // threads share what they found after about so long; at least twice
+#define AUTO_ROUND_SECONDS 2.5 // threads share what they found after about so long, at least so
+#define AUTO_ROUNDS_LEAST 2    // often,
+#define AUTO_ROUNDS_FRESH 3    // or so, where some rounds begin afresh
 #define AUTO_CELLS 1000000     // groups times devices; beyond, the search is that of large problems
 
 // Shares of the time limit, by the clock, measured so that the whole ends in time on a machine that
@@ -145,6 +155,7 @@ typedef struct auto_search {
     double work;       // nominal seconds that starts may take in counted steps
     double seconds;    // likewise, of a round
     bool is_counted;   // nothing follows the clock
+    bool has_fresh;    // every other run of a worker begins afresh
     bool is_cut;       // but it did, or it ended something
     bool is_answered;  // the start is what there is to answer
     pen_status missed; // why there was no start
@@ -182,6 +193,7 @@ static pen_status auto_run_round(auto_search *search, uint32_t round) {
             .deadline = deadline,
             .seconds = search->is_counted ? search->seconds : deadline - now,
             .is_counted = search->is_counted,
+            .is_fresh = search->has_fresh && (round + i) % 2 == 1,
             .value = search->start.value,
             .origin = search->origin,
             .enough = search->bound,
@@ -265,8 +277,12 @@ static pen_status auto_search_long(auto_search *search) {
     memcpy(search->origin, search->start.device_of_group,
            search->problem->group_count * sizeof *search->origin);
     const double rounds = search->options->time_limit_seconds / AUTO_ROUND_SECONDS;
-    search->round_count = rounds < 2.0 ? 2 : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
-    search->seconds = fmin(AUTO_COUNTED_SHARE * search->options->time_limit_seconds,
+    const double share =
+        search->options->work_share > 0.0 ? search->options->work_share : AUTO_COUNTED_SHARE;
+    search->has_fresh = pen_local_search_has_fresh(search->problem);
+    const uint32_t least = search->has_fresh ? AUTO_ROUNDS_FRESH : AUTO_ROUNDS_LEAST;
+    search->round_count = rounds < least ? least : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
+    search->seconds = fmin(share * search->options->time_limit_seconds,
                            pen_local_search_enough_seconds(search->problem)) /
                       search->round_count;
     for (uint32_t round = 0; round < search->round_count; round++) {
@@ -291,6 +307,9 @@ static pen_status auto_search_large(auto_search *search) {
         .seed = options->seed,
         .begin = search->begin,
         .deadline = search->begin + share * options->time_limit_seconds,
+        .cut = options->is_counted && options->cut_seconds > 0.0
+                   ? search->begin + share * options->cut_seconds
+                   : 0.0,
         .thread_count = options->thread_count,
         .partition = pen_metis_partition,
     };
@@ -306,9 +325,15 @@ static pen_status auto_search_large(auto_search *search) {
 static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
     const uint32_t group_count = search->problem->group_count;
     const bool is_tiny = group_count <= AUTO_GROUPS_TINY;
+    const double seconds = AUTO_TINY_SHARE * search->options->time_limit_seconds;
+    const double visit = search->problem->given.objective == PEN_OBJECTIVE_THROUGHPUT
+                             ? AUTO_VISIT_SECONDS
+                             : AUTO_VISIT_SECONDS_WEIGHED;
     const pen_exhaustive_options all = {
-        .visit_limit = is_tiny ? UINT64_MAX : AUTO_VISITS,
-        .deadline = search->begin + AUTO_TINY_SHARE * search->options->time_limit_seconds};
+        .visit_limit = !is_tiny             ? AUTO_VISITS
+                       : search->is_counted ? (uint64_t)(seconds / visit)
+                                            : UINT64_MAX,
+        .deadline = search->is_counted ? search->deadline : search->begin + seconds};
     if (search->start.device_of_group == NULL) {
         PEN_TRY(PEN_NEW(search->arena, group_count, &search->start.device_of_group));
     }

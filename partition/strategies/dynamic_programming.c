@@ -16,10 +16,14 @@ static pen_status dynamic_place(const pen_problem *problem, const pen_strategy_o
                                 pen_arena *arena, pen_strategy_result *out_result) {
     pen_initial_placement start;
     double bound;
+    double work = options->time_limit_seconds;
+    const bool has_cut = options->is_counted && options->cut_seconds > 0.0;
     const pen_initial_options start_options = {
         .seed = options->seed,
         .order_count = DYNAMIC_ORDER_COUNT,
-        .deadline = pen_clock_seconds() + options->time_limit_seconds,
+        .deadline =
+            pen_clock_seconds() + (has_cut ? options->cut_seconds : options->time_limit_seconds),
+        .work = options->is_counted ? &work : NULL,
         .set_limit = DYNAMIC_SET_LIMIT,
     };
     PEN_TRY(pen_initial_segments(problem, &start_options, arena, &start, &bound));

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "partition/search/initial_placement.h"
+#include "partition/search/load_anneal.h"
 #include "partition/search/multilevel.h"
 #include "partition/search/objective_anneal.h"
 #include "partition/search/objective_starts.h"
@@ -19,11 +20,14 @@
 
 #define LOCAL_STEP_SECONDS 120e-9       // nominal time of a step: this,
 #define LOCAL_TIE_SECONDS 12e-9         // and this for each output that a group makes or reads
+#define LOCAL_CLOSED_FACTOR 2.5         // contiguous: times as much, since groups come along
 #define LOCAL_LATENCY_SECONDS 4e-7      // latency: a step takes this,
 #define LOCAL_LATENCY_NODE_SECONDS 3e-9 // and this for each node and edge
 #define LOCAL_STEPS_ENOUGH 60000        // for each group: more find little
 #define LOCAL_WEIGHED_STEPS_ENOUGH 2000 // likewise, of steps that weigh step time or traffic
 #define LOCAL_CYCLES_LIMIT 24           // of one run
+#define LOCAL_FRESH_WARMTH_FIRST 0.01 // of a fresh cycle: warmer, and what was good is lost anyway
+#define LOCAL_FRESH_WARMTH_LAST 0.00005
 
 // How an objective is searched.
 typedef struct local_way {
@@ -48,7 +52,9 @@ static local_way local_choose_way(const pen_problem *problem) {
                            .cycle_seconds = 0.15,
                            .warmth_least = 0.01,
                            .warmth_last = 0.0003,
-                           .step_seconds = LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups};
+                           .step_seconds =
+                               (given->is_contiguous ? LOCAL_CLOSED_FACTOR : 1.0) *
+                               (LOCAL_STEP_SECONDS + LOCAL_TIE_SECONDS * ties / groups)};
     case PEN_OBJECTIVE_LATENCY:
         return (local_way){
             .warmths = {0.03, 0.2, 0.06, 0.015},
@@ -87,6 +93,56 @@ static uint32_t local_cycle_count(const local_way *way, double span) {
     return count < 1.0 ? 1 : count > LOCAL_CYCLES_LIMIT ? LOCAL_CYCLES_LIMIT : (uint32_t)count;
 }
 
+bool pen_local_search_has_fresh(const pen_problem *problem) {
+    return problem->given.objective == PEN_OBJECTIVE_THROUGHPUT && !problem->given.is_contiguous;
+}
+
+// One run on single groups, from devices that are filled evenly and without regard to transfers. It
+// finds what cycles from a line of segments do not, and they what it does not.
+static pen_status local_search_afresh(const pen_problem *problem, const uint32_t *line,
+                                      const pen_local_search_options *options, pen_arena *arena,
+                                      uint32_t *tried, double *out_value) {
+    const local_way way = local_choose_way(problem);
+    const pen_annealing_options run = {.seed = options->seed * 1000,
+                                       .step_count =
+                                           1 + (uint64_t)(options->seconds / way.step_seconds),
+                                       .deadline = options->deadline,
+                                       .is_counted = options->is_counted,
+                                       .warmth_first = LOCAL_FRESH_WARMTH_FIRST,
+                                       .warmth_last = LOCAL_FRESH_WARMTH_LAST,
+                                       .enough = options->enough,
+                                       .stop = options->stop};
+    for (uint32_t g = 0; g < problem->group_count; g++)
+        tried[g] = PEN_PROBLEM_ANY;
+    PEN_TRY(pen_initial_repair(problem, line, arena, tried));
+    return pen_load_anneal(problem, line, &run, tried, out_value);
+}
+
+// Keeps what a fresh run finds where that is better; one that cannot begin finds nothing.
+static pen_status local_search_run_fresh(const pen_problem *problem, const uint32_t *line,
+                                         const pen_local_search_options *options,
+                                         uint32_t *device_of_group, double *out_value) {
+    pen_arena *arena;
+    uint32_t *tried;
+    double found = INFINITY;
+    *out_value = options->value;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = PEN_NEW(arena, problem->group_count, &tried);
+    if (status == PEN_OK) {
+        status = local_search_afresh(problem, line, options, arena, tried, &found);
+    }
+    if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
+        pen_status_ignore(status, "other cycles begin from what is given");
+        status = PEN_OK;
+    }
+    if (status == PEN_OK && found < options->value) {
+        *out_value = found;
+        memcpy(device_of_group, tried, problem->group_count * sizeof *tried);
+    }
+    pen_arena_destroy(arena);
+    return status;
+}
+
 // Cycles of joining and refining differ in seed, warmth and coarseness, as no single setting is
 // best for all problems.
 pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line,
@@ -99,6 +155,9 @@ pen_status pen_local_search_run(const pen_problem *problem, const uint32_t *line
     pen_arena *arena;
     uint32_t *tried;
     double value = options->value;
+    if (options->is_fresh) {
+        return local_search_run_fresh(problem, line, options, device_of_group, out_value);
+    }
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = PEN_NEW(arena, problem->group_count, &tried);
     for (uint32_t i = 0; status == PEN_OK && i < cycle_count; i++) {
@@ -184,7 +243,10 @@ static pen_status local_search_place(const pen_problem *problem,
     memcpy(out_result->device_of_group, start.device_of_group,
            problem->group_count * sizeof *start.device_of_group);
     const double now = pen_clock_seconds();
-    const double seconds = pen_local_search_seconds(problem, options->time_limit_seconds);
+    const double seconds = options->work_share > 0.0
+                               ? fmin(options->work_share * options->time_limit_seconds,
+                                      pen_local_search_enough_seconds(problem))
+                               : pen_local_search_seconds(problem, options->time_limit_seconds);
     const pen_local_search_options search = {.seed = options->seed,
                                              .begin = now,
                                              .deadline = deadline,

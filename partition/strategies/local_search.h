@@ -12,6 +12,7 @@ typedef struct pen_local_search_options {
     double deadline;         // likewise
     double seconds;          // nominal; as many steps are planned as that allows
     bool is_counted;         // the deadline only ends the search, nothing follows the clock
+    bool is_fresh;           // one long cycle that owes nothing to the placement given
     double value;            // of the placement given, as far as known; INFINITY: not
     const uint32_t *origin;  // a right placement that hot cycles start from; NULL: none
     double enough;           // stops at this value of the objective
@@ -26,6 +27,9 @@ double pen_local_search_enough_seconds(const pen_problem *problem);
 
 // Nominal seconds of the search of `local_search` in counted steps, behind its start.
 double pen_local_search_seconds(const pen_problem *problem, double time_limit_seconds);
+
+// Whether fresh cycles help to place the problem.
+bool pen_local_search_has_fresh(const pen_problem *problem);
 
 // Improves a right placement; `line` has every group once, in the order of a start's line.
 // Cycles of pen_multilevel_cycle.

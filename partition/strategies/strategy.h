@@ -2,7 +2,8 @@
 //
 // A strategy gives each group of a problem a device. Equal problems, options and seeds give equal
 // placements, unless the result says that the clock cut the search. Work is counted in steps, as
-// many as a common machine, not busy with other things, makes in about half of the time limit.
+// many as a common machine, not busy with other things, makes in about half of the time limit, or
+// in the share of it that the options say.
 // Searches by load or latency that are not told to count make the most of their time instead: how
 // they cool follows the clock, and they say so.
 #ifndef PEN_PARTITION_STRATEGIES_STRATEGY_H
@@ -17,6 +18,8 @@ typedef struct pen_strategy_options {
     uint32_t thread_count; // at least 1; `auto` alone uses more than one
     bool is_counted; // the clock alone ends a search, it does not hurry it; step time and traffic
                      // are searched so in any case
+    double
+        work_share; // of the time limit, nominal, that counted steps are planned for; 0: about half
     const uint32_t *device_of_node; // [node_count] for `manual`: devices, or PEN_PROBLEM_ANY; NULL
     const uint32_t *known;          // [node_count] for `auto`: a placement that may be right; NULL
 } pen_strategy_options;
