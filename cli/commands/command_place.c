@@ -194,6 +194,7 @@ static pen_status place_solve(pen_command_context *context, const place_options 
                                                    .time_limit_seconds = limit,
                                                    .thread_count = threads,
                                                    .is_counted = true,
+                                                   .begins_afresh = true,
                                                    .cut_seconds =
                                                        PLACE_CUT_SECONDS + PLACE_CUT_FACTOR * limit,
                                                    .work_share = PLACE_WORK_SHARE,

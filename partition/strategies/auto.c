@@ -279,7 +279,8 @@ static pen_status auto_search_long(auto_search *search) {
     const double rounds = search->options->time_limit_seconds / AUTO_ROUND_SECONDS;
     const double share =
         search->options->work_share > 0.0 ? search->options->work_share : AUTO_COUNTED_SHARE;
-    search->has_fresh = pen_local_search_has_fresh(search->problem);
+    search->has_fresh =
+        search->options->begins_afresh && pen_local_search_has_fresh(search->problem);
     const uint32_t least = search->has_fresh ? AUTO_ROUNDS_FRESH : AUTO_ROUNDS_LEAST;
     search->round_count = rounds < least ? least : rounds > 1000.0 ? 1000 : (uint32_t)rounds;
     search->seconds = fmin(share * search->options->time_limit_seconds,
@@ -329,11 +330,13 @@ static pen_status auto_search_all(auto_search *search, bool *out_is_complete) {
     const double visit = search->problem->given.objective == PEN_OBJECTIVE_THROUGHPUT
                              ? AUTO_VISIT_SECONDS
                              : AUTO_VISIT_SECONDS_WEIGHED;
-    const pen_exhaustive_options all = {
-        .visit_limit = !is_tiny             ? AUTO_VISITS
-                       : search->is_counted ? (uint64_t)(seconds / visit)
-                                            : UINT64_MAX,
-        .deadline = search->is_counted ? search->deadline : search->begin + seconds};
+    // a visit of a step's time takes as long as its schedule: there the clock ends it
+    const bool is_visited = search->is_counted && search->options->work_share > 0.0;
+    const pen_exhaustive_options all = {.visit_limit = !is_tiny     ? AUTO_VISITS
+                                                       : is_visited ? (uint64_t)(seconds / visit)
+                                                                    : UINT64_MAX,
+                                        .deadline = is_visited ? search->deadline
+                                                               : search->begin + seconds};
     if (search->start.device_of_group == NULL) {
         PEN_TRY(PEN_NEW(search->arena, group_count, &search->start.device_of_group));
     }

@@ -18,6 +18,8 @@ typedef struct pen_strategy_options {
     uint32_t thread_count; // at least 1; `auto` alone uses more than one
     bool is_counted; // the clock alone ends a search, it does not hurry it; step time and traffic
                      // are searched so in any case
+    bool begins_afresh; // every other run of a throughput problem that need not be contiguous owes
+                        // nothing to those before: better answers, for longer work
     double
         work_share; // of the time limit, nominal, that counted steps are planned for; 0: about half
     const uint32_t *device_of_node; // [node_count] for `manual`: devices, or PEN_PROBLEM_ANY; NULL
