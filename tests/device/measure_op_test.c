@@ -45,8 +45,9 @@ static pen_node_id add_product(pen_graph *graph, int64_t side) {
 // Of a hundredth of a core an operator takes a hundred times what it computes.
 static void a_share_of_a_core_makes_operators_slow(void **state) {
     (void)state;
+    pen_arena *arena = check_arena();
     pen_graph *graph;
-    CHECK_OK(pen_graph_create(check_arena(), "g", &graph));
+    CHECK_OK(pen_graph_create(arena, "g", &graph));
     const pen_node_id node = add_product(graph, 192);
     pen_device *device = open_device("cpu", 0);
     pen_op_measurement whole, part;
@@ -59,6 +60,7 @@ static void a_share_of_a_core_makes_operators_slow(void **state) {
     CHECK_OK(pen_measure_op(device, graph, node, &options, &part));
     CHECK(part.seconds > 0 && part.seconds < 20 * whole.seconds, "%g", part.seconds);
     device->kind->close(device);
+    pen_arena_destroy(arena);
 }
 
 static void larger_operators_take_longer(void **state) {
