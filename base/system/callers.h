@@ -1,4 +1,4 @@
-// The contract of callers.c and callers_read.c: who may call the sockets that listen, and how much
+// The contract of callers_enter.c and callers_read.c: who may call the sockets that listen, and how much
 // a caller may send before it is known.
 //
 // A caller is a stranger until whoever listens says that it is known. Of strangers there are so

@@ -34,7 +34,7 @@ PICTURES = {
             ("batches", 0, 2, "scheduler", "Batches, read ahead by a thread",
              ["`data/batches.c`", "order = f(seed, epoch)", "`pen_batches_next`"]),
             ("train", 1, 2, "scheduler", "The loop: one batch, one step",
-             ["`train/train.c`", "`pen_trainer_step`"]),
+             ["`train/train_loop.c`", "`pen_trainer_step`"]),
             ("local", 1, 3, "scheduler", "One device",
              ["`engine/local_engine.c`, `runner/feed.c`", "microbatch m into the buffers:",
               "`pen_feed_microbatch`"]),

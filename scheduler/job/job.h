@@ -11,7 +11,6 @@
 //   devices: [{name: a, threads: 2}, {name: b, host: 10.0.0.2:7070, memory: 4GiB}]
 //   links: [{between: [a, b], bandwidth: 10Gbit/s, latency: 50us}]
 //   placement: {objective: step_time, pin: [{nodes: "^/layer4/", to: b}]}
-//   pipeline: {schedule: 1f1b}
 //   checkpoint: {dir: run1, every: 100 steps}
 //   outputs: {export: trained.onnx}
 //
@@ -57,7 +56,7 @@ typedef enum pen_job_schedule {
 extern const char *const pen_job_schedule_names[];
 const char *pen_job_schedule_name(pen_job_schedule schedule);
 
-// How frames go between processes of one host; AUTO: through shared memory, where that is possible.
+// How frames go between processes of one host; AUTO: through shared memory where they can.
 typedef enum pen_job_transport { PEN_JOB_TRANSPORT_AUTO, PEN_JOB_TRANSPORT_GRPC } pen_job_transport;
 
 typedef struct pen_job_pipeline {
@@ -242,7 +241,7 @@ const char *pen_job_format_consistency(const pen_job *job,
 // The learning rate, where an epoch has `epoch_steps` steps. INVALID_INPUT
 PEN_NODISCARD pen_status pen_job_get_learning_rate(const pen_job *job, uint64_t epoch_steps,
                                                    pen_learning_rate_options *out_options);
-// What the optimizer keeps an average with; all zero: none.
+// What the optimizer keeps an average with.
 pen_optimizer_average pen_job_get_average(const pen_job *job, uint64_t epoch_steps);
 
 // Steps of the whole training: epochs, or `steps` when that is less.

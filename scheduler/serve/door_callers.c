@@ -10,6 +10,8 @@
 #define DOOR_STRANGER_BYTES (128u << 10) // two first windows of HTTP/2: no call waits for another
 #define DOOR_STRANGER_SECONDS 5.0 // at least: for a handshake from far away, and the first call
 #define DOOR_STRANGER_STREAMS 16u
+#define DOOR_END_SECONDS 1.0
+#define DOOR_PAUSE_SECONDS 0.005
 #define DOOR_STREAMS_BESIDE 32u
 #define DOOR_LENT_BYTES (UINT64_C(32) << 20)
 #define DOOR_TICK_SECONDS 1.0
@@ -73,4 +75,11 @@ void pen_door_callers_tick(pen_door_callers *callers) {
 void pen_door_callers_forget(pen_door_callers *callers) {
     pen_callers_forget(callers->port);
     callers->port = 0;
+}
+
+void pen_front_await_answers(const atomic_uint *open_count) {
+    const double end = pen_clock_seconds() + DOOR_END_SECONDS;
+    while (atomic_load(open_count) > 0 && pen_clock_seconds() < end) {
+        pen_clock_pause(DOOR_PAUSE_SECONDS);
+    }
 }

@@ -12,8 +12,23 @@
 #include <stdatomic.h>
 
 #include "base/system/callers.h"
-#include "scheduler/serve/grpc_front.h"
+#include "scheduler/serve/batcher.h"
 #include "scheduler/transport/grpc/refusals.h"
+#include "scheduler/transport/transport.h"
+
+// What both doors are told.
+typedef struct pen_front_options {
+    const char *address; // "host:port", port 0: any
+    pen_batcher *batcher;
+    const pen_served_model *model;
+    const char *token;     // that callers must have; NULL: none
+    pen_transport_tls tls; // gRPC: callers must have a certificate; all NULL: none
+    bool is_https;         // HTTP: with TLS and the certificate of `tls`; callers need none
+    uint64_t bytes_limit;  // of a request
+    uint32_t calls_limit;  // open at once
+    uint32_t connections_limit;
+    double timeout_seconds; // of a request that names no time of its own
+} pen_front_options;
 
 typedef struct pen_door_callers {
     const char *door; // "gRPC"
@@ -35,5 +50,9 @@ void pen_door_callers_know(const pen_door_callers *callers, int descriptor);
 // Hangs up on those who are late. To be called often, by one thread.
 void pen_door_callers_tick(pen_door_callers *callers);
 void pen_door_callers_forget(pen_door_callers *callers);
+
+// Waits for answers that are on their way, when a door is shut: a second at most. `open_count` is
+// of calls.
+void pen_front_await_answers(const atomic_uint *open_count);
 
 #endif // PEN_SCHEDULER_SERVE_DOOR_CALLERS_H

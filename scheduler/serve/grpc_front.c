@@ -19,8 +19,6 @@
 
 #define FRONT_SERVICE "/inference.GRPCInferenceService/"
 #define FRONT_UNAUTHENTICATED 16
-#define FRONT_END_SECONDS 1.0
-#define FRONT_PAUSE_SECONDS 0.005
 #define FRONT_LOOK_SECONDS 0.2                 // between two looks at calls that are late
 #define FRONT_QUOTA_BYTES ((uint64_t)64 << 20) // beside what calls may send
 #define FRONT_SLOW "the call has sent no message for too long"
@@ -395,13 +393,6 @@ static void front_run(void *context) {
 }
 
 // ---- life
-
-void pen_front_await_answers(const atomic_uint *open_count) {
-    const double end = pen_clock_seconds() + FRONT_END_SECONDS;
-    while (atomic_load(open_count) > 0 && pen_clock_seconds() < end) {
-        pen_clock_pause(FRONT_PAUSE_SECONDS);
-    }
-}
 
 static grpc_arg front_number(const char *key, int value) {
     // gRPC does not write to keys, but takes them as char *

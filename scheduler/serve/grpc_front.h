@@ -9,28 +9,7 @@
 #ifndef PEN_SCHEDULER_SERVE_GRPC_FRONT_H
 #define PEN_SCHEDULER_SERVE_GRPC_FRONT_H
 
-#include <stdatomic.h>
-
-#include "scheduler/serve/batcher.h"
-#include "scheduler/transport/transport.h"
-
-// What both doors are told.
-typedef struct pen_front_options {
-    const char *address; // "host:port", port 0: any
-    pen_batcher *batcher;
-    const pen_served_model *model;
-    const char *token;     // that callers must have; NULL: none
-    pen_transport_tls tls; // gRPC: callers must have a certificate; all NULL: none
-    bool is_https;         // HTTP: with TLS and the certificate of `tls`; callers need none
-    uint64_t bytes_limit;  // of a request
-    uint32_t calls_limit;  // open at once
-    uint32_t connections_limit;
-    double timeout_seconds; // of a request that names no time of its own
-} pen_front_options;
-
-// Waits for answers that are on their way, when a door is shut: a second at most. `open_count` is
-// of calls.
-void pen_front_await_answers(const atomic_uint *open_count);
+#include "scheduler/serve/door_callers.h"
 
 typedef struct pen_grpc_front pen_grpc_front;
 

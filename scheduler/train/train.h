@@ -1,4 +1,4 @@
-// The contract of train.c and train_start.c.
+// The contract of train_loop.c and train_start.c.
 //
 // The training loop: batches in, microbatches through the program, parameters changed, losses out.
 //

@@ -1,4 +1,4 @@
-// The contract of train.c and train_start.c: the inside of a trainer.
+// The contract of train_loop.c and train_start.c: the inside of a trainer.
 #ifndef PEN_SCHEDULER_TRAIN_TRAIN_STATE_H
 #define PEN_SCHEDULER_TRAIN_TRAIN_STATE_H
 

@@ -1,4 +1,3 @@
-#include "scheduler/runtime/coordinator/coordinator_audit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

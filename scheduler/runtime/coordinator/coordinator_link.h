@@ -9,7 +9,7 @@
 #include "scheduler/protocol/flight_recorder.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
-#include "scheduler/runtime/coordinator/coordinator_audit.h"
+#include "scheduler/runtime/coordinator/coordinator_evidence.h"
 #include "scheduler/runtime/coordinator/coordinator_shards.h"
 
 #define COORDINATOR_PIECES 8 // of tensors, on their way at once

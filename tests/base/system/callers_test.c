@@ -500,7 +500,7 @@ static void test_addresses(void **state) {
 // After so many looks at who a socket is, `number` becomes the number of `other`.
 static struct { int looks, number, other; } reuse;
 
-// The linker takes it for the C library's, also where callers.c looks.
+// The linker takes it for the C library's, also where callers_enter.c looks.
 int getsockopt(int descriptor, int level, int name, void *value, socklen_t *size) {
     const long result = syscall(SYS_getsockopt, descriptor, level, name, value, size);
     if (name == SO_COOKIE && reuse.looks > 0 && --reuse.looks == 0) {

@@ -238,7 +238,7 @@ static void power_note_told(power_world *world, power_told told) {
     world->told[0] = told;
 }
 
-// As train.c and train_keeper.c do it: the order, the shards, the record, and then what is old.
+// As train_loop.c and train_keeper.c do it: the order, the shards, the record, and then what is old.
 // *out_is_kept: the checkpoint is; it costs no more than itself.
 static pen_status power_save(power_life *life, bool *out_is_kept) {
     power_world *world = life->world;

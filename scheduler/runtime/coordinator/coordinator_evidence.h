@@ -1,10 +1,12 @@
+// The contract of coordinator_audit.c.
+//
 // What audits move between workers through this process (scheduler/audit/audit_core.h): what one
 // has kept comes here in parts, and goes on to another in parts. Whoever trains waits for neither:
 // the next part is asked for, or sent, when the one before has come.
 //
 // Threads: take functions are the transport's, the rest is the caller's.
-#ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_AUDIT_H
-#define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_AUDIT_H
+#ifndef PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_EVIDENCE_H
+#define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_EVIDENCE_H
 
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/coordinator/coordinator.h"
@@ -41,4 +43,4 @@ void pen_coordinator_take_recomputed(pen_coordinator *c, uint32_t peer, const pe
 // For who asks how it stands: what an audit waits for, as a line; "" where there is none.
 void pen_coordinator_describe_audit(pen_coordinator *c, char *text, size_t size);
 
-#endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_AUDIT_H
+#endif // PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_EVIDENCE_H
