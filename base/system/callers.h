@@ -1,5 +1,5 @@
-// The contract of callers_enter.c and callers_read.c: who may call the sockets that listen, and how much
-// a caller may send before it is known.
+// The contract of callers_enter.c and callers_read.c: who may call the sockets that listen, and how
+// much a caller may send before it is known.
 //
 // A caller is a stranger until whoever listens says that it is known. Of strangers there are so
 // many at a time, in all and of one address, each may send so many bytes, open so many HTTP/2

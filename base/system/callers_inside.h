@@ -1,5 +1,5 @@
-// The contract of callers_enter.c (who may enter), callers_read.c (what they send) and called.c (who is
-// called) among themselves.
+// The contract of callers_enter.c (who may enter), callers_read.c (what they send) and called.c
+// (who is called) among themselves.
 #ifndef PEN_BASE_SYSTEM_CALLERS_INSIDE_H
 #define PEN_BASE_SYSTEM_CALLERS_INSIDE_H
 

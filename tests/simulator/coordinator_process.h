@@ -1,6 +1,6 @@
 // A coordinator's process: the commit log, one generation after the other with the product's core,
-// the policy of recovery, and a loop that trains as scheduler/train/train_loop.c does: rounds up to two
-// steps ahead, a checkpoint every few steps, recovery from the newest.
+// the policy of recovery, and a loop that trains as scheduler/train/train_loop.c does: rounds up to
+// two steps ahead, a checkpoint every few steps, recovery from the newest.
 #ifndef PEN_TESTS_SIMULATOR_COORDINATOR_PROCESS_H
 #define PEN_TESTS_SIMULATOR_COORDINATOR_PROCESS_H
 

@@ -238,8 +238,8 @@ static void power_note_told(power_world *world, power_told told) {
     world->told[0] = told;
 }
 
-// As train_loop.c and train_keeper.c do it: the order, the shards, the record, and then what is old.
-// *out_is_kept: the checkpoint is; it costs no more than itself.
+// As train_loop.c and train_keeper.c do it: the order, the shards, the record, and then what is
+// old. *out_is_kept: the checkpoint is; it costs no more than itself.
 static pen_status power_save(power_life *life, bool *out_is_kept) {
     power_world *world = life->world;
     const pen_checkpoint checkpoint = {.step = life->step, .rate_steps = POWER_STEPS};
