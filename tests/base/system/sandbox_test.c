@@ -204,7 +204,8 @@ static void a_missing_folder_is_named(void **state) {
 }
 
 int main(int argument_count, char **arguments) {
-    if (argument_count > 1 && strcmp(arguments[1], "--again") == 0) return 77;
+    // not by exit: a sanitizer would look for leaks, which the sandbox it was started in refuses
+    if (argument_count > 1 && strcmp(arguments[1], "--again") == 0) _exit(77);
     snprintf(inner_file, sizeof inner_file, "%s", scratch_file("own/inner", "", 0));
     snprintf(other_file, sizeof other_file, "%s", scratch_file("other", "abc", 3));
     snprintf(own_folder, sizeof own_folder, "%s", scratch_path("own"));

@@ -11,7 +11,8 @@ static json_t *written(const pen_loss_history *history) {
     const char *bytes;
     pen_text text;
     pen_json_writer json;
-    pen_text_init(&text, check_arena());
+    pen_arena *arena = check_arena();
+    pen_text_init(&text, arena);
     pen_json_init_text(&json, &text, 0);
     pen_json_begin_object(&json);
     pen_loss_history_write(history, &json);
@@ -21,6 +22,7 @@ static json_t *written(const pen_loss_history *history) {
     json_t *root = json_loads(bytes, 0, NULL),
            *losses = json_incref(json_object_get(root, "losses"));
     json_decref(root);
+    pen_arena_destroy(arena);
     return losses;
 }
 
@@ -37,8 +39,9 @@ static size_t point_count(const json_t *losses) {
 
 static void each_loss_is_a_series(void **state) {
     (void)state;
+    pen_arena *arena = check_arena();
     pen_loss_history *history;
-    CHECK_OK(pen_loss_history_new(names, 2, check_arena(), &history));
+    CHECK_OK(pen_loss_history_new(names, 2, arena, &history));
     assert_null(written(history));
     assert_null(written(NULL));
     for (uint64_t step = 5; step <= 7; step++) {
@@ -57,6 +60,7 @@ static void each_loss_is_a_series(void **state) {
     assert_true(number(losses, 0, 2, 0) == 7 && number(losses, 0, 2, 1) == 7);
     assert_true(number(losses, 1, 1, 1) == 0.5 && number(losses, 2, 1, 1) == 12);
     json_decref(losses);
+    pen_arena_destroy(arena);
 }
 
 // However many there are, all steps are in it, each with the same weight: the points' means, each
@@ -65,8 +69,9 @@ static void many_steps_become_means(void **state) {
     (void)state;
     static const uint64_t counts[] = {1023, 1024, 1025, 2048, 2049, 5000, 8191, 100000};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        pen_arena *arena = check_arena();
         pen_loss_history *history;
-        CHECK_OK(pen_loss_history_new(NULL, 0, check_arena(), &history));
+        CHECK_OK(pen_loss_history_new(NULL, 0, arena, &history));
         for (uint64_t step = 1; step <= counts[c]; step++) {
             pen_loss_history_add(history, step, 3 * (double)step, NULL);
         }
@@ -85,6 +90,7 @@ static void many_steps_become_means(void **state) {
             assert_true(number(losses, 0, p, 1) == 3 * middle);
         }
         json_decref(losses);
+        pen_arena_destroy(arena);
     }
 }
 
