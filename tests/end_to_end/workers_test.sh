@@ -81,7 +81,7 @@ chmod +x another
 mine=$PENSTOCK
 PENSTOCK=$work/another start_worker other
 job mixed "$(device a)$(device b "$(there "$port")")" 'pipeline: {rendezvous_timeout: 5 s}'
-fails 6 "worker 2 runs build '${name%+*}\+00000000', the coordinator '${name%+*}\+" "$mine" train -q mixed.yaml
+fails 6 "worker 2 runs build '${name%+*}\+00000000[^']*', the coordinator '${name%+*}\+" "$mine" train -q mixed.yaml
 kill "$started"
 wait "$started" || die 'a worker of another build does not end well'
 
