@@ -20,11 +20,10 @@ const char *pen_evaluation_format(const pen_program *program, const pen_evaluati
     return out_text;
 }
 
-void pen_evaluation_say_best(const pen_job *job, const pen_checkpoint_evaluated *evaluated,
-                             uint64_t steps_done) {
-    const pen_job_evaluation *options = &job->evaluation;
+void pen_evaluation_say_best(const pen_trainer *trainer, uint64_t steps_done) {
+    const pen_checkpoint_evaluated *evaluated = pen_trainer_evaluated(trainer);
     if (evaluated->count == 0) return;
-    if (options->patience > 0 && evaluated->since_best >= (uint64_t)options->patience) {
+    if (pen_trainer_is_over(trainer)) {
         pen_log(PEN_LOG_NOTE,
                 "ended after step %llu: %llu evaluations in a row were no better than that after "
                 "step %llu",

@@ -5,8 +5,8 @@
 #define PEN_CLI_EVALUATION_TEXT_H
 
 #include "cli/loss_terms.h"
-#include "scheduler/checkpoint/checkpoint.h"
 #include "scheduler/runner/evaluate.h"
+#include "scheduler/train/train.h"
 
 #define PEN_EVALUATION_TEXT_BYTES (PEN_LOSS_TERMS_TEXT_BYTES + 128)
 
@@ -16,7 +16,6 @@ const char *pen_evaluation_format(const pen_program *program, const pen_evaluati
 
 // Which evaluation was the best, and whether the training has ended after `steps_done` because none
 // was better. Nothing where none was made while it ran.
-void pen_evaluation_say_best(const pen_job *job, const pen_checkpoint_evaluated *evaluated,
-                             uint64_t steps_done);
+void pen_evaluation_say_best(const pen_trainer *trainer, uint64_t steps_done);
 
 #endif // PEN_CLI_EVALUATION_TEXT_H

@@ -250,9 +250,9 @@ static pen_status session_build(pen_command_context *context, const pen_session_
     const pen_job *job;
     PEN_TRY(pen_command_open_job(context, options->job_path, &job));
     session->job = job;
-    const bool has_evaluation = job->data.has_eval || job->data.holdout > 0;
-    session->part = options->may_take_training && !has_evaluation ? PEN_DATASET_PART_TRAIN
-                                                                  : PEN_DATASET_PART_EVAL;
+    const bool takes_training =
+        options->may_take_training && !pen_job_data_can_evaluate(&job->data);
+    session->part = takes_training ? PEN_DATASET_PART_TRAIN : PEN_DATASET_PART_EVAL;
     if (options->output != NULL) {
         PEN_TRY(pen_command_check_model_output(context, job, "--output", options->output));
     }

@@ -34,11 +34,6 @@ void pen_messages_redirect(pen_message_take take, void *context) {
 
 // ---- opening
 
-// Several devices plan for the batches that are evaluated, so they are known from the start.
-static bool training_has_evaluated(const pen_job *job) {
-    return job->data.has_eval || (job->data.has_train && job->data.holdout > 0);
-}
-
 pen_status pen_api_open_evaluated(pen_training *training) {
     if (training->evaluated != NULL) return PEN_OK;
     PEN_TRY(pen_job_open_dataset(training->job, PEN_DATASET_PART_EVAL, training->arena,
@@ -79,6 +74,7 @@ static void training_say_warnings(const pen_training *training) {
     }
 }
 
+// Several devices plan for the batches that are evaluated, so the data are known from the start.
 static pen_status training_create_trainer(pen_training *training,
                                           const pen_training_options *options) {
     pen_trainer_options trainer_options = {.step_limit = options->step_limit,
@@ -87,7 +83,7 @@ static pen_status training_create_trainer(pen_training *training,
                                            .worker_program = options->worker_program,
                                            .cancel = options->cancel};
     PEN_TRY(training_plan_checkpoints(training, options, &trainer_options));
-    if (training_has_evaluated(training->job)) {
+    if (pen_job_data_can_evaluate(&training->job->data)) {
         PEN_TRY(pen_api_open_evaluated(training));
         trainer_options.evaluated = training->evaluated;
     }
@@ -234,21 +230,19 @@ typedef struct training_asked {
 static pen_status training_ask_evaluation(void *context) {
     const training_asked *asked = context;
     const pen_training *training = asked->training;
-    const uint64_t batch =
-        pen_trainer_evaluation_batch(training->job, pen_dataset_get_info(training->evaluated));
-    return pen_trainer_evaluate(training->trainer, training->evaluated, batch, asked->evaluation);
+    return pen_trainer_evaluate(training->trainer, training->evaluated, asked->evaluation);
 }
 
 static pen_status training_evaluate(pen_training *training, pen_evaluation *evaluation) {
-    PEN_TRY(pen_api_open_evaluated(training));
-    const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
-    const uint64_t batch = pen_trainer_evaluation_batch(training->job, info);
     pen_runner *runner;
     const pen_runner_form *form;
+    PEN_TRY(pen_api_open_evaluated(training));
     if (training->trainer != NULL) {
         training_asked asked = {training, evaluation};
         return pen_train_insist(training->trainer, training_ask_evaluation, &asked);
     }
+    const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
+    const uint64_t batch = pen_trainer_evaluation_batch(training->job, info);
     PEN_TRY(pen_api_get_runner(training, info, &runner));
     PEN_TRY(pen_job_blame_memory(
         training->job, pen_runner_get(runner, PEN_COMPILE_EVALUATE, batch, false, &form)));

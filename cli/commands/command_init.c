@@ -11,7 +11,7 @@
 #include "cli/init/job_draft.h"
 #include "cli/training_job.h"
 #include "device/reference/reference_evaluate.h"
-#include "graph/op.h"
+#include "graph/op_known.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/job/job_runner.h"
 
@@ -124,11 +124,11 @@ static pen_status init_try(init_run *run) {
     return kept;
 }
 
-// The operator that makes the model's output.
-static const char *init_find_last(const pen_graph *graph) {
+// The operator that makes the model's output; NULL: none does.
+static const pen_op *init_find_last(const pen_graph *graph) {
     const pen_value *output = pen_graph_value(graph, pen_graph_output(graph, 0));
-    if (output->kind != PEN_VALUE_COMPUTED) return "";
-    return pen_graph_node(graph, output->producer)->op->name;
+    if (output->kind != PEN_VALUE_COMPUTED) return NULL;
+    return pen_graph_node(graph, output->producer)->op;
 }
 
 // Losses that may be meant, the likeliest first, ended by NULL: by what the labels are, and what
@@ -141,10 +141,10 @@ static const char *const *init_list_losses(const init_run *run, const pen_datase
     static const char *const shares[] = {"binary_cross_entropy", "softmax_cross_entropy",
                                          "mean_squared_error", NULL};
     static const char *const numbers[] = {"mean_squared_error", "softmax_cross_entropy", NULL};
-    const char *last = init_find_last(run->model->graph);
+    const pen_op *last = init_find_last(run->model->graph);
     if (info->label_count == 0) return none;
-    if (strcmp(last, "log_softmax") == 0) return logs;
-    if (strcmp(last, "sigmoid") == 0) return shares;
+    if (last == PEN_OP(log_softmax)) return logs;
+    if (last == PEN_OP(sigmoid)) return shares;
     return info->labels[0].element == PEN_DATASET_INT64 ? classes : numbers;
 }
 

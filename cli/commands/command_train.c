@@ -283,7 +283,7 @@ static pen_status train_open_evaluation(train_run *run) {
                          "--no-eval: found beside `evaluation` of the job, which decides what is "
                          "kept and when the training ends; expected one of the two");
     }
-    if (run->options->no_eval || (!job->data.has_eval && job->data.holdout == 0)) return PEN_OK;
+    if (run->options->no_eval || !pen_job_data_can_evaluate(&job->data)) return PEN_OK;
     return pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, run->context->arena, &run->evaluated);
 }
 
@@ -293,9 +293,7 @@ static pen_status train_evaluate(void *context) {
     run->has_evaluation = true;
     if (run->evaluated_step > 0 && run->evaluated_step == run->steps_done) return PEN_OK;
     run->evaluated_step = 0;
-    const uint64_t batch =
-        pen_trainer_evaluation_batch(run->job, pen_dataset_get_info(run->evaluated));
-    PEN_TRY(pen_trainer_evaluate(run->trainer, run->evaluated, batch, &run->evaluation));
+    PEN_TRY(pen_trainer_evaluate(run->trainer, run->evaluated, &run->evaluation));
     const pen_step_report report = {.step = run->steps_done, .evaluation = run->evaluation};
     pen_train_followers_evaluation(&run->followers, &report, run->trainer);
     return PEN_OK;
@@ -362,7 +360,7 @@ static void train_report(const train_run *run) {
         pen_log(PEN_LOG_NOTE,
                 "evaluations and outputs have the average of the parameters (train.average)");
     }
-    pen_evaluation_say_best(run->job, pen_trainer_evaluated(run->trainer), run->steps_done);
+    pen_evaluation_say_best(run->trainer, run->steps_done);
     // one that was made after the last step was told then
     if (!run->has_evaluation || run->evaluated_step == run->steps_done) return;
     pen_log(PEN_LOG_NOTE, "evaluation: %s",

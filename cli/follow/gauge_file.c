@@ -24,26 +24,22 @@ static void gauge_add_escaped(pen_text *text, const char *string) {
     }
 }
 
-// The head of a figure; `type` is "gauge" or "counter".
-static void gauge_head(FILE *file, const char *name, const char *type, const char *help) {
+// A figure; `type` is "gauge" or "counter".
+static void gauge_write_as(const pen_gauge_file *gauges, FILE *file, const char *type,
+                           const char *name, const char *help, double value) {
     fprintf(file, "# HELP penstock_train_%s %s\n# TYPE penstock_train_%s %s\n", name, help, name,
             type);
-}
-
-static void gauge_put(const pen_gauge_file *gauges, FILE *file, const char *name, double value) {
     fprintf(file, "penstock_train_%s{training=\"%s\"} %.17g\n", name, gauges->training, value);
 }
 
 static void gauge_write(const pen_gauge_file *gauges, FILE *file, const char *name,
                         const char *help, double value) {
-    gauge_head(file, name, "gauge", help);
-    gauge_put(gauges, file, name, value);
+    gauge_write_as(gauges, file, "gauge", name, help, value);
 }
 
 static void gauge_write_counter(const pen_gauge_file *gauges, FILE *file, const char *name,
                                 const char *help, double value) {
-    gauge_head(file, name, "counter", help);
-    gauge_put(gauges, file, name, value);
+    gauge_write_as(gauges, file, "counter", name, help, value);
 }
 
 static double gauge_share(uint64_t count, uint64_t of) {

@@ -74,8 +74,7 @@ pen_status pen_checkpoint_copies_list(pen_checkpoint_store *store) {
 
 // Whether it is the folder's fault, or its disk's.
 static bool copies_is_of_place(pen_status status) {
-    const pen_status_code code = pen_status_get_code(status);
-    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_CORRUPT || code == PEN_NOT_FOUND;
+    return pen_disk_is_at_fault(status) || pen_status_get_code(status) == PEN_CORRUPT;
 }
 
 // The folder is given up until the next checkpoint, which is said once.

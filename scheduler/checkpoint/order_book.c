@@ -262,8 +262,7 @@ pen_status pen_order_book_read(pen_order_book *book, const char *path, uint64_t 
 }
 
 static bool book_is_of_place(pen_status status) {
-    const pen_status_code code = pen_status_get_code(status);
-    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND || code == PEN_CORRUPT;
+    return pen_disk_is_at_fault(status) || pen_status_get_code(status) == PEN_CORRUPT;
 }
 
 // A folder that was away for a while has an older record than the other, which may order steps

@@ -1,3 +1,5 @@
+// The contract of job_data_table.c.
+//
 // The part of a job that says what is trained and evaluated on: `data`. See scheduler/job/job.h.
 //
 // Lifetime: lives in the arena that the job was read into.
@@ -154,5 +156,9 @@ typedef struct pen_job_data {
     int64_t threads; // that decode pictures at once; 0: as many as there are cores
     double holdout;  // fraction of `train` kept for evaluation when there is no `eval`
 } pen_job_data;
+
+// Whether there are data to evaluate on: some of their own, or what is held out of those to train
+// on.
+bool pen_job_data_can_evaluate(const pen_job_data *data);
 
 #endif // PEN_SCHEDULER_JOB_JOB_DATA_H

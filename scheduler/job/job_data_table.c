@@ -428,3 +428,7 @@ const pen_option_table pen_job_data_table = {
     PEN_OPTION_FIELDS(pen_job_data, job_data_fields),
     .check = job_check_data,
 };
+
+bool pen_job_data_can_evaluate(const pen_job_data *data) {
+    return data->has_eval || (data->has_train && data->holdout > 0);
+}

@@ -74,8 +74,7 @@ static void job_complete_losses(pen_job_train *train) {
 
 // What is judged while the training runs needs data, and what is kept of it somebody who does.
 static pen_status job_check_evaluation(const pen_job *job) {
-    const bool has_data = job->data.has_eval || (job->data.has_train && job->data.holdout > 0);
-    if (job->has_evaluation && !has_data) {
+    if (job->has_evaluation && !pen_job_data_can_evaluate(&job->data)) {
         return pen_job_blame(job, &job->evaluation,
                              pen_error(PEN_INVALID_INPUT,
                                        "evaluation: found, but no data to evaluate on, expected "
@@ -413,8 +412,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
                                pen_dataset_options *out_options) {
     const pen_job_data *data = &job->data;
     const bool is_eval = part == PEN_DATASET_PART_EVAL;
-    const bool is_held_out = is_eval && !data->has_eval && data->has_train && data->holdout > 0;
-    if (is_eval ? !data->has_eval && !is_held_out : !data->has_train) {
+    if (is_eval ? !pen_job_data_can_evaluate(data) : !data->has_train) {
         return pen_job_blame(
             job, &data->has_eval,
             pen_error(PEN_NOT_FOUND, "data: '%s' is missing, expected a mapping with format, ...%s",
@@ -426,6 +424,7 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     pen_job_get_conversion(job, &options);
     options.label_element = job_label_elements[dataset->label_type];
     options.threads = (uint32_t)data->threads;
+    const bool is_held_out = is_eval && !data->has_eval;
     options.part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
     options.holdout = dataset == &data->train ? data->holdout : 0;
     options.seed = (uint64_t)job->train.seed;

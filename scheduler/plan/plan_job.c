@@ -130,7 +130,7 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         if (cluster->devices[d].host != NULL) is_networked = true;
     }
-    const bool evaluates = p->job->data.has_eval || p->job->data.holdout > 0;
+    const bool evaluates = pen_job_data_can_evaluate(&p->job->data);
     const pen_process_memory_request request = {.programs = &p->model.program,
                                                 .program_count = 1,
                                                 .info = p->model.info,

@@ -130,8 +130,8 @@ static pen_status serve_describe(pen_serve *serve, const pen_program *program) {
 static pen_status serve_find_data(const pen_serve *serve, pen_dataset_part *out_part,
                                   pen_dataset **out_dataset) {
     const pen_job *job = serve->options.job;
-    const bool has_evaluation = job->data.has_eval || job->data.holdout > 0;
-    *out_part = has_evaluation ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
+    *out_part =
+        pen_job_data_can_evaluate(&job->data) ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
     const pen_status status = pen_job_open_dataset(job, *out_part, serve->arena, out_dataset);
     if (pen_status_get_code(status) != PEN_NOT_FOUND) return status;
     pen_log(PEN_LOG_NOTE, "%s; serving with the model's own input shapes",

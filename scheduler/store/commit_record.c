@@ -66,18 +66,28 @@ static const pen_record_field plateau_fields[] = {
     COUNT(plateau_cooldown),
 };
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
-static const pen_record record_lanes = {.name = "lanes", PEN_RECORD_FIELDS(lanes_fields)};
-static const pen_record record_consistency = {.name = "consistency",
-                                              PEN_RECORD_FIELDS(consistency_fields)};
-static const pen_record record_level = {.name = "level", PEN_RECORD_FIELDS(level_fields)};
-static const pen_record record_evaluated = {.name = "evaluated",
-                                            PEN_RECORD_FIELDS(evaluated_fields)};
-static const pen_record record_metric = {.name = "metric", PEN_RECORD_FIELDS(metric_fields)};
-static const pen_record record_plateau = {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)};
 static const pen_record record_bodies[] = {
     [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
     [PEN_COMMIT_MANIFEST] = {.name = "manifest", PEN_RECORD_FIELDS(manifest_fields)},
 };
+
+// What a manifest has or has not, in this order behind its body: a section is there when its first
+// field is not zero.
+static const pen_record record_sections[] = {
+    {.name = "lanes", PEN_RECORD_FIELDS(lanes_fields)},
+    {.name = "consistency", PEN_RECORD_FIELDS(consistency_fields)},
+    {.name = "level", PEN_RECORD_FIELDS(level_fields)},
+    {.name = "evaluated", PEN_RECORD_FIELDS(evaluated_fields)},
+    {.name = "metric", PEN_RECORD_FIELDS(metric_fields)},
+    {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)},
+};
+#define RECORD_SECTION_COUNT (sizeof record_sections / sizeof *record_sections)
+
+static bool record_has(const pen_commit_record *record, const pen_record *section) {
+    const pen_record_field *first = &section->fields[0];
+    const char *at = (const char *)record + first->offset;
+    return first->kind == PEN_RECORD_TEXT ? at[0] != 0 : pen_record_get_bits(first, at) != 0;
+}
 
 static bool record_is_text(const char *bytes, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
@@ -182,16 +192,10 @@ pen_status pen_commit_record_encode(const pen_commit_record *record, pen_arena *
     PEN_TRY(record_write_fields(&text, record, &record_bodies[record->kind]));
     if (record->kind == PEN_COMMIT_FENCE) return record_finish(&text, out_bytes, out_count);
     const pen_commit_manifest *manifest = &record->manifest;
-    if (manifest->lanes != 0) PEN_TRY(record_write_fields(&text, record, &record_lanes));
-    if (manifest->consistency[0] != 0) {
-        PEN_TRY(record_write_fields(&text, record, &record_consistency));
+    for (size_t i = 0; i < RECORD_SECTION_COUNT; i++) {
+        if (!record_has(record, &record_sections[i])) continue;
+        PEN_TRY(record_write_fields(&text, record, &record_sections[i]));
     }
-    if (manifest->level[0] != 0) PEN_TRY(record_write_fields(&text, record, &record_level));
-    if (manifest->evaluations != 0) {
-        PEN_TRY(record_write_fields(&text, record, &record_evaluated));
-    }
-    if (manifest->best_by_accuracy) PEN_TRY(record_write_fields(&text, record, &record_metric));
-    if (manifest->plateau_rate != 0) PEN_TRY(record_write_fields(&text, record, &record_plateau));
     if (manifest->shard_count > PEN_COMMIT_SHARD_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "a checkpoint of %u shards, possible are %u",
                          manifest->shard_count, PEN_COMMIT_SHARD_LIMIT);
@@ -429,12 +433,9 @@ pen_status pen_commit_record_decode(const char *bytes, uint64_t count, pen_arena
     }
     PEN_TRY(record_read_fields(&cursor, &record_bodies[kind], &record));
     if (record.kind == PEN_COMMIT_MANIFEST) {
-        PEN_TRY(record_read_if_there(&cursor, &record_lanes, &record));
-        PEN_TRY(record_read_if_there(&cursor, &record_consistency, &record));
-        PEN_TRY(record_read_if_there(&cursor, &record_level, &record));
-        PEN_TRY(record_read_if_there(&cursor, &record_evaluated, &record));
-        PEN_TRY(record_read_if_there(&cursor, &record_metric, &record));
-        PEN_TRY(record_read_if_there(&cursor, &record_plateau, &record));
+        for (size_t i = 0; i < RECORD_SECTION_COUNT; i++) {
+            PEN_TRY(record_read_if_there(&cursor, &record_sections[i], &record));
+        }
         PEN_TRY(record_read_shards(&cursor, arena, &record.manifest));
     }
     if (cursor.at != cursor.count) return record_corrupt(&cursor, "more than a record has");

@@ -15,6 +15,11 @@
 #include "base/system/file.h"
 #include "base/system/file_beneath.h"
 
+bool pen_disk_is_at_fault(pen_status status) {
+    const pen_status_code code = pen_status_get_code(status);
+    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
+}
+
 #define DISK_FILE_MODE 0666
 #define DISK_FOLDER_MODE 0777
 

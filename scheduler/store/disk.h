@@ -52,6 +52,9 @@ typedef struct pen_disk_kind {
     PEN_NODISCARD pen_status (*make_folder)(pen_disk *disk, const char *path);
 } pen_disk_kind;
 
+// Whether an error is the disk's, or the place's that was there before: one of these.
+bool pen_disk_is_at_fault(pen_status status);
+
 // The disk of this machine.
 pen_disk *pen_disk_of_machine(void);
 

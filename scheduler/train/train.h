@@ -113,15 +113,18 @@ PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status ta
 // Whether there is an average that takes the place of parameters (train_average.h).
 bool pen_trainer_uses_average(const pen_trainer *trainer);
 
-// As evaluate of the engine, with averages where the job uses them (train_average.h).
+// As evaluate of the engine, in batches of pen_trainer_evaluation_batch, with averages where the
+// job uses them (train_average.h).
 PEN_NODISCARD pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
-                                              uint64_t batch, pen_evaluation *out_evaluation);
+                                              pen_evaluation *out_evaluation);
 
 // Writes the model's parameters and running statistics to a safetensors file: those after the last
 // step, or those of the best evaluation where `outputs: {from: best}` of the job says so and their
 // checkpoint is there; where it is not, that is a warning. As pen_parameter_file_save
 PEN_NODISCARD pen_status pen_trainer_save(pen_trainer *trainer, const char *path);
 
+// Whether evaluations have ended the training, since none was better for as long as the job says.
+bool pen_trainer_is_over(const pen_trainer *trainer);
 // What evaluations of the training have come to so far.
 const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer);
 

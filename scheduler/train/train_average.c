@@ -1,6 +1,6 @@
 #include "scheduler/train/train_average.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
@@ -21,40 +21,27 @@ static pen_status average_read(void *context, uint32_t index, uint64_t first, vo
     return view->store->read(view->store->context, view->place_of[index], first, host, bytes);
 }
 
-// The tensor that an average is of, if it is one: "PARAMETER/average", of its type.
-static uint32_t average_find(const pen_tensor_store *store, const pen_name_map *names,
-                             const pen_stored_tensor *tensor, pen_arena *arena,
-                             pen_status *out_status) {
-    const size_t length = strlen(tensor->name), end = strlen(AVERAGE_END);
-    char *parameter;
-    *out_status = PEN_OK;
-    if (tensor->is_model || length <= end) return PEN_TENSOR_NONE;
-    if (strcmp(tensor->name + length - end, AVERAGE_END) != 0) return PEN_TENSOR_NONE;
-    *out_status = PEN_NEW(arena, length - end + 1, &parameter);
-    if (*out_status != PEN_OK) return PEN_TENSOR_NONE;
-    memcpy(parameter, tensor->name, length - end);
-    const uint32_t index = pen_name_map_find(names, parameter);
-    if (index == PEN_NAME_MAP_NONE || !store->tensors[index].is_model) return PEN_TENSOR_NONE;
-    return pen_tensor_type_equal(&store->tensors[index].type, &tensor->type) ? index
-                                                                             : PEN_TENSOR_NONE;
-}
-
-// Which tensor is read for which.
+// Which tensor is read for which: for a parameter its average, "PARAMETER/average" of its type,
+// where it has one; else itself.
 static pen_status average_list(const pen_tensor_store *store, pen_arena *arena,
                                uint32_t **out_place_of) {
+    char name[PEN_NAME_BYTES_LIMIT + sizeof AVERAGE_END];
     uint32_t *place_of;
     pen_name_map names;
     pen_name_map_init(&names, arena);
     PEN_TRY(PEN_NEW(arena, store->count, &place_of));
     for (uint32_t t = 0; t < store->count; t++) {
-        place_of[t] = t;
         PEN_TRY(pen_name_map_add(&names, store->tensors[t].name, t));
     }
     for (uint32_t t = 0; t < store->count; t++) {
-        pen_status status;
-        const uint32_t of = average_find(store, &names, &store->tensors[t], arena, &status);
-        PEN_TRY(status);
-        if (of != PEN_TENSOR_NONE) place_of[of] = t;
+        const pen_stored_tensor *tensor = &store->tensors[t];
+        place_of[t] = t;
+        if (!tensor->is_model) continue;
+        snprintf(name, sizeof name, "%s" AVERAGE_END, tensor->name);
+        const uint32_t average = pen_name_map_find(&names, name);
+        if (average == PEN_NAME_MAP_NONE || store->tensors[average].is_model) continue;
+        if (!pen_tensor_type_equal(&store->tensors[average].type, &tensor->type)) continue;
+        place_of[t] = average;
     }
     *out_place_of = place_of;
     return PEN_OK;

@@ -10,6 +10,7 @@
 #include "partition/plan/plan.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/job/job_runner.h"
+#include "scheduler/store/disk.h"
 
 // Between two tries: the first soon, for a disk may be free at once; later ones cost nothing much.
 #define END_PAUSE_FIRST_SECONDS 0.2
@@ -62,20 +63,14 @@ static bool end_has_outputs(const pen_train_outputs *outputs) {
            outputs->job->outputs.export != NULL;
 }
 
-// Whether it is the disk's or the place's fault: all were there when the training began.
-static bool end_is_of_storage(pen_status status) {
-    const pen_status_code code = pen_status_get_code(status);
-    return code == PEN_NO_STORAGE || code == PEN_IO || code == PEN_NOT_FOUND;
-}
-
 // One try. *out_may_try: what failed may go well later.
 static pen_status end_try(train_end *end, bool *out_may_try) {
     const bool has_outputs = end_has_outputs(end->outputs);
     *out_may_try = false;
     const pen_status saved = pen_train_insist(end->trainer, end_save, end);
-    if (saved != PEN_OK && !end_is_of_storage(saved)) return saved;
+    if (saved != PEN_OK && !pen_disk_is_at_fault(saved)) return saved;
     const pen_status kept = pen_trainer_keep(end->trainer);
-    if (kept != PEN_OK && !end_is_of_storage(kept)) return pen_status_join(kept, saved);
+    if (kept != PEN_OK && !pen_disk_is_at_fault(kept)) return pen_status_join(kept, saved);
     *out_may_try = true;
     if (saved != PEN_OK) return pen_status_join(saved, kept);
     if (kept == PEN_OK || !has_outputs) return kept;

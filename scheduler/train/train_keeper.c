@@ -326,12 +326,6 @@ bool pen_train_keeper_is_due(const pen_train_keeper *keeper, uint64_t step, uint
     return pen_interval_is_due(&keeper->options.every, step, epoch, ends_epoch);
 }
 
-// A folder that is removed at the wrong moment is not found.
-static bool keeper_is_of_disk(pen_status status) {
-    const pen_status_code code = pen_status_get_code(status);
-    return code == PEN_IO || code == PEN_NO_STORAGE || code == PEN_NOT_FOUND;
-}
-
 static pen_status keeper_begin_save(pen_train_keeper *keeper, pen_engine *engine) {
     keeper->shards = pen_checkpoint_store_shard_folder(keeper->store);
     return engine->kind->save(engine, keeper->taken.step, keeper->shards);
@@ -365,16 +359,16 @@ pen_status pen_train_keeper_take(pen_train_keeper *keeper, pen_engine *engine,
     keeper->is_owed = false;
     keeper_choose(keeper, engine);
     pen_status status = keeper_begin_save(keeper, engine);
-    const bool turns = keeper_is_of_disk(status) && keeper_leave_folder(keeper, engine);
+    const bool turns = pen_disk_is_at_fault(status) && keeper_leave_folder(keeper, engine);
     if (turns) {
         pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         pen_status_ignore(status, "said, and tried in the other folder");
         status = keeper_begin_save(keeper, engine);
-        if (keeper_is_of_disk(status)) (void)keeper_leave_folder(keeper, engine);
+        if (pen_disk_is_at_fault(status)) (void)keeper_leave_folder(keeper, engine);
     }
     keeper->cost_seconds = pen_clock_seconds() - started;
     keeper->is_under_way = status == PEN_OK;
-    return keeper_is_of_disk(status) ? keeper_give_up(keeper, status) : status;
+    return pen_disk_is_at_fault(status) ? keeper_give_up(keeper, status) : status;
 }
 
 static pen_status keeper_try_last(pen_train_keeper *keeper, pen_engine *engine,

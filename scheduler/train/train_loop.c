@@ -43,12 +43,10 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine
 
 static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
                                            uint64_t steps_before) {
-    const double scheduled =
-        pen_learning_rate_at(&trainer->learning_rate, steps_before, trainer->rate_steps);
     return (pen_engine_step){.batch = batch,
                              .step = steps_before + 1,
                              .order = pen_train_order_find(&trainer->order, steps_before + 1),
-                             .learning_rate = pen_train_judge_rate(&trainer->judge, scheduled)};
+                             .learning_rate = pen_trainer_rate(trainer, steps_before)};
 }
 
 static pen_status train_take_ahead_error(pen_trainer *trainer) {
@@ -130,8 +128,10 @@ bool pen_trainer_uses_average(const pen_trainer *trainer) {
 }
 
 // Where averages are evaluated, tensors change: no checkpoint may read them then.
-pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset, uint64_t batch,
+pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
                                 pen_evaluation *out_evaluation) {
+    const uint64_t batch =
+        pen_trainer_evaluation_batch(trainer->job, pen_dataset_get_info(dataset));
     const bool uses = pen_trainer_uses_average(trainer);
     if (trainer->keeper != NULL && uses) {
         PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
@@ -143,10 +143,8 @@ pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset, uint
 // kept, whether a checkpoint is due or not.
 static pen_status train_judge(pen_trainer *trainer, pen_step_report *report) {
     pen_train_judge *judge = &trainer->judge;
-    const pen_dataset_info *info = pen_dataset_get_info(judge->dataset);
-    const uint64_t batch = pen_trainer_evaluation_batch(trainer->job, info);
     PEN_TRY(pen_status_add_context(
-        pen_trainer_evaluate(trainer, judge->dataset, batch, &report->evaluation),
+        pen_trainer_evaluate(trainer, judge->dataset, &report->evaluation),
         "in the evaluation after step %llu", (unsigned long long)report->step));
     report->is_evaluated = true;
     report->is_best = pen_train_judge_add(judge, report->step, &report->evaluation);
@@ -347,6 +345,10 @@ pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
     }
     return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
                                   path);
+}
+
+bool pen_trainer_is_over(const pen_trainer *trainer) {
+    return pen_train_judge_is_over(&trainer->judge);
 }
 
 const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer) {

@@ -155,6 +155,12 @@ pen_status pen_trainer_read_ahead(pen_trainer *trainer) {
     return pen_batches_create(trainer->dataset, &options, &trainer->batches);
 }
 
+double pen_trainer_rate(const pen_trainer *trainer, uint64_t steps_before) {
+    return pen_train_judge_rate(
+        &trainer->judge,
+        pen_learning_rate_at(&trainer->learning_rate, steps_before, trainer->rate_steps));
+}
+
 // Where it goes on, with which learning rate, and what of it is not as the job alone would have it.
 static void train_say_start(const pen_trainer *trainer) {
     const pen_job_train *train = &trainer->job->train;
@@ -172,11 +178,8 @@ static void train_say_start(const pen_trainer *trainer) {
                 whole, done < whole ? "" : "; more train.epochs, or train.steps, go on from there");
         return;
     }
-    const double rate = pen_train_judge_rate(
-        &trainer->judge,
-        pen_learning_rate_at(&trainer->learning_rate, trainer->steps_done, trainer->rate_steps));
     pen_log(PEN_LOG_NOTE, "goes on after step %llu of %llu, with the learning rate %.6g", done,
-            whole, rate);
+            whole, pen_trainer_rate(trainer, trainer->steps_done));
     if (trainer->rate_steps_before > 0 && trainer->rate_steps_before < trainer->rate_steps) {
         pen_log(PEN_LOG_NOTE,
                 "it was to have %llu steps and has %llu now, which a learning rate with a schedule "

@@ -51,6 +51,8 @@ struct pen_trainer {
 // Sets tensors, step and data to the newest checkpoint, or to the start where there is none. As
 // pen_train_keeper_load
 PEN_NODISCARD pen_status pen_trainer_load(pen_trainer *trainer);
+// The learning rate of the step that follows `steps_before`.
+double pen_trainer_rate(const pen_trainer *trainer, uint64_t steps_before);
 // Begins to read batches, from the next step's on. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_trainer_read_ahead(pen_trainer *trainer);
 

@@ -1,18 +1,7 @@
 # train --tensorboard and --metrics: the files, decoded here, have the numbers of the log; one that
 # goes on adds a file; a folder that is gone and a full disk are no end of a training.
 . tests/end_to_end/common.sh
-python3 "$top/tests/end_to_end/make_data.py" . 24
-
-cat >job.yaml <<'END'
-version: 1
-model: {file: reference/mlp/model.onnx}
-data:
-  train: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}
-  eval: {format: npy, inputs: {input: inputs.npy}, labels: labels.npy}
-train: {loss: softmax_cross_entropy, seed: 1, optimizer: {sgd: {lr: 0.01}}, batch: 8, epochs: 2}
-devices: [{name: a, threads: 1}]
-checkpoint: {dir: kept, every: 2 steps}
-END
+. "$top/tests/end_to_end/followed_job.sh"
 
 cat >follow.py <<'END'
 import json, os, re, struct

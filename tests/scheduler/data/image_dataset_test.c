@@ -9,6 +9,7 @@
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
 #include "tests/support/scratch.h"
+#include "tests/support/taken_image.h"
 
 typedef struct encoded {
     uint8_t *bytes;
@@ -52,36 +53,10 @@ static void paint(uint8_t *pixels, int width, int height, int channels) {
     }
 }
 
-// A picture as its rows came.
-typedef struct taken {
-    pen_image_size size;
-    uint32_t row_count;
-    uint8_t *pixels; // NULL: nobody wants them
-} taken;
-
-static pen_status begin_taking(void *context, pen_image_size size) {
-    taken *image = context;
-    image->size = size;
-    image->row_count = 0;
-    return PEN_OK;
-}
-
-static void take_row(void *context, const uint8_t *pixels) {
-    taken *image = context;
-    const size_t bytes = (size_t)image->size.width * 3;
-    if (image->pixels != NULL) memcpy(image->pixels + image->row_count * bytes, pixels, bytes);
-    image->row_count += 1;
-}
-
-static pen_status decode_copy(encoded file, size_t size, taken *image) {
+static pen_status decode_copy(encoded file, size_t size, taken_image *image) {
     uint8_t *copy = malloc(size + (size == 0));
     memcpy(copy, file.bytes, size);
-    pen_image_decoder *decoder;
-    const pen_image_taker taker = {image, begin_taking, take_row};
-    CHECK_OK(pen_image_decoder_create(&decoder));
-    const pen_status status = pen_image_decode(decoder, copy, size, "cut", &taker);
-    if (status == PEN_OK) assert_int_equal(image->row_count, image->size.height);
-    pen_image_decoder_destroy(decoder);
+    const pen_status status = taken_image_decode(copy, size, "cut", image);
     free(copy);
     return status;
 }
@@ -95,7 +70,7 @@ static void decodes_png_of_all_kinds(void **state) {
         uint8_t pixels[12 * 9 * 4], found[12 * 9 * 3];
         paint(pixels, 12, 9, channels);
         const encoded file = encode_png(pixels, 12, 9, formats[i]);
-        taken image = {.pixels = found};
+        taken_image image = {.pixels = found};
         CHECK_OK(decode_copy(file, file.size, &image));
         assert_int_equal(image.size.width, 12);
         assert_int_equal(image.size.height, 9);
@@ -114,7 +89,7 @@ static void decodes_jpeg(void **state) {
     paint(pixels, 20, 10, 3);
     for (int progressive = 0; progressive < 2; progressive++) {
         const encoded file = encode_jpeg(pixels, 20, 10, progressive ? TJFLAG_PROGRESSIVE : 0);
-        taken image = {.pixels = found};
+        taken_image image = {.pixels = found};
         CHECK_OK(decode_copy(file, file.size, &image));
         assert_int_equal(image.size.width, 20);
         for (int i = 0; i < 20 * 10 * 3; i++) {
@@ -191,7 +166,7 @@ static void rows_of_png_are_those_of_the_whole(void **state) {
         assert_true(png_image_finish_read(&png, NULL, expected, 0, NULL));
         const encoded laced = write_png(seeded, kind, width, height, PNG_INTERLACE_ADAM7);
         const encoded file = dice_between(&d, 0, 1) == 0 ? plain : laced;
-        taken image = {.pixels = found};
+        taken_image image = {.pixels = found};
         CHECK_OK(decode_copy(file, file.size, &image));
         for (size_t p = 0; p < (size_t)width * height; p++) {
             CHECK(memcmp(found + p * 3, expected + p * (has_alpha ? 4 : 3), 3) == 0,
@@ -220,7 +195,7 @@ static void rows_of_jpeg_are_those_of_the_whole(void **state) {
               "%s", tjGetErrorStr2(encoder));
         CHECK(tjDecompress2(judge, bytes, size, expected, 67, 0, 49, TJPF_RGB, 0) == 0, "%s",
               tjGetErrorStr2(judge));
-        taken image = {.pixels = found};
+        taken_image image = {.pixels = found};
         CHECK_OK(decode_copy((encoded){bytes, size}, size, &image));
         CHECK(memcmp(found, expected, (size_t)67 * 49 * 3) == 0, "sampling %zu", i);
         tjFree(bytes);
@@ -240,7 +215,7 @@ static void every_truncation_is_an_error(void **state) {
         // a PNG without its last chunk, and a JPEG without its last marker, have all pixels
         const size_t whole = files[i].size - (i == 0 ? 12 : 2);
         for (size_t size = 0; size < files[i].size; size++) {
-            taken image = {0};
+            taken_image image = {0};
             const pen_status status = decode_copy(files[i], size, &image);
             CHECK(status != PEN_OK || size >= whole, "file %d is read from %zu of %zu bytes", i,
                   size, files[i].size);
@@ -274,8 +249,8 @@ static void tables_are_the_pictures_own(void **state) {
     }
     assert_true(bare.size < file.size);
     pen_image_decoder *decoder;
-    taken image = {0};
-    const pen_image_taker taker = {&image, begin_taking, take_row};
+    taken_image image = {0};
+    const pen_image_taker taker = taken_image_taker(&image);
     CHECK_OK(pen_image_decoder_create(&decoder));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(pen_image_decode(decoder, file.bytes, file.size, "whole", &taker));
@@ -289,7 +264,7 @@ static void tables_are_the_pictures_own(void **state) {
 
 static void refuses_other_and_absurd_files(void **state) {
     (void)state;
-    taken image = {0};
+    taken_image image = {0};
     const encoded gif = {(uint8_t *)(uintptr_t) "GIF89a......", 12};
     CHECK_ERROR(decode_copy(gif, 12, &image), PEN_UNSUPPORTED, "neither JPEG nor PNG");
     uint8_t pixels[3] = {0};

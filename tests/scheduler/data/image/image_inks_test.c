@@ -1,40 +1,10 @@
-#include "scheduler/data/image/image_decode.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
 
 #include "base/system/file.h"
 #include "tests/support/check.h"
-
-// A picture as its rows came.
-typedef struct taken {
-    pen_image_size size;
-    uint32_t row_count;
-    uint8_t *pixels;
-} taken;
-
-static pen_status begin_taking(void *context, pen_image_size size) {
-    taken *image = context;
-    image->size = size;
-    image->row_count = 0;
-    return PEN_OK;
-}
-
-static void take_row(void *context, const uint8_t *pixels) {
-    taken *image = context;
-    const size_t bytes = (size_t)image->size.width * 3;
-    memcpy(image->pixels + image->row_count++ * bytes, pixels, bytes);
-}
-
-static void decode(const uint8_t *bytes, size_t size, taken *image) {
-    pen_image_decoder *decoder;
-    const pen_image_taker taker = {image, begin_taking, take_row};
-    CHECK_OK(pen_image_decoder_create(&decoder));
-    CHECK_OK(pen_image_decode(decoder, bytes, size, "inks", &taker));
-    assert_int_equal(image->row_count, image->size.height);
-    pen_image_decoder_destroy(decoder);
-}
+#include "tests/support/taken_image.h"
 
 // Four inks: as a file has them, and turned to brightness and differences of colour.
 static void inks_become_the_colours_that_pillow_has(void **state) {
@@ -42,11 +12,11 @@ static void inks_become_the_colours_that_pillow_has(void **state) {
     enum { WIDTH = 21, HEIGHT = 13 };
     pen_mapping jpeg, colours;
     uint8_t found[WIDTH * HEIGHT * 3], inks[WIDTH * HEIGHT * 4];
-    taken image = {.pixels = found};
+    taken_image image = {.pixels = found};
     CHECK_OK(pen_mapping_open("tests/reference/inks/inks.jpg", &jpeg));
     CHECK_OK(pen_mapping_open("tests/reference/inks/inks.npy", &colours));
     assert_int_equal(colours.length, 128 + sizeof found);
-    decode(jpeg.bytes, jpeg.length, &image);
+    CHECK_OK(taken_image_decode(jpeg.bytes, jpeg.length, "inks", &image));
     assert_int_equal(image.size.width, WIDTH);
     assert_memory_equal(found, colours.bytes + 128, sizeof found);
     pen_mapping_close(&jpeg);
@@ -60,7 +30,7 @@ static void inks_become_the_colours_that_pillow_has(void **state) {
     assert_int_equal(
         tjCompress2(encoder, inks, WIDTH, 0, HEIGHT, TJPF_CMYK, &bytes, &size, TJSAMP_444, 95, 0),
         0);
-    decode(bytes, size, &image);
+    CHECK_OK(taken_image_decode(bytes, size, "inks", &image));
     tjFree(bytes);
     tjDestroy(encoder);
     for (int i = 0; i < WIDTH * HEIGHT * 3; i++) {
