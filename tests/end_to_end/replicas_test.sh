@@ -125,7 +125,7 @@ job lost.yaml gpt "$train" 2 2 grpc 'checkpoint: {dir: lost, every: 5 steps}
 recovery: {on_loss: replan, grace: 0s}'
 "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
 training=$!
-await_commits lost 1
+await_commits lost 2 # the fence, and a checkpoint
 kill -9 "$(pgrep -P "$training" -f ' worker ' | head -n 1)"
 wait "$training" || die "a replica was lost: $(cat messages)"
 grep -q 'lost worker' messages || die "nobody was lost: $(cat messages)"
@@ -137,7 +137,7 @@ for owners in d2,d3 d3; do
 recovery: {on_loss: replan, grace: 0s}"
     "$PENSTOCK" train --json lost.yaml 2>messages >losses.json &
     training=$!
-    await_commits "lost-${owners//,/-}" 1
+    await_commits "lost-${owners//,/-}" 2
     kill -9 "$(pgrep -P "$training" -f ' worker ' | sed -n 3p)"
     wait "$training" || die "an owner was lost: $(cat messages)"
     grep -qE 'lost worker 3 .*, which runs stages [23]:' messages || die "no owner was lost: $(cat messages)"

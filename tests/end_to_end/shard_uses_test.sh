@@ -44,7 +44,7 @@ for devices in 3 4; do
     sharded_job lost.yaml heads "$train" "$all" "$devices" localhost 'strategy: round_robin' 1GiB "$recovery"
     "$PENSTOCK" train --json --no-eval lost.yaml 2>messages >losses.json &
     training=$!
-    await_commits lost 1
+    await_commits lost 2 # the fence, and a checkpoint
     kill -9 "$(pgrep -P "$training" -f ' worker ' | sed -n 2p)"
     wait "$training" || die "a worker of $devices was lost: $(cat messages)"
     grep -q 'lost worker' messages || die "nobody was lost: $(cat messages)"
