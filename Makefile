@@ -46,6 +46,9 @@ CFLAGS_COMMON := -std=c11 -pedantic $(WARNINGS) -g -fPIC -fopenmp -ffp-contract=
   -fno-omit-frame-pointer
 CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags)
 LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage)
+# Hundreds of test programs hold the whole library each: without what debuggers need, except where one
+# asks for that (5 GB more otherwise).
+TEST_LDFLAGS = $(LDFLAGS) $(if $(DEBUG)$(SANITIZE),,-Wl,--strip-debug)
 # grpc names the C++ libraries below it too: only those that we call ourselves are linked
 LDLIBS = -Wl,--as-needed $(package_libs) -Wl,--no-as-needed -ldnnl -lmetis -lpthread -lm -ldl
 
@@ -276,7 +279,7 @@ golden: $(call chosen_tests,$(test_programs)) $(BUILD)/penstock #! write the exp
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -Wl,--as-needed -lturbojpeg -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -Wl,--as-needed -lturbojpeg -o $@
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
@@ -304,7 +307,7 @@ conformance-new: $(BUILD)/tests/conformance/onnx_conformance #! the newest ONNX'
 
 $(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(call objects,$(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 # ---- tasks that Slurm and MPI start
 .PHONY: check-engines
@@ -341,7 +344,7 @@ HOSTILE :=
 hostile := $(BUILD)/tests/hostile/hostile
 $(hostile): $(call objects,$(wildcard tests/hostile/*.c) tests/fuzz/fuzz_message.c $(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 check-hostile: $(hostile) #! TRAININGS=2000 through a middleman that does harm: no crash, no hang, no wrong number, memory bounded
 	@$< --trainings $(TRAININGS) $(HOSTILE)
 
@@ -384,7 +387,7 @@ $(BUILD)/small_rings/%.o: %.c | build/.has-build
 $(BUILD)/tests/simulator/ring/ring_simulator_test: $(call objects,tests/simulator/ring/ring_simulator_test.c tests/support/check.c) \
   $(patsubst %.c,$(BUILD)/small_rings/%.o,$(ring_simulated_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 # Audits are simulated by themselves, too: their core with its mistakes.
 $(BUILD)/planted_audit/%.o: %.c | build/.has-build
@@ -394,7 +397,7 @@ $(BUILD)/planted_audit/%.o: %.c | build/.has-build
 $(BUILD)/tests/simulator/audit/audit_simulator_test: $(call objects,tests/simulator/audit/audit_simulator_test.c tests/support/check.c) \
   $(BUILD)/planted_audit/scheduler/audit/audit_core.o $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 # what has planted mistakes is compiled with them, the rest is as it is
 $(eval $(call compile_rules,build/planted,$$(CC),$$(CFLAGS) -DPEN_PLANTED_MISTAKES))
@@ -412,7 +415,7 @@ $(power_test): $(call objects,$(power_sources))
 build/planted/power_loss_test: $(patsubst %.c,build/planted/%.o,$(filter scheduler/%,$(planted_sources)) $(power_test:$(BUILD)/%=%.c)) \
   $(call objects,$(power_sources) $(support_sources)) $(BUILD)/libpenstock.a
 	$(call say,ld,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(TEST_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 .PHONY: check-power
 check-power: $(power_test) build/planted/power_loss_test #! the power goes at every call that checkpoints make to their disk; SEEDS=1000
 	@PEN_POWER_SEEDS=$(SEEDS) $(power_test) && PEN_TEST_FILTER='finds_planted*' build/planted/power_loss_test
