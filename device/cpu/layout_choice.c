@@ -2,6 +2,7 @@
 
 #include "device/cpu/cpu_kernel_list.h"
 #include "device/cpu/cpu_layout.h"
+#include "device/cpu/depthwise.h"
 #include "device/cpu/onednn/onednn_convolution.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -149,6 +150,22 @@ static void layout_spread(pen_kernel_level level, const pen_graph *graph, const 
     inputs[0] = outputs[0] = is_possible ? layout : PEN_LAYOUT_PLAIN;
 }
 
+// Gradients of convolutions of one channel each: our kernels take blocks alone. Sets nothing where
+// oneDNN is to be asked.
+static bool layout_depthwise(pen_kernel_level level, const pen_graph *graph, const pen_node *node,
+                             pen_layout *inputs, pen_layout *outputs) {
+    const pen_layout layout = layout_of_level(level);
+    const bool is_weight = node->op == PEN_OP(conv_backward_weight);
+    pen_conv_geometry geometry;
+    if (layout == PEN_LAYOUT_PLAIN || !pen_depthwise_is(graph, node, &geometry)) return false;
+    if (!layout_is_possible(graph, node->inputs[0])) return false;
+    if (!layout_is_possible(graph, node->outputs[0])) return false;
+    inputs[0] = layout;
+    inputs[1] = is_weight ? layout : PEN_LAYOUT_PLAIN;
+    outputs[0] = is_weight ? PEN_LAYOUT_PLAIN : layout;
+    return true;
+}
+
 // What computes no elements of its own follows the layouts of its neighbours; only convolutions
 // have a wish.
 pen_status pen_cpu_layout_choose(pen_kernel_level level, const pen_graph *graph, pen_node_id id,
@@ -157,6 +174,8 @@ pen_status pen_cpu_layout_choose(pen_kernel_level level, const pen_graph *graph,
     const pen_op *op = node->op;
     if (op->alike_inputs != 0) {
         layout_follow(graph, node, inputs, outputs);
+    } else if (layout_depthwise(level, graph, node, inputs, outputs)) {
+        return PEN_OK;
     } else if (op->work == PEN_WORK_CONVOLUTION) {
         return pen_onednn_convolution_layouts(graph, id, inputs, outputs);
     } else if (op == PEN_OP(global_average_pool_backward)) {

@@ -185,33 +185,41 @@ static void conv_backward_bias_equals_reference(void **state) {
     }
 }
 
-// Kernels that depthwise convolutions have, over pictures on both sides of a vector.
-static void depthwise_weights_equal_reference(void **state) {
+// Kernels that depthwise convolutions have, over pictures on both sides of a vector and of a band.
+static void depthwise_equals_reference(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    static const char *const ops[] = {"conv_backward_input", "conv_backward_weight"};
+    for (uint64_t seed = 0; seed < 80; seed++) {
         random_case random = {seed, 0};
-        const int64_t widths[] = {3, 5, 7}, channels = random_between(&random, 1, 20);
-        const int64_t kernel[2] = {random_between(&random, 1, 7), widths[seed % 3]};
-        const int64_t strides[2] = {random_between(&random, 1, 2), 1};
+        const int64_t widths[] = {5, 7}, channels = random_between(&random, 1, 40);
+        const int64_t kernel[2] = {random_between(&random, 1, 8), widths[seed / 2 % 2]};
+        const int64_t strides[2] = {random_between(&random, 1, 2), random_between(&random, 1, 2)};
         const int64_t pads[4] = {random_between(&random, 0, 3), random_between(&random, 0, 3),
                                  random_between(&random, 0, 3), random_between(&random, 0, 3)};
-        const int64_t samples = random_between(&random, 1, 3);
-        const int64_t height = random_between(&random, 7, 20),
-                      width = random_between(&random, 7, 40);
+        const bool is_large = random_chance(&random, 10);
+        const int64_t height = random_between(&random, 8, is_large ? 70 : 20);
+        const int64_t width = random_between(&random, 7, is_large ? 130 : 40);
+        const int64_t x[4] = {random_between(&random, 1, 3), channels, height, width};
         const int64_t down = (height + pads[0] + pads[2] - kernel[0]) / strides[0] + 1;
-        const int64_t across = width + pads[1] + pads[3] - kernel[1] + 1;
-        op_case c = {.op = "conv_backward_weight", .input_count = 2, .attribute_count = 4};
-        c.inputs[0].type = (pen_tensor_type){PEN_FLOAT32, {4, {samples, channels, height, width}}};
-        c.inputs[1].type = (pen_tensor_type){PEN_FLOAT32, {4, {samples, channels, down, across}}};
+        const int64_t across = (width + pads[1] + pads[3] - kernel[1]) / strides[1] + 1;
+        const pen_tensor_type picture = {PEN_FLOAT32, {4, {x[0], channels, height, width}}};
+        const pen_tensor_type result = {PEN_FLOAT32, {4, {x[0], channels, down, across}}};
+        const pen_tensor_type weight = {PEN_FLOAT32, {4, {channels, 1, kernel[0], kernel[1]}}};
+        op_case c = {.op = ops[seed % 2], .input_count = 2, .attribute_count = 4};
+        c.inputs[0].type = seed % 2 == 0 ? result : picture;
+        c.inputs[1].type = seed % 2 == 1 ? result : weight;
         c.attributes[0] = pen_attribute_ints("kernel_shape", 2, kernel);
         c.attributes[1] = pen_attribute_ints("strides", 2, strides);
         c.attributes[2] = pen_attribute_ints("pads", 4, pads);
         c.attributes[3] = pen_attribute_int("group", channels);
-        op_check_device(&c, seed, CONVOLUTION_TOLERANCE);
+        if (seed % 2 == 0) {
+            c.attributes[c.attribute_count++] = pen_attribute_ints("input_shape", 4, x);
+        }
+        op_check_layout(&c, seed, CONVOLUTION_TOLERANCE, NULL);
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(depthwise_weights_equal_reference),
+PEN_TEST_MAIN(cmocka_unit_test(depthwise_equals_reference),
               cmocka_unit_test(large_windows_of_three_equal_reference),
               cmocka_unit_test(conv_backward_bias_equals_reference),
               cmocka_unit_test(conv_equals_reference),
