@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/evaluation_text.h"
 #include "cli/loss_terms.h"
 #include "scheduler/report/run_report.h"
 
@@ -86,18 +87,18 @@ void pen_train_write_evaluation(pen_json_writer *json, const pen_program *progra
     pen_json_key_number(json, "loss", evaluation->loss);
     pen_loss_terms_write(json, program, evaluation->terms);
     pen_json_key_unsigned(json, "examples", evaluation->example_count);
-    if (evaluation->target_count == 0) return;
-    pen_json_key_number(json, "accuracy",
-                        (double)evaluation->correct_count / (double)evaluation->target_count);
+    if (evaluation->target_count > 0) {
+        pen_json_key_number(json, "accuracy",
+                            pen_evaluation_value(evaluation, PEN_METRIC_ACCURACY));
+    }
+    pen_evaluation_write_metrics(json, evaluation);
 }
 
 void pen_train_write_best(pen_json_writer *json, const pen_checkpoint_evaluated *evaluated) {
     if (evaluated->count == 0) return;
     pen_json_key_object(json, "best");
     pen_json_key_unsigned(json, "step", evaluated->best_step);
-    pen_json_key_text(json, "metric",
-                      pen_job_metric_names[evaluated->by_accuracy ? PEN_JOB_METRIC_ACCURACY
-                                                                  : PEN_JOB_METRIC_LOSS]);
+    pen_json_key_text(json, "metric", pen_metric_names[evaluated->metric]);
     pen_json_key_number(json, "value", evaluated->best);
     pen_json_key_unsigned(json, "evaluations", evaluated->count);
     pen_json_key_unsigned(json, "since_best", evaluated->since_best);

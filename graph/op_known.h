@@ -34,8 +34,8 @@
     X(relu_backward) X(reorder) X(reshape) X(rms_normalization) X(round) X(rows_total) X(send) \
     X(shape) X(sigmoid) X(slice) X(smooth_l1) X(softmax) X(softmax_cross_entropy_loss) \
     X(softplus) X(split) X(sqrt) X(squared_norm) X(stack_rows) X(stop_gradient) X(sub) \
-    X(swish) X(tanh) X(transpose) X(tree_sum) X(tree_total) X(unsqueeze) X(version_gradient) \
-    X(where)
+    X(swish) X(tanh) X(top_k) X(transpose) X(tree_sum) X(tree_total) X(unsqueeze) \
+    X(version_gradient) X(where)
 // clang-format on
 
 #define PEN_KNOWN_MEMBER(name) PEN_KNOWN_##name,

@@ -177,9 +177,8 @@ uint32_t pen_training_loss_count(const pen_training *training);
 const char *pen_training_loss_name(const pen_training *training, uint32_t index);
 
 // One step. *out_more is false when all steps were done before, or evaluations have ended the
-// training; then the report is all zero, and
-// where the job has a folder for checkpoints, the last one is kept: where its disk takes none, that
-// is a warning, and pen_training_keep tries again.
+// training; then the report is all zero, and where the job has a folder for checkpoints, the last
+// one is kept: where its disk takes none, that is a warning, and pen_training_keep tries again.
 //   NOT_FINITE   the loss is infinite or not a number
 //   IO, CORRUPT  the data cannot be read any more
 //   UNAVAILABLE, DEADLINE  workers were lost, and the job's `recovery` knows no way on
@@ -196,6 +195,8 @@ PEN_NODISCARD pen_status pen_training_keep(pen_training *training);
 //   NOT_FINITE  the loss is infinite or not a number
 PEN_NODISCARD pen_status pen_training_evaluate(pen_training *training,
                                                pen_training_evaluation *out_evaluation);
+// Other metrics of the last evaluation, also a step's, by numbers from 0. NULL: there are no more.
+const char *pen_training_get_metric(const pen_training *training, uint32_t index, double *out);
 
 // The model's output (NULL: its first) for the examples of `inputs`, of one struct_size; without
 // any, for those of the job's evaluation data: name, element type and shape of all rows together.

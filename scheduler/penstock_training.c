@@ -198,6 +198,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
     PEN_TRY(pen_trainer_step(training->trainer, &step, out_more));
     if (!*out_more) return training_keep_last(training);
     training->steps_done = step.step;
+    if (step.is_evaluated) training->told = step.evaluation;
     report = (pen_training_step_report){.step = step.step,
                                         .epoch = step.epoch,
                                         .loss = step.loss,
@@ -257,6 +258,7 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
     PEN_TRY(
         pen_api_check_report("pen_training_evaluation", out_evaluation, sizeof *out_evaluation));
     PEN_TRY(training_evaluate(training, &evaluation));
+    training->told = evaluation;
     pen_training_evaluation report = {
         .example_count = evaluation.example_count,
         .loss = evaluation.loss,
@@ -267,6 +269,17 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
     memcpy(report.losses, evaluation.terms, sizeof report.losses);
     pen_api_fill_report(&report, sizeof report, out_evaluation);
     return PEN_OK;
+}
+
+const char *pen_training_get_metric(const pen_training *training, uint32_t index, double *out) {
+    *out = 0;
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, training->told.metrics)) continue;
+        if (index-- > 0) continue;
+        *out = pen_evaluation_value(&training->told, metric);
+        return pen_metric_names[metric];
+    }
+    return NULL;
 }
 
 pen_status pen_training_save(pen_training *training, const char *path) {

@@ -1,8 +1,9 @@
-// penstock eval: loss and accuracy of a model on the evaluation data of its job.
+// penstock eval: loss, accuracy and metrics of a model on the evaluation data of its job.
 
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/evaluation_text.h"
 #include "cli/launched_verb.h"
 #include "cli/loss_terms.h"
 #include "cli/training_job.h"
@@ -28,11 +29,13 @@ static pen_status eval_print_json(const pen_program *program, const pen_evaluati
         pen_json_key_unsigned(&json, "correct", evaluation->correct_count);
         pen_json_key_unsigned(&json, "targets", evaluation->target_count);
     }
+    pen_evaluation_write_metrics(&json, evaluation);
     pen_json_key_number(&json, "seconds", evaluation->seconds);
     pen_json_end_object(&json);
     return pen_json_finish(&json);
 }
 
+// For people: a line for each figure, as far as there are some.
 static pen_status eval_print_text(const pen_program *program, const pen_evaluation *evaluation) {
     printf("examples  %llu\nloss      %.6g\n", (unsigned long long)evaluation->example_count,
            evaluation->loss);
@@ -44,6 +47,10 @@ static pen_status eval_print_text(const pen_program *program, const pen_evaluati
                (double)evaluation->correct_count / (double)evaluation->target_count,
                (unsigned long long)evaluation->correct_count,
                (unsigned long long)evaluation->target_count);
+    }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, evaluation->metrics)) continue;
+        printf("%-8s  %.6g\n", pen_metric_names[metric], pen_evaluation_value(evaluation, metric));
     }
     printf("seconds   %.2f\n", evaluation->seconds);
     if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
@@ -91,7 +98,7 @@ static const pen_cli_option eval_cli_options[] = {
 
 const pen_command pen_command_eval = {
     .name = "eval",
-    .summary = "loss and accuracy on the evaluation data",
+    .summary = "loss, accuracy and metrics on the evaluation data",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true,
               .examples = "penstock eval job.yaml\n"
                           "penstock eval --parameters trained.safetensors job.yaml\n"},

@@ -224,7 +224,12 @@ void pen_event_file_evaluation(pen_event_file *events, uint64_t step,
     event_add_losses(&event, "evaluation/", evaluation->loss, evaluation->terms, program);
     if (evaluation->target_count > 0) {
         event_add(&event, "evaluation/", "accuracy",
-                  (double)evaluation->correct_count / (double)evaluation->target_count);
+                  pen_evaluation_value(evaluation, PEN_METRIC_ACCURACY));
+    }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, evaluation->metrics)) continue;
+        event_add(&event, "evaluation/", pen_metric_names[metric],
+                  pen_evaluation_value(evaluation, metric));
     }
     record_write(events, &event);
 }

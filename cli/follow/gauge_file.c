@@ -67,9 +67,17 @@ static void gauge_write_evaluation(const pen_gauge_file *gauges, FILE *file) {
     gauge_write(gauges, file, "evaluation_step", "Step after which the last evaluation was.",
                 (double)gauges->evaluated_step);
     gauge_write(gauges, file, "evaluation_loss", "Loss of the last evaluation.", evaluation->loss);
-    if (evaluation->target_count == 0) return;
-    gauge_write(gauges, file, "evaluation_accuracy", "Accuracy of the last evaluation.",
-                gauge_share(evaluation->correct_count, evaluation->target_count));
+    if (evaluation->target_count > 0) {
+        gauge_write(gauges, file, "evaluation_accuracy", "Accuracy of the last evaluation.",
+                    pen_evaluation_value(evaluation, PEN_METRIC_ACCURACY));
+    }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        char name[64];
+        if (!pen_metric_is_in(metric, evaluation->metrics)) continue;
+        snprintf(name, sizeof name, "evaluation_%s", pen_metric_names[metric]);
+        gauge_write(gauges, file, name, "A metric of the last evaluation.",
+                    pen_evaluation_value(evaluation, metric));
+    }
 }
 
 static void gauge_write_all(const pen_gauge_file *gauges, FILE *file) {

@@ -18,12 +18,16 @@ from .plan import Plan
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Loss and, where it is over classes, accuracy over the evaluation data; `losses` as a step's."""
+    """Loss and, where it is over classes, accuracy over the evaluation data; `losses` as a step's.
+
+    `metrics` has what the job's `evaluation` asks for besides, by name.
+    """
     loss: float
     accuracy: float | None
     examples: int
     seconds: float
     losses: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,14 @@ class Training:
         return Evaluation(loss=report.evaluation_loss,
                           accuracy=_fraction(report.evaluation_correct_count, report.evaluation_target_count),
                           examples=report.evaluation_example_count, seconds=report.evaluation_seconds,
-                          losses=self._name_losses(report.evaluation_losses))
+                          losses=self._name_losses(report.evaluation_losses), metrics=self._read_metrics())
+
+    def _read_metrics(self) -> dict[str, float]:
+        """Those of the last evaluation. On the training's thread."""
+        metrics, value = {}, ctypes.c_double()
+        while (name := _library.get().pen_training_get_metric(self._thread.handle, len(metrics), byref(value))):
+            metrics[name.decode()] = value.value
+        return metrics
 
     def _name_losses(self, losses: Any) -> dict[str, float]:
         """The losses of a report by name. On the training's thread."""
@@ -335,7 +346,7 @@ class Training:
             _library.check(_library.get().pen_training_evaluate(thread.handle, byref(report)), self._keys)
             return Evaluation(loss=report.loss, accuracy=_fraction(report.correct_count, report.target_count),
                               examples=report.example_count, seconds=report.seconds,
-                              losses=self._name_losses(report.losses))
+                              losses=self._name_losses(report.losses), metrics=self._read_metrics())
         return thread.do(work)
 
     def predict(self, inputs: Any = None, output: str | None = None) -> Any:

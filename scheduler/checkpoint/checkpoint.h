@@ -38,7 +38,7 @@ typedef struct pen_checkpoint_evaluated {
     double best;               // its metric
     uint64_t since_best;       // evaluations since
     bool keeps_best;           // the checkpoint of the best stays
-    bool by_accuracy;          // what the metric is, and the plateau's; else the loss
+    pen_metric metric;         // that one, and the plateau's
     pen_plateau_state plateau; // of a learning rate that they decide
 } pen_checkpoint_evaluated;
 

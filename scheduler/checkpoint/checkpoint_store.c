@@ -260,6 +260,14 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
     }
     const pen_commit_manifest *manifest = &record->manifest;
     PEN_TRY(store_check(store, manifest));
+    pen_metric metric = PEN_METRIC_LOSS;
+    if (manifest->best_metric[0] != 0) metric = pen_metric_find(manifest->best_metric);
+    if (metric == PEN_METRIC_COUNT) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "the checkpoint's evaluations were compared by %s, which is no metric "
+                         "here",
+                         manifest->best_metric);
+    }
     *out_checkpoint = (pen_checkpoint){
         .step = manifest->step,
         .next = {.epoch = manifest->epoch, .index = manifest->batch_index},
@@ -271,7 +279,7 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
                       .best = checkpoint_of_bits(manifest->best),
                       .since_best = manifest->since_best,
                       .keeps_best = manifest->keeps_best,
-                      .by_accuracy = manifest->best_by_accuracy,
+                      .metric = metric,
                       .plateau = {.rate = checkpoint_of_bits(manifest->plateau_rate),
                                   .best = checkpoint_of_bits(manifest->plateau_best),
                                   .bad = manifest->plateau_bad,
@@ -341,7 +349,6 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .best = checkpoint_to_bits(evaluated->best),
                                              .since_best = evaluated->since_best,
                                              .keeps_best = evaluated->keeps_best,
-                                             .best_by_accuracy = evaluated->by_accuracy,
                                              .plateau_rate = checkpoint_to_bits(plateau->rate),
                                              .plateau_best = checkpoint_to_bits(plateau->best),
                                              .plateau_bad = plateau->bad,
@@ -358,6 +365,9 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     store_copy_text(record.job, store->job);
     store_copy_text(record.manifest.model_hash, store->model_hash);
     store_copy_text(record.manifest.build, pen_build_name());
+    if (evaluated->metric != PEN_METRIC_LOSS) {
+        store_copy_text(record.manifest.best_metric, pen_metric_names[evaluated->metric]);
+    }
     char consistency[PEN_JOB_CONSISTENCY_BYTES];
     store_copy_text(record.manifest.consistency,
                     pen_job_format_consistency(subject->job, consistency));

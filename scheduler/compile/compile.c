@@ -205,6 +205,7 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
     }
+    compile_move_all(map, PEN_METRIC_SEEN_COUNT, program->metrics.values);
     if (graph != old) pen_graph_release(old);
 }
 
@@ -268,15 +269,19 @@ static pen_status compile_run(pen_compilation *compilation) {
 // ---- programs
 
 static pen_compilation compile_begin(const pen_compile_request *request, pen_model *model) {
-    return (pen_compilation){.request = request,
-                             .model = model,
-                             .program = {.microbatch_size = request->microbatch_size,
-                                         .loss = PEN_VALUE_NONE,
-                                         .accuracy = PEN_VALUE_NONE,
-                                         .loss_weight = PEN_VALUE_NONE,
-                                         .learning_rate = PEN_VALUE_NONE,
-                                         .position = PEN_VALUE_NONE,
-                                         .step = PEN_VALUE_NONE}};
+    pen_compilation compilation = {.request = request,
+                                   .model = model,
+                                   .program = {.microbatch_size = request->microbatch_size,
+                                               .loss = PEN_VALUE_NONE,
+                                               .accuracy = PEN_VALUE_NONE,
+                                               .loss_weight = PEN_VALUE_NONE,
+                                               .learning_rate = PEN_VALUE_NONE,
+                                               .position = PEN_VALUE_NONE,
+                                               .step = PEN_VALUE_NONE}};
+    for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
+        compilation.program.metrics.values[i] = PEN_VALUE_NONE;
+    }
+    return compilation;
 }
 
 pen_status pen_compile_look(const pen_compile_request *request, pen_model *model,

@@ -131,12 +131,14 @@ static pen_status loss_find_place(pen_compilation *compilation, const pen_compil
 }
 
 // One of the losses: its nodes, its part in the sum, and what is told of it.
-static pen_status loss_attach(pen_compilation *compilation, uint32_t index) {
+static pen_status loss_attach(pen_compilation *compilation, uint32_t index,
+                              pen_loss_place *out_place) {
     const pen_compile_loss *loss = &compilation->request->losses[index];
     pen_program *program = &compilation->program;
     pen_loss_place place;
     pen_attached_loss attached;
     PEN_TRY(loss_find_place(compilation, loss, &place));
+    *out_place = place;
     if (compilation->request->mode == PEN_COMPILE_TRAIN) {
         PEN_TRY(loss_check_first(compilation, loss));
         PEN_TRY(loss_check_softmax(compilation, loss, place.output));
@@ -147,13 +149,15 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index) {
     PEN_TRY(pen_attach_weighted(compilation->graph, attached.loss, loss->weight, &program->loss));
     const char *output = pen_value_name(compilation->graph, place.output);
     PEN_TRY(pen_arena_copy_text(compilation->arena, output, strlen(output), &output));
-    compilation->losses[index] = (pen_program_loss){.output = output,
-                                                    .label_name = loss->labels,
-                                                    .weight = loss->weight,
-                                                    .value = attached.loss,
-                                                    .labels = attached.labels,
-                                                    .scale = attached.scale,
-                                                    .class_count = attached.class_count};
+    compilation->losses[index] =
+        (pen_program_loss){.output = output,
+                           .label_name = loss->labels,
+                           .weight = loss->weight,
+                           .value = attached.loss,
+                           .labels = attached.labels,
+                           .scale = attached.scale,
+                           .class_count = attached.class_count,
+                           .seen = pen_compile_metric_loss(compilation, &loss->spec, place.output)};
     if (pen_value_is(program->accuracy) || !pen_value_is(attached.accuracy)) return PEN_OK;
     program->accuracy = attached.accuracy;
     program->accuracy_loss = index;
@@ -185,20 +189,24 @@ static pen_status loss_name_all(pen_compilation *compilation) {
 }
 
 // Adds the nodes of the losses, each of its output and with the model's mask, and of the model's
-// penalty.
+// penalty; and what metrics see.
 pen_status pen_compile_attach_loss(pen_compilation *compilation) {
     const pen_compile_request *request = compilation->request;
     pen_graph *graph = compilation->graph;
     pen_program *program = &compilation->program;
+    pen_loss_place *places;
     pen_value_id penalty;
     PEN_TRY(PEN_NEW(compilation->arena, request->loss_count, &compilation->losses));
+    PEN_TRY(PEN_NEW(compilation->arena, request->loss_count, &places));
     for (uint32_t i = 0; i < request->loss_count; i++) {
-        PEN_TRY(pen_compilation_blame_loss(compilation, i, loss_attach(compilation, i)));
+        PEN_TRY(
+            pen_compilation_blame_loss(compilation, i, loss_attach(compilation, i, &places[i])));
     }
     program->losses = compilation->losses;
     program->loss_count = request->loss_count;
     program->term_count = request->loss_count > 1 ? request->loss_count : 0;
     PEN_TRY(loss_name_all(compilation));
+    PEN_TRY(pen_compile_see(compilation, places));
     if (compilation->model->penalty != NULL) {
         PEN_TRY(pen_graph_find_value(graph, compilation->model->penalty, &penalty));
         PEN_TRY(pen_attach_penalty(graph, penalty, &program->loss));

@@ -87,6 +87,11 @@ PEN_NODISCARD pen_status pen_compile_check_examples(pen_compilation *compilation
 // compile_loss.c:
 PEN_NODISCARD pen_status pen_compile_keep_loss_values(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_attach_loss(pen_compilation *compilation);
+// compile_metrics.c:
+pen_metric_loss pen_compile_metric_loss(const pen_compilation *compilation,
+                                        const pen_loss_spec *spec, pen_value_id output);
+PEN_NODISCARD pen_status pen_compile_see(pen_compilation *compilation,
+                                         const pen_loss_place *places); // [loss_count]
 // compile_decode.c:
 PEN_NODISCARD pen_status pen_compile_keep_positions(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_decode_position(pen_compilation *compilation);

@@ -13,6 +13,7 @@
 #include "graph/passes/gradient/build_updates.h"
 #include "graph/passes/infer_shapes.h"
 #include "scheduler/compile/weight_file.h"
+#include "scheduler/metric/metric_tally.h"
 
 typedef enum pen_compile_mode {
     PEN_COMPILE_TRAIN,      // forward, loss, backward, update
@@ -42,6 +43,7 @@ typedef enum pen_compile_part {
     PEN_COMPILE_PART_FREEZE,
     PEN_COMPILE_PART_SHARD,
     PEN_COMPILE_PART_GROUP, // of the optimizer's
+    PEN_COMPILE_PART_METRICS,
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
@@ -92,6 +94,7 @@ typedef struct pen_compile_request {
     uint32_t size_count;
     const pen_compile_loss *losses; // [loss_count], at least one; not for PREDICT
     uint32_t loss_count;
+    pen_metric_set metrics;          // EVALUATE: what their outputs are seen for
     pen_optimizer optimizer;         // TRAIN
     const pen_compile_shard *shards; // [shard_count]; of two that mean a node the later counts
     uint32_t shard_count;
@@ -113,7 +116,15 @@ typedef struct pen_program_loss {
     pen_value_id labels;    // an input, as the next
     pen_value_id scale;     // see graph/passes/gradient/attach_loss.h
     uint32_t class_count;   // that labels are indices of; 0 when the loss is over no classes
+    pen_metric_loss seen;   // as metrics see it
 } pen_program_loss;
+
+// What metrics are counted from, of a program that is asked for some.
+typedef struct pen_program_metrics {
+    pen_metric_choice choice;
+    pen_metric_output classes, numbers;         // where they are chosen
+    pen_value_id values[PEN_METRIC_SEEN_COUNT]; // kept; NONE: not asked for
+} pen_program_metrics;
 
 typedef struct pen_program {
     const pen_graph *graph;
@@ -138,6 +149,7 @@ typedef struct pen_program {
     pen_value_id loss;              // their sum, kept; NONE: none is asked for
     pen_value_id accuracy;          // of the first loss over classes, kept; NONE: there is none
     uint32_t accuracy_loss;         // that loss
+    pen_program_metrics metrics;    // EVALUATE
     pen_value_id loss_weight;       // scalar: share of the step's examples in this microbatch
     pen_value_id learning_rate;     // scalar
     pen_value_id step;              // scalar, counted from 1

@@ -34,7 +34,17 @@ static pen_status results_list_inputs(pen_compilation *compilation) {
     return PEN_OK;
 }
 
-// What is told of the losses: their sum, each where there are several, and the accuracy.
+// What metrics see may be an output, which is kept already.
+static void results_keep_seen(pen_compilation *compilation, pen_value_id value) {
+    pen_program *program = &compilation->program;
+    for (uint32_t i = 0; i < program->kept_count; i++) {
+        if (pen_value_same(compilation->kept[i], value)) return;
+    }
+    if (pen_value_is(value)) compilation->kept[program->kept_count++] = value;
+}
+
+// What is told of the losses: their sum, each where there are several, and the accuracy; and what
+// metrics are counted from.
 static void results_keep_losses(pen_compilation *compilation) {
     pen_program *program = &compilation->program;
     uint32_t count = program->kept_count;
@@ -44,6 +54,9 @@ static void results_keep_losses(pen_compilation *compilation) {
         compilation->kept[count++] = program->losses[i].value;
     }
     program->kept_count = count;
+    for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
+        results_keep_seen(compilation, program->metrics.values[i]);
+    }
 }
 
 // Lists the model's inputs and outputs, and keeps what is asked for after a run: the outputs,
@@ -56,7 +69,8 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     PEN_TRY(results_list_inputs(compilation));
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
     PEN_TRY(PEN_NEW(compilation->arena,
-                    (size_t)program->output_count + program->cached_count + 2 + program->loss_count,
+                    (size_t)program->output_count + program->cached_count + 2 +
+                        program->loss_count + PEN_METRIC_SEEN_COUNT,
                     &compilation->kept));
     for (uint32_t i = 0; i < program->output_count; i++) {
         compilation->outputs[i] = pen_graph_output(graph, i);

@@ -119,6 +119,9 @@ typedef struct pen_engine_result {
 // What a forward pass over a batch came to.
 typedef struct pen_engine_passed {
     const pen_batch *batch;
+    const pen_program *program; // that it has passed
+    // As long as rows: values of program->metrics, of one that evaluates.
+    const void *seen[PEN_METRIC_SEEN_COUNT];
     // [output_count of program()] of an engine that predicts: rows of every output, until as many
     // passes later as may be under way.
     const void *const *rows;
@@ -127,6 +130,9 @@ typedef struct pen_engine_passed {
     uint64_t target_count;
     uint64_t correct_count;
 } pen_engine_passed;
+
+// The same for an evaluation's sums.
+pen_evaluation_batch pen_engine_evaluated(const pen_engine_passed *passed);
 
 // A checkpoint that is written while training goes on.
 typedef enum pen_engine_save_state {

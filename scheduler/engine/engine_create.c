@@ -1,5 +1,7 @@
 #include "scheduler/engine/engine.h"
 
+#include <string.h>
+
 #include "scheduler/engine/local_engine.h"
 #include "scheduler/engine/pipeline_engine.h"
 #include "scheduler/plan/plan_job.h"
@@ -39,6 +41,17 @@ pen_status pen_engine_create(const pen_engine_options *options, pen_engine **out
     if (!pen_engine_is_local(options->job)) return pen_pipeline_engine_create(options, out_engine);
     PEN_TRY(engine_check_constraints(options));
     return pen_local_engine_create(options, out_engine);
+}
+
+pen_evaluation_batch pen_engine_evaluated(const pen_engine_passed *passed) {
+    pen_evaluation_batch batch = {.program = passed->program,
+                                  .batch = passed->batch,
+                                  .loss = passed->loss,
+                                  .target_count = passed->target_count,
+                                  .correct_count = passed->correct_count};
+    memcpy(batch.terms, passed->terms, sizeof batch.terms);
+    memcpy(batch.seen, passed->seen, sizeof batch.seen);
+    return batch;
 }
 
 void pen_engine_destroy(pen_engine *engine) {

@@ -31,6 +31,7 @@ typedef struct local_engine {
     bool is_passing; // a pass is begun:
     pen_engine_passed passed;
     void **rows; // [output_count] of it; NULL: nothing is predicted
+    pen_feed_seen seen;
 } local_engine;
 
 static local_engine *local_of(pen_engine *engine) {
@@ -40,6 +41,7 @@ static local_engine *local_of(pen_engine *engine) {
 static void local_destroy(pen_engine *engine) {
     local_engine *local = local_of(engine);
     pen_local_save_destroy(local->save);
+    pen_feed_forget_seen(&local->seen);
     pen_runner_destroy(local->runner);
     pen_arena_destroy(local->arena);
     pen_memory_free(local);
@@ -340,6 +342,7 @@ static uint64_t local_output_bytes(const pen_program *program, uint32_t output) 
     return pen_tensor_type_bytes(pen_value_type(program->graph, program->outputs[output]));
 }
 
+// It runs at once, and what came of it is read before the next may change it.
 static pen_status local_begin_pass(pen_engine *engine, const pen_dataset_info *info,
                                    const pen_batch *batch) {
     local_engine *local = local_of(engine);
@@ -349,7 +352,8 @@ static pen_status local_begin_pass(pen_engine *engine, const pen_dataset_info *i
     PEN_TRY(pen_runner_get(local->runner, local->mode, batch->count, false, &form));
     PEN_TRY(pen_feed_microbatch(form, info, batch, 0));
     PEN_TRY(pen_executor_run(form->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
-    local->passed = (pen_engine_passed){.batch = batch};
+    local->passed = (pen_engine_passed){.batch = batch, .program = form->program};
+    PEN_TRY(pen_feed_see(form, &local->seen, local->passed.seen));
     PEN_TRY(local_read_losses(form, &local->passed));
     for (uint32_t i = 0; local->rows != NULL && i < form->program->output_count; i++) {
         PEN_TRY(pen_executor_read(form->executor, form->program->outputs[i], 0, local->rows[i],

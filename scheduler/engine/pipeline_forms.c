@@ -6,6 +6,9 @@
 #include "scheduler/runner/feed.h"
 #include "scheduler/runtime/run/run_form.h"
 
+_Static_assert((int)PEN_METRIC_SEEN_COUNT <= (int)PEN_RUN_SEEN_LIMIT,
+               "the coordinator can see what metrics see");
+
 typedef struct forms_builder {
     const pen_pipeline_request *request;
     pen_arena *arena;
@@ -70,6 +73,11 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
                                        .term_count = program->term_count};
         for (uint32_t i = 0; i < program->term_count; i++) {
             parts[d].terms[i] = forms_find_kept(&part, program->losses[i].value);
+        }
+        if (program->metrics.choice.metrics == 0) continue;
+        parts[d].seen_count = PEN_METRIC_SEEN_COUNT;
+        for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
+            parts[d].seen[i] = forms_find_kept(&part, program->metrics.values[i]);
         }
     }
     *out_parts = parts;

@@ -43,6 +43,7 @@ pen_status pen_pipeline_begin_pass(pen_engine *engine, const pen_dataset_info *i
     return PEN_OK;
 }
 
+// All that the stages sent is there with the losses.
 pen_status pen_pipeline_end_pass(pen_engine *engine, pen_engine_passed *out_passed) {
     pipeline_engine *p = pipeline_of(engine);
     PEN_ASSERT(p->passes_ended < p->passes_begun);
@@ -51,12 +52,16 @@ pen_status pen_pipeline_end_pass(pen_engine *engine, pen_engine_passed *out_pass
     p->passes_ended += 1;
     *out_passed = (pen_engine_passed){
         .batch = pass->batch,
+        .program = p->forms.forms[pass->form].program,
         .loss = p->losses->sum,
         .correct_count = p->losses->correct_count,
         .target_count = pen_feed_target_count(p->forms.forms[pass->form].program, pass->batch)};
     memcpy(out_passed->terms, p->losses->terms, sizeof out_passed->terms);
     void **rows = p->collected[pass->round % PEN_ENGINE_PASSES_LIMIT];
     memcpy(&out_passed->rows, &rows, sizeof out_passed->rows);
+    const void *seen[PEN_RUN_SEEN_LIMIT];
+    PEN_TRY(pen_coordinator_get_values(p->coordinator, pass->round, seen));
+    memcpy(out_passed->seen, seen, sizeof out_passed->seen);
     return PEN_OK;
 }
 
@@ -108,18 +113,15 @@ pen_status pen_pipeline_prepare_passes(pipeline_engine *p) {
 typedef struct passes_evaluation {
     pen_engine *engine;
     pen_dataset *dataset;
-    pen_evaluation result;
+    pen_evaluation_sums sums;
 } passes_evaluation;
 
 // The oldest batch under way. An example that is not finite is blamed before the model is.
 static pen_status passes_evaluate_end(passes_evaluation *e) {
     pen_engine_passed passed;
     PEN_TRY(pen_pipeline_end_pass(e->engine, &passed));
-    pen_evaluation of_batch = {.loss = passed.loss,
-                               .correct_count = passed.correct_count,
-                               .target_count = passed.target_count};
-    memcpy(of_batch.terms, passed.terms, sizeof of_batch.terms);
-    return pen_evaluation_add(&e->result, e->dataset, passed.batch, &of_batch);
+    const pen_evaluation_batch of_batch = pen_engine_evaluated(&passed);
+    return pen_evaluation_add(&e->sums, &of_batch);
 }
 
 static pen_status passes_evaluate(passes_evaluation *e, pen_batches *batches) {
@@ -153,8 +155,9 @@ static pen_status passes_evaluate_fail(pipeline_engine *p, pen_status status) {
 // Holds as many batches as passes are under way: their inputs are read until the workers have them.
 pen_status pen_pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint64_t batch,
                                  pen_evaluation *out_evaluation) {
-    passes_evaluation e = {.engine = engine, .dataset = dataset};
-    const double started = pen_clock_seconds();
+    passes_evaluation e = {.engine = engine,
+                           .dataset = dataset,
+                           .sums = {.dataset = dataset, .started_seconds = pen_clock_seconds()}};
     const uint32_t limit = pen_pipeline_pass_limit(engine);
     const pen_batches_options options = {.batch_size = batch,
                                          .epoch_count = 1,
@@ -166,7 +169,5 @@ pen_status pen_pipeline_evaluate(pen_engine *engine, pen_dataset *dataset, uint6
     pen_status status = passes_evaluate(&e, batches);
     if (status != PEN_OK) status = passes_evaluate_fail(pipeline_of(engine), status);
     pen_batches_destroy(batches);
-    PEN_TRY(pen_status_add_context(status, "while evaluating"));
-    *out_evaluation = pen_evaluation_finish(&e.result, started);
-    return PEN_OK;
+    return pen_evaluation_finish(&e.sums, status, out_evaluation);
 }

@@ -208,32 +208,18 @@ static pen_status walk_run(inference_walk *walk) {
     }
 }
 
-typedef struct inference_evaluation {
-    const pen_dataset *dataset;
-    pen_evaluation result;
-} inference_evaluation;
-
 static pen_status evaluation_take(void *context, const pen_engine_passed *passed, uint64_t first) {
-    inference_evaluation *evaluation = context;
-    pen_evaluation of_batch = {.loss = passed->loss,
-                               .correct_count = passed->correct_count,
-                               .target_count = passed->target_count};
+    const pen_evaluation_batch batch = pen_engine_evaluated(passed);
     (void)first;
-    memcpy(of_batch.terms, passed->terms, sizeof of_batch.terms);
-    return pen_evaluation_add(&evaluation->result, evaluation->dataset, passed->batch, &of_batch);
+    return pen_evaluation_add(context, &batch);
 }
 
 pen_status pen_inference_evaluate(pen_inference *inference, pen_dataset *dataset,
                                   pen_evaluation *out_evaluation) {
-    inference_evaluation evaluation = {.dataset = dataset};
-    inference_walk walk = {.inference = inference,
-                           .dataset = dataset,
-                           .take = evaluation_take,
-                           .context = &evaluation};
-    const double started = pen_clock_seconds();
-    PEN_TRY(pen_status_add_context(walk_run(&walk), "while evaluating"));
-    *out_evaluation = pen_evaluation_finish(&evaluation.result, started);
-    return PEN_OK;
+    pen_evaluation_sums sums = {.dataset = dataset, .started_seconds = pen_clock_seconds()};
+    inference_walk walk = {
+        .inference = inference, .dataset = dataset, .take = evaluation_take, .context = &sums};
+    return pen_evaluation_finish(&sums, walk_run(&walk), out_evaluation);
 }
 
 typedef struct inference_prediction {

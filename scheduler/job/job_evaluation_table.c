@@ -2,19 +2,18 @@
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_table.h"
 
-const char *const pen_job_metric_names[] = {
-    [PEN_JOB_METRIC_LOSS] = "loss",
-    [PEN_JOB_METRIC_ACCURACY] = "accuracy",
-    NULL,
-};
+static const pen_option_field job_metric_item = {
+    .kind = PEN_OPTION_CHOICE, .help = "a metric", .choices = pen_metric_names};
 
 static const pen_option_field job_evaluation_fields[] = {
     PEN_OPTION(INTERVAL, pen_job_evaluation, every,
                "how often the evaluation data are gone through; once more after the last step",
                .minimum = PEN_OPTION_FROM(1), .default_text = "1 epoch"),
     PEN_OPTION(CHOICE, pen_job_evaluation, metric,
-               "what says which parameters are better: a smaller loss, or a larger accuracy",
-               .choices = pen_job_metric_names, .default_text = "loss"),
+               "what says which parameters are better: a smaller loss or error, or a larger value",
+               .choices = pen_metric_names, .default_text = "loss"),
+    PEN_OPTION(LIST, pen_job_evaluation, metrics, "what evaluations tell besides",
+               .item = &job_metric_item, .is_list_optional = true),
     PEN_OPTION(INTEGER, pen_job_evaluation, keep_best,
                "1: the checkpoint of the best evaluation stays, beside those of checkpoint.keep; 1 "
                "where there is a folder for checkpoints, when not given",

@@ -45,6 +45,8 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
     case PEN_COMPILE_PART_GROUP:
         return pen_job_blame(
             blame->job, &((const pen_optimizer_group *)train->groups.items)[index].match, status);
+    case PEN_COMPILE_PART_METRICS:
+        return pen_job_blame(blame->job, &blame->job->evaluation.metrics, status);
     case PEN_COMPILE_PART_SHARD:
         return pen_job_blame(blame->job, &((const pen_job_shard *)train->shard.items)[index].nodes,
                              status);
@@ -143,6 +145,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     const uint64_t epoch_steps =
         pen_batches_count(info->example_count, (uint64_t)job->train.batch, job->train.drop_last);
     request.optimizer.average = pen_job_get_average(job, epoch_steps);
+    request.metrics = pen_job_evaluation_metrics(&job->evaluation);
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
     PEN_TRY(runner_list_shards(&job->train, arena, &request));

@@ -14,6 +14,7 @@
 #include "graph/passes/gradient/attach_loss.h"
 #include "scheduler/job/learning_rate.h"
 #include "scheduler/job/plateau_rate.h"
+#include "scheduler/metric/metric.h"
 
 typedef struct pen_job_step_rate {
     pen_interval every;
@@ -123,18 +124,25 @@ typedef struct pen_job_train {
     bool drop_last; // a last batch that is not full is left out
 } pen_job_train;
 
-// What says which of two evaluations is better: a smaller loss, or a larger accuracy.
-typedef enum pen_job_metric { PEN_JOB_METRIC_LOSS, PEN_JOB_METRIC_ACCURACY } pen_job_metric;
-extern const char *const pen_job_metric_names[]; // by these numbers; then NULL
-
 // Keys of job_evaluation_table.c: how a training is judged while it runs.
 typedef struct pen_job_evaluation {
     pen_interval every;
-    pen_job_metric metric;
-    int64_t keep_best;  // checkpoints of the best evaluation that stay: 0 or 1
-    bool has_keep_best; // it is said; else as there is a folder
-    int64_t patience;   // evaluations in a row that are no better, after which it ends; 0: any
-    double min_delta;   // by which one must be better
+    pen_metric metric;       // what says which of two evaluations is better
+    pen_option_list metrics; // of pen_metric: what is told besides
+    int64_t keep_best;       // checkpoints of the best evaluation that stay: 0 or 1
+    bool has_keep_best;      // it is said; else as there is a folder
+    int64_t patience;        // evaluations in a row that are no better, after which it ends; 0: any
+    double min_delta;        // by which one must be better
 } pen_job_evaluation;
+
+// What evaluations are told in, and the one that judges them.
+static inline pen_metric_set pen_job_evaluation_metrics(const pen_job_evaluation *evaluation) {
+    const int *metrics = evaluation->metrics.items;
+    pen_metric_set set = PEN_METRIC_BIT(evaluation->metric);
+    for (uint32_t i = 0; i < evaluation->metrics.count; i++) {
+        set |= PEN_METRIC_BIT(metrics[i]);
+    }
+    return set;
+}
 
 #endif // PEN_SCHEDULER_JOB_JOB_TRAIN_H

@@ -188,6 +188,15 @@ static const pen_record_field recomputed_fields[] = {
     ROW(FIXED, 5, value, "the digest, when all bytes are here"),
 };
 
+static const pen_record_field seen_fields[] = {
+    COUNT(1, round, NULL),
+    ROW(NUMBER, 2, microbatch, NULL),
+    ROW(NUMBER, 3, number, "which of the values of the part"),
+    COUNT(4, offset, "in bytes"),
+    COUNT(5, byte_count, "in all"),
+    BLOCK(6, "bytes", "at most 512 KiB"),
+};
+
 // One of the kinds; `...` are its fields.
 #define BODY(no, value, key, title, words, ...)                                                    \
     {                                                                                              \
@@ -245,6 +254,8 @@ static const pen_record_field control_fields[HEADER_COUNT + PEN_MESSAGE_KIND_COU
          FIELDS(recompute)),
     BODY(40, RECOMPUTED, "recomputed", "Recomputed",
          "worker: so much is here; or what it came to, or why to nothing", FIELDS(recomputed)),
+    BODY(41, SEEN, "seen", "Seen", "worker: a piece of a value that the coordinator sees",
+         FIELDS(seen)),
 };
 
 const pen_record pen_message_record = {

@@ -9,6 +9,7 @@
 //   ROUND       C→W  run a round
 //   GO          C→W  its losses are finite: update
 //   LOSS        W→C  of a microbatch
+//   SEEN        W→C  a piece of a value that is seen, of a microbatch; all come before its LOSS
 //   GRADIENT    W→C  of a microbatch, of a stage, is made
 //   ROUND_DONE  W→C
 //   CREDIT      reader → maker of a channel: all frames below are consumed
@@ -76,8 +77,9 @@ typedef enum pen_message_kind {
     PEN_MESSAGE_AUDIT,
     PEN_MESSAGE_RECOMPUTE,
     PEN_MESSAGE_RECOMPUTED,
+    PEN_MESSAGE_SEEN,
 } pen_message_kind;
-#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_RECOMPUTED + 1)
+#define PEN_MESSAGE_KIND_COUNT (PEN_MESSAGE_SEEN + 1)
 
 #define PEN_MESSAGE_JOB_BYTES 64
 #define PEN_MESSAGE_NAME_BYTES 128
@@ -102,7 +104,7 @@ typedef struct pen_message {
     char build[PEN_MESSAGE_NAME_BYTES];   // HELLO
     char isa[PEN_MESSAGE_NAME_BYTES];     // HELLO: kernel level and libraries
     char address[PEN_MESSAGE_NAME_BYTES]; // HELLO: where it takes links
-    uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE, AUDIT
+    uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE, AUDIT, SEEN
     uint64_t order;                       // GO: of lanes (graph/arrivals.h), where that is free
     uint32_t form;                        // ROUND, LOSS, CREDIT
     uint32_t count;                       // ROUND: microbatches. SURVEY: threads
@@ -115,7 +117,7 @@ typedef struct pen_message {
     uint64_t epoch;                       // ROUND: from 0
     uint64_t first_example;               // ROUND: of the epoch's order
     uint64_t step_microbatches;           // ROUND: that the step has in all its rounds
-    uint32_t microbatch;                  // LOSS, GRADIENT, AUDIT
+    uint32_t microbatch;                  // LOSS, GRADIENT, AUDIT, SEEN
     uint32_t stage;                       // LOSS, GRADIENT, AUDIT
     uint32_t device;                      // LOSS, FAIL, SURVEY, AUDIT, RECOMPUTE (of the whole run)
     uint32_t node;                        // SURVEY: of the device's part
@@ -131,12 +133,12 @@ typedef struct pen_message {
                                           // SURVEY, SURVEYED; RECOMPUTE, RECOMPUTED: the question;
                                           // SNAPSHOT, SNAPPED, SHARD: the order to save
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
-    uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY: which.
+    uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY, SEEN: which.
                                           // READY: bits, of the folders that are seen
-    uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE: bytes; RECOMPUTED:
-                                          // that are here
+    uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE, SEEN: bytes;
+                                          // RECOMPUTED: that are here
     uint64_t byte_count;                  // PULL, OFFER; ASSIGN: of the description; PART,
-                                          // RECOMPUTE: in all
+                                          // RECOMPUTE, SEEN: in all
     uint64_t clock;                       // PING: now at the sender, nanoseconds; PONG: the ping's;
                                           // ASSIGN: without a word of the coordinator, after which
                                           // to leave (0: never); BEAT: that the longest task runs;
@@ -153,7 +155,7 @@ typedef struct pen_message {
                                           // beneath which it writes; SNAPSHOT: the name beneath it,
                                           // or the coordinator's path; ASSIGN: its paths of folders
                                           // that it saves to, with a line's end between
-    const void *bytes; // PART, RECOMPUTE, ROUND_DONE (figures), SHARD (encoded summary):
+    const void *bytes; // PART, RECOMPUTE, SEEN, ROUND_DONE (figures), SHARD (encoded summary):
                        // [bytes_length], in what was decoded
     size_t bytes_length;
 } pen_message;

@@ -1,8 +1,10 @@
 #include "scheduler/runner/evaluate.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/system/interrupt.h"
 #include "graph/graph.h"
 #include "scheduler/runner/feed.h"
@@ -49,76 +51,152 @@ static pen_status evaluate_run(const evaluate_walk *walk) {
     return status;
 }
 
-typedef struct evaluate_state {
-    const pen_dataset *dataset;
-    pen_evaluation evaluation;
-} evaluate_state;
+// ---- sums
+
+double pen_evaluation_value(const pen_evaluation *evaluation, pen_metric metric) {
+    const double targets = (double)pen_max_u64(evaluation->target_count, 1); // 0: all are ignored
+    if (metric == PEN_METRIC_LOSS) return evaluation->loss;
+    if (metric == PEN_METRIC_ACCURACY) return (double)evaluation->correct_count / targets;
+    return evaluation->values[metric];
+}
+
+static pen_metric_setup evaluation_setup(const pen_program *program, uint64_t example_count) {
+    return (pen_metric_setup){.choice = program->metrics.choice,
+                              .classes = program->metrics.classes,
+                              .numbers = program->metrics.numbers,
+                              .example_count = example_count};
+}
+
+static const void *evaluation_labels(const pen_dataset_info *info,
+                                     const pen_evaluation_batch *batch, uint32_t loss) {
+    uint32_t index = 0;
+    if (loss == PEN_METRIC_NO_LOSS) return NULL;
+    pen_status_ignore(
+        pen_dataset_find_labels(info, batch->program->losses[loss].label_name, &index),
+        "what the loss was fed is there");
+    return batch->batch->labels[index];
+}
+
+static pen_status evaluation_tally(pen_evaluation_sums *sums, const pen_evaluation_batch *batch) {
+    const pen_dataset_info *info = pen_dataset_get_info(sums->dataset);
+    const pen_metric_choice *choice = &batch->program->metrics.choice;
+    pen_metric_batch tallied = {
+        .example_count = batch->batch->count,
+        .class_labels = evaluation_labels(info, batch, choice->classes_loss),
+        .number_labels = evaluation_labels(info, batch, choice->numbers_loss)};
+    sums->program = batch->program;
+    if (choice->metrics == 0) return PEN_OK;
+    if (sums->tally == NULL) {
+        const pen_metric_setup setup = evaluation_setup(batch->program, info->example_count);
+        PEN_TRY(pen_metric_tally_create(&setup, &sums->tally));
+    }
+    memcpy(tallied.seen, batch->seen, sizeof tallied.seen);
+    return pen_metric_tally_add(sums->tally, &tallied);
+}
 
 // Whoever wants to stop has what was trained by then. A bad loss is blamed on an example that is no
 // number, if there is one, and else on the model.
-pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
-                              const pen_batch *batch, const pen_evaluation *of_batch) {
-    const double loss = of_batch->loss, count = (double)batch->count;
+pen_status pen_evaluation_add(pen_evaluation_sums *sums, const pen_evaluation_batch *batch) {
+    pen_evaluation *so_far = &sums->so_far;
+    const pen_batch *examples = batch->batch;
+    const double count = (double)examples->count;
     if (pen_interrupt_requested()) {
         return pen_error(PEN_CANCELLED, "stopped after %llu examples",
-                         (unsigned long long)evaluation->example_count);
+                         (unsigned long long)so_far->example_count);
     }
-    if (!isfinite(loss)) {
-        const uint64_t first = evaluation->example_count;
-        PEN_TRY(pen_dataset_check_finite(dataset, batch->indices, batch->count, batch->inputs,
-                                         batch->labels));
+    if (!isfinite(batch->loss)) {
+        const uint64_t first = so_far->example_count;
+        PEN_TRY(pen_dataset_check_finite(sums->dataset, examples->indices, examples->count,
+                                         examples->inputs, examples->labels));
         return pen_error(PEN_NOT_FINITE, "the loss of examples %llu to %llu is %s",
-                         (unsigned long long)first, (unsigned long long)(first + batch->count - 1),
-                         isnan(loss) ? "not a number" : "infinite");
+                         (unsigned long long)first,
+                         (unsigned long long)(first + examples->count - 1),
+                         isnan(batch->loss) ? "not a number" : "infinite");
     }
-    evaluation->loss += loss * count; // divided at the end, as the terms
+    so_far->loss += batch->loss * count;
     for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
-        evaluation->terms[i] += of_batch->terms[i] * count;
+        so_far->terms[i] += batch->terms[i] * count;
     }
-    evaluation->example_count += batch->count;
-    evaluation->correct_count += of_batch->correct_count;
-    evaluation->target_count += of_batch->target_count;
+    so_far->example_count += examples->count;
+    so_far->correct_count += batch->correct_count;
+    so_far->target_count += batch->target_count;
+    return evaluation_tally(sums, batch);
+}
+
+// Right answers that no program counts are those of the tally.
+static pen_status evaluation_take_metrics(pen_evaluation_sums *sums, pen_evaluation *result) {
+    pen_metric_sums *tallied;
+    if (sums->tally == NULL) return PEN_OK;
+    const pen_metric_choice *choice = &sums->program->metrics.choice;
+    PEN_TRY(pen_metric_tally_finish(sums->tally, &tallied));
+    tallied->loss = result->loss;
+    if (choice->entropy_loss != PEN_METRIC_NO_LOSS) {
+        const bool is_only = sums->program->term_count == 0;
+        tallied->entropy = is_only ? result->loss : result->terms[choice->entropy_loss];
+    }
+    result->metrics = choice->metrics & ~PEN_METRIC_BIT(PEN_METRIC_ACCURACY);
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, result->metrics)) continue;
+        result->values[metric] = pen_metric_value(metric, tallied);
+    }
+    if (!pen_metric_is_in(PEN_METRIC_ACCURACY, choice->metrics)) return PEN_OK;
+    result->target_count = tallied->judged;
+    result->correct_count = tallied->at_place[0];
     return PEN_OK;
 }
 
-pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started) {
-    pen_evaluation result = *evaluation;
+pen_status pen_evaluation_finish(pen_evaluation_sums *sums, pen_status take_status,
+                                 pen_evaluation *out_evaluation) {
+    pen_evaluation result = sums->so_far;
     const double count = (double)result.example_count;
     if (result.example_count > 0) result.loss /= count;
     for (uint32_t i = 0; result.example_count > 0 && i < PEN_LOSSES_LIMIT; i++) {
         result.terms[i] /= count;
     }
-    result.seconds = pen_clock_seconds() - started;
-    return result;
+    if (take_status == PEN_OK) take_status = evaluation_take_metrics(sums, &result);
+    pen_metric_tally_destroy(sums->tally);
+    sums->tally = NULL;
+    PEN_TRY(pen_status_add_context(take_status, "while evaluating"));
+    result.seconds = pen_clock_seconds() - sums->started_seconds;
+    *out_evaluation = result;
+    return PEN_OK;
 }
+
+// ---- on one device
+
+typedef struct evaluate_state {
+    pen_evaluation_sums sums;
+    pen_feed_seen seen;
+} evaluate_state;
 
 static pen_status evaluate_count(void *context, const pen_runner_form *form, const pen_batch *batch,
                                  uint64_t first) {
     evaluate_state *state = context;
     const pen_program *program = form->program;
-    pen_evaluation of_batch = {.target_count = pen_feed_target_count(program, batch)};
+    pen_evaluation_batch passed = {
+        .program = program, .batch = batch, .target_count = pen_feed_target_count(program, batch)};
     (void)first;
-    PEN_TRY(pen_feed_read_number(form, program->loss, &of_batch.loss));
+    PEN_TRY(pen_feed_read_number(form, program->loss, &passed.loss));
     for (uint32_t i = 0; i < program->term_count; i++) {
-        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &of_batch.terms[i]));
+        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &passed.terms[i]));
     }
     if (pen_value_is(program->accuracy)) { // int64, and not below 0
-        PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &of_batch.correct_count,
-                                  sizeof of_batch.correct_count));
+        PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &passed.correct_count,
+                                  sizeof passed.correct_count));
     }
-    return pen_evaluation_add(&state->evaluation, state->dataset, batch, &of_batch);
+    PEN_TRY(pen_feed_see(form, &state->seen, passed.seen));
+    return pen_evaluation_add(&state->sums, &passed);
 }
 
 pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                         pen_evaluation *out_evaluation) {
-    evaluate_state state = {.dataset = dataset};
-    const double started = pen_clock_seconds();
+    evaluate_state state = {.sums = {.dataset = dataset, .started_seconds = pen_clock_seconds()}};
     const evaluate_walk walk = {.runner = runner,
                                 .dataset = dataset,
                                 .batch_size = batch_size,
                                 .take = evaluate_count,
                                 .context = &state};
-    PEN_TRY(pen_status_add_context(evaluate_run(&walk), "while evaluating"));
-    *out_evaluation = pen_evaluation_finish(&state.evaluation, started);
-    return PEN_OK;
+    const pen_status status = evaluate_run(&walk);
+    pen_feed_forget_seen(&state.seen);
+    return pen_evaluation_finish(&state.sums, status, out_evaluation);
 }

@@ -1,4 +1,4 @@
-// Inference over a dataset on one device: loss and accuracy.
+// Inference over a dataset on one device: loss, accuracy and what metrics are asked for.
 #ifndef PEN_SCHEDULER_RUNNER_EVALUATE_H
 #define PEN_SCHEDULER_RUNNER_EVALUATE_H
 
@@ -16,7 +16,12 @@ typedef struct pen_evaluation {
     uint64_t target_count;          // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count;
     double seconds;
+    pen_metric_set metrics; // that are told besides loss and right answers
+    double values[PEN_METRIC_COUNT];
 } pen_evaluation;
+
+// Of one that was asked for, or counted anyway.
+double pen_evaluation_value(const pen_evaluation *evaluation, pen_metric metric);
 
 // Runs every example of `dataset` once, `batch_size` at a time, in the order of its files. The
 // last microbatch takes what is left.
@@ -27,12 +32,34 @@ typedef struct pen_evaluation {
 PEN_NODISCARD pen_status pen_evaluate(pen_runner *runner, pen_dataset *dataset, uint64_t batch_size,
                                       pen_evaluation *out_evaluation);
 
-// What evaluations of several devices share. Adds a batch, of which losses and counts are known:
-// before a loss that is not finite is blamed on the model, the batch's examples are looked at.
-//   NOT_FINITE
-PEN_NODISCARD pen_status pen_evaluation_add(pen_evaluation *evaluation, const pen_dataset *dataset,
-                                            const pen_batch *batch, const pen_evaluation *of_batch);
-// Of all batches: the mean, and the time since `started` (pen_clock_seconds).
-pen_evaluation pen_evaluation_finish(const pen_evaluation *evaluation, double started);
+// ---- what evaluations of one device and of several share
+
+// What is summed up so far. All zero but the dataset, and the clock's seconds when it started.
+typedef struct pen_evaluation_sums {
+    const pen_dataset *dataset;
+    double started_seconds;
+    pen_evaluation so_far; // sums, where the end result has means
+    pen_metric_tally *tally;
+    const pen_program *program; // of the batches so far
+} pen_evaluation_sums;
+
+// A batch that has passed, in the order of the data.
+typedef struct pen_evaluation_batch {
+    const pen_program *program; // that it has passed
+    const pen_batch *batch;
+    double loss;
+    double terms[PEN_LOSSES_LIMIT];
+    uint64_t target_count, correct_count;
+    const void *seen[PEN_METRIC_SEEN_COUNT]; // values of program->metrics
+} pen_evaluation_batch;
+
+// Before a loss that is not finite is blamed on the model, the batch's examples are looked at.
+//   NOT_FINITE; DOES_NOT_FIT: more scores than are kept
+PEN_NODISCARD pen_status pen_evaluation_add(pen_evaluation_sums *sums,
+                                            const pen_evaluation_batch *batch);
+// The means over all batches, unless `take_status` is an error, which is returned. Releases what
+// the sums have.
+PEN_NODISCARD pen_status pen_evaluation_finish(pen_evaluation_sums *sums, pen_status take_status,
+                                               pen_evaluation *out_evaluation);
 
 #endif // PEN_SCHEDULER_RUNNER_EVALUATE_H

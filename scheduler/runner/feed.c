@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/graph.h"
 #include "scheduler/runtime/run/run_data.h"
 
@@ -180,6 +181,39 @@ pen_status pen_feed_read_number(const pen_runner_form *form, pen_value_id scalar
     PEN_TRY(pen_executor_read(form->executor, scalar, 0, &single, sizeof single));
     *out_number = (double)single;
     return PEN_OK;
+}
+
+// Memory grows to the largest batch.
+static pen_status feed_make_room(pen_feed_seen *seen, uint32_t index, uint64_t bytes) {
+    if (bytes <= seen->bytes[index]) return PEN_OK;
+    pen_memory_free(seen->values[index]);
+    seen->bytes[index] = 0;
+    seen->values[index] = pen_memory_allocate(bytes, 1);
+    if (seen->values[index] == NULL) return pen_error_out_of_memory();
+    seen->bytes[index] = bytes;
+    return PEN_OK;
+}
+
+pen_status pen_feed_see(const pen_runner_form *form, pen_feed_seen *seen,
+                        const void *out_values[PEN_METRIC_SEEN_COUNT]) {
+    const pen_program *program = form->program;
+    for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
+        const pen_value_id value = program->metrics.values[i];
+        out_values[i] = NULL;
+        if (!pen_value_is(value)) continue;
+        const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(program->graph, value));
+        PEN_TRY(feed_make_room(seen, i, bytes));
+        PEN_TRY(pen_executor_read(form->executor, value, 0, seen->values[i], bytes));
+        out_values[i] = seen->values[i];
+    }
+    return PEN_OK;
+}
+
+void pen_feed_forget_seen(pen_feed_seen *seen) {
+    for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
+        pen_memory_free(seen->values[i]);
+    }
+    *seen = (pen_feed_seen){0};
 }
 
 pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {

@@ -54,6 +54,18 @@ PEN_NODISCARD pen_status pen_feed_read_number(const pen_runner_form *form, pen_v
 PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
                                          double number);
 
+// What metrics see of a pass, and its memory. All zero: none yet.
+typedef struct pen_feed_seen {
+    void *values[PEN_METRIC_SEEN_COUNT];
+    uint64_t bytes[PEN_METRIC_SEEN_COUNT];
+} pen_feed_seen;
+
+// Reads the values of program->metrics of the microbatch that ran last, which stay until the next
+// call; NULL for those that nobody asks for.
+PEN_NODISCARD pen_status pen_feed_see(const pen_runner_form *form, pen_feed_seen *seen,
+                                      const void *out_values[PEN_METRIC_SEEN_COUNT]);
+void pen_feed_forget_seen(pen_feed_seen *seen);
+
 // Predictions of a batch that count, of the loss whose right answers are counted; 0: none are.
 uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch);
 

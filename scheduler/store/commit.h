@@ -36,12 +36,12 @@ typedef struct pen_commit_manifest {
     char model_hash[PEN_COMMIT_TEXT_BYTES];
     char build[PEN_COMMIT_TEXT_BYTES];
     char level[PEN_COMMIT_TEXT_BYTES]; // of the kernels; "": not known, and not in the record
-    uint64_t evaluations;  // while it ran; 0: none, and this and the next are not in the record
-    uint64_t best_step;    // after which the best of them was
-    uint64_t best;         // its metric
-    uint64_t since_best;   // evaluations since
-    bool keeps_best;       // the manifest of that step stays
-    bool best_by_accuracy; // what the metric is; false: the loss, and not in the record
+    uint64_t evaluations; // while it ran; 0: none, and this and the next are not in the record
+    uint64_t best_step;   // after which the best of them was
+    uint64_t best;        // its metric
+    uint64_t since_best;  // evaluations since
+    bool keeps_best;      // the manifest of that step stays
+    char best_metric[PEN_COMMIT_TEXT_BYTES]; // its name; "": the loss, and not in the record
     uint64_t plateau_rate; // the learning rate that they have decided; 0: none, and this and the
                            // next are not in the record
     uint64_t plateau_best; // what they are compared with

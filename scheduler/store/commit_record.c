@@ -58,7 +58,7 @@ static const pen_record_field evaluated_fields[] = {
     COUNT(evaluations),           COUNT(best_step), MANIFEST(FIXED, best), COUNT(since_best),
     MANIFEST(NUMBER, keeps_best),
 };
-static const pen_record_field metric_fields[] = {MANIFEST(NUMBER, best_by_accuracy)};
+static const pen_record_field metric_fields[] = {MANIFEST(TEXT, best_metric)};
 static const pen_record_field plateau_fields[] = {
     MANIFEST(FIXED, plateau_rate),
     MANIFEST(FIXED, plateau_best),

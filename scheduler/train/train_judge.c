@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/integer.h"
 #include "base/log.h"
+#include "graph/graph.h"
 
 static pen_status judge_needs_folder(const pen_job *job, const void *field, const char *what) {
     return pen_job_blame(job, field,
@@ -11,6 +11,36 @@ static pen_status judge_needs_folder(const pen_job *job, const void *field, cons
                                    "%s, but no folder for checkpoints, expected `checkpoint: {dir: "
                                    "…}` in the job, or --checkpoint DIR",
                                    what));
+}
+
+// Whether there are more scores than auc keeps.
+static pen_status judge_check_scores(const pen_program *program, const pen_metric_choice *choice,
+                                     uint64_t example_count) {
+    if (!pen_metric_is_in(PEN_METRIC_AUC, choice->metrics)) return PEN_OK;
+    const pen_program_loss *loss = &program->losses[choice->classes_loss];
+    const pen_shape *labels = &pen_value_type(program->graph, loss->labels)->shape;
+    const bool has_all = loss->class_count == 0 && !pen_metric_is_decision(loss->seen.kind);
+    uint64_t targets = (uint64_t)pen_shape_element_count(labels) / program->microbatch_size;
+    if (has_all) targets /= loss->seen.class_count; // a probability of each class
+    return pen_metric_check_scores(targets * example_count, loss->seen.class_count);
+}
+
+// Whether the losses are such that the metrics can be told.
+static pen_status judge_check_metrics(const pen_job *job, pen_dataset *dataset,
+                                      const pen_program *program) {
+    const pen_job_evaluation *options = &job->evaluation;
+    const bool counts_right = pen_value_is(program->accuracy);
+    pen_metric_loss losses[PEN_LOSSES_LIMIT];
+    pen_metric_choice choice;
+    for (uint32_t i = 0; i < program->loss_count; i++) {
+        losses[i] = program->losses[i].seen;
+    }
+    PEN_TRY(pen_job_blame(job, &options->metrics,
+                          pen_metric_choose(losses, program->loss_count, counts_right,
+                                            pen_job_evaluation_metrics(options), &choice)));
+    const uint64_t example_count = pen_dataset_get_info(dataset)->example_count;
+    return pen_job_blame(job, &options->metrics,
+                         judge_check_scores(program, &choice, example_count));
 }
 
 // What cannot be is found before the first step.
@@ -25,12 +55,7 @@ pen_status pen_train_judge_init(pen_train_judge *judge, const pen_job *job, pen_
     if (job->outputs.from == PEN_JOB_OUTPUTS_BEST && !has_folder) {
         return judge_needs_folder(job, &job->outputs.from, "outputs.from: found best");
     }
-    if (options->metric == PEN_JOB_METRIC_ACCURACY && !pen_value_is(program->accuracy)) {
-        return pen_job_blame(job, &options->metric,
-                             pen_error(PEN_INVALID_INPUT,
-                                       "evaluation.metric: found accuracy, but the loss is over no "
-                                       "classes, expected loss"));
-    }
+    PEN_TRY(judge_check_metrics(job, dataset, program));
     judge->dataset = dataset;
     judge->verdict.keeps_best = has_folder && (!options->has_keep_best || options->keep_best > 0);
     return PEN_OK;
@@ -51,46 +76,40 @@ bool pen_train_judge_is_due(const pen_train_judge *judge, uint64_t step, uint64_
            pen_interval_is_due(&judge->job->evaluation.every, step, epoch, ends_epoch);
 }
 
-static bool judge_is_by_accuracy(const pen_train_judge *judge) {
-    return judge->job->evaluation.metric == PEN_JOB_METRIC_ACCURACY;
-}
-
 // Whether what was found so far is of another metric, with which nothing is compared.
 static bool judge_is_of_other(const pen_train_judge *judge) {
-    return judge->verdict.count > 0 && judge->verdict.by_accuracy != judge_is_by_accuracy(judge);
+    return judge->verdict.count > 0 && judge->verdict.metric != judge->job->evaluation.metric;
 }
 
 // The best is looked for anew; a rate that has fallen stays.
 static void judge_turn(pen_train_judge *judge) {
     pen_checkpoint_evaluated *verdict = &judge->verdict;
-    const bool is_accuracy = judge_is_by_accuracy(judge);
+    const pen_metric metric = judge->job->evaluation.metric;
     pen_log(PEN_LOG_NOTE,
             "evaluations so far were compared by %s: the best is looked for anew, by %s",
-            pen_job_metric_names[is_accuracy ? PEN_JOB_METRIC_LOSS : PEN_JOB_METRIC_ACCURACY],
-            pen_job_metric_names[judge->job->evaluation.metric]);
+            pen_metric_names[verdict->metric], pen_metric_names[metric]);
     verdict->count = 0;
     verdict->since_best = 0;
-    verdict->plateau.best = is_accuracy ? -INFINITY : INFINITY;
+    verdict->plateau.best = pen_metric_kinds[metric].is_larger_better ? -INFINITY : INFINITY;
     verdict->plateau.bad = 0;
 }
 
-// The first is the best there is.
+// The first is the best there is, unless it is no number.
 bool pen_train_judge_add(pen_train_judge *judge, uint64_t step, const pen_evaluation *evaluation) {
     const pen_job_evaluation *options = &judge->job->evaluation;
     pen_checkpoint_evaluated *verdict = &judge->verdict;
-    const bool is_loss = options->metric == PEN_JOB_METRIC_LOSS;
-    const double targets = (double)pen_max_u64(evaluation->target_count, 1); // 0: all are ignored
-    const double value = is_loss ? evaluation->loss : (double)evaluation->correct_count / targets;
+    const bool is_larger_better = pen_metric_kinds[options->metric].is_larger_better;
+    const double value = pen_evaluation_value(evaluation, options->metric);
     if (judge_is_of_other(judge)) judge_turn(judge);
-    verdict->by_accuracy = !is_loss;
+    verdict->metric = options->metric;
     const pen_job_learning_rate *rate = &judge->job->train.learning_rate;
     if (rate->kind == PEN_LEARNING_RATE_PLATEAU) {
-        pen_plateau_rate_add(&rate->plateau, judge->job->train.optimizer.lr, !is_loss, value,
-                             &verdict->plateau);
+        pen_plateau_rate_add(&rate->plateau, judge->job->train.optimizer.lr, is_larger_better,
+                             value, &verdict->plateau);
     }
-    const bool is_first = verdict->count == 0;
-    const bool is_better = is_loss ? value < verdict->best - options->min_delta
-                                   : value > verdict->best + options->min_delta;
+    const bool is_first = verdict->count == 0 || (isnan(verdict->best) && !isnan(value));
+    const bool is_better = is_larger_better ? value > verdict->best + options->min_delta
+                                            : value < verdict->best - options->min_delta;
     verdict->count += 1;
     verdict->since_best += 1;
     if (!is_first && !is_better) return false;

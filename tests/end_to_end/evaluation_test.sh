@@ -171,4 +171,4 @@ fails 2 'error: --no-eval: found beside .evaluation. of the job' "$PENSTOCK" tra
 sed -i 's/softmax_cross_entropy/mean_squared_error/; s/\(train\|eval\)_y/\1_m/' job.yaml
 /usr/bin/python3 -c 'import numpy as np
 for n in "train", "eval": np.save(n + "_m.npy", np.ones((len(np.load(n + "_y.npy")), 4), np.float32))'
-fails 3 'evaluation.metric: found accuracy, but the loss is over no classes' "$PENSTOCK" train job.yaml
+fails 3 'evaluation: found accuracy, but the loss is over no classes' "$PENSTOCK" train job.yaml

@@ -25,7 +25,7 @@ BEGIN {
     # The floors of a folder, from the ground up: a file may include its own floor and those before it in the list,
     # never one after. A folder with a list names all its floors here; files beside the floors are not checked.
     floors["base"] = "sets system format record option"
-    floors["scheduler"] = "schedule store data trace transport protocol audit runtime compile runner job plan checkpoint " \
+    floors["scheduler"] = "schedule store data metric trace transport protocol audit runtime compile runner job plan checkpoint " \
         "engine launched inference serve train measure report"
     floors["graph"] = "ops analysis passes dump wire keras_layers import"
     floors["scheduler/runtime"] = "run executor worker coordinator"

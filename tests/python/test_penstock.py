@@ -194,7 +194,8 @@ class Training(Scratch):
         def judge(patience):
             job = make_job(epochs=30, optimizer={"sgd": {"lr": 2.0}})
             job["data"]["eval"]["labels"] = np.roll(Y, 5) # it gets worse
-            return {**job, "evaluation": {"every": "2 steps", "patience": patience, "metric": "loss"},
+            return {**job, "evaluation": {"every": "2 steps", "patience": patience, "metric": "loss",
+                                          "metrics": ["f1_micro", "top_2"]},
                     "checkpoint": {"dir": f"kept{patience}"}, "outputs": {"from": "best"}}
 
         with penstock.Training(judge(3)) as training:
@@ -205,6 +206,10 @@ class Training(Scratch):
                     continue
                 asked = training.evaluate()
                 self.assertEqual((step.evaluation.loss, step.evaluation.accuracy), (asked.loss, asked.accuracy))
+                self.assertEqual(step.evaluation.metrics, asked.metrics)
+                self.assertEqual(asked.metrics["f1_micro"], asked.accuracy)
+                self.assertLessEqual(asked.accuracy, asked.metrics["top_2"])
+                self.assertEqual(len(asked.metrics), 2)
                 self.assertEqual(step.is_best, best is None or asked.loss < best)
                 if step.is_best:
                     best, saved = asked.loss, training.parameters()

@@ -118,6 +118,10 @@ PEN_NODISCARD pen_status pen_coordinator_begin_round(pen_coordinator *coordinato
 // that is not finite stops the training: no update follows.
 PEN_NODISCARD pen_status pen_coordinator_await_losses(pen_coordinator *coordinator, uint64_t round,
                                                       pen_run_loss *out_losses);
+// What is seen of a round of one microbatch whose losses are there, until as many rounds later have
+// begun as may be under way. NULL: its form has no such value. UNAVAILABLE: not all has come
+PEN_NODISCARD pen_status pen_coordinator_get_values(pen_coordinator *coordinator, uint64_t round,
+                                                    const void *out_values[PEN_RUN_SEEN_LIMIT]);
 // Waits until the round may update: *out_order is that of its lanes, where it is free. A training
 // that was stopped so: 0, at once.
 PEN_NODISCARD pen_status pen_coordinator_await_order(pen_coordinator *coordinator, uint64_t round,

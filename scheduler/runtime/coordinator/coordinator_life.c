@@ -75,7 +75,9 @@ pen_status pen_coordinator_begin_round(pen_coordinator *coordinator,
     if (status == PEN_OK) {
         PEN_ASSERT(pen_coordinator_core_can_begin(c->core, out_round));
         c->has_begun = true;
-        c->announced[*out_round % COORDINATOR_ROUNDS].number = *out_round;
+        coordinator_announced *announced = &c->announced[*out_round % COORDINATOR_ROUNDS];
+        announced->number = *out_round;
+        memset(announced->seen_count, 0, sizeof announced->seen_count);
     }
     pen_mutex_unlock(&c->lock);
     PEN_TRY(status);
@@ -198,7 +200,7 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
         PEN_TRY(PEN_NEW(c->arena, table->device_count, &c->figures[r]));
         c->figures_round[r] = UINT64_MAX;
     }
-    return PEN_OK;
+    return pen_coordinator_prepare_values(c);
 }
 
 static pen_status coordinator_describe(pen_coordinator *c) {

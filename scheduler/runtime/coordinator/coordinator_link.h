@@ -74,13 +74,16 @@ typedef struct coordinator_worker {
 
 typedef struct coordinator_announced {
     pen_coordinator_round round;
-    const void **feeds;       // [channel_limit]
-    uint32_t *checksums;      // [checksum_limit] of all that is fed
-    uint32_t *first_check;    // [channel_limit]
-    uint64_t lent_count;      // guarded by lock: frames of it that the transport reads
-    uint64_t number;          // guarded by lock, as the next
-    double *terms;            // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
-    pen_arrivals_order order; // guarded by lock: with which it went
+    const void **feeds;    // [channel_limit]
+    uint32_t *checksums;   // [checksum_limit] of all that is fed
+    uint32_t *first_check; // [channel_limit]
+    uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
+    uint64_t number;       // guarded by lock, as the next
+    double *terms;         // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
+    char *seen;            // [PEN_RUN_SEEN_LIMIT] values one behind the other, of a round of one
+                           // microbatch; NULL: no form has any
+    uint64_t seen_count[PEN_RUN_SEEN_LIMIT]; // bytes of them that have come
+    pen_arrivals_order order;                // guarded by lock: with which it went
 } coordinator_announced;
 
 struct pen_coordinator {
@@ -94,8 +97,10 @@ struct pen_coordinator {
     double rendezvous_end; // seconds of the clock
     uint32_t channel_limit;
     uint32_t microbatch_limit;
-    uint32_t **first_frame;    // [form_count][channel_count]
-    coordinator_frame *frames; // [frame_count]
+    uint32_t **first_frame;                     // [form_count][channel_count]
+    uint64_t (*seen_bytes)[PEN_RUN_SEEN_LIMIT]; // [form_count] of values that are seen
+    uint64_t seen_first[PEN_RUN_SEEN_LIMIT];    // where each begins
+    coordinator_frame *frames;                  // [frame_count]
     uint32_t frame_count;
     coordinator_worker *workers; // [worker_count + 1]
     pen_thread *clock;
@@ -198,6 +203,10 @@ void pen_coordinator_end_arrivals(pen_coordinator *c, uint32_t peer); // holds t
 // A worker may not take part: it is told why, and the run ends with that.
 void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t refusal,
                                pen_status take_status);
+
+// ---- values that are seen (coordinator_values.c)
+PEN_NODISCARD pen_status pen_coordinator_prepare_values(pen_coordinator *c);
+void pen_coordinator_take_value(pen_coordinator *c, const pen_message *message);
 
 // ---- measuring (coordinator_survey.c), from the transport
 void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message);

@@ -366,6 +366,9 @@ static bool link_take_event(pen_coordinator *c, uint32_t peer, const pen_message
         link_take_terms(c, message);
         kind = PEN_COORDINATOR_EVENT_LOSS;
         break;
+    case PEN_MESSAGE_SEEN:
+        pen_coordinator_take_value(c, message);
+        break;
     case PEN_MESSAGE_GRADIENT:
         kind = PEN_COORDINATOR_EVENT_GRADIENT;
         break;

@@ -37,6 +37,9 @@ typedef struct pen_run_spec_channel {
                     // PEN_RUN_FIELD_NONE
 } pen_run_spec_channel;
 
+#define PEN_RUN_SEEN_LIMIT 5                   // values of a form that the coordinator sees
+#define PEN_RUN_SEEN_BYTES_LIMIT (64ull << 20) // of all of them together, in a round
+
 // What one device runs of one form.
 typedef struct pen_run_spec_part {
     const pen_part *part;   // NULL: the device is another worker's
@@ -48,6 +51,8 @@ typedef struct pen_run_spec_part {
     pen_value_id step;
     pen_value_id terms[PEN_LOSSES_LIMIT]; // [term_count] the same in all parts
     uint32_t term_count;
+    pen_value_id seen[PEN_RUN_SEEN_LIMIT]; // [seen_count] likewise: what the coordinator is sent
+    uint32_t seen_count;
 } pen_run_spec_part;
 
 // What is told of a microbatch's loss: by a stage of what it makes, or of all.

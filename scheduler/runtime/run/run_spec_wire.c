@@ -103,6 +103,8 @@ static const pen_record_field part_fields[] = {
     PART(INDEX, 8, "step", values.step, NULL),
     PEN_RECORD_LIST_ROW(ARRAY, INDEX, 9, "terms", wire_part, values.terms, values.term_count,
                         "losses that are told one by one", .limit = PEN_LOSSES_LIMIT),
+    PEN_RECORD_LIST_ROW(ARRAY, INDEX, 10, "seen", wire_part, values.seen, values.seen_count,
+                        "that the coordinator is sent", .limit = PEN_RUN_SEEN_LIMIT),
 };
 static const pen_record_field saved_fields[] = {
     SAVED(NUMBER, 1, device, NULL),
@@ -273,6 +275,17 @@ static pen_status decode_check_scalar(const wire_part *given, const pen_graph *g
     return wire_error(given, "'%s' is not a number", pen_value_name(graph, value));
 }
 
+// A value that is sent: kept, so that it can be read.
+static pen_status decode_check_seen(const wire_part *given, const pen_part *part,
+                                    pen_value_id value) {
+    bool is_kept = !pen_value_is(value);
+    for (uint32_t k = 0; k < part->kept_count && !is_kept; k++) {
+        is_kept = pen_value_same(part->kept[k], value);
+    }
+    if (is_kept) return PEN_OK;
+    return wire_error(given, "value %u is to be sent, but is not kept", value.index);
+}
+
 // A part comes once for each device, and what it says about its values must be true of its graph.
 static pen_status decode_part(const wire_part *given, uint32_t device_count, pen_arena *arena,
                               pen_run_spec_part *parts) {
@@ -300,6 +313,9 @@ static pen_status decode_part(const wire_part *given, uint32_t device_count, pen
     PEN_TRY(decode_check_scalar(given, graph, given->values.learning_rate, false));
     for (uint32_t i = 0; i < given->values.term_count; i++) {
         PEN_TRY(decode_check_scalar(given, graph, given->values.terms[i], false));
+    }
+    for (uint32_t i = 0; i < given->values.seen_count; i++) {
+        PEN_TRY(decode_check_seen(given, &wired->part, given->values.seen[i]));
     }
     return decode_check_scalar(given, graph, given->values.step, false);
 }

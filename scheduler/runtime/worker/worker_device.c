@@ -66,6 +66,24 @@ static pen_status device_read_scalar(const worker_device *device, const pen_run_
     return PEN_OK;
 }
 
+// What the coordinator sees of what the task makes.
+static pen_status device_tell_seen(const worker_device *device, const pen_run_round *round,
+                                   const pen_run_task *task) {
+    const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
+    const pen_worker_run_events *events = &device->run->options.events;
+    for (uint32_t i = 0; i < part->seen_count; i++) {
+        if (!device_makes(part->part, task->list, part->seen[i])) continue;
+        const uint64_t bytes =
+            pen_tensor_type_bytes(pen_value_type(part->part->graph, part->seen[i]));
+        const pen_run_seen seen = {.number = i, .bytes = device->seen, .byte_count = bytes};
+        PEN_ASSERT(bytes <= device->seen_limit);
+        PEN_TRY(pen_executor_read(device->executors[round->form], part->seen[i],
+                                  task->task.microbatch, device->seen, bytes));
+        events->seen(events->context, round->round, task->task.microbatch, &seen);
+    }
+    return PEN_OK;
+}
+
 // A part may have the sum of the losses, the count of right answers, some of the losses themselves,
 // or none of these.
 static pen_status device_read_loss(worker_device *device, const pen_run_round *round,
@@ -127,7 +145,9 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
         PEN_TRY(status);
     }
     PEN_TRY(device_hand_collected(device, round, task));
-    return task->makes_loss ? device_read_loss(device, round, task) : PEN_OK;
+    if (!task->makes_loss) return PEN_OK;
+    PEN_TRY(device_tell_seen(device, round, task));
+    return device_read_loss(device, round, task);
 }
 
 static void device_note_task(worker_device *device, const pen_run_round *round,

@@ -82,6 +82,8 @@ typedef struct worker_device {
     pen_worker_action *actions; // [action_limit]
     uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
     pen_run_loss loss;
+    char *seen; // [seen_limit] a value on its way to the coordinator
+    uint64_t seen_limit;
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none

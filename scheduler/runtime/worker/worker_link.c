@@ -420,6 +420,7 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
     case PEN_MESSAGE_GRADIENT:
     case PEN_MESSAGE_RECOMPUTE:
     case PEN_MESSAGE_RECOMPUTED:
+    case PEN_MESSAGE_SEEN:
         break;
     }
     return pen_error(PEN_CORRUPT, "a message of the kind %s, which no worker is sent",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/system/build.h"
@@ -249,6 +250,22 @@ static void member_on_loss(void *context, uint64_t round, uint32_t microbatch, u
     (void)PEN_FAILPOINT("worker.loss_sent");
 }
 
+static void member_on_seen(void *context, uint64_t round, uint32_t microbatch,
+                           const pen_run_seen *seen) {
+    for (uint64_t at = 0; at < seen->byte_count; at += PEN_MESSAGE_PART_LIMIT) {
+        pen_message message = {
+            .kind = PEN_MESSAGE_SEEN,
+            .round = round,
+            .microbatch = microbatch,
+            .number = seen->number,
+            .offset = at,
+            .byte_count = seen->byte_count,
+            .bytes = (const char *)seen->bytes + at,
+            .bytes_length = (size_t)pen_min_u64(seen->byte_count - at, PEN_MESSAGE_PART_LIMIT)};
+        pen_worker_tell(context, 0, &message);
+    }
+}
+
 static void member_on_gradient(void *context, uint64_t round, uint32_t microbatch, uint32_t stage) {
     pen_message message = {
         .kind = PEN_MESSAGE_GRADIENT, .round = round, .microbatch = microbatch, .stage = stage};
@@ -330,6 +347,7 @@ static void member_on_shard(void *context, const pen_run_saved *saved, pen_statu
 pen_worker_run_events pen_worker_run_listeners(pen_worker *worker) {
     return (pen_worker_run_events){.context = worker,
                                    .loss = member_on_loss,
+                                   .seen = member_on_seen,
                                    .gradient = member_on_gradient,
                                    .round_done = member_on_round_done,
                                    .credit = member_on_credit,

@@ -55,10 +55,18 @@ typedef struct pen_run_saved {
     uint64_t step;
 } pen_run_saved;
 
+typedef struct pen_run_seen {
+    uint32_t number; // which of the part's
+    const void *bytes;
+    uint64_t byte_count;
+} pen_run_seen;
+
 typedef struct pen_worker_run_events {
     void *context;
     void (*loss)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage,
                  const pen_run_loss *loss);
+    // a value that the coordinator sees, before the loss of its microbatch
+    void (*seen)(void *context, uint64_t round, uint32_t microbatch, const pen_run_seen *seen);
     void (*gradient)(void *context, uint64_t round, uint32_t microbatch, uint32_t stage);
     // figures of the devices (run_wire.h)
     void (*round_done)(void *context, uint64_t round, const unsigned char *figures, size_t length);

@@ -1,8 +1,10 @@
 #include "scheduler/runtime/worker/worker_run.h"
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/system/failpoint.h"
+#include "graph/graph.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker_device.h"
@@ -238,6 +240,19 @@ static pen_status run_load_form(worker_device *device, uint32_t form) {
     return pen_executor_create(&executor, &device->executors[form]);
 }
 
+// Room for the largest value that the coordinator sees.
+static pen_status run_make_room_to_see(worker_device *device) {
+    for (uint32_t f = 0; f < device->run->table->form_count; f++) {
+        const pen_run_spec_part *part = &device->run->spec->forms[f].parts[device->index];
+        for (uint32_t i = 0; i < part->seen_count; i++) {
+            if (!pen_value_is(part->seen[i])) continue;
+            const pen_tensor_type *type = pen_value_type(part->part->graph, part->seen[i]);
+            device->seen_limit = pen_max_u64(device->seen_limit, pen_tensor_type_bytes(type));
+        }
+    }
+    return PEN_NEW(device->arena, device->seen_limit, &device->seen);
+}
+
 static pen_status run_open_device(worker_device *device) {
     const pen_run_spec_device *spec = &device->run->spec->devices[device->index];
     const pen_device_kind *kind;
@@ -248,7 +263,7 @@ static pen_status run_open_device(worker_device *device) {
     for (uint32_t f = 0; f < device->run->table->form_count; f++) {
         PEN_TRY(run_load_form(device, f));
     }
-    return PEN_OK;
+    return run_make_room_to_see(device);
 }
 
 // Both ends of a channel must hold as many bytes as the table says.

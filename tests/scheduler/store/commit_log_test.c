@@ -168,7 +168,7 @@ static void keeps_the_best(void **state) {
         record.manifest.best = 0x3fea086956666666u;
         record.manifest.since_best = step - best[step];
         record.manifest.keeps_best = true;
-        record.manifest.best_by_accuracy = step % 2 == 0;
+        if (step % 2 == 0) strcpy(record.manifest.best_metric, "accuracy");
         append(log, record);
         CHECK_OK(pen_commit_log_prune(log, &shards, 2));
         pen_commit_log *opened = open_log(folder, arena);
@@ -183,7 +183,8 @@ static void keeps_the_best(void **state) {
             assert_int_equal(kept->manifest.since_best,
                              kept->manifest.step - best[kept->manifest.step]);
             assert_true(kept->manifest.keeps_best);
-            assert_int_equal(kept->manifest.best_by_accuracy, kept->manifest.step % 2 == 0);
+            assert_string_equal(kept->manifest.best_metric,
+                                kept->manifest.step % 2 == 0 ? "accuracy" : "");
         }
         assert_true(is_there);
         assert_int_equal(count, step < 3 ? step : 3);
