@@ -62,6 +62,7 @@ typedef struct pen_command {
     VERB(export)                                                                                   \
     VERB(checkpoint)                                                                               \
     VERB(verify)                                                                                   \
+    VERB(rate)                                                                                     \
     VERB(plan)                                                                                     \
     VERB(explain)                                                                                  \
     VERB(diff)                                                                                     \

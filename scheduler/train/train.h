@@ -46,14 +46,15 @@ typedef struct pen_train_watch {
 } pen_train_watch;
 
 typedef struct pen_trainer_options {
-    uint64_t step_limit;        // stop after so many steps of the training; 0: as the job says
-    const char *parameters;     // safetensors file to start from; NULL: the model's own
-    const char *resume;         // folder of a checkpoint to start from; NULL: none
-    const char *checkpoints;    // folder that they are kept in; NULL: none are
-    const char *mirror;         // second folder for them; NULL: none
-    pen_interval every;         // unless the job says a mean time between failures
-    bool continues;             // from what is in that folder, if there is something
-    bool overwrites;            // what is in that folder is forgotten
+    uint64_t step_limit; // stop after so many steps of the training; 0: as the job says
+    const pen_learning_rate_options *rates; // in place of the job's; NULL: its own. Copied
+    const char *parameters;                 // safetensors file to start from; NULL: the model's own
+    const char *resume;                     // folder of a checkpoint to start from; NULL: none
+    const char *checkpoints;                // folder that they are kept in; NULL: none are
+    const char *mirror;                     // second folder for them; NULL: none
+    pen_interval every;                     // unless the job says a mean time between failures
+    bool continues;                         // from what is in that folder, if there is something
+    bool overwrites;                        // what is in that folder is forgotten
     const char *replay;         // record of the order of lanes, or a folder with one; NULL: none
     pen_order_book *orders;     // that others share, in place of one of its own; NULL: nobody does
     pen_dataset *evaluated;     // that will be evaluated on; outlives the trainer. NULL: none

@@ -9,6 +9,7 @@
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_state.h"
 
+// Their number says how many steps there are, and so which rate each has.
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
     PEN_TRY(pen_job_open_dataset(job, PEN_DATASET_PART_TRAIN, trainer->arena, &trainer->dataset));
@@ -26,7 +27,11 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
     trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
     trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
     if (options->step_limit > 0) trainer->step_count = options->step_limit;
-    return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
+    if (options->rates == NULL) {
+        return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
+    }
+    trainer->learning_rate = *options->rates;
+    return pen_learning_rate_check(options->rates);
 }
 
 // Examples of the microbatch that is left at the end of an epoch; 0: it does not come.

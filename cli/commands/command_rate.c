@@ -1,0 +1,118 @@
+// penstock rate: the learning rate that a job could begin with, from a short training.
+
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/training_job.h"
+#include "scheduler/train/find_rate.h"
+
+#define RATE_LINES 25 // of the table, at most
+
+typedef struct rate_options {
+    pen_cli_common common;
+    int64_t steps;
+    double from;
+    double to;
+    bool no_memory_check;
+    bool insecure;
+} rate_options;
+
+static void rate_say_best(const pen_job *job, const pen_found_rate *found) {
+    if (found->best == found->count) {
+        printf("no rate is suggested: the loss does not fall; more --steps, or a smaller --from\n");
+        return;
+    }
+    printf("suggested: %.2g, where the loss falls fastest; it is least at %.2g%s. The job has %g\n",
+           found->points[found->best].rate, found->points[found->least].rate,
+           found->is_cut ? ", and grows behind that" : "", job->train.optimizer.lr);
+}
+
+// Not every step has a line, but the last and the suggested one do.
+static pen_status rate_print(const pen_job *job, const pen_found_rate *found) {
+    const uint32_t every = (found->count + RATE_LINES - 1) / RATE_LINES;
+    printf("%10s  %12s  %12s\n", "rate", "loss", "smoothed");
+    for (uint32_t i = 0; i < found->count; i++) {
+        const pen_rate_point *point = &found->points[i];
+        if (i % every != 0 && i + 1 != found->count && i != found->best) continue;
+        printf("%10.3g  %12.6g  %12.6g%s\n", point->rate, point->loss, point->smoothed,
+               i == found->best ? "  <" : "");
+    }
+    rate_say_best(job, found);
+    if (fflush(stdout) != 0) return pen_error(PEN_IO, "cannot write to standard output");
+    return PEN_OK;
+}
+
+// All steps, for who draws them; nothing suggested is null.
+static pen_status rate_print_json(const pen_job *job, const pen_found_rate *found) {
+    pen_json_writer json;
+    pen_command_begin_json(&json, "rate");
+    pen_json_key(&json, "suggested");
+    if (found->best < found->count) {
+        pen_json_number(&json, found->points[found->best].rate);
+    } else {
+        pen_json_null(&json);
+    }
+    pen_json_key_number(&json, "job", job->train.optimizer.lr);
+    pen_json_key_bool(&json, "diverged", found->is_cut);
+    pen_json_key_array(&json, "steps");
+    for (uint32_t i = 0; i < found->count; i++) {
+        pen_json_begin_object(&json);
+        pen_json_key_number(&json, "rate", found->points[i].rate);
+        pen_json_key_number(&json, "loss", found->points[i].loss);
+        pen_json_key_number(&json, "smoothed", found->points[i].smoothed);
+        pen_json_end_object(&json);
+    }
+    pen_json_end_array(&json);
+    pen_json_end_object(&json);
+    return pen_json_finish(&json);
+}
+
+// The range is checked before the job is read; all else is what a training checks.
+static pen_status rate_run(pen_command_context *context, const void *options_given) {
+    const rate_options *options = options_given;
+    const pen_job *job;
+    const pen_plan *plan;
+    pen_found_rate found;
+    if (options->from >= options->to) {
+        context->input_exit_code = PEN_EXIT_USAGE;
+        return pen_error(PEN_INVALID_INPUT,
+                         "--from: found %g, expected less than --to, which is %g", options->from,
+                         options->to);
+    }
+    PEN_TRY(pen_command_read_job(context, options->common.operands[0], &job, &plan));
+    const pen_find_rate_options find = {.step_count = (uint32_t)options->steps,
+                                        .from = options->from,
+                                        .to = options->to,
+                                        .no_memory_check = options->no_memory_check,
+                                        .insecure = options->insecure,
+                                        .plan = plan};
+    context->input_exit_code = PEN_EXIT_MODEL;
+    PEN_TRY(pen_find_rate(job, &find, context->arena, &found));
+    return options->common.json ? rate_print_json(job, &found) : rate_print(job, &found);
+}
+
+static const pen_cli_option rate_cli_options[] = {
+    PEN_CLI_VALUE(0, "steps", "N", INTEGER, rate_options, steps, "steps, at most",
+                  PEN_OPTION_RANGE(2, 1000000), .default_text = "100"),
+    PEN_CLI_VALUE(0, "from", "R", NUMBER, rate_options, from, "rate of the first step",
+                  .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.0000001"),
+    PEN_CLI_VALUE(0, "to", "R", NUMBER, rate_options, to, "rate of the last step",
+                  .minimum = PEN_OPTION_ABOVE(0), .default_text = "10"),
+    PEN_CLI_FLAG(0, "no-memory-check", rate_options, no_memory_check,
+                 "run what is planned not to fit"),
+    PEN_CLI_FLAG(0, "insecure", rate_options, insecure,
+                 "reach workers on other machines without TLS"),
+};
+
+const pen_command pen_command_rate = {
+    .name = "rate",
+    .summary = "a learning rate to begin with, from a short training that keeps nothing",
+    .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(rate_cli_options),
+              .takes_job = true,
+              .examples = "penstock rate job.yaml\n"
+                          "penstock rate --steps 200 --to 1 job.yaml\n"},
+    .connects = true,
+    .starts_itself = true,
+    .options_bytes = sizeof(rate_options),
+    .run = rate_run,
+};
