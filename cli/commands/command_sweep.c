@@ -178,11 +178,12 @@ static const char *sweep_word(const sweep_run *run) {
 }
 
 static double sweep_metric(const sweep_state *s, const sweep_run *run, bool at_rung) {
-    const pen_run_means *means = at_rung                   ? &run->log.rung
-                                 : run->log.has_evaluation ? &run->log.evaluation
-                                                           : &run->log.late;
+    const pen_metric sort = s->sweep->sort;
+    const pen_run_means *means = at_rung ? &run->log.rung : &run->log.late;
     if (run->log.outcome == PEN_RUN_FAILED || run->log.step == 0) return NAN;
-    return s->sweep->sort == PEN_SWEEP_LOSS ? means->loss : means->accuracy;
+    if (!at_rung && run->log.has_evaluation) return run->log.evaluation[sort];
+    if (sort == PEN_METRIC_LOSS) return means->loss;
+    return sort == PEN_METRIC_ACCURACY ? means->accuracy : NAN;
 }
 
 // The better run first; those without a number last, equal ones in the order of the sweep.
@@ -193,7 +194,7 @@ static bool sweep_is_better(const sweep_state *s, const sweep_run *a, const swee
         if (isnan(left) != isnan(right)) return isnan(right);
         return a < b;
     }
-    return s->sweep->sort == PEN_SWEEP_LOSS ? left < right : left > right;
+    return pen_metric_kinds[s->sweep->sort].is_larger_better ? left > right : left < right;
 }
 
 static void sweep_sort(sweep_state *s, bool at_rung) {
@@ -349,14 +350,16 @@ static pen_status sweep_print(const sweep_state *s) {
         const int length = (int)strlen(s->runs[i].asked->name);
         if (length > width) width = length;
     }
-    printf("%-*s  %10s  %10s  %10s  %8s  %9s  %s\n", width, "run", "loss", "accuracy", "train loss",
-           "steps", "seconds", "state");
+    const pen_metric sort = s->sweep->sort;
+    const pen_metric second = sort == PEN_METRIC_LOSS ? PEN_METRIC_ACCURACY : sort;
+    printf("%-*s  %10s  %10s  %10s  %8s  %9s  %s\n", width, "run", "loss", pen_metric_names[second],
+           "train loss", "steps", "seconds", "state");
     for (uint32_t i = 0; i < s->sweep->run_count; i++) {
         const sweep_run *run = s->sorted[i];
         const pen_run_log *log = &run->log;
         printf("%-*s", width, run->asked->name);
-        sweep_print_number(log->has_evaluation ? log->evaluation.loss : NAN);
-        sweep_print_number(log->has_evaluation ? log->evaluation.accuracy : NAN);
+        sweep_print_number(log->has_evaluation ? log->evaluation[PEN_METRIC_LOSS] : NAN);
+        sweep_print_number(log->has_evaluation ? log->evaluation[second] : NAN);
         sweep_print_number(log->late.loss);
         printf("  %8llu  %9.1f  %s\n", (unsigned long long)log->step, log->seconds,
                sweep_word(run));
@@ -368,6 +371,15 @@ static void sweep_write_means(pen_json_writer *json, const char *key, const pen_
     pen_json_key_object(json, key);
     pen_json_key_number(json, "loss", means->loss);
     if (!isnan(means->accuracy)) pen_json_key_number(json, "accuracy", means->accuracy);
+    pen_json_end_object(json);
+}
+
+static void sweep_write_evaluation(pen_json_writer *json, const double values[PEN_METRIC_COUNT]) {
+    pen_json_key_object(json, "evaluation");
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (metric != PEN_METRIC_LOSS && isnan(values[metric])) continue;
+        pen_json_key_number(json, pen_metric_names[metric], values[metric]);
+    }
     pen_json_end_object(json);
 }
 
@@ -383,7 +395,7 @@ static void sweep_write_run(pen_json_writer *json, const sweep_run *run) {
     pen_json_key_text(json, "state", sweep_word(run));
     pen_json_key_unsigned(json, "step", run->log.step);
     pen_json_key_number(json, "seconds", run->log.seconds);
-    if (run->log.has_evaluation) sweep_write_means(json, "evaluation", &run->log.evaluation);
+    if (run->log.has_evaluation) sweep_write_evaluation(json, run->log.evaluation);
     if (run->log.step > 0) sweep_write_means(json, "training", &run->log.late);
     if (run->log.hash[0] != '\0') pen_json_key_text(json, "parameters_hash", run->log.hash);
     pen_json_end_object(json);
@@ -392,7 +404,7 @@ static void sweep_write_run(pen_json_writer *json, const sweep_run *run) {
 static pen_status sweep_write(const sweep_state *s) {
     pen_json_writer json;
     pen_command_begin_json(&json, "sweep");
-    pen_json_key_text(&json, "sort", pen_sweep_sort_names[s->sweep->sort]);
+    pen_json_key_text(&json, "sort", pen_metric_names[s->sweep->sort]);
     pen_json_key_array(&json, "runs");
     for (uint32_t i = 0; i < s->sweep->run_count; i++) {
         sweep_write_run(&json, s->sorted[i]);

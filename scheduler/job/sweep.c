@@ -10,8 +10,6 @@
 #define SWEEP_VALUE_CHARACTERS 40 // of a value in a name
 #define SWEEP_NAME_CHARACTERS 160
 
-const char *const pen_sweep_sort_names[] = {"loss", "accuracy", NULL};
-
 typedef struct sweep_axis { // of the grid
     const char *path;
     pen_option_list values; // const char *
@@ -62,7 +60,7 @@ static const pen_option_field sweep_fields[] = {
     PEN_OPTION(CHOICE, pen_sweep, sort,
                "what the best run has least or most of: that of the evaluation, or where there is "
                "none of the last tenth of the steps",
-               .choices = pen_sweep_sort_names, .default_text = "loss"),
+               .choices = pen_metric_names, .default_text = "loss"),
     PEN_OPTION(MAPPING, pen_sweep, stop, "ends the worst runs early", .table = &sweep_stop_table,
                .present_offset = offsetof(pen_sweep, has_stop)),
 };
@@ -193,6 +191,14 @@ static pen_status sweep_take(const char *path, const pen_yaml_node *root, pen_ar
     pen_sweep *sweep;
     PEN_TRY(PEN_NEW(arena, 1, &sweep));
     PEN_TRY(pen_option_read(&pen_sweep_table, root, &settings, arena, sweep, &source));
+    const bool is_of_steps = sweep->sort == PEN_METRIC_LOSS || sweep->sort == PEN_METRIC_ACCURACY;
+    if (sweep->has_stop && !is_of_steps) {
+        return pen_option_blame(source, &sweep->sort,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "sort: found %s beside stop, which compares steps of "
+                                          "trainings: expected loss or accuracy",
+                                          pen_metric_names[sweep->sort]));
+    }
     PEN_TRY(sweep_make_runs(sweep, root, arena));
     *out_sweep = sweep;
     return PEN_OK;

@@ -19,11 +19,9 @@
 #include "base/arena.h"
 #include "base/option/option.h"
 #include "base/status.h"
+#include "scheduler/metric/metric.h"
 
 #define PEN_SWEEP_RUNS_LIMIT 10000
-
-typedef enum pen_sweep_sort { PEN_SWEEP_LOSS, PEN_SWEEP_ACCURACY } pen_sweep_sort;
-extern const char *const pen_sweep_sort_names[];
 
 typedef struct pen_sweep_stop {
     double worst; // share of the runs that end early
@@ -38,10 +36,10 @@ typedef struct pen_sweep_run {
 
 typedef struct pen_sweep {
     int64_t version;
-    const char *job;     // path
-    const char *dir;     // where the folders of runs are
-    int64_t parallel;    // runs at once
-    pen_sweep_sort sort; // what the best run has most or least of
+    const char *job;  // path
+    const char *dir;  // where the folders of runs are
+    int64_t parallel; // runs at once
+    pen_metric sort;  // what the best run has most or least of
     pen_sweep_stop stop;
     bool has_stop;
     pen_option_list grid; // of a path and a list of const char *

@@ -61,6 +61,7 @@ static void log_take_end(pen_run_log *log, const json_t *line) {
     snprintf(log->hash, sizeof log->hash, "%s", hash != NULL ? hash : "");
 }
 
+// What a line says of the run as a whole. Lines of events that nobody asks for are passed over.
 static void log_take(log_reader *reader, const json_t *line) {
     pen_run_log *log = reader->log;
     const char *event = json_string_value(json_object_get(line, "event"));
@@ -75,7 +76,9 @@ static void log_take(log_reader *reader, const json_t *line) {
         log_take_step(reader, line);
     } else if (strcmp(event, "evaluation") == 0) {
         log->has_evaluation = true;
-        log->evaluation = (pen_run_means){log_number(line, "loss"), log_number(line, "accuracy")};
+        for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+            log->evaluation[metric] = log_number(line, pen_metric_names[metric]);
+        }
     } else if (strcmp(event, "end") == 0) {
         log_take_end(log, line);
     }
@@ -97,7 +100,7 @@ static pen_run_means log_means(const log_reader *reader, uint64_t count) {
 pen_status pen_run_log_parse(const char *bytes, size_t length, uint64_t rung,
                              pen_run_log *out_log) {
     log_reader reader = {.log = out_log, .step_capacity = 1};
-    *out_log = (pen_run_log){.evaluation = {NAN, NAN}};
+    *out_log = (pen_run_log){0};
     for (size_t i = 0; i < length; i++)
         reader.step_capacity += bytes[i] == '\n';
     reader.steps = pen_memory_allocate(reader.step_capacity, sizeof *reader.steps);

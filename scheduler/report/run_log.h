@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "scheduler/metric/metric.h"
 
 typedef enum pen_run_outcome {
     PEN_RUN_NONE, // it has not ended, or was killed
@@ -29,11 +30,11 @@ typedef struct pen_run_log {
     pen_run_means late;  // over the last tenth of the steps so far
     pen_run_means rung;  // over the last tenth of the first `rung` steps, when they are done
     bool has_evaluation; // of the last step
-    pen_run_means evaluation;
-    pen_run_outcome outcome; // the last
-    bool ended_early;        // done before its last step, as evaluations decided
-    int64_t exit_code;       // with it
-    char hash[24];           // of the parameters, when it is done; else ""
+    double evaluation[PEN_METRIC_COUNT]; // NAN: not told
+    pen_run_outcome outcome;             // the last
+    bool ended_early;                    // done before its last step, as evaluations decided
+    int64_t exit_code;                   // with it
+    char hash[24];                       // of the parameters, when it is done; else ""
 } pen_run_log;
 
 // Reads a log; `rung` 0: none. A file that is not there is a run that has not begun. IO,

@@ -104,6 +104,15 @@ cp job.yaml kept.yaml
 echo 'evaluation: {every: 4 steps, keep_best: 0}' >>job.yaml
 sweep stop4.yaml >stop4.json || die "stop, with evaluations: $(cat messages)"
 check 'sorted(r["state"] for r in d["runs"]) == ["done"] * 2 + ["stopped early"] * 2' stop4.json
+# sorted by a metric that only evaluations tell
+printf '%s\n' 'version: 1' 'job: job.yaml' 'dir: metrics' 'grid: {train.optimizer.sgd.lr: [0.0001, 0.1, 0.05]}' 'sort: f1' >metrics.yaml
+sed -i 's/keep_best: 0/keep_best: 0, metrics: f1/' job.yaml
+sweep metrics.yaml >metrics.json || die "by a metric: $(cat messages)"
+check '(lambda f: f == sorted(f, reverse=True) and f[0] > f[2])([r["evaluation"]["f1"] for r in d["runs"]])' metrics.json
+penstock sweep --show metrics.yaml >table
+head -1 table | grep -qE '^run +loss +f1 ' || die "$(cat table)"
+echo 'stop: {worst: 0.5}' >>metrics.yaml
+fails 3 'metrics.yaml:5:[0-9]+: error: sort: found f1 beside stop' "$PENSTOCK" sweep metrics.yaml
 # what they end is done, and is not run again
 printf '%s\n' 'version: 1' 'job: job.yaml' 'dir: ended' 'grid: {train.seed: [1, 2]}' >ended.yaml
 sed -i 's/every: 4 steps/every: 4 steps, patience: 1, min_delta: 100/' job.yaml
