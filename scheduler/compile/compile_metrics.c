@@ -79,7 +79,8 @@ static pen_metric_output metrics_describe(const pen_compilation *compilation, ui
     return output;
 }
 
-// Scores are seen as they are; they are kept, but no node is added.
+// Scores are seen as they are; they are kept, but no node is added. With a mask, right answers are
+// counted anew: a program's count is rounded to what it would be if all targets counted.
 pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *places) {
     const pen_compile_request *request = compilation->request;
     pen_program *program = &compilation->program;
@@ -89,9 +90,10 @@ pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *p
     for (uint32_t i = 0; i < program->loss_count; i++) {
         losses[i] = compilation->losses[i].seen;
     }
+    const bool counts_right =
+        pen_value_is(program->accuracy) && !pen_value_is(places[program->accuracy_loss].mask);
     PEN_TRY(pen_compilation_blame(compilation, PEN_COMPILE_PART_METRICS,
-                                  pen_metric_choose(losses, program->loss_count,
-                                                    pen_value_is(program->accuracy),
+                                  pen_metric_choose(losses, program->loss_count, counts_right,
                                                     request->metrics, &metrics->choice)));
     const pen_metric_choice *choice = &metrics->choice;
     if (choice->classes_loss != PEN_METRIC_NO_LOSS) {

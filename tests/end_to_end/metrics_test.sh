@@ -136,8 +136,41 @@ grep -q '"event": "evaluation".*"mean_absolute_error": [0-9.]*, "mean_squared_er
 grep -q '^penstock_[a-z_]*evaluation_mean_absolute_error' gauges || die "$(cat gauges)"
 grep -qa 'evaluation/root_mean_squared_error' board/* || die 'not in the event file'
 
+# ---- steps that a mask leaves out count nowhere
+/usr/bin/python3 - <<'PY'
+import numpy as np
+random = np.random.RandomState(0)
+words = random.randint(1, 20, (50, 8))
+for row, length in zip(words, random.randint(3, 9, 50)):
+    row[length:] = 0
+np.save("words.npy", words)
+np.save("kinds.npy", words % 5)
+PY
+cat >job.yaml <<'YAML'
+version: 1
+model:
+  inputs: {x: {shape: [8], dtype: int64}}
+  layers: [embedding: {input_dim: 20, output_dim: 6, mask_zero: true}, lstm: {units: 8, return_sequences: true}, dense: {units: 5}]
+data:
+  train: {format: npy, inputs: {x: words.npy}, labels: kinds.npy}
+  eval: {format: npy, inputs: {x: words.npy}, labels: kinds.npy}
+train: {loss: softmax_cross_entropy, seed: 3, optimizer: {adam: {lr: 0.01}}, batch: 24, epochs: 2}
+devices: [{name: a, threads: 1}]
+evaluation: {every: 1 epoch, metric: accuracy, metrics: [top_2, recall_micro, auc]}
+checkpoint: {dir: kept}
+outputs: {dir: out, from: best}
+YAML
+same kinds.npy 'is_there = np.load("words.npy") > 0
+z, y = z[is_there], y[is_there]
+log_p = z - np.log(np.exp(z).sum(1, keepdims=True))
+expected["accuracy"] = expected["recall_micro"] = (z.argmax(1) == y).mean()
+expected["top_2"] = (np.argsort(-z, axis=1)[:, :2] == y[:, None]).any(1).mean()
+expected["auc"] = np.mean([area(log_p[:, c], y == c) for c in range(5)])
+assert found["targets"] == len(y)'
+
 # ---- what cannot be
 rm -rf kept out
+job "$two" 1 mean_squared_error n "$errors"
 fails 3 'job.yaml:[0-9:]+ error: evaluation: found f1, but the loss is over no classes' \
     "$PENSTOCK" train --set evaluation.metric=f1 job.yaml
 fails 4 'evaluation: found auc, but the loss is over no classes' \
