@@ -558,6 +558,42 @@ static void descriptions_come_back(void **state) {
     }
 }
 
+// A worker sends no value that it does not keep, whoever asks for it.
+static void values_that_are_seen_are_kept(void **state) {
+    (void)state;
+    uint32_t kept_count = 0;
+    form_case c = case_make((cut_model_kind)1, 1, false);
+    pen_run_spec spec = *spec_make(&c);
+    pen_run_spec_form form = spec.forms[0];
+    pen_run_spec_part *parts;
+    CHECK_OK(PEN_NEW(c.arena, c.device_count, &parts));
+    memcpy(parts, form.parts, c.device_count * sizeof *parts);
+    form.parts = parts;
+    spec.forms = &form;
+    for (uint32_t d = 0; d < c.device_count; d++) {
+        const pen_part *part = parts[d].part;
+        const pen_run_spec *read;
+        const void *bytes;
+        uint64_t count;
+        parts[d].seen[0] = PEN_VALUE_NONE;
+        parts[d].seen[1] = part->kept_count > 0 ? part->kept[0] : PEN_VALUE_NONE;
+        parts[d].seen_count = 2;
+        kept_count += part->kept_count > 0;
+        CHECK_OK(pen_run_spec_encode(&spec, c.worker_of_device[d], c.arena, &bytes, &count));
+        CHECK_OK(pen_run_spec_decode(bytes, count, c.arena, &read));
+        assert_int_equal(read->forms[0].parts[d].seen_count, 2);
+        assert_int_equal(read->forms[0].parts[d].seen[1].index, parts[d].seen[1].index);
+        parts[d].seen[0] = (pen_value_id){(uint32_t)pen_graph_value_count(part->graph)};
+        CHECK_OK(pen_run_spec_encode(&spec, c.worker_of_device[d], c.arena, &bytes, &count));
+        CHECK_ERROR(pen_run_spec_decode(bytes, count, c.arena, &read), PEN_CORRUPT,
+                    "is to be sent, but is not kept");
+        parts[d].seen[0] = PEN_VALUE_NONE;
+    }
+    assert_true(kept_count > 0);
+    pen_arena_destroy(c.arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(keeps_every_value_until_it_is_read),
               cmocka_unit_test(descriptions_have_the_same_bytes_as_ever),
-              cmocka_unit_test(descriptions_come_back))
+              cmocka_unit_test(descriptions_come_back),
+              cmocka_unit_test(values_that_are_seen_are_kept))
