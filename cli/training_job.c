@@ -118,6 +118,7 @@ static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
     return pen_job_blame(job, &job->tls.crl, status);
 }
 
+// Before the work begins: each file that is asked for can be written, and each certificate read.
 pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
     const pen_job_outputs *outputs = &job->outputs;
     pen_token_file token;
@@ -128,6 +129,9 @@ pen_status pen_job_prepare_outputs(const pen_job *job, pen_arena *arena) {
         const char *path;
         PEN_TRY(pen_job_parameters_path(job, arena, &path));
         PEN_TRY(pen_job_blame(job, &outputs->dir, pen_file_check_writable(path)));
+    }
+    if (outputs->adapters != NULL) {
+        PEN_TRY(pen_job_blame(job, &outputs->adapters, pen_file_check_writable(outputs->adapters)));
     }
     if (outputs->export == NULL) return PEN_OK;
     const pen_import_options import = pen_job_import_options(job);

@@ -20,7 +20,7 @@
     X(batch_normalization_add_relu) X(batch_normalization_add_relu_backward) \
     X(batch_normalization_backward) X(batch_normalization_relu) \
     X(batch_normalization_relu_backward) X(binary_cross_entropy) \
-    X(binary_cross_entropy_with_logits) X(cast) X(clip) X(clip_scale) X(concat) \
+    X(binary_cross_entropy_with_logits) X(cast) X(clip) X(clip_scale) X(concat) X(conv) \
     X(conv_backward_input) X(conv_backward_weight) X(copy) X(div) \
     X(dropout) X(einsum) X(equal) X(erf) X(exp) X(expand) X(fold_rows) X(gather) \
     X(gather_backward) X(gather_elements) X(gelu) X(gemm) X(global_average_pool_backward) \

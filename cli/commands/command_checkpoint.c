@@ -16,6 +16,7 @@ typedef struct checkpoint_options {
     const char *mirror;
     bool best;
     bool plain;
+    bool adapters;
     bool all;
 } checkpoint_options;
 
@@ -225,6 +226,11 @@ static pen_status checkpoint_verify(checkpoint_run *run) {
 
 // ---- export
 
+static pen_checkpoint_export_what checkpoint_what(const checkpoint_options *options) {
+    if (options->all) return PEN_CHECKPOINT_EXPORT_ALL;
+    return options->adapters ? PEN_CHECKPOINT_EXPORT_ADAPTERS : PEN_CHECKPOINT_EXPORT_MODEL;
+}
+
 // A step that has no checkpoint is answered with those that have.
 static pen_status checkpoint_export(checkpoint_run *run) {
     PEN_TRY(checkpoint_require(run));
@@ -240,9 +246,8 @@ static pen_status checkpoint_export(checkpoint_run *run) {
     for (uint32_t i = 0; i < count; i++) {
         const pen_commit_record *record = pen_checkpoint_store_record(run->store, i);
         if (step >= 0 && record->manifest.step != (uint64_t)step) continue;
-        const pen_checkpoint_export kind = run->options->all     ? PEN_CHECKPOINT_EXPORT_ALL
-                                           : run->options->plain ? PEN_CHECKPOINT_EXPORT_PLAIN
-                                                                 : PEN_CHECKPOINT_EXPORT_AVERAGES;
+        const pen_checkpoint_export kind = {.what = checkpoint_what(run->options),
+                                            .averages = !run->options->plain};
         return pen_checkpoint_store_export(run->store, i, kind, run->options->output);
     }
     pen_text text;
@@ -278,11 +283,13 @@ static pen_status checkpoint_choose(const checkpoint_options *options,
                          name);
     }
     const bool is_for_export = options->output != NULL || options->step >= 0 || options->all ||
-                               options->plain || options->best;
+                               options->plain || options->adapters || options->best;
     if (!is_for_export) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT,
-                     "%s: found --step, --best, --output, --plain or --all, which are for export",
-                     name);
+    return pen_error(
+        PEN_INVALID_INPUT,
+        "%s: found --step, --best, --output, --plain, --adapters or --all, which are for "
+        "export",
+        name);
 }
 
 static pen_status checkpoint_run_action(pen_command_context *context, const void *options_given) {
@@ -309,6 +316,8 @@ static const pen_cli_option checkpoint_cli_options[] = {
                   "the second folder that has them, too (checkpoint.mirror)"),
     PEN_CLI_FLAG(0, "plain", checkpoint_options, plain,
                  "export: parameters as the steps left them, not their average (train.average)"),
+    PEN_CLI_FLAG(0, "adapters", checkpoint_options, adapters,
+                 "export: low-rank adapters alone (adapt.lora), not added to their weights"),
     PEN_CLI_FLAG(0, "all", checkpoint_options, all, "export: the optimizer's states, too"),
 };
 

@@ -73,7 +73,8 @@ typedef struct train_run {
 static void train_warn_unkept(const train_run *run) {
     const pen_job_outputs *outputs = &run->job->outputs;
     const bool is_kept = run->options->save != NULL || outputs->dir != NULL ||
-                         outputs->export != NULL || run->checkpoint != NULL;
+                         outputs->export != NULL || outputs->adapters != NULL ||
+                         run->checkpoint != NULL;
     if (is_kept) return;
     pen_log(PEN_LOG_WARNING, "nothing of what is trained will be kept: `outputs: {dir: run1}` in "
                              "the job, or --save FILE.safetensors, would");
@@ -419,7 +420,7 @@ static pen_status train_leave(train_run *run) {
     return pen_train_insist(run->trainer, train_hash, run);
 }
 
-#define TRAIN_LEFT_COUNT 7
+#define TRAIN_LEFT_COUNT 8
 
 static pen_status train_list_left(const train_run *run, pen_left_file out_left[TRAIN_LEFT_COUNT]) {
     const char *parameters;
@@ -431,6 +432,7 @@ static pen_status train_list_left(const train_run *run, pen_left_file out_left[T
         {"--log", run->options->follow.log, false},
         {"--metrics", run->options->follow.metrics, false},
         {"outputs.dir", parameters, true},
+        {"outputs.adapters", run->job->outputs.adapters, true},
         {"outputs.export", run->job->outputs.export, true}};
     memcpy(out_left, left, sizeof left);
     return PEN_OK;

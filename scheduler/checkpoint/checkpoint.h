@@ -150,10 +150,15 @@ uint32_t pen_checkpoint_store_complete_count(pen_checkpoint_store *store, uint32
 uint32_t pen_checkpoint_store_damaged_count(const pen_checkpoint_store *store);
 
 // Which tensors are exported.
-typedef enum pen_checkpoint_export {
-    PEN_CHECKPOINT_EXPORT_AVERAGES, // the model's, with averages in place of parameters
-    PEN_CHECKPOINT_EXPORT_PLAIN,    // the model's
-    PEN_CHECKPOINT_EXPORT_ALL,      // and the optimizer's states ("PARAMETER/velocity", …)
+typedef enum pen_checkpoint_export_what {
+    PEN_CHECKPOINT_EXPORT_MODEL,    // the model's, low-rank adapters added to their weights
+    PEN_CHECKPOINT_EXPORT_ADAPTERS, // these alone
+    PEN_CHECKPOINT_EXPORT_ALL,      // all, with the optimizer's states ("PARAMETER/velocity", …)
+} pen_checkpoint_export_what;
+
+typedef struct pen_checkpoint_export {
+    pen_checkpoint_export_what what;
+    bool averages; // in place of parameters, where there are some; not for ALL
 } pen_checkpoint_export;
 
 // Writes the checkpoint's tensors into one safetensors file, under their names. As load, and

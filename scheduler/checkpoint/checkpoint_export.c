@@ -5,6 +5,7 @@
 
 #include "base/name_map.h"
 #include "graph/ops/training/optimizer.h"
+#include "scheduler/checkpoint/adapter_file.h"
 #include "scheduler/checkpoint/checkpoint_read.h"
 #include "scheduler/checkpoint/checkpoint_state.h"
 #include "scheduler/store/safetensors.h"
@@ -21,6 +22,7 @@ typedef struct export_state {
     const pen_commit_manifest *manifest;
     export_tensor *tensors; // [count], in the order of the shards
     uint32_t count;
+    pen_checkpoint_export kind;
     pen_checkpoint_reader reader;
 } export_state;
 
@@ -77,7 +79,7 @@ static uint32_t export_find(const pen_checkpoint_parts *parts, const pen_name_ma
 // and a state's suffix.
 static pen_status export_choose(export_state *state, const pen_checkpoint_parts *parts,
                                 pen_checkpoint_export kind, pen_arena *scratch) {
-    const bool all = kind == PEN_CHECKPOINT_EXPORT_ALL;
+    const bool all = kind.what == PEN_CHECKPOINT_EXPORT_ALL;
     pen_name_map names;
     char *text;
     pen_name_map_init(&names, scratch);
@@ -90,8 +92,7 @@ static pen_status export_choose(export_state *state, const pen_checkpoint_parts 
     for (uint32_t p = 0; p < parts->count; p = export_end(parts, p)) {
         const pen_checkpoint_part *part = &parts->parts[p];
         if (!all && export_is_state(parts, &names, part, text)) continue;
-        const bool averages = kind == PEN_CHECKPOINT_EXPORT_AVERAGES;
-        const uint32_t first = averages ? export_find(parts, &names, p, text) : p;
+        const uint32_t first = kind.averages && !all ? export_find(parts, &names, p, text) : p;
         state->tensors[state->count++] =
             (export_tensor){.name = part->name,
                             .parts = &parts->parts[first],
@@ -101,6 +102,16 @@ static pen_status export_choose(export_state *state, const pen_checkpoint_parts 
         qsort(state->tensors, state->count, sizeof *state->tensors, export_compare);
     }
     return PEN_OK;
+}
+
+// Adapters are part of their weights, but for who wants all or them alone.
+static pen_status export_see(const export_state *state, const pen_safetensors_source *source,
+                             pen_arena *scratch, pen_safetensors_source *out_view) {
+    *out_view = *source;
+    if (state->kind.what == PEN_CHECKPOINT_EXPORT_ALL) return PEN_OK;
+    return state->kind.what == PEN_CHECKPOINT_EXPORT_ADAPTERS
+               ? pen_adapters_choose(source, scratch, out_view)
+               : pen_adapters_merge(source, scratch, out_view);
 }
 
 // Tensors pass through one piece of memory, whole or in parts.
@@ -120,7 +131,9 @@ static pen_status export_write(export_state *state, const char *path, pen_arena 
                                            .context = state};
     pen_status status = pen_checkpoint_reader_init(&state->reader, &state->place, state->manifest,
                                                    PEN_SAFETENSORS_PIECE_BYTES);
-    if (status == PEN_OK) status = pen_safetensors_save(path, &source);
+    pen_safetensors_source view;
+    if (status == PEN_OK) status = export_see(state, &source, scratch, &view);
+    if (status == PEN_OK) status = pen_safetensors_save(path, &view);
     pen_checkpoint_reader_deinit(&state->reader);
     return status;
 }
@@ -133,6 +146,7 @@ static pen_status export_all(pen_checkpoint_store *store, const pen_shard_place 
     PEN_TRY(PEN_NEW(store->scratch, 1, &state));
     state->place = *place;
     state->manifest = manifest;
+    state->kind = kind;
     PEN_TRY(pen_checkpoint_parts_read(place, manifest, store->scratch, &parts));
     PEN_TRY(export_choose(state, &parts, kind, store->scratch));
     return export_write(state, path, store->scratch);

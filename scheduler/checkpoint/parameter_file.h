@@ -6,10 +6,15 @@
 #include "scheduler/store/safetensors.h"
 #include "scheduler/store/tensor_store.h"
 
-// Writes every tensor of the model as it is now.
+// Writes every tensor of the model as it is now. Adapters are written as part of the weights that
+// they are of (scheduler/checkpoint/adapter_file.h).
 PEN_NODISCARD pen_status pen_parameter_file_save(const char *path, const pen_tensor_store *store);
 
-// Sets every tensor of the model. All must be there with equal types, and nothing else may be.
+// Writes the adapters alone. NOT_FOUND: there are none.
+PEN_NODISCARD pen_status pen_adapter_file_save(const char *path, const pen_tensor_store *store);
+
+// Sets every tensor of the model. All must be there with equal types, and nothing else may be; but
+// where no adapters are there, those of the model add nothing from now on.
 //   INVALID_INPUT  lists what is missing, what is too much, and what has another shape
 PEN_NODISCARD pen_status pen_parameter_file_load(const char *path, const pen_tensor_store *store);
 

@@ -51,6 +51,10 @@ static bool compile_has_groups(const pen_compile_request *request) {
     return request->optimizer.group_count > 0;
 }
 
+static bool compile_has_lora(const pen_compile_request *request) {
+    return request->lora != NULL;
+}
+
 static bool compile_has_shards(const pen_compile_request *request) {
     return request->shard_count > 0;
 }
@@ -119,6 +123,8 @@ const pen_compile_pass pen_compile_passes[] = {
      .change = compile_fold_transposes},
     {"remove_unread", "what is not read goes: it would count as a reader", IN_ALL,
      .rewrite = pen_remove_dead},
+    {"adapt", "weights that the job adapts get adapters, which are trained in their place", IN_RUN,
+     .runs = compile_has_lora, .run = pen_compile_adapt},
     {"fuse_layers", "norms and activations in several nodes become one", IN_FUSED,
      .run = compile_fuse_layers},
     {"fuse_attention", "attention becomes one node that stores no scores", IN_FUSED,

@@ -52,9 +52,18 @@ pen_status pen_compile_freeze(pen_compilation *compilation) {
     return pen_freeze_matching(compilation->graph, compilation->request->freeze);
 }
 
+// Where there are adapters, a group may be of these: whether all have parameters is seen then.
 pen_status pen_compile_group(pen_compilation *compilation) {
+    const pen_compile_request *request = compilation->request;
     uint32_t group = 0;
-    const pen_status status = pen_freeze_groups(
-        compilation->graph, &compilation->request->optimizer, compilation->arena, &group);
+    pen_status status = PEN_OK;
+    if (request->lora == NULL) {
+        status =
+            pen_check_groups(compilation->graph, &request->optimizer, compilation->arena, &group);
+    }
+    if (status == PEN_OK) {
+        status =
+            pen_freeze_groups(compilation->graph, &request->optimizer, compilation->arena, &group);
+    }
     return pen_compilation_blame_group(compilation, group, status);
 }

@@ -97,6 +97,8 @@ PEN_NODISCARD pen_status pen_compile_keep_positions(pen_compilation *compilation
 PEN_NODISCARD pen_status pen_compile_decode_position(pen_compilation *compilation);
 // compile_shard.c:
 PEN_NODISCARD pen_status pen_compile_shard_nodes(pen_compilation *compilation);
+// compile_adapt.c:
+PEN_NODISCARD pen_status pen_compile_adapt(pen_compilation *compilation);
 // compile_training.c:
 PEN_NODISCARD pen_status pen_compile_build_gradients(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_build_updates(pen_compilation *compilation);

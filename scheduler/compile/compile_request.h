@@ -44,6 +44,7 @@ typedef enum pen_compile_part {
     PEN_COMPILE_PART_SHARD,
     PEN_COMPILE_PART_GROUP, // of the optimizer's
     PEN_COMPILE_PART_METRICS,
+    PEN_COMPILE_PART_ADAPT,
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
@@ -64,6 +65,14 @@ typedef struct pen_compile_shard {
     const char *nodes; // a name, or a pattern of names
     uint32_t ways;
 } pen_compile_shard;
+
+// Nodes whose weights are adapted: graph/passes/adapt_weights.h.
+typedef struct pen_compile_lora {
+    const char *nodes; // a name, or a pattern of names
+    uint32_t rank;
+    double alpha; // adapters count alpha / rank
+    uint64_t seed;
+} pen_compile_lora;
 
 typedef struct pen_compile_pass pen_compile_pass; // compile_pass.h
 
@@ -98,9 +107,10 @@ typedef struct pen_compile_request {
     pen_optimizer optimizer;         // TRAIN
     const pen_compile_shard *shards; // [shard_count]; of two that mean a node the later counts
     uint32_t shard_count;
-    const char *freeze;         // POSIX extended regular expression of parameter names; or NULL
-    pen_device *device;         // whose layouts are used; NULL: plain
-    pen_compile_blame_fn blame; // or NULL
+    const pen_compile_lora *lora; // NULL: none
+    const char *freeze;           // POSIX extended regular expression of parameter names; or NULL
+    pen_device *device;           // whose layouts are used; NULL: plain
+    pen_compile_blame_fn blame;   // or NULL
     const void *blame_context;
     pen_compile_watch_fn watch; // or NULL
     void *watch_context;

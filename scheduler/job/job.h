@@ -33,7 +33,6 @@
 #include "base/option/option.h"
 #include "base/status.h"
 #include "base/system/kernel_level.h"
-#include "graph/import/export_contents.h"
 #include "graph/import/import.h"
 #include "partition/problem/stage_graph.h"
 #include "partition/spec/cluster_spec.h"
@@ -123,18 +122,6 @@ typedef struct pen_job_serve {
     const char *token;       // file with what callers must have; NULL: none
 } pen_job_serve;
 
-typedef enum pen_job_outputs_from {
-    PEN_JOB_OUTPUTS_LAST,
-    PEN_JOB_OUTPUTS_BEST
-} pen_job_outputs_from;
-
-typedef struct pen_job_outputs {
-    const char *dir;        // NULL: nothing is written there
-    const char *export;     // NULL: the trained model is not written
-    pen_export_types types; // of weights of 16 bits in it
-    pen_job_outputs_from from;
-} pen_job_outputs;
-
 typedef struct pen_job {
     const char *file; // as the user named it
     int64_t version;
@@ -151,6 +138,8 @@ typedef struct pen_job {
     const char *costs;      // path of a cost table; NULL: none
     pen_job_evaluation evaluation; // while the training runs
     bool has_evaluation;           // there is one
+    pen_job_adapt adapt;
+    bool has_adapt;
     pen_job_checkpoint checkpoint;
     pen_job_recovery recovery;
     pen_job_serve serve;

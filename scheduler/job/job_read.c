@@ -95,6 +95,14 @@ static pen_status job_check_evaluation(const pen_job *job) {
                                    "expected `evaluation: {every: 1 epoch, keep_best: 1}`"));
 }
 
+static pen_status job_check_adapters(const pen_job *job) {
+    if (job->outputs.adapters == NULL || job->has_adapt) return PEN_OK;
+    return pen_job_blame(job, &job->outputs.adapters,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "outputs.adapters: found, but no adapters, expected `adapt: "
+                                   "{lora: {nodes: PATTERN}}`"));
+}
+
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -118,6 +126,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     PEN_TRY(job_complete_model(job));
     PEN_TRY(job_check_cluster(root, job));
     PEN_TRY(job_check_evaluation(job));
+    PEN_TRY(job_check_adapters(job));
     if (job->tls.ca == NULL) job->tls = origin->tls;
     job->cluster.uses_tls = job->tls.ca != NULL;
     job->cluster.tasks = origin->tasks;

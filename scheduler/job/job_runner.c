@@ -47,6 +47,8 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
             blame->job, &((const pen_optimizer_group *)train->groups.items)[index].match, status);
     case PEN_COMPILE_PART_METRICS:
         return pen_job_blame(blame->job, &blame->job->evaluation.metrics, status);
+    case PEN_COMPILE_PART_ADAPT:
+        return pen_job_blame(blame->job, &blame->job->adapt.lora.nodes, status);
     case PEN_COMPILE_PART_SHARD:
         return pen_job_blame(blame->job, &((const pen_job_shard *)train->shard.items)[index].nodes,
                              status);
@@ -120,6 +122,20 @@ static pen_status runner_list_shards(const pen_job_train *train, pen_arena *aren
     return PEN_OK;
 }
 
+static pen_status runner_describe_lora(const pen_job *job, pen_arena *arena,
+                                       const pen_compile_lora **out_lora) {
+    const pen_job_lora *written = &job->adapt.lora;
+    pen_compile_lora *lora;
+    if (!job->has_adapt) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 1, &lora));
+    *lora = (pen_compile_lora){.nodes = written->nodes,
+                               .rank = (uint32_t)written->rank,
+                               .alpha = written->alpha,
+                               .seed = (uint64_t)job->train.seed};
+    *out_lora = lora;
+    return PEN_OK;
+}
+
 // What training, planning and evaluating a job have in common; callers set the mode, the size of
 // microbatches and the device.
 pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
@@ -149,6 +165,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
     PEN_TRY(pen_feed_describe(info, arena, &request.inputs, &request.input_count));
     PEN_TRY(pen_job_weights(job, arena, &request.weights));
     PEN_TRY(runner_list_shards(&job->train, arena, &request));
+    PEN_TRY(runner_describe_lora(job, arena, &request.lora));
     PEN_TRY(pen_job_get_losses(job, arena, &request.losses, &request.loss_count));
     *out_request = request;
     return PEN_OK;

@@ -9,6 +9,7 @@
 #define JOB_WAYS_LIMIT 1024
 #define JOB_SHARDS_LIMIT 4096 // entries
 #define JOB_GROUPS_LIMIT 256
+#define JOB_RANK_LIMIT 65536
 // less would be 0, or nearly, in float32, and the division no longer finite
 #define JOB_EPSILON_OF(standard)                                                                   \
     PEN_OPTION(NUMBER, pen_optimizer, epsilon, "keeps the division finite",                        \
@@ -197,6 +198,23 @@ static const pen_option_table job_group_table = {
     PEN_OPTION_FIELDS(pen_optimizer_group, job_group_fields)};
 static const pen_option_field job_group_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &job_group_table};
+
+static const pen_option_field job_lora_fields[] = {
+    PEN_OPTION(PATTERN, pen_job_lora, nodes, "a node's name, or a pattern of names",
+               .is_required = true),
+    PEN_OPTION(INTEGER, pen_job_lora, rank, "of adapters: less than a weight has inputs or outputs",
+               PEN_OPTION_RANGE(1, JOB_RANK_LIMIT), .default_text = "8"),
+    PEN_OPTION(NUMBER, pen_job_lora, alpha, "adapters count alpha / rank",
+               .minimum = PEN_OPTION_ABOVE(0), .default_text = "16"),
+};
+static const pen_option_table job_lora_table = {PEN_OPTION_FIELDS(pen_job_lora, job_lora_fields)};
+
+static const pen_option_field job_adapt_fields[] = {
+    PEN_OPTION(MAPPING, pen_job_adapt, lora, "low-rank adapters beside weights",
+               .is_required = true, .table = &job_lora_table),
+};
+static const pen_option_table job_adapt_table = {
+    PEN_OPTION_FIELDS(pen_job_adapt, job_adapt_fields)};
 
 static const pen_option_field job_average_fields[] = {
     PEN_OPTION(NUMBER, pen_job_average, decay, "what is left of it after a step",
@@ -431,6 +449,8 @@ static const char *const job_outputs_from_names[] = {
 static const pen_option_field job_outputs_fields[] = {
     PEN_OPTION(PATH, pen_job_outputs, dir, "folder for what a run leaves behind"),
     PEN_OPTION(PATH, pen_job_outputs, export, "ONNX file of the trained model"),
+    PEN_OPTION(PATH, pen_job_outputs, adapters,
+               "safetensors file of low-rank adapters alone (adapt.lora), called as PEFT does"),
     PEN_OPTION(CHOICE, pen_job_outputs, types,
                "in it, of weights that were read from float16 or bfloat16: own, as they were read; "
                "float32; auto: float32 in ONNX, else own",
@@ -508,6 +528,10 @@ static const pen_option_field job_fields[] = {
     PEN_OPTION(MAPPING, pen_job, evaluation, "how a training is judged while it runs",
                .present_offset = offsetof(pen_job, has_evaluation),
                .table = &pen_job_evaluation_table, .may_be_file = true),
+    PEN_OPTION(MAPPING, pen_job, adapt,
+               "small weights beside the model's, trained in place of these",
+               .present_offset = offsetof(pen_job, has_adapt), .table = &job_adapt_table,
+               .may_be_file = true),
     PEN_OPTION(MAPPING, pen_job, checkpoint,
                "where a training stands, kept so that it can go on from there",
                .table = &pen_job_checkpoint_table, .may_be_file = true),

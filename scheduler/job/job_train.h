@@ -1,4 +1,4 @@
-// What a job says of its training: losses, optimizer, rate, batches.
+// What a job says of its training: losses, optimizer, rate, batches, and what is left of it.
 //
 // The keys, with ranges and help, are in job_table.c, job_loss_table.c and job_evaluation_table.c.
 #ifndef PEN_SCHEDULER_JOB_JOB_TRAIN_H
@@ -10,6 +10,7 @@
 #include "base/format/quantity.h"
 #include "base/option/option.h"
 #include "graph/arrivals.h"
+#include "graph/import/export_contents.h"
 #include "graph/ops/training/optimizer.h"
 #include "graph/passes/gradient/attach_loss.h"
 #include "scheduler/job/learning_rate.h"
@@ -92,6 +93,17 @@ typedef struct pen_job_shard {
     int64_t ways;
 } pen_job_shard;
 
+// Nodes whose weights stay as they are and get low-rank adapters, which are trained.
+typedef struct pen_job_lora {
+    const char *nodes; // a name, or a pattern of names
+    int64_t rank;
+    double alpha;
+} pen_job_lora;
+
+typedef struct pen_job_adapt {
+    pen_job_lora lora;
+} pen_job_adapt;
+
 // Of the parameters of steps: the optimizer's (graph/ops/training/optimizer.h).
 typedef struct pen_job_average {
     double decay;
@@ -144,5 +156,19 @@ static inline pen_metric_set pen_job_evaluation_metrics(const pen_job_evaluation
     }
     return set;
 }
+
+// What is left of it; keys of job_table.c.
+typedef enum pen_job_outputs_from {
+    PEN_JOB_OUTPUTS_LAST,
+    PEN_JOB_OUTPUTS_BEST
+} pen_job_outputs_from;
+
+typedef struct pen_job_outputs {
+    const char *dir;        // NULL: nothing is written there
+    const char *export;     // NULL: the trained model is not written
+    const char *adapters;   // NULL: its adapters are not written by themselves
+    pen_export_types types; // of weights of 16 bits in it
+    pen_job_outputs_from from;
+} pen_job_outputs;
 
 #endif // PEN_SCHEDULER_JOB_JOB_TRAIN_H

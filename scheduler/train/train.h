@@ -123,6 +123,8 @@ PEN_NODISCARD pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset 
 // step, or those of the best evaluation where `outputs: {from: best}` of the job says so and their
 // checkpoint is there; where it is not, that is a warning. As pen_parameter_file_save
 PEN_NODISCARD pen_status pen_trainer_save(pen_trainer *trainer, const char *path);
+// The same of its adapters alone. As pen_adapter_file_save
+PEN_NODISCARD pen_status pen_trainer_save_adapters(pen_trainer *trainer, const char *path);
 
 // Whether evaluations have ended the training, since none was better for as long as the job says.
 bool pen_trainer_is_over(const pen_trainer *trainer);

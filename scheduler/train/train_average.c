@@ -65,12 +65,13 @@ pen_status pen_train_average_view(bool uses, const pen_tensor_store *store, pen_
     return PEN_OK;
 }
 
-pen_status pen_train_average_save(bool uses, const pen_tensor_store *store, const char *path) {
+pen_status pen_train_average_save(bool uses, const pen_tensor_store *store, pen_train_save_fn save,
+                                  const char *path) {
     pen_arena *arena;
     pen_tensor_store view;
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = pen_train_average_view(uses, store, arena, &view);
-    if (status == PEN_OK) status = pen_parameter_file_save(path, &view);
+    if (status == PEN_OK) status = save(path, &view);
     pen_arena_destroy(arena);
     return status;
 }

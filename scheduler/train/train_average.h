@@ -17,9 +17,10 @@ bool pen_train_uses_average(const pen_job *job);
 PEN_NODISCARD pen_status pen_train_average_view(bool uses, const pen_tensor_store *store,
                                                 pen_arena *arena, pen_tensor_store *out_view);
 
-// As pen_parameter_file_save and pen_tensor_store_hash, of such a view.
+// As `save`, pen_parameter_file_save say, and pen_tensor_store_hash, of such a view.
+typedef pen_status (*pen_train_save_fn)(const char *path, const pen_tensor_store *store);
 PEN_NODISCARD pen_status pen_train_average_save(bool uses, const pen_tensor_store *store,
-                                                const char *path);
+                                                pen_train_save_fn save, const char *path);
 PEN_NODISCARD pen_status pen_train_average_hash(bool uses, const pen_tensor_store *store,
                                                 uint64_t *out_hash);
 

@@ -45,6 +45,10 @@ static pen_status end_save(void *context) {
     if (outputs->parameters != NULL) {
         status = pen_status_join(status, end_save_file(end->trainer, outputs->parameters));
     }
+    if (job->outputs.adapters != NULL) {
+        status =
+            pen_status_join(status, pen_trainer_save_adapters(end->trainer, job->outputs.adapters));
+    }
     if (job->outputs.export == NULL) return status;
     const pen_engine *engine = pen_trainer_engine(end->trainer);
     const pen_import_options import = pen_job_import_options(job);
@@ -60,7 +64,7 @@ static pen_status end_save(void *context) {
 
 static bool end_has_outputs(const pen_train_outputs *outputs) {
     return outputs->save != NULL || outputs->parameters != NULL ||
-           outputs->job->outputs.export != NULL;
+           outputs->job->outputs.export != NULL || outputs->job->outputs.adapters != NULL;
 }
 
 // One try. *out_may_try: what failed may go well later.

@@ -321,30 +321,43 @@ pen_status pen_trainer_keep(pen_trainer *trainer) {
     }
 }
 
+static pen_status train_save_last(pen_trainer *trainer, bool as_adapters, const char *path) {
+    return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
+                                  as_adapters ? pen_adapter_file_save : pen_parameter_file_save,
+                                  path);
+}
+
 // The tensors of the checkpoint of the best evaluation.
-static pen_status train_save_best(pen_trainer *trainer, uint64_t step, const char *path) {
+static pen_status train_save_best(pen_trainer *trainer, uint64_t step, bool as_adapters,
+                                  const char *path) {
     PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));
-    const pen_checkpoint_export kind = pen_train_uses_average(trainer->job)
-                                           ? PEN_CHECKPOINT_EXPORT_AVERAGES
-                                           : PEN_CHECKPOINT_EXPORT_PLAIN;
+    const pen_checkpoint_export kind = {.what = as_adapters ? PEN_CHECKPOINT_EXPORT_ADAPTERS
+                                                            : PEN_CHECKPOINT_EXPORT_MODEL,
+                                        .averages = pen_train_uses_average(trainer->job)};
     const pen_status status = pen_train_keeper_export(trainer->keeper, step, kind, path);
     if (pen_status_get_code(status) != PEN_NOT_FOUND) return status;
     pen_log(PEN_LOG_WARNING, "%s, which had the best evaluation: '%s' gets the last parameters",
             pen_status_message(status), path);
     pen_status_ignore(status, "said");
-    return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
-                                  path);
+    return train_save_last(trainer, as_adapters, path);
 }
 
-pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
+static pen_status train_save(pen_trainer *trainer, bool as_adapters, const char *path) {
     const pen_checkpoint_evaluated *evaluated = &trainer->judge.verdict;
     const bool is_best = trainer->job->outputs.from == PEN_JOB_OUTPUTS_BEST &&
                          evaluated->count > 0 && evaluated->best_step != trainer->steps_done;
     if (is_best && trainer->keeper != NULL) {
-        return train_save_best(trainer, evaluated->best_step, path);
+        return train_save_best(trainer, evaluated->best_step, as_adapters, path);
     }
-    return pen_train_average_save(pen_trainer_uses_average(trainer), pen_trainer_tensors(trainer),
-                                  path);
+    return train_save_last(trainer, as_adapters, path);
+}
+
+pen_status pen_trainer_save(pen_trainer *trainer, const char *path) {
+    return train_save(trainer, false, path);
+}
+
+pen_status pen_trainer_save_adapters(pen_trainer *trainer, const char *path) {
+    return train_save(trainer, true, path);
 }
 
 bool pen_trainer_is_over(const pen_trainer *trainer) {

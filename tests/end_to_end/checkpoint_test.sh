@@ -78,7 +78,7 @@ fails 4 "there is no checkpoint in ., but: .*" "$PENSTOCK" checkpoint ls .
 fails 4 'kept has no checkpoint of step 3, but of: 8, 6' "$PENSTOCK" checkpoint export kept --step 3 -o x
 fails 2 "found action 'list', possible: ls, verify, export" "$PENSTOCK" checkpoint list kept
 fails 2 'export: found no --output' "$PENSTOCK" checkpoint export kept
-fails 2 'ls: found --step, --best, --output, --plain or --all' "$PENSTOCK" checkpoint ls kept --all
+fails 2 'ls: found --step, --best, --output, --plain, --adapters or --all' "$PENSTOCK" checkpoint ls kept --all
 
 # workers with disks of their own: their shards are copied to the coordinator before they count
 cat >apart.yaml <<YAML

@@ -69,14 +69,21 @@ static pen_status groups_check(const pen_graph *graph, const pen_optimizer *opti
                      match, taken, optimizer->groups[taker].match);
 }
 
-pen_status pen_freeze_groups(pen_graph *graph, const pen_optimizer *optimizer, pen_arena *arena,
-                             uint32_t *out_group) {
+pen_status pen_check_groups(const pen_graph *graph, const pen_optimizer *optimizer,
+                            pen_arena *arena, uint32_t *out_group) {
     const uint32_t *group_of;
     PEN_TRY(pen_match_groups(graph, optimizer, arena, &group_of, out_group));
     for (uint32_t g = 0; g < optimizer->group_count; g++) {
         *out_group = g;
         PEN_TRY(groups_check(graph, optimizer, group_of, g));
     }
+    return PEN_OK;
+}
+
+pen_status pen_freeze_groups(pen_graph *graph, const pen_optimizer *optimizer, pen_arena *arena,
+                             uint32_t *out_group) {
+    const uint32_t *group_of;
+    PEN_TRY(pen_match_groups(graph, optimizer, arena, &group_of, out_group));
     bool *is_frozen;
     PEN_TRY(PEN_NEW(arena, pen_graph_value_count(graph), &is_frozen));
     for (uint32_t v = 0; v < pen_graph_value_count(graph); v++) {

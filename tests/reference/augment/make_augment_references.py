@@ -6,43 +6,24 @@
 Written from the description in augment_draw.h and torchvision's manual. The file has float32
 [case][pair][3][6][7]: each case of `cases` for the pairs (epoch, example) of `pairs`.
 """
+import pathlib
 import sys
 
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from counted import philox, stream  # noqa: E402
 
 F = np.float32
 SEED, C, H, W = 11, 3, 6, 7
 MEAN, STD = F([0.4, 0.5, 0.6]), F([0.25, 0.5, 0.2])
 pairs = [(0, 0), (0, 4), (3, 4), (7, 1)]
-WORD = (1 << 64) - 1
 
 
 def picture(example):
     """Element k of example i is ((k * 37 + i * 101) mod 256) / 255."""
     k = np.arange(C * H * W)
     return F((k * 37 + example * 101) % 256 / 255).reshape(C, H, W)
-
-
-def stream(name, first, second):
-    value = 0xCBF29CE484222325
-    for byte in name.encode():
-        value = (value ^ byte) * 0x100000001B3 & WORD
-    for part in (first, second):
-        value = (value + part * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & WORD
-        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & WORD
-        value = (value ^ value >> 27) * 0x94D049BB133111EB & WORD
-        value ^= value >> 31
-    return value
-
-
-def philox(seed, stream_number, counter):
-    c = [counter & 0xFFFFFFFF, counter >> 32, stream_number & 0xFFFFFFFF, stream_number >> 32]
-    k = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
-        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return c
 
 
 class Dice:

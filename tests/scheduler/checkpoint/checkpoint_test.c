@@ -343,8 +343,9 @@ static void exports(void **state) {
     CHECK_OK(pen_checkpoint_store_fence(store, 6, false, &generation));
     save_spread(store, memory, 2, &thrown, arena);
     for (int all = 0; all < 2; all++) {
-        const pen_checkpoint_export kind =
-            all ? PEN_CHECKPOINT_EXPORT_ALL : PEN_CHECKPOINT_EXPORT_AVERAGES;
+        const pen_checkpoint_export kind = {.what = all ? PEN_CHECKPOINT_EXPORT_ALL
+                                                        : PEN_CHECKPOINT_EXPORT_MODEL,
+                                            .averages = true};
         CHECK_OK(pen_checkpoint_store_export(store, 0, kind, path));
         pen_safetensors *file;
         CHECK_OK(pen_safetensors_open(path, &file));

@@ -185,7 +185,7 @@ static const mistake job_mistakes[] = {
     {1, 10, "version: one", "version: ", "found \"one\"", "an integer"},
     {1, 1, "versoin: 1", "", "unknown key \"versoin\"",
      "possible: version, model, data, train, devices, links, cluster, placement, "
-     "pipeline, numerics, tls, token_file, costs, evaluation, checkpoint, recovery, serve, "
+     "pipeline, numerics, tls, token_file, costs, evaluation, adapt, checkpoint, recovery, serve, "
      "outputs"},
     {2, 1, "modle: {file: x}", "", "unknown key \"modle\"", "possible: model, "},
     {2, 8, "model: {}", "model: ", "'file' is missing", "a path"},

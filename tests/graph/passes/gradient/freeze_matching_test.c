@@ -96,7 +96,7 @@ static void groups_are_checked(void **state) {
         pen_model *model = open_training();
         pen_arena *arena = check_arena();
         uint32_t group = 0;
-        CHECK_ERROR(pen_freeze_groups(model->graph, &optimizer, arena, &group), cases[i].code,
+        CHECK_ERROR(pen_check_groups(model->graph, &optimizer, arena, &group), cases[i].code,
                     cases[i].message);
         assert_int_equal(group, 1);
         pen_arena_destroy(arena);
