@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "scheduler/data/balance.h"
 #include "scheduler/data/picture_reader.h"
 
 #define BATCHES_BUFFER_COUNT_DEFAULT 3
@@ -29,6 +30,7 @@ struct pen_batches {
 
     // the reader's
     uint64_t *order;      // [example_count], of order_epoch; NULL without shuffling
+    pen_balance *balance; // NULL: the order has each example once
     uint64_t order_epoch; // UINT64_MAX: none yet
     pen_batches_position position;
 
@@ -75,14 +77,22 @@ static pen_status batches_read(const pen_batches *batches, const batches_buffer 
                                   batch->count, inputs, labels);
 }
 
+static void batches_order(pen_batches *batches, uint64_t epoch) {
+    const uint64_t seed = batches->options.seed, count = batches->example_count;
+    if (batches->balance != NULL) {
+        pen_balance_draw(batches->balance, seed, epoch, count, batches->order);
+    } else {
+        pen_batches_shuffle(seed, epoch, count, batches->order);
+    }
+    batches->order_epoch = epoch;
+}
+
 static void batches_choose(pen_batches *batches, batches_buffer *buffer) {
     const pen_batches_position position = batches->position;
     const uint64_t first = position.index * batches->options.batch_size;
     const uint64_t count = pen_min_u64(batches->example_count - first, batches->options.batch_size);
     if (batches->order != NULL && batches->order_epoch != position.epoch) {
-        pen_batches_shuffle(batches->options.seed, position.epoch, batches->example_count,
-                            batches->order);
-        batches->order_epoch = position.epoch;
+        batches_order(batches, position.epoch);
     }
     for (uint64_t i = 0; i < count; i++) {
         buffer->indices[i] = batches->order == NULL ? first + i : batches->order[first + i];
@@ -313,6 +323,9 @@ static pen_status batches_start(pen_batches *batches) {
         batches->order = pen_memory_allocate(batches->example_count, sizeof *batches->order);
         if (batches->order == NULL) return pen_error_out_of_memory();
     }
+    if (options->shuffle && options->balances) {
+        PEN_TRY(pen_balance_create(batches->dataset, &batches->balance));
+    }
     for (uint32_t i = 0; i < batches->buffer_count; i++) {
         PEN_TRY(batches_allocate_buffer(batches, &batches->buffers[i]));
     }
@@ -359,6 +372,7 @@ void pen_batches_destroy(pen_batches *batches) {
         pen_memory_free(buffer->indices);
     }
     pen_memory_free(batches->order);
+    pen_balance_destroy(batches->balance);
     pen_status_ignore(batches->error, "nobody asked for the batch that could not be read");
     pen_condition_deinit(&batches->changed);
     pen_mutex_deinit(&batches->lock);

@@ -1,9 +1,9 @@
 // The loader: batches of a dataset, epoch after epoch, read ahead on a thread of its own.
 //
 // In epoch e, example order[i] comes i-th, where order is pen_batches_shuffle(seed, e) or, without
-// shuffling, 0, 1, 2, …. Batch b of an epoch has the examples from b * batch_size on; the last one
-// has what is left. So a batch is a function of (options, epoch, index) and nothing else, and
-// resuming needs these two numbers only.
+// shuffling, 0, 1, 2, …; or pen_balance_draw, where classes are balanced. Batch b of an epoch has
+// the examples from b * batch_size on; the last one has what is left. So a batch is a function of
+// (options, epoch, index) and nothing else, and resuming needs these two numbers only.
 //
 //       reader thread                     consumer
 //   fill ─► fill ─► fill ─►  [ring]  ─► next ─► next ─► …
@@ -32,6 +32,7 @@ typedef struct pen_batches_position {
 typedef struct pen_batches_options {
     uint64_t batch_size; // at least 1
     bool shuffle;        // false: the order of the files
+    bool balances;       // shuffled: classes are equally likely (scheduler/data/balance.h)
     bool drop_last;      // leave out a last batch that is short
     uint64_t seed;
     uint64_t epoch_count;       // 0: no end

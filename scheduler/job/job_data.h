@@ -153,8 +153,9 @@ typedef struct pen_job_data {
     bool flatten;
     pen_option_list augment; // of pen_job_augment
     pen_job_read_on read_on;
-    int64_t threads; // that decode pictures at once; 0: as many as there are cores
-    double holdout;  // fraction of `train` kept for evaluation when there is no `eval`
+    int64_t threads;  // that decode pictures at once; 0: as many as there are cores
+    unsigned balance; // 1: each class is trained on as often as any other
+    double holdout;   // fraction of `train` kept for evaluation when there is no `eval`
 } pen_job_data;
 
 // Whether there are data to evaluate on: some of their own, or what is held out of those to train

@@ -382,6 +382,7 @@ static const char *const job_read_on[] = {
     [PEN_JOB_READ_ON_COORDINATOR] = "coordinator",
     NULL,
 };
+static const char *const job_balances[] = {"none", "class", NULL};
 static const pen_option_field job_data_fields[] = {
     PEN_OPTION(MAPPING, pen_job_data, train, "what is trained on",
                .present_offset = offsetof(pen_job_data, has_train), .table = &job_dataset_table,
@@ -397,6 +398,10 @@ static const pen_option_field job_data_fields[] = {
                "changes by chance of the pictures that are trained on, in their order",
                .item = &pen_job_augment_item, .is_list_optional = true,
                .count_maximum = PEN_AUGMENT_STEPS_LIMIT),
+    PEN_OPTION(CHOICE, pen_job_data, balance,
+               "class: examples that are trained on are drawn so that each class comes as often as "
+               "any other",
+               .choices = job_balances, .default_text = "none"),
     PEN_OPTION(CHOICE, pen_job_data, read_on, "who reads the examples of a training's microbatches",
                .choices = job_read_on, .default_text = "auto"),
     PEN_OPTION(INTEGER, pen_job_data, threads,
@@ -408,6 +413,7 @@ static const pen_option_field job_data_fields[] = {
                .minimum = PEN_OPTION_FROM(0), .maximum = PEN_OPTION_BELOW(1), .default_text = "0"),
 };
 
+// What follows from several keys.
 static pen_status job_check_data(const void *object, const pen_option_source *source) {
     const pen_job_data *data = object;
     if (!data->has_train && !data->has_eval) {
@@ -420,6 +426,12 @@ static pen_status job_check_data(const void *object, const pen_option_source *so
                                 pen_error(PEN_INVALID_INPUT,
                                           "data.holdout: found together with data.eval, expected "
                                           "one of the two"));
+    }
+    if (data->balance != 0 && data->read_on == PEN_JOB_READ_ON_WORKERS) {
+        return pen_option_blame(source, &data->read_on,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "data.read_on: found workers, which know no classes, "
+                                          "together with data.balance, expected coordinator"));
     }
     return PEN_OK;
 }

@@ -103,6 +103,14 @@ static pen_status job_check_adapters(const pen_job *job) {
                                    "{lora: {nodes: PATTERN}}`"));
 }
 
+static pen_status job_check_balance(const pen_job *job) {
+    if (job->data.balance == 0 || job->train.shuffle) return PEN_OK;
+    return pen_job_blame(job, &job->data.balance,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "data.balance: found class, which draws examples by chance, "
+                                   "together with train.shuffle: false"));
+}
+
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -127,6 +135,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     PEN_TRY(job_check_cluster(root, job));
     PEN_TRY(job_check_evaluation(job));
     PEN_TRY(job_check_adapters(job));
+    PEN_TRY(job_check_balance(job));
     if (job->tls.ca == NULL) job->tls = origin->tls;
     job->cluster.uses_tls = job->tls.ca != NULL;
     job->cluster.tasks = origin->tasks;

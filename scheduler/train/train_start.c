@@ -142,12 +142,14 @@ pen_status pen_trainer_load(pen_trainer *trainer) {
     return PEN_OK;
 }
 
+// Batches from where the training stands. Labels that cannot be balanced are the fault of the key.
 pen_status pen_trainer_read_ahead(pen_trainer *trainer) {
     const pen_engine_kind *kind = trainer->engine->kind;
     const pen_job_train *train = &trainer->job->train;
     const uint32_t ahead = trainer->runs_ahead && trainer->engine->kind->begin != NULL;
     const pen_batches_options options = {.batch_size = (uint64_t)train->batch,
                                          .shuffle = train->shuffle,
+                                         .balances = trainer->job->data.balance != 0,
                                          .drop_last = train->drop_last,
                                          // of one step or two, and one being read
                                          .buffer_count = ahead + 2,
@@ -157,7 +159,9 @@ pen_status pen_trainer_read_ahead(pen_trainer *trainer) {
                                          .is_training = true,
                                          .seed = (uint64_t)train->seed,
                                          .start = trainer->next};
-    return pen_batches_create(trainer->dataset, &options, &trainer->batches);
+    const pen_status status = pen_batches_create(trainer->dataset, &options, &trainer->batches);
+    if (!options.balances) return status;
+    return pen_job_blame(trainer->job, &trainer->job->data.balance, status);
 }
 
 double pen_trainer_rate(const pen_trainer *trainer, uint64_t steps_before) {
