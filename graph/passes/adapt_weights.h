@@ -57,5 +57,6 @@ uint32_t pen_adapter_stem(const char *name);
 #define PEN_ADAPTER_A ".lora_A.weight"
 #define PEN_ADAPTER_B ".lora_B.weight"
 #define PEN_ADAPTER_SCALE ".lora_scale"
+#define PEN_ADAPTERS_PREFIX "base_model.model." // of names in files of adapters alone
 
 #endif // PEN_GRAPH_PASSES_ADAPT_WEIGHTS_H

@@ -25,6 +25,4 @@ PEN_NODISCARD pen_status pen_adapters_merge(const pen_safetensors_source *source
 PEN_NODISCARD pen_status pen_adapters_choose(const pen_safetensors_source *source, pen_arena *arena,
                                              pen_safetensors_source *out_view);
 
-#define PEN_ADAPTERS_PREFIX "base_model.model."
-
 #endif // PEN_SCHEDULER_CHECKPOINT_ADAPTER_FILE_H

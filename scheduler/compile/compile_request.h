@@ -45,6 +45,7 @@ typedef enum pen_compile_part {
     PEN_COMPILE_PART_GROUP, // of the optimizer's
     PEN_COMPILE_PART_METRICS,
     PEN_COMPILE_PART_ADAPT,
+    PEN_COMPILE_PART_ADAPTERS, // that were saved
 } pen_compile_part;
 
 // Gives an error the position at which `part` was written, unless it has one.
@@ -70,7 +71,8 @@ typedef struct pen_compile_shard {
 typedef struct pen_compile_lora {
     const char *nodes; // a name, or a pattern of names
     uint32_t rank;
-    double alpha; // adapters count alpha / rank
+    double alpha;        // adapters count alpha / rank
+    const char *weights; // file of first contents of all adapters; NULL: drawn, and zeros
     uint64_t seed;
 } pen_compile_lora;
 

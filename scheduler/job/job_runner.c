@@ -49,6 +49,8 @@ static pen_status runner_blame_part(const void *context, pen_compile_part part, 
         return pen_job_blame(blame->job, &blame->job->evaluation.metrics, status);
     case PEN_COMPILE_PART_ADAPT:
         return pen_job_blame(blame->job, &blame->job->adapt.lora.nodes, status);
+    case PEN_COMPILE_PART_ADAPTERS:
+        return pen_job_blame(blame->job, &blame->job->adapt.lora.weights, status);
     case PEN_COMPILE_PART_SHARD:
         return pen_job_blame(blame->job, &((const pen_job_shard *)train->shard.items)[index].nodes,
                              status);
@@ -131,6 +133,7 @@ static pen_status runner_describe_lora(const pen_job *job, pen_arena *arena,
     *lora = (pen_compile_lora){.nodes = written->nodes,
                                .rank = (uint32_t)written->rank,
                                .alpha = written->alpha,
+                               .weights = written->weights,
                                .seed = (uint64_t)job->train.seed};
     *out_lora = lora;
     return PEN_OK;

@@ -206,6 +206,8 @@ static const pen_option_field job_lora_fields[] = {
                PEN_OPTION_RANGE(1, JOB_RANK_LIMIT), .default_text = "8"),
     PEN_OPTION(NUMBER, pen_job_lora, alpha, "adapters count alpha / rank",
                .minimum = PEN_OPTION_ABOVE(0), .default_text = "16"),
+    PEN_OPTION(PATH, pen_job_lora, weights,
+               "safetensors file of adapters to begin with, as outputs.adapters writes it"),
 };
 static const pen_option_table job_lora_table = {PEN_OPTION_FIELDS(pen_job_lora, job_lora_fields)};
 

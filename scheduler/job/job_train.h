@@ -98,6 +98,7 @@ typedef struct pen_job_lora {
     const char *nodes; // a name, or a pattern of names
     int64_t rank;
     double alpha;
+    const char *weights; // adapters that were saved alone; NULL: none
 } pen_job_lora;
 
 typedef struct pen_job_adapt {

@@ -120,6 +120,17 @@ for job in 'merged.yaml' 'plain.yaml --parameters saved.safetensors' 'plain.yaml
     penstock eval --json $job 2>messages | json "abs(d['loss'] / $loss - 1) < 1e-5" | grep -q True || die "$job: not $loss"
 done
 
+# adapters alone, beside the model as it was
+sed 's/rank: 4/rank: 4, weights: adapters.safetensors/; s/^outputs:.*//' one.yaml >again.yaml
+penstock eval --json again.yaml 2>messages | json "abs(d['loss'] / $loss - 1) < 1e-5" | grep -q True ||
+    die "adapters: not $loss: $(cat messages)"
+sed 's/rank: 4/rank: 5/' again.yaml >wrong.yaml
+fails 3 "adapters.safetensors: 'base_model.model.fc1.lora_A.weight' is .*4,64.*, expected .*5,64" \
+    "$PENSTOCK" train wrong.yaml
+[ "$(grep -c 'lora_[AB].weight. is' fails.err)" -eq 14 ] || die "not all are named: $(cat fails.err)"
+sed 's/\^gemm/^gemm[1-6]/' again.yaml >wrong.yaml
+fails 3 'wrong.yaml:6:.*adapters.safetensors has 14 tensors, expected 12: the adapters alone' "$PENSTOCK" train wrong.yaml
+
 # what is frozen takes no memory for gradients and the optimizer's states
 memory() {
     penstock plan --json "$1" 2>messages | json "d['devices'][0]['memory']['$2']"
