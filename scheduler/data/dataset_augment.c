@@ -72,5 +72,6 @@ pen_status pen_dataset_read_epoch(pen_dataset *dataset, uint64_t epoch, const ui
     dataset->is_changed = dataset->augment != NULL;
     const pen_status status = pen_dataset_read(dataset, indices, count, out_inputs, out_labels);
     dataset->is_changed = false;
+    dataset->epoch = 0;
     return status;
 }

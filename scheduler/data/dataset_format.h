@@ -54,7 +54,7 @@ struct pen_dataset {
     const volatile int *cancel;        // not 0: nothing is read any more; NULL: nobody may say so
     struct pen_augment *augment;       // NULL: pictures stay as they are
     bool is_changed;                   // what is being read, for `epoch`
-    uint64_t epoch;
+    uint64_t epoch;                    // that is read for; 0: none
     uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
 };
 

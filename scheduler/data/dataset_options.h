@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "graph/tensor_type.h"
 #include "scheduler/data/augment/augment_options.h"
+#include "scheduler/data/token_mask.h"
 
 #define PEN_DATASET_BROKEN_LIMIT 65536                 // pictures that are left out
 #define PEN_DATASET_INPUT_COUNT_LIMIT 64               // inputs of one dataset
@@ -151,6 +152,7 @@ typedef struct pen_dataset_options {
     uint64_t sequence; // tokens of an example, at least 1
     uint64_t stride;   // tokens from where one begins to where the next does; 0: `sequence`
     pen_token_element token_element; // tokens
+    const pen_token_mask *mask;      // tokens: to be found, not the next one; NULL: the next one
 
     // sql; `inputs` and labels are columns, several of one name one behind the other
     const char *connection;    // may have a password

@@ -6,6 +6,9 @@
 //   labels  t[i D + 1] …  t[i D + S]       the token that follows each
 //
 // so there are floor((n - 1 - S) / D) + 1 examples, and what is left over at the end is not used.
+//
+// With a mask, both are of t[i D] … t[i D + S - 1], as token_mask.h says, and the token behind
+// these is not needed.
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +24,11 @@ typedef struct token_state {
     pen_token_source source;
     uint64_t sequence;
     uint64_t stride;
-    int64_t *scratch; // [sequence + 1]
+    uint64_t read_count; // of an example: sequence, and without a mask the token behind it
+    int64_t *scratch;    // [read_count]
+    bool is_masked;
+    pen_token_mask mask;
+    uint64_t seed;
 } token_state;
 
 // Options that make no sense for tokens are refused; overlapping sequences with holdout would test
@@ -48,6 +55,26 @@ static pen_status token_check_options(const pen_dataset_options *options) {
                          "holdout the stride is at least the sequence",
                          options->stride, options->sequence);
     }
+    return PEN_OK;
+}
+
+static pen_status token_set_mask(pen_dataset *dataset, const pen_dataset_options *options,
+                                 token_state *state) {
+    const pen_token_mask *mask = options->mask;
+    int64_t *keep;
+    state->read_count = state->sequence + (mask == NULL);
+    if (mask == NULL) return PEN_OK;
+    if (mask->token < 0 || mask->token >= mask->vocabulary || mask->vocabulary > UINT32_MAX) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "mask: found token %" PRIi64 ", expected one below vocabulary, %" PRIi64,
+                         mask->token, mask->vocabulary);
+    }
+    PEN_TRY(PEN_NEW(dataset->arena, mask->keep_count, &keep));
+    if (mask->keep_count > 0) memcpy(keep, mask->keep, mask->keep_count * sizeof *keep);
+    state->is_masked = true;
+    state->mask = *mask;
+    state->mask.keep = keep;
+    state->seed = options->seed;
     return PEN_OK;
 }
 
@@ -87,14 +114,16 @@ static pen_status token_open(pen_dataset *dataset, const pen_dataset_options *op
     }
     state->sequence = options->sequence;
     state->stride = options->stride == 0 ? options->sequence : options->stride;
-    if (state->source.count <= state->sequence) {
+    PEN_TRY(token_set_mask(dataset, options, state));
+    if (state->source.count < state->read_count) {
         return pen_error(PEN_INVALID_INPUT,
                          "'%s' has %" PRIu64 " tokens, expected at least %" PRIu64
-                         ": a sequence of %" PRIu64 " and the token behind it",
-                         path, state->source.count, state->sequence + 1, state->sequence);
+                         ": a sequence of %" PRIu64 "%s",
+                         path, state->source.count, state->read_count, state->sequence,
+                         state->is_masked ? "" : " and the token behind it");
     }
-    PEN_TRY(PEN_NEW(dataset->arena, state->sequence + 1, &state->scratch));
-    dataset->info.example_count = (state->source.count - 1 - state->sequence) / state->stride + 1;
+    PEN_TRY(PEN_NEW(dataset->arena, state->read_count, &state->scratch));
+    dataset->info.example_count = (state->source.count - state->read_count) / state->stride + 1;
     return token_add_fields(dataset, options, state);
 }
 
@@ -106,6 +135,7 @@ static pen_status token_open_tokens(pen_dataset *dataset, const pen_dataset_opti
     return token_open(dataset, options, false);
 }
 
+// An evaluation is of epoch 0, so that it masks the same tokens each time.
 static pen_status token_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                              void *const *out_inputs, void *const *out_labels) {
     const token_state *state = dataset->state;
@@ -113,8 +143,15 @@ static pen_status token_read(pen_dataset *dataset, const uint64_t *indices, uint
     int64_t *inputs = out_inputs[0];
     int64_t *labels = out_labels[0];
     for (uint64_t i = 0; i < count; i++) {
-        PEN_TRY(pen_token_source_copy(&state->source, indices[i] * state->stride, sequence + 1,
+        PEN_TRY(pen_token_source_copy(&state->source, indices[i] * state->stride, state->read_count,
                                       state->scratch));
+        if (state->is_masked) {
+            const pen_token_place place = {state->seed, dataset->epoch, indices[i]};
+            pen_token_mask_apply(&state->mask, &place, sequence, state->scratch,
+                                 inputs == NULL ? NULL : inputs + i * sequence,
+                                 labels == NULL ? NULL : labels + i * sequence);
+            continue;
+        }
         if (inputs != NULL) {
             memcpy(inputs + i * sequence, state->scratch, sequence * sizeof *inputs);
         }

@@ -77,12 +77,20 @@ typedef struct pen_job_text {
     const char *input; // NULL: the model's only input
 } pen_job_text;
 
+// Tokens to be found by those around them: scheduler/data/token_mask.h.
+typedef struct pen_job_mask {
+    pen_token_mask rule;
+    pen_option_list keep; // of int64_t
+} pen_job_mask;
+
 typedef struct pen_job_tokens {
     const char *file;
     pen_token_element element;
     int64_t sequence;
     int64_t stride;    // 0: as sequence
     const char *input; // NULL: the model's only input
+    pen_job_mask mask;
+    bool has_mask;
 } pen_job_tokens;
 
 typedef struct pen_job_sql {

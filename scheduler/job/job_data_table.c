@@ -298,6 +298,23 @@ static const char *const job_token_elements[] = {
     [PEN_TOKEN_UINT16] = "uint16", [PEN_TOKEN_INT16] = "int16", [PEN_TOKEN_UINT32] = "uint32",
     [PEN_TOKEN_INT32] = "int32",   [PEN_TOKEN_INT64] = "int64", NULL,
 };
+static const pen_option_field job_mask_token = {.kind = PEN_OPTION_INTEGER,
+                                                PEN_OPTION_RANGE(0, UINT32_MAX)};
+static const pen_option_field job_mask_fields[] = {
+    PEN_OPTION_AS("token", INTEGER, pen_job_mask, rule.token, "that stands for what is masked",
+                  PEN_OPTION_RANGE(0, UINT32_MAX), .is_required = true),
+    PEN_OPTION_AS("vocabulary", INTEGER, pen_job_mask, rule.vocabulary,
+                  "how many tokens there are, to choose any other from",
+                  PEN_OPTION_RANGE(1, UINT32_MAX), .is_required = true),
+    PEN_OPTION_AS("probability", NUMBER, pen_job_mask, rule.probability,
+                  "of a token to be chosen: of these 80 % are masked, 10 % become others",
+                  .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(1),
+                  .default_text = "0.15"),
+    PEN_OPTION(LIST, pen_job_mask, keep, "tokens that are never chosen, as those between sentences",
+               .item = &job_mask_token, .count_maximum = 64, .is_list_optional = true),
+};
+static const pen_option_table job_mask_table = {PEN_OPTION_FIELDS(pen_job_mask, job_mask_fields)};
+
 static const pen_option_field job_tokens_fields[] = {
     PEN_OPTION(PATH, pen_job_tokens, file,
                "NPY file of one dimension, or little-endian numbers without a header",
@@ -306,6 +323,10 @@ static const pen_option_field job_tokens_fields[] = {
                "the numbers in the file; auto: what NPY says, else uint16",
                .choices = job_token_elements, .default_text = "auto"),
     JOB_SEQUENCE_FIELDS(pen_job_tokens),
+    PEN_OPTION(MAPPING, pen_job_tokens, mask,
+               "labels are tokens of the example that are masked in it, as BERT has it, and not "
+               "those behind each",
+               .present_offset = offsetof(pen_job_tokens, has_mask), .table = &job_mask_table),
 };
 static const pen_option_table job_tokens_table = {
     PEN_OPTION_FIELDS(pen_job_tokens, job_tokens_fields)};
@@ -432,6 +453,13 @@ static pen_status job_check_data(const void *object, const pen_option_source *so
                                 pen_error(PEN_INVALID_INPUT,
                                           "data.read_on: found workers, which know no classes, "
                                           "together with data.balance, expected coordinator"));
+    }
+    const bool has_mask = data->train.tokens.has_mask || data->eval.tokens.has_mask;
+    if (has_mask && data->read_on == PEN_JOB_READ_ON_WORKERS) {
+        return pen_option_blame(source, &data->read_on,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "data.read_on: found workers, which mask nothing, "
+                                          "together with a mask, expected coordinator"));
     }
     return PEN_OK;
 }

@@ -111,6 +111,22 @@ static pen_status job_check_balance(const pen_job *job) {
                                    "together with train.shuffle: false"));
 }
 
+// The labels of what is not masked must not count.
+static pen_status job_check_mask(const pen_job *job, const pen_job_dataset *dataset) {
+    const pen_job_loss *losses = job->train.losses.items;
+    if (!dataset->tokens.has_mask) return PEN_OK;
+    for (uint32_t i = 0; i < job->train.losses.count; i++) {
+        if (losses[i].kind != PEN_LOSS_SOFTMAX_CROSS_ENTROPY) continue;
+        if (losses[i].ignores && losses[i].ignore_index == PEN_TOKEN_UNMASKED) continue;
+        return pen_job_blame(job, &dataset->tokens.mask,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "mask: the labels of tokens that are not masked are %d, "
+                                       "expected `ignore_index: %d` beside the loss",
+                                       PEN_TOKEN_UNMASKED, PEN_TOKEN_UNMASKED));
+    }
+    return PEN_OK;
+}
+
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -136,6 +152,8 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     PEN_TRY(job_check_evaluation(job));
     PEN_TRY(job_check_adapters(job));
     PEN_TRY(job_check_balance(job));
+    PEN_TRY(job_check_mask(job, &job->data.train));
+    PEN_TRY(job_check_mask(job, &job->data.eval));
     if (job->tls.ca == NULL) job->tls = origin->tls;
     job->cluster.uses_tls = job->tls.ca != NULL;
     job->cluster.tasks = origin->tasks;
@@ -281,13 +299,22 @@ static void job_set_text(const pen_job_text *text, pen_dataset_options *options)
     options->stride = (uint64_t)text->stride;
 }
 
-static void job_set_tokens(const pen_job_tokens *tokens, pen_dataset_options *options) {
+static pen_status job_set_tokens(const pen_job_tokens *tokens, pen_arena *arena,
+                                 pen_dataset_options *options) {
+    pen_token_mask *mask;
     options->format = "tokens";
     options->path = tokens->file;
     options->input_name = tokens->input;
     options->token_element = tokens->element;
     options->sequence = (uint64_t)tokens->sequence;
     options->stride = (uint64_t)tokens->stride;
+    if (!tokens->has_mask) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 1, &mask));
+    *mask = tokens->mask.rule;
+    mask->keep = tokens->mask.keep.items;
+    mask->keep_count = tokens->mask.keep.count;
+    options->mask = mask;
+    return PEN_OK;
 }
 
 // Files of one input follow one another under its name.
@@ -392,8 +419,7 @@ static pen_status job_set_files(const pen_job *job, const pen_job_dataset *datas
         job_set_text(&dataset->text, options);
         return PEN_OK;
     case PEN_JOB_TOKENS:
-        job_set_tokens(&dataset->tokens, options);
-        return PEN_OK;
+        return job_set_tokens(&dataset->tokens, arena, options);
     }
     return PEN_OK;
 }
