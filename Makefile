@@ -74,7 +74,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 page_folder := scheduler/report/page
 page_frame := $(page_folder)/frame.html
 page_style := $(page_folder)/style.css
-page_script := $(addprefix $(page_folder)/,drawing.js panel.js timeline.js overview.js)
+page_script := $(addprefix $(page_folder)/,elements.js drawing.js panel.js timeline.js curves.js overview.js bar.js)
 as_lines = printf 'const char *const $(1)[] = {\n'; sed 's/[\\"?]/\\&/g; s/.*/    "&",/' $(2); printf '    NULL,\n};\n'
 page_files := $(page_frame) $(page_style) $(page_script)
 build/page_text.c: $(page_files)
@@ -157,7 +157,7 @@ $(BUILD)/penstock: $(call objects,$(command_sources)) $(BUILD)/libpenstock.a
 
 # ---- what must be installed: looked at once, and again when the list changes. Only `make deps`,
 # `make demo` and `make check` install; the others say what is missing.
-dependencies_mode := $(if $(call asks_for,deps demo check check-long),,--check)
+dependencies_mode := $(if $(call asks_for,deps demo check check-long check-pages),,--check)
 build/.has-%: dependencies.sh
 	@mkdir -p build
 	@./dependencies.sh $(dependencies_mode) $*
@@ -219,6 +219,11 @@ RAY_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/ray
 check-ray: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the trainer for Ray, on a cluster in this machine with a node that is killed
 	@python=$$(tests/python/python_environment.sh $(RAY_VENV) ray.data,numpy 'ray[data]>=2.60,<3' numpy) && \
 	  $$python tests/python/check_ray.py --penstock $<
+#   make check-pages PAGES='run graph'     those only; their pictures are in build/pages
+.PHONY: check-pages
+PAGES :=
+check-pages: $(BUILD)/penstock | build/.has-pages #! every page in headless Chromium: what is drawn, what clicks and keys show, contrast, narrow windows, paper
+	@/usr/bin/python3 tests/pages/check_pages.py --penstock $< --pictures build/pages $(PAGES)
 .PHONY: check-keras
 KERAS_PYTHON ?= python3 # with Keras 3.15, TensorFlow and h5py
 check-keras: $(BUILD)/penstock #! models of Keras, trained and taken home

@@ -2,7 +2,7 @@
 # Installs what Penstock needs from Debian's archive (or a derivative's). Touches nothing, not even
 # the package lists, when all is there.
 #   dependencies.sh [--check] SET...      sets: build demo test databases lint
-#   fuzz faults coverage examples bench
+#   fuzz faults engines coverage pages examples bench
 # With --check nothing is installed: what is missing is named, with the command that installs it.
 set -u
 
@@ -21,11 +21,12 @@ packages_of() {
     faults) echo iproute2 iptables util-linux ;;
     engines) echo munge openmpi-bin procps python3-jsonschema python3-numpy python3-yaml slurm-client slurmctld slurmd ;;
     coverage) echo lcov ;;
+    pages) echo chromium fonts-dejavu-core python3 python3-numpy ;;
     examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
         python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
     *)
-        echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults coverage examples bench" >&2
+        echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults engines coverage pages examples bench" >&2
         return 1
         ;;
     esac

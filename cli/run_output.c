@@ -54,7 +54,7 @@ pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *ou
     for (uint32_t i = 0; i < program->term_count; i++) {
         names[i] = program->losses[i].name;
     }
-    return pen_loss_history_new(names, program->term_count, context->arena, &output->losses);
+    return pen_training_history_new(names, program->term_count, context->arena, &output->history);
 }
 
 // The page of a run: its plan as a picture, what really happened on it, and the figures.
@@ -75,7 +75,7 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     report.drawing = drawing;
     report.trace = trace;
     report.figures = output->report;
-    report.losses = output->losses;
+    report.history = output->history;
     if (output->notice[0] != '\0') report.notice = output->notice;
     PEN_TRY(pen_report_html(&report, arena, &text));
     return pen_file_write_text(output->page, text);

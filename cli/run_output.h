@@ -5,15 +5,15 @@
 
 #include "cli/command.h"
 #include "scheduler/engine/engine.h"
-#include "scheduler/report/loss_history.h"
 #include "scheduler/report/run_blame.h"
+#include "scheduler/report/training_history.h"
 
 typedef struct pen_run_output {
     const char *title;               // of the page
     const char *trace;               // file for the trace; NULL: none
     const char *page;                // file for the page; NULL: none
     char notice[1024];               // for the page, at its top; "": none
-    pen_loss_history *losses;        // for the page; NULL: there is none
+    pen_training_history *history;   // for the page; NULL: there is none
     const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
     pen_run_blame blame;             // likewise
 } pen_run_output;
@@ -27,7 +27,7 @@ PEN_NODISCARD pen_status pen_run_output_check_engine(pen_command_context *contex
                                                      const pen_run_output *output,
                                                      const pen_engine *engine);
 
-// Before the first step: makes room for its losses, if there is to be a page. OUT_OF_MEMORY
+// Before the first step: makes room for what it comes to, if there is to be a page. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,
                                               const pen_program *program);
 

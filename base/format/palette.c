@@ -36,6 +36,13 @@ const pen_palette_color pen_palette[] = {
     {"backward-weights", "#8e4a97", NULL},
     {"update", "#2f7d43", NULL},
     {"transfer", "#7d8792", NULL},
+    // curves, as thin as lines are
+    {"curve-0", "#3569ad", "#86b0e6"},
+    {"curve-1", "#b85c00", "#f0a75e"},
+    {"curve-2", "#2f7d43", "#7cc98f"},
+    {"curve-3", "#8e4a97", "#d39adc"},
+    {"curve-4", "#7d6000", "#d9b94a"},
+    {"curve-5", "#0f6f75", "#5fc9cc"},
     // what memory is taken for
     {"memory-parameters", "#3b73b9", NULL},
     {"memory-gradients", "#6fa3dc", NULL},

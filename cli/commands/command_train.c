@@ -259,7 +259,6 @@ static pen_status train_loop(train_run *run) {
         if (!pen_trainer_engine(run->trainer)->kind->waits_for_workers) {
             pen_signals_answer(report.step);
         }
-        pen_loss_history_add(run->output.losses, report.step, report.loss, report.terms);
         const pen_program *program = pen_trainer_program(run->trainer);
         pen_train_followers_step(&run->followers, &report, run->trainer);
         if (is_json) {
@@ -393,6 +392,7 @@ static pen_status train_create(train_run *run) {
     PEN_TRY(
         pen_run_output_check_engine(run->context, &run->output, pen_trainer_engine(run->trainer)));
     PEN_TRY(pen_run_output_begin(run->context, &run->output, pen_trainer_program(run->trainer)));
+    run->followers.history = run->output.history;
     if (run->evaluated == NULL) return PEN_OK;
     return pen_job_check_data(run->job, PEN_DATASET_PART_EVAL, pen_trainer_program(run->trainer),
                               run->evaluated);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/follow/history_feed.h"
 #include "cli/training_job.h"
 
 static void followers_lost(void *context, uint64_t step, const char *text) {
@@ -68,6 +69,7 @@ void pen_train_followers_step(pen_train_followers *followers, const pen_step_rep
     pen_train_log_step(&followers->log, report, program);
     pen_event_file_step(&followers->events, report, program);
     pen_gauge_file_step(&followers->gauges, report);
+    pen_history_feed_step(followers->history, report);
     pen_train_followers_checkpoint(followers, trainer);
 }
 
@@ -85,4 +87,5 @@ void pen_train_followers_evaluation(pen_train_followers *followers, const pen_st
     pen_train_log_evaluation(&followers->log, report, program);
     pen_event_file_evaluation(&followers->events, step, &report->evaluation, program);
     pen_gauge_file_evaluation(&followers->gauges, step, &report->evaluation);
+    pen_history_feed_evaluation(followers->history, step, report, trainer);
 }

@@ -10,6 +10,7 @@
 #include "cli/follow/event_file.h"
 #include "cli/follow/gauge_file.h"
 #include "cli/train_log.h"
+#include "scheduler/report/training_history.h"
 
 // As a verb's options have it; NULL: not asked for.
 typedef struct pen_cli_follow {
@@ -30,8 +31,9 @@ typedef struct pen_train_followers {
     pen_train_log log;
     pen_event_file events;
     pen_gauge_file gauges;
-    pen_train_watch watch; // for the trainer
-    uint64_t step;         // the last done, in this process or before
+    pen_training_history *history; // for the report; NULL: nobody asks
+    pen_train_watch watch;         // for the trainer
+    uint64_t step;                 // the last done, in this process or before
 } pen_train_followers;
 
 // INVALID_INPUT, IO, OUT_OF_MEMORY: the command line is wrong

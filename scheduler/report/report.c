@@ -209,7 +209,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     if (report->notice != NULL) pen_json_key_text(&json, "notice", report->notice);
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
-    pen_loss_history_write(report->losses, &json);
+    pen_training_history_write(report->history, &json);
     pen_json_key_array(&json, "boxes");
     for (uint32_t b = 0; b < drawing->box_count; b++) {
         report_box_json(&json, report, &drawing->boxes[b], &sums[b]);

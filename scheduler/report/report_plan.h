@@ -6,7 +6,7 @@
 #include "graph/dump/drawing.h"
 #include "partition/plan/plan.h"
 #include "scheduler/engine/engine.h"
-#include "scheduler/report/loss_history.h"
+#include "scheduler/report/training_history.h"
 #include "scheduler/schedule/schedule_simulate.h"
 
 typedef struct pen_report {
@@ -15,11 +15,11 @@ typedef struct pen_report {
     const pen_plan *plan;       // or NULL
     // [node_count] of the graph: entries of plan->nodes, PEN_DRAWING_NONE; NULL without a plan
     const uint32_t *plan_node_of_node;
-    const pen_timeline *timeline;     // of the plan's stages, or NULL
-    const pen_trace *trace;           // of a run of the plan, or NULL
-    const pen_engine_report *figures; // of that run; NULL: those that plan and trace tell
-    const pen_loss_history *losses;   // of that run, or NULL
-    const char *notice;               // what its reader must know first, or NULL
+    const pen_timeline *timeline;        // of the plan's stages, or NULL
+    const pen_trace *trace;              // of a run of the plan, or NULL
+    const pen_engine_report *figures;    // of that run; NULL: those that plan and trace tell
+    const pen_training_history *history; // of that run, or NULL
+    const char *notice;                  // what its reader must know first, or NULL
 } pen_report;
 
 // Everything of the report but its drawing, which is to be made with the groups: first the devices,

@@ -1,63 +1,12 @@
-var data = JSON.parse(document.getElementById('data').textContent);
+// ---- the graph
+
 var boxes = data.boxes, arrows = data.arrows, plan = data.plan || null;
 var canvas = document.getElementById('canvas'), ctx = canvas.getContext('2d');
 var side = document.getElementById('side');
 var view = {x: 0, y: 0, scale: 1};
 var selected = -1, matches = [], matchAt = -1;
-var theme = new Map(), isFitted = false, isMoved = false;
-// The page's style sheet has the palette; its colours differ on light and on dark screens.
-function color(name) {
-    var style = getComputedStyle(document.documentElement);
-    if (!theme.has(name)) theme.set(name, style.getPropertyValue('--' + name).trim());
-    return theme.get(name);
-}
+var isFitted = false, isMoved = false;
 var CELL = 512, cells = new Map(), stageColors = [], opColors = new Map();
-var PALETTE = [];
-while (color('series-' + PALETTE.length)) PALETTE.push(color('series-' + PALETTE.length));
-
-function make(element, text, className) {
-    var made = document.createElement(element);
-    if (text !== undefined && text !== null) made.textContent = text;
-    if (className) made.className = className;
-    return made;
-}
-function add(parent) {
-    for (var i = 1; i < arguments.length; i++) parent.appendChild(arguments[i]);
-    return parent;
-}
-// Fills an element with a square of a colour and a text.
-function swatched(element, fill, text) {
-    var swatch = make('i', null, 'swatch');
-    swatch.style.background = fill;
-    return add(element, swatch, document.createTextNode(text));
-}
-// A list of what `entry` makes of each, and how many more there are.
-function listed(list, limit, entry) {
-    var items = make('ul'), rest = list.length - limit;
-    list.slice(0, limit).forEach(function (each) { add(items, entry(each)); });
-    if (rest > 0) add(items, make('li', 'and ' + rest + ' more', 'soft'));
-    return items;
-}
-function digits(number) {
-    return number >= 100 ? number.toFixed(0) : number >= 10 ? number.toFixed(1) : number.toFixed(2);
-}
-function scaled(number, base, units) {
-    var i = 0;
-    while (number >= base && i + 1 < units.length) { number /= base; i++; }
-    return (i === 0 && number === Math.round(number) ? number : digits(number)) +
-        (units[i] ? ' ' + units[i] : '');
-}
-function bytesText(bytes) {
-    return scaled(bytes, 1024, ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
-}
-function countText(count) { return scaled(count, 1000, ['', 'k', 'M', 'G', 'T', 'P']); }
-function secondsText(seconds) {
-    if (seconds === 0) return '0 s';
-    if (seconds < 1e-6) return digits(seconds * 1e9) + ' ns';
-    if (seconds < 1e-3) return digits(seconds * 1e6) + ' \u00b5s';
-    if (seconds < 1) return digits(seconds * 1e3) + ' ms';
-    return digits(seconds) + ' s';
-}
 
 // ---- geometry
 
@@ -284,8 +233,9 @@ function redraw() {
 // ---- moving about
 
 function fitAll() {
-    var width = canvas.clientWidth, height = canvas.clientHeight;
-    if (width === 0 || height === 0) return;
+    var legend = document.getElementById('legend').offsetHeight;
+    var width = canvas.clientWidth, height = canvas.clientHeight - (legend > 0 ? legend + 14 : 0); // which lies on it
+    if (width === 0 || height <= 0) return;
     isFitted = true;
     isMoved = false;
     view.scale = Math.min(width / data.width, height / data.height, 1.4);
@@ -351,3 +301,69 @@ function release(event) {
 canvas.addEventListener('pointerup', release);
 canvas.addEventListener('pointercancel', release);
 window.addEventListener('resize', function () { (isMoved ? redraw : fitAll)(); });
+
+// ---- the same by keys
+
+function pan(right, low) {
+    isMoved = true;
+    view.x += right * 80 / view.scale;
+    view.y += low * 80 / view.scale;
+    redraw();
+}
+function goTo(index) {
+    select(index);
+    center(index);
+    sayNode(index);
+}
+// The box that is nearest to the middle of what is in view: where walking begins.
+function nearestBox() {
+    var x = view.x + canvas.clientWidth / 2 / view.scale, y = view.y + canvas.clientHeight / 2 / view.scale;
+    var best = -1, least = Infinity;
+    boxes.forEach(function (box, index) {
+        var far = Math.hypot(box.x + box.w / 2 - x, box.y + box.h / 2 - y);
+        if (far < least) { least = far; best = index; }
+    });
+    return best;
+}
+// Along an arrow: the middle one of several.
+function walkAlong(way, end) {
+    if (boxes.length === 0) return;
+    if (selected < 0) { goTo(nearestBox()); return; }
+    var list = boxes[selected][way];
+    if (list.length === 0) { say(way === 'to' ? 'nothing reads this' : 'this reads nothing'); return; }
+    goTo(arrows[list[(list.length - 1) >> 1]][end]);
+}
+// To the nearest box aside, at about the same height.
+function walkAside(sign) {
+    if (boxes.length === 0) return;
+    if (selected < 0) { goTo(nearestBox()); return; }
+    var from = boxes[selected], best = -1, least = Infinity;
+    boxes.forEach(function (box, index) {
+        var way = sign * (box.x + box.w / 2 - from.x - from.w / 2);
+        if (way <= 0 || Math.abs(box.y + box.h / 2 - from.y - from.h / 2) > Math.max(box.h, from.h)) return;
+        if (way < least) { least = way; best = index; }
+    });
+    if (best < 0) say(sign > 0 ? 'nothing to the right' : 'nothing to the left');
+    else goTo(best);
+}
+onKeys(canvas, {
+    'ArrowDown': function () { walkAlong('to', 'to'); },
+    'ArrowUp': function () { walkAlong('from', 'from'); },
+    'ArrowRight': function () { walkAside(1); },
+    'ArrowLeft': function () { walkAside(-1); },
+    'Shift+ArrowDown': function () { pan(0, 1); },
+    'Shift+ArrowUp': function () { pan(0, -1); },
+    'Shift+ArrowRight': function () { pan(1, 0); },
+    'Shift+ArrowLeft': function () { pan(-1, 0); },
+    '+': function () { zoomMiddle(1.4); },
+    '=': function () { zoomMiddle(1.4); },
+    '-': function () { zoomMiddle(1 / 1.4); },
+    '0': fitAll,
+    'Home': function () { if (boxes.length > 0) goTo(0); },
+    'End': function () { if (boxes.length > 0) goTo(boxes.length - 1); },
+    'Escape': function () { select(-1); }
+});
+canvas.tabIndex = 0;
+canvas.setAttribute('role', 'application');
+canvas.setAttribute('aria-label', 'The graph: ' + boxes.length + ' boxes, ' + arrows.length + ' arrows. ' +
+    'Arrow keys go along arrows and aside, with Shift they move the view, plus and minus zoom, 0 shows all.');

@@ -1,11 +1,5 @@
 // ---- the overview of a plan and its run
 
-function section(area, title) {
-    return add(area, make('h2', title));
-}
-function scrolled(table) {
-    return add(make('div', null, 'wide'), table);
-}
 function tile(name, value, rest) {
     return add(make('div', null, 'tile'), make('span', name), make('b', value), make('em', rest));
 }
@@ -51,21 +45,33 @@ function pairCells(line, planned, measured, format, isPair) {
 // A group of columns: its name, and whether it has measured ones.
 function pairHeads(table, names, groups) {
     var top = make('tr'), low = make('tr');
-    names.forEach(function (name) { add(top, make('th')); add(low, make('th', name)); });
+    function head(row, name, className) {
+        var made = make('th', name, className);
+        made.scope = 'col';
+        add(row, made);
+        return made;
+    }
+    names.forEach(function (name) { add(top, make('td')); head(low, name || 'planned above measured'); });
     groups.forEach(function (group) {
-        var head = make('th', group[0], 'group');
-        head.colSpan = group[1] ? 3 : 1;
-        add(top, head);
-        add(low, make('th', 'planned', 'number first'));
-        if (group[1]) add(low, make('th', 'measured', 'number'), make('th', 'ratio', 'number'));
+        var over = head(top, group[0], 'group');
+        over.scope = 'colgroup';
+        over.colSpan = group[1] ? 3 : 1;
+        head(low, 'planned', 'number first');
+        if (!group[1]) return;
+        head(low, 'measured', 'number');
+        head(low, 'ratio', 'number');
     });
     return add(table, top, low);
 }
 var FIGURES = [['busy in a step', 'busy_seconds', secondsText],
     ['sent in a step', 'sent_bytes', bytesText], ['buffers', 'bytes', bytesText],
     ['process, at its peak', 'process_bytes', bytesText]];
-function deviceCell(index) {
-    return swatched(make('td'), plan.devices[index].color, plan.devices[index].name);
+function deviceCell(index, element) {
+    return swatched(make(element || 'td'), plan.devices[index].color, plan.devices[index].name);
+}
+function rowHead(cell) {
+    cell.scope = 'row';
+    return cell;
 }
 function isKnown(list, key) {
     return list.some(function (entry) { return entry[key] !== undefined; });
@@ -82,14 +88,15 @@ function showDevices(area) {
     var table = pairHeads(make('table'), places ? ['device', 'worker'] : ['device'],
         figures.map(function (figure, index) { return [figure[0], isPair[index]]; }));
     plan.devices.forEach(function (device, index) {
-        var line = add(make('tr'), deviceCell(index));
+        var line = add(make('tr'), rowHead(deviceCell(index, 'th')));
         if (places) add(line, make('td', measured[index].worker));
         figures.forEach(function (figure, f) {
             pairCells(line, planned[index][figure[1]], measured[index][figure[1]], figure[2], isPair[f]);
         });
         add(table, line);
     });
-    add(section(area, run.measured ? 'Devices, predicted and measured' : 'Devices'), scrolled(table));
+    var title = run.measured ? 'Devices, predicted and measured' : 'Devices';
+    add(section(area, title), scrolled(table, title));
 }
 function showCosts(area) {
     var kinds = [0, 1, 2, 3, 4].filter(function (kind) {
@@ -98,7 +105,7 @@ function showCosts(area) {
     var table = pairHeads(make('table'), ['stage', 'device'],
         kinds.map(function (kind) { return [KINDS[kind], run.measured !== undefined]; }));
     plan.stages.forEach(function (stage, index) {
-        var line = add(make('tr'), make('td', stage.name), deviceCell(stage.device));
+        var line = add(make('tr'), rowHead(make('th', stage.name)), deviceCell(stage.device));
         kinds.forEach(function (kind) {
             var found = run.costs.filter(function (cost) {
                 return cost.stage === index && cost.kind === kind;
@@ -107,7 +114,7 @@ function showCosts(area) {
         });
         add(table, line);
     });
-    add(section(area, 'What the tasks of each stage take'), scrolled(table));
+    add(section(area, 'What the tasks of each stage take'), scrolled(table, 'Tasks of each stage'));
 }
 
 // ---- links
@@ -116,16 +123,18 @@ function nameOf(device) {
     return device === undefined ? 'the coordinator' : plan.devices[device].name;
 }
 function bars(link, most) {
-    var cell = make('td', null, 'bars');
+    var cell = make('td', null, 'bars'), texts = [];
+    var inside = make('div');
     ['planned', 'measured'].forEach(function (name) {
         if (!link[name]) return;
         var bar = make('i', null, name);
         bar.style.width = Math.max(1, 100 * link[name].bytes / most) + '%';
-        bar.title = name + ': ' + bytesText(link[name].bytes) + ' in ' +
-            countText(Math.round(link[name].frames)) + ' tensors';
-        add(cell, bar);
+        texts.push(name + ': ' + bytesText(link[name].bytes) + ' in ' +
+            countText(Math.round(link[name].frames)) + ' tensors');
+        add(inside, bar);
     });
-    return cell;
+    told(inside, texts.join('\n'));
+    return add(cell, inside);
 }
 function tensorsOf(link) {
     var list = (run.measured || run.planned).channels.filter(function (channel) {
@@ -158,12 +167,12 @@ function showLinks(area) {
         [['bytes', isPair], ['under way', isPair]]);
     links.forEach(function (link) {
         var p = link.planned || {}, m = link.measured || {};
-        var line = add(make('tr'), add(make('td'), tensorsOf(link)), bars(link, most));
+        var line = add(make('tr'), rowHead(add(make('th'), tensorsOf(link))), bars(link, most));
         pairCells(line, p.bytes, m.bytes, bytesText, isPair);
         pairCells(line, p.seconds, m.seconds, secondsText, isPair);
         add(table, line);
     });
-    add(area, scrolled(table));
+    add(area, scrolled(table, 'Traffic of links'));
     if (run.measured && links.some(function (link) { return !link.measured; })) add(area, make('p',
         'Between devices of one process nothing is moved: what one makes, the other ' +
             'reads where it is.', 'soft'));
@@ -171,13 +180,6 @@ function showLinks(area) {
 
 // ---- the graph of stages: a row for each device, from left to right as data go
 
-var NS = 'http://www.w3.org/2000/svg';
-function draw2(element, attributes, text) {
-    var made = document.createElementNS(NS, element);
-    Object.keys(attributes).forEach(function (key) { made.setAttribute(key, attributes[key]); });
-    if (text !== undefined) made.textContent = text;
-    return made;
-}
 function stagePlaces() {
     var rows = [], depth = plan.stages.map(function () { return 0; }), taken = {};
     run.edges.forEach(function (edge) {
@@ -199,13 +201,14 @@ function stageLink(svg, edge, places, most) {
     var path = draw2('path', {d: 'M' + x + ' ' + y + 'C' + (x + bend) + ' ' + (y - arc) + ' ' +
         (b.x - bend) + ' ' + (low - arc) + ' ' + b.x + ' ' + low, 'class': 'edge',
     'stroke-width': 1 + 4 * Math.sqrt(bytes / most)});
-    add(path, draw2('title', {}, plan.stages[edge.from].name + ' to ' + plan.stages[edge.to].name +
+    told(path, plan.stages[edge.from].name + ' to ' + plan.stages[edge.to].name +
         ': ' + bytesText(edge.forward_bytes) + ' forward, ' + bytesText(edge.backward_bytes) +
-        ' backward, for a microbatch'));
+        ' backward, for a microbatch');
     add(svg, path);
-    if (skips || b.x - x > 60) return;
+    if (skips || b.x - x > 60) return path;
     add(svg, draw2('text', {x: (x + b.x) / 2, y: (y + low) / 2 - 5, 'class': 'flow'},
         bytesText(edge.forward_bytes).replace(' ', '\u2009')));
+    return path;
 }
 function showStageGraph(area) {
     section(area, 'Stages');
@@ -213,182 +216,48 @@ function showStageGraph(area) {
         add(area, make('p', plan.stages.length + ' stages: too many to draw.', 'soft'));
         return;
     }
-    var places = stagePlaces(), width = 0, height = 0, most = 1;
-    var svg = draw2('svg', {'class': 'stages'});
+    var places = stagePlaces(), width = 0, height = 0, most = 1, parts = [];
+    var svg = draw2('svg', {'class': 'stages', role: 'group', 'aria-label':
+        plan.stages.length + ' stages, and what goes from one to another'});
     run.edges.forEach(function (edge) {
         most = Math.max(most, edge.forward_bytes + edge.backward_bytes);
     });
-    run.edges.forEach(function (edge) { stageLink(svg, edge, places, most); });
+    var links = run.edges.map(function (edge) { return stageLink(svg, edge, places, most); });
     plan.stages.forEach(function (stage, index) {
-        var p = places[index], device = plan.devices[stage.device], group = draw2('g', {});
+        var p = places[index], device = plan.devices[stage.device];
+        var group = told(draw2('g', {}), stage.name + ' on ' + device.name + ', ' + stage.nodes +
+            ' nodes, ' + bytesText(stage.parameter_bytes) + ' of parameters');
         width = Math.max(width, p.x + 162);
         height = Math.max(height, p.y + 60);
-        add(group, draw2('title', {}, stage.name + ' on ' + device.name + ', ' + stage.nodes +
-            ' nodes, ' + bytesText(stage.parameter_bytes) + ' of parameters'),
-        draw2('rect', {x: p.x, y: p.y, width: 150, height: 48, rx: 6, fill: device.color}),
-        draw2('text', {x: p.x + 75, y: p.y + 15, 'class': 'name'}, fit(stage.name, 150)),
-        draw2('text', {x: p.x + 75, y: p.y + 28}, fit(device.name, 150)),
-        draw2('text', {x: p.x + 75, y: p.y + 41}, '\u2192 ' + secondsText(stage.forward_seconds) +
-            '   \u2190 ' + secondsText(stage.backward_seconds)));
+        add(group, draw2('rect', {x: p.x, y: p.y, width: 150, height: 48, rx: 6, fill: device.color}),
+            draw2('text', {x: p.x + 75, y: p.y + 15, 'class': 'name'}, fit(stage.name, 150)),
+            draw2('text', {x: p.x + 75, y: p.y + 28}, fit(device.name, 150)),
+            draw2('text', {x: p.x + 75, y: p.y + 41}, '\u2192 ' + secondsText(stage.forward_seconds) +
+                '   \u2190 ' + secondsText(stage.backward_seconds)));
         add(svg, group);
+        parts.push(group);
     });
+    roving(parts.concat(links));
     svg.setAttribute('width', width);
     svg.setAttribute('height', height);
     svg.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
-    add(area, scrolled(svg));
+    add(area, scrolled(svg, 'Stages'));
 }
 
-// ---- losses: what is trained, and each of several
-
-var LOSS = {width: 820, height: 230, left: 58, right: 12, top: 10, bottom: 26};
-function lossRange(series) {
-    var low = 0, high = -Infinity;
-    series.forEach(function (one) {
-        one.points.forEach(function (point) {
-            low = Math.min(low, point[1]);
-            high = Math.max(high, point[1]);
-        });
-    });
-    return {low: low, high: high > low ? high : low + 1};
-}
-function lossColor(one) {
-    return one.color || 'var(--ink)';
-}
-function lossLine(one, x, y) {
-    var path = draw2('path', {'class': 'line', stroke: lossColor(one),
-        d: one.points.map(function (point, index) {
-            return (index ? 'L' : 'M') + x(point[0]).toFixed(1) + ' ' + y(point[1]).toFixed(1);
-        }).join('')});
-    return add(path, draw2('title', {}, one.name));
-}
-function lossLegend(series) {
-    var legend = make('div', null, 'soft');
-    series.forEach(function (one) {
-        var last = one.points[one.points.length - 1][1];
-        add(legend, swatched(make('span', null, 'named'), lossColor(one), one.name + ' ' + last.toPrecision(4)));
-    });
-    return legend;
-}
-function showLosses(area) {
-    var losses = data.losses;
-    if (!losses) return;
-    var range = lossRange(losses.series), steps = Math.max(1, losses.last_step - losses.first_step);
-    var x = function (step) {
-        return LOSS.left + (step - losses.first_step) / steps * (LOSS.width - LOSS.left - LOSS.right);
-    };
-    var y = function (value) {
-        var part = (value - range.low) / (range.high - range.low);
-        return LOSS.height - LOSS.bottom - part * (LOSS.height - LOSS.top - LOSS.bottom);
-    };
-    var svg = draw2('svg', {'class': 'losses', viewBox: '0 0 ' + LOSS.width + ' ' + LOSS.height});
-    for (var i = 0; i <= 4; i++) {
-        var value = range.low + i / 4 * (range.high - range.low);
-        var line = 'M' + LOSS.left + ' ' + y(value) + 'H' + (LOSS.width - LOSS.right);
-        var place = {x: LOSS.left - 6, y: y(value) + 4, 'class': 'value'};
-        add(svg, draw2('path', {'class': 'grid', d: line}), draw2('text', place, value.toPrecision(3)));
-    }
-    add(svg, draw2('text', {x: LOSS.left, y: LOSS.height - 8}, 'step ' + losses.first_step),
-        draw2('text', {x: LOSS.width - LOSS.right, y: LOSS.height - 8, 'class': 'value'}, String(losses.last_step)));
-    losses.series.slice().reverse().forEach(function (one) { add(svg, lossLine(one, x, y)); });
-    add(section(area, losses.series.length > 1 ? 'Losses' : 'Loss'), add(make('div', null, 'wide'), svg,
-        lossLegend(losses.series)));
-}
+// Without a plan there are the curves alone.
 function showRun() {
     var area = document.getElementById('run');
-    if (!run) return;
+    add(document.body, tip);
     if (data.notice) add(area, make('p', data.notice, 'notice'));
+    if (!run) {
+        showCurves(area);
+        return;
+    }
     showTiles(area);
     showTimeLine(area);
-    showLosses(area);
+    showCurves(area);
     showDevices(area);
     showLinks(area);
     showStageGraph(area);
     showCosts(area);
-    add(document.body, tip);
 }
-
-// ---- the bar
-
-var bar = document.getElementById('bar'), tabs = {};
-var input = make('input');
-input.id = 'search';
-input.type = 'search';
-input.placeholder = 'search nodes, operators';
-input.addEventListener('input', function () { showTab('graph'); search(input.value); });
-input.addEventListener('keydown', function (event) {
-    if (event.key === 'Enter') next(event.shiftKey ? -1 : 1);
-    if (event.key === 'Escape') { input.value = ''; search(''); input.blur(); }
-});
-var choice = make('select');
-Object.keys(modes).forEach(function (name) {
-    if (!modes[name].there) return;
-    var option = make('option', modes[name].name);
-    option.value = name;
-    add(choice, option);
-});
-choice.value = mode;
-choice.addEventListener('change', function () { mode = choice.value; recolor(); redraw(); });
-function button(text, title, action) {
-    var made = make('button', text);
-    made.title = title;
-    made.addEventListener('click', action);
-    return made;
-}
-function showTab(name) {
-    var wasGraph = document.body.dataset.tab === 'graph';
-    document.body.dataset.tab = name;
-    Object.keys(tabs).forEach(function (tab) {
-        tabs[tab].setAttribute('aria-pressed', tab === name ? 'true' : 'false');
-    });
-    if (name === 'graph' && !wasGraph && !isFitted) fitAll();
-    redraw();
-    redrawTime();
-}
-var facts = countText(boxes.length) + ' boxes, ' + countText(arrows.length) + ' arrows';
-if (plan) facts = plan.devices.length + ' devices, ' + plan.stages.length +
-    ' stages, step ' + secondsText(plan.step_seconds) + ', bubble ' +
-    (100 * plan.bubble).toFixed(1) + ' %; ' + facts;
-add(bar, make('h1', data.title));
-bar.firstChild.title = data.title;
-if (plan && plan.set) facts = 'set ' + plan.set.join(', ') + '; ' + facts;
-if (run) {
-    tabs.run = button(run.measured ? 'Run' : 'Plan', 'time line, memory, traffic',
-        function () { showTab('run'); });
-    tabs.graph = button('Graph', 'the nodes of the model', function () { showTab('graph'); });
-    add(bar, add(make('span', null, 'tabs'), tabs.run, tabs.graph));
-}
-add(bar, make('span', facts, 'facts'), input, add(make('span', null, 'moving'), choice,
-    button('+', 'nearer', function () { zoomMiddle(1.4); }),
-    button('\u2212', 'farther', function () { zoomMiddle(1 / 1.4); }),
-    button('whole', 'the whole graph', fitAll)));
-document.addEventListener('keydown', function (event) {
-    if (event.target !== input && event.key === '/') { event.preventDefault(); input.focus(); }
-});
-
-// page.html#NAME shows the node of that name
-function follow() {
-    var name = '';
-    try { name = decodeURIComponent(location.hash.slice(1)); } catch (error) { name = ''; }
-    var index = boxes.findIndex(function (box) { return box.name === name; });
-    if (name === '' || index < 0) return;
-    showTab('graph');
-    select(index);
-    center(index);
-}
-window.addEventListener('hashchange', follow);
-window.addEventListener('resize', redrawTime);
-window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () {
-    theme.clear();
-    recolor();
-    redraw();
-    redrawTime();
-});
-recolor();
-showSide();
-showRun();
-showTab(run ? 'run' : 'graph');
-follow();
-var begin = performance.now();
-draw();
-document.body.dataset.milliseconds = Math.ceil(performance.now() - begin);
-document.body.dataset.boxes = boxes.length;

@@ -2,12 +2,14 @@
 
 function row(table, name, value) {
     if (value === undefined || value === null || value === '') return;
-    add(table, add(make('tr'), make('th', name),
-        value instanceof Node ? add(make('td'), value) : make('td', value)));
+    var head = make('th', name);
+    head.scope = 'row';
+    add(table, add(make('tr'), head, value instanceof Node ? add(make('td'), value) : make('td', value)));
 }
 function link(index, text) {
-    var made = make('a', text || boxes[index].name);
-    made.addEventListener('click', function () { select(index); center(index); });
+    var made = make('button', text || boxes[index].name, 'link');
+    made.type = 'button';
+    made.addEventListener('click', function () { goTo(index); canvas.focus(); });
     return made;
 }
 function neighbours(title, list, end) {
@@ -20,7 +22,7 @@ function neighbours(title, list, end) {
 function showNode() {
     if (selected < 0) {
         add(side, make('p', 'Click a node to see what it is, what it costs and where it runs. ' +
-            'Drag to move, turn the wheel to zoom, / to search.', 'soft'));
+            'Drag to move, turn the wheel to zoom. By keys: / searches, arrows walk, ? lists all.', 'soft'));
         return;
     }
     var box = boxes[selected], table = make('table');
@@ -51,7 +53,10 @@ function showMatches() {
     }));
 }
 function addCells(line, values, kind) {
-    values.forEach(function (value) { add(line, make(kind, value, 'number')); });
+    values.forEach(function (value) {
+        var cell = add(line, make(kind, value, 'number')).lastChild;
+        if (kind === 'th') cell.scope = 'col';
+    });
     return line;
 }
 function showStages() {
@@ -77,14 +82,15 @@ function showMemory() {
         most = Math.max(most, device.total);
     });
     plan.devices.forEach(function (device) {
-        var whole = device.bytes_limit || most || 1, stack = make('div', null, 'stack');
+        var whole = device.bytes_limit || most || 1, stack = make('div', null, 'stack'), parts = [];
         MEMORY.forEach(function (kind) {
             var part = make('i');
             part.style.width = 100 * device.memory[kind] / Math.max(whole, device.total) + '%';
             part.style.background = memoryColor(kind);
-            part.title = memoryName(kind) + ': ' + bytesText(device.memory[kind]);
+            if (device.memory[kind] > 0) parts.push(memoryName(kind) + ': ' + bytesText(device.memory[kind]));
             add(stack, part);
         });
+        told(stack, device.name + '\n' + parts.join('\n'));
         var caption = add(make('div', null, 'caption'), make('span', device.name),
             make('span', bytesText(device.total) +
                 (device.bytes_limit ? ' of ' + bytesText(device.bytes_limit) : ''), 'soft'));
@@ -116,6 +122,11 @@ function showSide() {
     if (plan) { showPlan(); showStages(); showMemory(); }
     side.scrollTop = 0;
 }
+function sayNode(index) {
+    var box = boxes[index], text = box.name + ', ' + box.op + (box.shape ? ', ' + box.shape : '');
+    if (box.stage !== undefined) text += ', on ' + plan.devices[plan.stages[box.stage].device].name;
+    say(text + '; reads ' + box.from.length + ', read by ' + box.to.length);
+}
 function select(index) {
     selected = index;
     showSide();
@@ -135,6 +146,5 @@ function search(text) {
 function next(step) {
     if (matches.length === 0) return;
     matchAt = (matchAt + step + matches.length) % matches.length;
-    select(matches[matchAt]);
-    center(matches[matchAt]);
+    goTo(matches[matchAt]);
 }

@@ -5,7 +5,7 @@ var KINDS = ['forward', 'backward', 'backward, inputs', 'backward, weights', 'up
 var KIND_COLORS = KINDS.map(function (kind) { return color(kind.replace(', ', '-')); });
 var LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, STRIP = 36;
 var lanes = [], sides = [], span = {from: 0, to: 1, whole: 1}, hover = null, cursor = -1;
-var timeArea = null, tip = make('div', null, 'tip');
+var timeArea = null;
 
 // An event of a flat list: where it begins in it.
 function eventAt(list, size, offset, time) {
@@ -36,7 +36,6 @@ function xOf(time, width) {
 function timeOf(x, width) {
     return span.from + (x - LEFT) / (width - LEFT - RIGHT) * (span.to - span.from);
 }
-function percent(share) { return (100 * share).toFixed(share < 0.1 ? 1 : 0) + ' %'; }
 function timeText(time) { return secondsText(time / 1e9); }
 
 function laneHeight(lane) {
@@ -246,7 +245,9 @@ function sendText(lane, row, time) {
     for (var i = 0; i < sends.length; i += 4) {
         if (sends[i + 2] <= time && sends[i + 3] >= time) found = i;
     }
-    if (found < 0) return null;
+    return found < 0 ? null : sendTextAt(row, sends, found);
+}
+function sendTextAt(row, sends, found) {
     var channel = row.side.channels[sends[found]];
     return channel.value + '\nto ' + (channel.to === undefined ? 'the coordinator' :
         plan.devices[channel.to].name) + ', ' + bytesText(sends[found + 1]) + ', ' +
@@ -260,15 +261,6 @@ function memoryText(lane, time) {
             (levels[i + 2] === 1 ? ' microbatch' : ' microbatches') + ' in flight';
     }).join('\n');
 }
-function showTip(event, text) {
-    tip.textContent = text || '';
-    tip.style.display = text ? 'block' : 'none';
-    var x = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
-    var y = event.clientY + 16;
-    if (y + tip.offsetHeight > window.innerHeight) y = event.clientY - tip.offsetHeight - 10;
-    tip.style.left = Math.max(4, x) + 'px';
-    tip.style.top = y + 'px';
-}
 function hoverLane(lane, event) {
     var width = lane.canvas.parentNode.clientWidth, time = timeOf(event.offsetX, width);
     var row = rowAt(event.offsetY), text = null;
@@ -278,7 +270,7 @@ function hoverLane(lane, event) {
         if (row === null) text = lane.most > 0 ? memoryText(lane, time) : null;
         else text = (row.isSend ? sendText : taskText)(lane, row, time);
     }
-    showTip(event, text);
+    showTip(event.clientX, event.clientY, text);
     redrawTime();
 }
 function zoomTime(factor, at) {
@@ -309,10 +301,10 @@ function listenTo(lane) {
     ['pointerup', 'pointercancel'].forEach(function (name) {
         canvas.addEventListener(name, function () { dragged = -1; });
     });
-    canvas.addEventListener('pointerleave', function (event) {
+    canvas.addEventListener('pointerleave', function () {
         cursor = -1;
         hover = null;
-        showTip(event, null);
+        showTip(0, 0, null);
         redrawTime();
     });
     canvas.addEventListener('wheel', function (event) {
@@ -322,6 +314,96 @@ function listenTo(lane) {
         zoomTime(Math.exp(-amount * 0.002), timeOf(event.offsetX, canvas.parentNode.clientWidth));
     }, {passive: false});
     canvas.addEventListener('dblclick', function () { moveTime(0, span.whole); });
+}
+
+// ---- the same by keys: a task, transfer or change of memory at a time
+
+var spot = {lane: 0, row: 0, index: 0};
+
+// The rows of a lane, from above: of each side its tasks and its transfers, then memory.
+function rowsOf(lane) {
+    var rows = [];
+    sides.forEach(function (side) {
+        var device = stepOf(side).devices[lane.device];
+        rows.push({side: side, isSend: false, list: device.tasks, size: 5, from: 3, to: 4, name: side.name + ' tasks'});
+        rows.push({side: side, isSend: true, list: device.sends, size: 4, from: 2, to: 3,
+            name: side.name + ' transfers'});
+    });
+    if (lane.most > 0) rows.push({side: null, list: stepOf(sides[sides.length - 1]).devices[lane.device].levels,
+        size: 3, from: 0, to: 0, name: 'memory'});
+    return rows;
+}
+// Where a row is in its lane, in pixels.
+function rowTop(index) {
+    var top = 2 + (index >> 1) * (TASK + SEND + 6);
+    return top + (index % 2 === 1 ? TASK + 2 : 0);
+}
+function spotText(lane, row, at) {
+    if (row.list.length === 0) return 'none';
+    var time = row.list[at + row.from];
+    if (row.side === null) return timeText(time) + '\n' + memoryText(lane, time);
+    return row.isSend ? sendTextAt(row, row.list, at) : taskText(lane, row, (time + row.list[at + row.to]) / 2);
+}
+function showSpot(moves) {
+    var lane = lanes[spot.lane], rows = rowsOf(lane), row = rows[spot.row], count = row.list.length / row.size;
+    spot.index = Math.max(0, Math.min(count - 1, spot.index));
+    var at = spot.index * row.size, begin = row.list[at + row.from] || 0, end = row.list[at + row.to] || 0;
+    var length = span.to - span.from;
+    if (moves && (begin < span.from || end > span.to)) moveTime((begin + end) / 2 - length / 2, length);
+    hover = null;
+    var text = spotText(lane, row, at) || '', place = lane.canvas.getBoundingClientRect();
+    cursor = Math.max(LEFT, xOf((begin + end) / 2, place.width));
+    showTip(place.left + cursor, place.top + rowTop(spot.row) + (row.isSend ? SEND : TASK) - 8, text);
+    say(plan.devices[lane.device].name + ', ' + row.name + ', ' + text.replace(/\n/g, ', '));
+    redrawTime();
+}
+// Keeps the time when it goes to another row, and goes on in the next lane.
+function goRow(by) {
+    var rows = rowsOf(lanes[spot.lane]), row = rows[spot.row];
+    var time = row.list[spot.index * row.size + row.from] || 0, next = spot.row + by;
+    if (next < 0 || next >= rows.length) {
+        if (!lanes[spot.lane + by]) return;
+        lanes[spot.lane].canvas.tabIndex = -1;
+        spot.lane += by;
+        rows = rowsOf(lanes[spot.lane]);
+        next = by > 0 ? 0 : rows.length - 1;
+    }
+    spot.row = next;
+    row = rows[next];
+    spot.index = Math.max(0, eventAt(row.list, row.size, row.from, time));
+    lanes[spot.lane].canvas.tabIndex = 0;
+    lanes[spot.lane].canvas.focus();
+    showSpot(true);
+}
+function listenToKeys(lane) {
+    var canvas = lane.canvas, index = lanes.indexOf(lane);
+    function go(by) { return function () { spot.index += by; showSpot(true); }; }
+    function pan(by) {
+        return function () { moveTime(span.from + by * (span.to - span.from) / 5, span.to - span.from); };
+    }
+    function middle(factor) { return function () { zoomTime(factor, (span.from + span.to) / 2); }; }
+    canvas.tabIndex = index === 0 ? 0 : -1;
+    canvas.setAttribute('role', 'application');
+    canvas.setAttribute('aria-label', 'Time line of ' + plan.devices[lane.device].name +
+        '. Left and right go from task to task, up and down from row to row.');
+    canvas.addEventListener('focus', function () {
+        if (!canvas.matches(':focus-visible')) return;
+        if (spot.lane !== index) spot = {lane: index, row: 0, index: 0};
+        showSpot(false);
+    });
+    canvas.addEventListener('blur', function () { cursor = -1; hover = null; showTip(0, 0, null); redrawTime(); });
+    onKeys(canvas, {
+        'ArrowRight': go(1), 'ArrowLeft': go(-1), 'Home': go(-Infinity), 'End': go(Infinity),
+        'ArrowDown': function () { goRow(1); }, 'ArrowUp': function () { goRow(-1); },
+        'Shift+ArrowRight': pan(1), 'Shift+ArrowLeft': pan(-1),
+        '+': middle(1.6), '=': middle(1.6), '-': middle(1 / 1.6),
+        '0': function () { moveTime(0, span.whole); },
+        'Escape': function () { cursor = -1; hover = null; showTip(0, 0, null); redrawTime(); }
+    });
+}
+// On paper all lanes are seen.
+function listenToPrint() {
+    window.addEventListener('beforeprint', function () { lanes.forEach(drawLane); });
 }
 
 // ---- its elements
@@ -363,7 +445,7 @@ function chooseStep(index) {
 }
 function stepChoice(side) {
     var choice = make('select');
-    choice.title = 'the measured step that is shown';
+    choice.setAttribute('aria-label', 'the measured step that is shown');
     side.steps.forEach(function (step, index) {
         var option = make('option', 'step ' + step.step + ': ' + timeText(step.length) +
             (index === side.typical ? ' (typical)' : ''));
@@ -411,6 +493,7 @@ function showTimeLine(area) {
         lanes.push(lane);
         add(frame, add(make('div', null, 'lane'), lane.head, add(make('div'), lane.canvas)));
         listenTo(lane);
+        listenToKeys(lane);
     });
     var watch = new IntersectionObserver(function (entries) {
         entries.forEach(function (entry) {
@@ -423,8 +506,9 @@ function showTimeLine(area) {
         redrawTime();
     }, {rootMargin: '200px'});
     lanes.forEach(function (lane) { watch.observe(lane.canvas); });
+    listenToPrint();
     add(area, frame, make('p', 'Point at a task to find it in all rows. Drag to move, hold Ctrl or ' +
-        'Shift and turn the wheel to zoom. The line above memory is what is taken from the ' +
+        'Shift and turn the wheel to zoom; ? lists the keys. The line above memory is what is taken from the ' +
         'start; below it, what the plan says is in use at each moment' +
         (sides.length > 1 ? ': filled as measured, dashed as planned.' : '.'), 'soft'));
     chooseStep(sides[sides.length - 1].typical);

@@ -53,6 +53,17 @@ static void digits_are_read_on_tasks(void **state) {
     }
 }
 
+static void curves_are_seen_on_paper(void **state) {
+    (void)state;
+    static const char *const curves[] = {"curve-0", "curve-1", "curve-2",
+                                         "curve-3", "curve-4", "curve-5"};
+    for (int dark = 0; dark < 2; dark++) {
+        for (size_t i = 0; i < sizeof curves / sizeof *curves; i++) {
+            check_contrast(curves[i], find(curves[i], dark), find("paper", dark));
+        }
+    }
+}
+
 static void labels_are_read_on_boxes(void **state) {
     (void)state;
     char color[PEN_PALETTE_TEXT_BYTES];
@@ -95,6 +106,7 @@ static void puts_colors_into_a_style(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(knows_contrasts), cmocka_unit_test(digits_are_read_on_tasks),
+              cmocka_unit_test(curves_are_seen_on_paper),
               cmocka_unit_test(labels_are_read_on_boxes),
               cmocka_unit_test(texts_are_read_on_what_they_lie_on),
               cmocka_unit_test(puts_colors_into_a_style))

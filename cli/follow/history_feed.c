@@ -1,0 +1,40 @@
+#include "cli/follow/history_feed.h"
+
+void pen_history_feed_step(pen_training_history *history, const pen_step_report *report) {
+    const pen_training_history_step step = {.step = report->step,
+                                            .loss = report->loss,
+                                            .terms = report->terms,
+                                            .learning_rate = report->learning_rate};
+    pen_training_history_add(history, &step);
+}
+
+// The metric that decides stands where the job's evaluation says, if that was made while it ran.
+void pen_history_feed_evaluation(pen_training_history *history, uint64_t step,
+                                 const pen_step_report *report, const pen_trainer *trainer) {
+    const char *names[PEN_TRAINING_HISTORY_METRICS];
+    double values[PEN_TRAINING_HISTORY_METRICS];
+    const pen_program *program = pen_trainer_program(trainer);
+    const pen_evaluation *evaluation = &report->evaluation;
+    const pen_checkpoint_evaluated *evaluated = pen_trainer_evaluated(trainer);
+    uint32_t count = 0, accuracy = UINT32_MAX;
+    names[count] = "loss";
+    values[count++] = evaluation->loss;
+    if (evaluation->target_count > 0) {
+        accuracy = count;
+        names[count] = "accuracy";
+        values[count++] = (double)evaluation->correct_count / (double)evaluation->target_count;
+    }
+    for (uint32_t i = 0; i < program->term_count && count < PEN_TRAINING_HISTORY_METRICS; i++) {
+        names[count] = program->losses[i].name;
+        values[count++] = evaluation->terms[i];
+    }
+    const uint32_t deciding = evaluated->by_accuracy ? accuracy : 0;
+    const pen_training_history_evaluation told = {.step = step,
+                                                  .names = names,
+                                                  .values = values,
+                                                  .count = count,
+                                                  .deciding =
+                                                      evaluated->count > 0 ? deciding : UINT32_MAX,
+                                                  .is_best = report->is_best};
+    pen_training_history_evaluate(history, &told);
+}

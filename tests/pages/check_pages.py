@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+"""Looks at every page in headless Chromium: what is drawn, what a click and a key show, whether all of it can be
+read, heard and printed, and whether it fits narrow windows.
+
+    check_pages.py --penstock PROGRAM --pictures DIR     screenshots are left in DIR, to be looked at
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import traceback
+
+import make_pages
+from browser import Browser, Page
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NARROW = 500
+with open(os.path.join(HERE, "contrast.js"), encoding="utf-8") as contrast_file:
+    CONTRAST = contrast_file.read()
+# The share of a canvas that is not of its most frequent colour, and how many colours it has.
+DRAWN = """(function (canvas) {
+    var data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, counts = new Map();
+    for (var i = 0; i < data.length; i += 16) {
+        var key = data[i + 3] === 0 ? 'none' : data[i] + ',' + data[i + 1] + ',' + data[i + 2];
+        counts.set(key, (counts.get(key) || 0) + 1);
+    }
+    var most = Math.max.apply(null, Array.from(counts.values())), all = data.length / 16;
+    return {share: 1 - most / all, colors: counts.size};
+})(%s)"""
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def tab(page, name):
+    page.js(f"document.querySelectorAll('.tabs button').forEach(b => {{ if (b.textContent === '{name}') b.click(); }})")
+    page.settle()
+
+
+def tabs(page):
+    return page.js("Array.from(document.querySelectorAll('.tabs button')).map(b => b.textContent)")
+
+
+def place(page, what):
+    """Where an element is, after it was brought into view."""
+    page.js(f"document.querySelector({json.dumps(what)}).scrollIntoView({{block: 'center'}})")
+    page.settle()
+    return page.js(f"document.querySelector({json.dumps(what)}).getBoundingClientRect().toJSON()")
+
+
+def tip(page):
+    return page.js("(t => t && getComputedStyle(t).display !== 'none' ? t.textContent : '')(document.querySelector('.tip'))")
+
+
+def said(page):
+    return page.js("document.getElementById('said').textContent")
+
+
+# ---- what holds for every page
+
+def check_width(page, name):
+    for width in (1280, 820, NARROW):
+        page.resize(width)
+        page.settle()
+        wide = page.js("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
+        expect(max(wide[:2]) <= wide[2], f"{name}: at {width} px it is {max(wide[:2])} px wide")
+        over = page.js("""Array.from(document.querySelectorAll('body *')).filter(e => {
+            if (e.closest('.wide, canvas, .unseen, dialog, #legend') || !e.getClientRects().length) return false;
+            return e.getBoundingClientRect().right > innerWidth + 1;
+        }).map(e => e.tagName + '.' + e.getAttribute('class')).slice(0, 5)""")
+        expect(not over, f"{name}: at {width} px these stick out: {over}")
+    page.resize(1280)
+    page.settle()
+
+
+def check_contrast(page, name):
+    for dark in (False, True):
+        page.look("screen", dark)
+        page.settle()
+        told = page.js(CONTRAST)
+        expect(told["count"] > 5, f"{name}: only {told['count']} texts were seen")
+        expect(not told["found"], f"{name}, {'dark' if dark else 'light'}: {told['found'][:6]}")
+    page.look("screen", False)
+    page.settle()
+
+
+NAMED = {"button", "link", "textbox", "searchbox", "combobox", "slider", "application", "img", "image", "region",
+         "figure", "dialog", "DisclosureTriangle"}
+
+
+def check_names(page, name):
+    nameless = [role for role, text in page.names() if role in NAMED - {"figure"} and not text.strip()]
+    expect(not nameless, f"{name}: without a name: {nameless[:6]}")
+    mouse_only = page.js("""Array.from(document.querySelectorAll('[onclick], a:not([href]), [title]')).filter(e =>
+        e.tabIndex < 0 && !['OPTION', 'H1'].includes(e.tagName)).map(e => e.outerHTML.slice(0, 80)).slice(0, 5)""")
+    expect(not mouse_only, f"{name}: for the mouse alone: {mouse_only}")
+
+
+def check_tab_stops(page, name):
+    """Tab comes by everything, and round again."""
+    page.js("document.activeElement.blur()")
+    met, limit = 0, 400
+    wanted = page.js("""(function () {
+        var all = Array.from(document.querySelectorAll('button, input, select, summary, [tabindex="0"]'));
+        all = all.filter(e => !e.closest('dialog') && e.getClientRects().length && !e.disabled);
+        all.forEach(e => { e.wanted = true; });
+        window.stops = all;
+        return all.length;
+    })()""")
+    for _ in range(min(wanted + 2, limit)):
+        page.key("Tab")
+        met += page.js("""(function (e) {
+            if (!e || !e.wanted) return 0;
+            e.wanted = false;
+            return 1;
+        })(document.activeElement)""")
+    expect(met == min(wanted, limit), f"{name}: Tab came by {met} of {wanted} stops; not by " + str(page.js(
+        "window.stops.filter(e => e.wanted).map(e => e.outerHTML.slice(0, 60)).slice(0, 4)")))
+
+
+def check_print(page, name, pictures):
+    data = page.print(os.path.join(pictures, f"{name}.pdf"))
+    expect(data.startswith(b"%PDF") and len(data) > 10000, f"{name}: {len(data)} bytes of PDF")
+    page.look("print", False)
+    page.settle()
+    shown = page.js("""Array.from(document.querySelectorAll('button, input, select, .tip')).filter(e =>
+        !e.closest('dialog') && e.getClientRects().length).map(e => e.outerHTML.slice(0, 60))""")
+    page.look("screen", False)
+    page.settle()
+    expect(not shown, f"{name}: on paper there are {shown[:4]}")
+
+
+def check_page(page, name, pictures):
+    for view in tabs(page) or [None]:
+        label = f"{name}-{(view or 'graph').lower()}"
+        if view:
+            tab(page, view)
+        page.screenshot(os.path.join(pictures, f"{label}.png"))
+        check_width(page, label)
+        check_contrast(page, label)
+        check_names(page, label)
+        check_tab_stops(page, label)
+        page.resize(NARROW, 1000)
+        page.settle()
+        page.screenshot(os.path.join(pictures, f"{label}-narrow.png"))
+        page.resize(1280)
+        page.look("screen", True)
+        page.settle()
+        page.screenshot(os.path.join(pictures, f"{label}-dark.png"))
+        page.look("screen", False)
+        check_print(page, label, pictures)
+    check_keys_dialog(page, name)
+
+
+def check_keys_dialog(page, name):
+    page.js("document.activeElement.blur()")
+    page.key("?")
+    expect(page.js("document.querySelector('dialog').open"), f"{name}: ? shows no keys")
+    page.key("Escape")
+    expect(not page.js("document.querySelector('dialog').open"), f"{name}: Escape leaves the keys")
+
+
+# ---- the graph
+
+def data_of(page):
+    return page.js("JSON.parse(document.getElementById('data').textContent)")
+
+
+def check_graph(page, name):
+    if "Graph" in tabs(page):
+        tab(page, "Graph")
+    drawn = page.js(DRAWN % "document.getElementById('canvas')")
+    expect(drawn["share"] > 0.005 and drawn["colors"] >= 2, f"{name}: the graph is not drawn: {drawn}")
+    data = data_of(page)
+    there = place(page, "#canvas")
+    legend = page.js("document.getElementById('legend').offsetHeight")
+    there["height"] -= legend + 14 if legend else 0
+    scale = min(there["width"] / data["width"], there["height"] / data["height"], 1.4)
+    box = data["boxes"][len(data["boxes"]) // 2]
+    x = there["x"] + there["width"] / 2 + (box["place"][0] + box["place"][2] / 2 - data["width"] / 2) * scale
+    y = there["y"] + there["height"] / 2 + (box["place"][1] + box["place"][3] / 2 - data["height"] / 2) * scale
+    page.click(x, y)
+    shown = page.js("document.querySelector('#side h2').textContent")
+    expect(shown == box["name"], f"{name}: a click on '{box['name']}' shows '{shown}'")
+    page.key("Escape")
+    # by keys alone
+    page.js("document.getElementById('canvas').focus()")
+    page.key("Home")
+    first = page.js("document.querySelector('#side h2').textContent")
+    expect(first == data["boxes"][0]["name"] and first in said(page), f"{name}: Home shows '{first}', says '{said(page)}'")
+    arrow = next((one for one in data["arrows"] if one["from"] == 0), None)
+    if arrow:
+        page.key("ArrowDown")
+        name_there = page.js("document.querySelector('#side h2').textContent")
+        after = {data["boxes"][one["to"]]["name"] for one in data["arrows"] if one["from"] == 0}
+        expect(name_there in after, f"{name}: down from the first is '{name_there}', not one of {after}")
+        page.key("ArrowUp")
+    page.key("Escape")
+    page.key("/")
+    for letter in data["boxes"][0]["op"][:12]:
+        page.key(letter)
+    page.key("Enter")
+    expect("found" in page.js("document.getElementById('side').textContent"), f"{name}: search finds nothing")
+    page.key("Escape")
+
+
+# ---- the run
+
+def check_time_line(page, name):
+    data = data_of(page)
+    there = place(page, ".lane:not(.axis) canvas")
+    drawn = page.js(DRAWN % "document.querySelector('.lane:not(.axis) canvas')")
+    expect(drawn["share"] > 0.1 and drawn["colors"] >= 4, f"{name}: the time line is not drawn: {drawn}")
+    # the middle of the first task of the first device, planned
+    tasks = data["run"]["planned"]["steps"][0]["devices"][0]["tasks"]
+    found = ""
+    for share in range(1, 60):  # where a task is depends on the step that is shown
+        page.move(there["x"] + 66 + (there["width"] - 76) * share / 60, there["y"] + 12)
+        found = tip(page)
+        if " of " in found:
+            break
+    expect(tasks and " of " in found and "planned: " in found, f"{name}: nothing is told at a task: '{found}'")
+    page.move(5, 5)
+    page.js("document.activeElement.blur()")
+    page.js("document.querySelector('.lane:not(.axis) canvas').focus()")
+    page.key("Home")
+    one = said(page)
+    page.key("ArrowRight")
+    expect(" of " in one and said(page) != one, f"{name}: keys tell '{one}', then '{said(page)}'")
+    met = set()
+    for _ in range(40):
+        page.key("ArrowDown")
+        met.add(said(page).split(",")[0])
+    expect(met == {device["name"] for device in data["plan"]["devices"]}, f"{name}: down comes by {met}")
+    page.key("+")
+    page.key("0")
+    page.js("document.activeElement.blur()")
+    expect(tip(page) == "", f"{name}: what was told stays")
+
+
+def check_curves(page, name, titles, best):
+    shown = page.js("Array.from(document.querySelectorAll('.chart h3')).map(h => h.textContent)")
+    expect(shown == titles, f"{name}: curves are {shown}, expected {titles}")
+    expect(page.js("Array.from(document.querySelectorAll('svg.curves')).every(s => s.querySelectorAll('path.line').length)"),
+           f"{name}: a picture has no curve")
+    for number, _ in enumerate(titles, 1):
+        there = place(page, f".chart:nth-child({number}) svg.curves")
+        page.move(there["x"] + there["width"] / 2, there["y"] + there["height"] / 2)
+        expect(tip(page).startswith("step "), f"{name}: nothing is told at a curve: '{tip(page)}'")
+        page.js(f"document.querySelector('.chart:nth-child({number}) svg.curves').focus()")
+        page.key("End")
+        last = tip(page)
+        page.key("ArrowLeft")
+        value = page.js("document.activeElement.getAttribute('aria-valuetext')")
+        expect(tip(page) != last and value == tip(page).replace("\n", ", "), f"{name}: keys: '{value}'")
+    page.move(5, 5)
+    if best:
+        step = data_of(page)["evaluations"]["best_step"]
+        marks = page.js("document.querySelectorAll('svg.curves circle.best').length")
+        expect(marks == best, f"{name}: {marks} marks of the best, expected {best}")
+        expect(page.js(f"document.body.textContent.includes('best after step {step}: ')"), f"{name}: the best is not told")
+        page.js("document.querySelector('svg.curves').focus()")
+        page.key("b")
+        expect(tip(page).startswith(f"step {step}\n") and "the best" in tip(page), f"{name}: b tells '{tip(page)}'")
+        page.js("document.activeElement.blur()")
+    page.js("document.querySelector('.chart summary').click()")
+    page.settle()
+    rows = page.js("document.querySelectorAll('.chart table tr').length")
+    expect(3 < rows <= 44, f"{name}: as numbers there are {rows} rows")
+    page.js("document.querySelector('.chart summary').click()")
+
+
+def check_run(page, name):
+    tab(page, "Run")
+    check_time_line(page, name)
+    check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
+
+
+CHECKS = {"run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--penstock", required=True)
+    parser.add_argument("--pictures", required=True)
+    parser.add_argument("only", nargs="*")
+    given = parser.parse_args()
+    os.makedirs(given.pictures, exist_ok=True)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="penstock-pages-") as folder, Browser() as browser:
+        pages = make_pages.make_all(os.path.abspath(given.penstock), folder)
+        for name, path in pages.items():
+            if given.only and name not in given.only:
+                continue
+            page = Page(browser)
+            try:
+                page.open(f"file://{path}")
+                check_page(page, name, given.pictures)
+                for check in CHECKS[name]:
+                    check(page, name)
+                expect(not page.errors, f"{name}: {page.errors[:4]}")
+                print(f"  ok    {name}")
+            except (AssertionError, RuntimeError) as problem:
+                failed += 1
+                print(f"  FAILED {name}: {problem}")
+                if isinstance(problem, RuntimeError):
+                    traceback.print_exc()
+                if page.errors:
+                    print(f"         the page's errors: {page.errors[:4]}")
+            page.close()
+    print(f"pages: {failed} failed; their pictures are in {given.pictures}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Makes the pages that are looked at: small trainings, plans of many devices, large graphs."""
+
+import os
+import random
+import subprocess
+
+import numpy as np
+
+TRAINING = """version: 1
+model:
+  inputs: {x: {shape: [12]}}
+  layers:
+    - dense: {units: 48, activation: relu}
+    - dropout: {rate: 0.1}
+    - dense: {units: 48, activation: relu}
+    - dense: {units: 4}
+data:
+  train: {format: npy, inputs: {x: train_x.npy}, labels: train_y.npy}
+  eval: {format: npy, inputs: {x: eval_x.npy}, labels: eval_y.npy}
+train: {loss: softmax_cross_entropy, seed: 3, optimizer: {adam: {lr: 0.02}}, learning_rate: one_cycle,
+  batch: 16, microbatches: 4, epochs: EPOCHS}
+devices: [DEVICES]
+evaluation: {every: 4 steps, patience: 400, metric: accuracy}
+"""
+
+
+def write(folder, name, text):
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    return os.path.join(folder, name)
+
+
+def make_data(folder):
+    numbers = np.random.RandomState(1)
+    truth = numbers.randn(12, 4)
+    inputs = numbers.randn(160, 12).astype(np.float32)
+    labels = (inputs @ truth + 3 * numbers.randn(160, 4)).argmax(1)
+    for name, part in (("train", slice(0, 96)), ("eval", slice(96, 160))):
+        np.save(os.path.join(folder, f"{name}_x.npy"), inputs[part])
+        np.save(os.path.join(folder, f"{name}_y.npy"), labels[part])
+
+
+def training_job(folder, name, device_count, epochs=10):
+    devices = ", ".join(f"{{name: device {i}, threads: 1}}" for i in range(device_count))
+    text = TRAINING.replace("DEVICES", devices).replace("EPOCHS", str(epochs))
+    return write(folder, name, text)
+
+
+def run(folder, *command):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+
+
+def make_all(penstock, folder):
+    """The pages by name."""
+    make_data(folder)
+    pages = {}
+
+    def page(name, *command):
+        pages[name] = os.path.join(folder, f"{name}.html")
+        run(folder, penstock, *command, pages[name])
+
+    training_job(folder, "run.yaml", 3)
+    page("run", "train", "-q", "run.yaml", "--report")
+    run(folder, penstock, "plan", "-q", "run.yaml", "-o", "plan.json")
+    page("plan", "show", "plan.json", "-o")
+    page("graph", "show", "run.yaml", "-o")
+    return pages
