@@ -1,152 +1,21 @@
 #include "scheduler/serve/http_front.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <math.h>
-#include <microhttpd.h>
-#include <netdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/integer.h"
 #include "base/memory.h"
-#include "base/system/library.h"
-#include "base/thread.h"
-#include "scheduler/serve/door_callers.h"
+#include "scheduler/serve/http_door.h"
 #include "scheduler/serve/infer_json.h"
 #include "scheduler/serve/infer_texts.h"
-#include "scheduler/transport/grpc/address.h"
-#include "scheduler/transport/grpc/pem_file.h"
 
 #define HTTP_HEADER_JSON_LENGTH "Inference-Header-Content-Length"
-#define HTTP_IDLE_SECONDS 60u
-#define HTTP_CONNECTIONS_BESIDE 16 // that are about to be closed
-
-// ---- libmicrohttpd, loaded when it is needed
-
-#define HTTP_FUNCTIONS(X)                                                                          \
-    X(add_response_header)                                                                         \
-    X(create_response_from_buffer)                                                                 \
-    X(destroy_response)                                                                            \
-    X(get_connection_info)                                                                         \
-    X(get_daemon_info)                                                                             \
-    X(is_feature_supported)                                                                        \
-    X(lookup_connection_value)                                                                     \
-    X(queue_response)                                                                              \
-    X(resume_connection)                                                                           \
-    X(start_daemon)                                                                                \
-    X(stop_daemon)                                                                                 \
-    X(suspend_connection)
-
-#define HTTP_MEMBER(name) __typeof__(&MHD_##name) name;
-#define HTTP_SYMBOL(name) "MHD_" #name,
-typedef struct http_functions {
-    HTTP_FUNCTIONS(HTTP_MEMBER)
-} http_functions;
-static const char *const http_symbols[] = {HTTP_FUNCTIONS(HTTP_SYMBOL)};
-static const char *const http_library_names[] = {"libmicrohttpd.so.12", NULL};
-
-// Made once, and only read then.
-static pthread_once_t http_once = PTHREAD_ONCE_INIT;
-static http_functions mhd;
-static pen_status http_load_status;
-
-static void http_load_once(void) {
-    const pen_library wanted = {.purpose = "libmicrohttpd, which serves HTTP",
-                                .names = http_library_names,
-                                .symbols = http_symbols,
-                                .symbol_count = sizeof http_symbols / sizeof *http_symbols};
-    http_load_status = pen_library_load(&wanted, &mhd);
-}
-
-static pen_status http_load(void) {
-    (void)pthread_once(&http_once, http_load_once);
-    if (http_load_status == PEN_OK) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(http_load_status));
-}
-
-// ---- connections
-
-// One that is open. libmicrohttpd ends silent ones; one whose head or answer trickles never is.
-typedef struct http_peer {
-    struct http_peer *next, *previous;
-    int socket;
-    double until; // which a head may come, or an answer be taken; INFINITY: neither is awaited
-} http_peer;
 
 struct pen_http_front {
-    pen_front_options options;
-    atomic_uint open_count; // calls
-    struct MHD_Daemon *daemon;
-    pen_mutex lock;
-    http_peer *peers; // guarded by lock, as what they hold
-    pen_door_callers callers;
+    pen_http_door door;
 };
-
-// libmicrohttpd tells of a connection before it reads from it, and before it closes its socket. Out
-// of memory, a connection is without a peer: only silence ends it.
-static void http_connected(void *context, struct MHD_Connection *connection, void **peer_place,
-                           enum MHD_ConnectionNotificationCode code) {
-    pen_http_front *front = context;
-    http_peer *peer = *peer_place;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info =
-            mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        peer = info == NULL ? NULL : pen_memory_allocate(1, sizeof *peer);
-        *peer_place = peer;
-        if (peer == NULL) return;
-        peer->socket = info->connect_fd;
-        peer->until = pen_clock_seconds() + front->options.timeout_seconds;
-        pen_mutex_lock(&front->lock);
-        peer->next = front->peers;
-        if (peer->next != NULL) peer->next->previous = peer;
-        front->peers = peer;
-        pen_mutex_unlock(&front->lock);
-        return;
-    }
-    if (peer == NULL) return;
-    pen_mutex_lock(&front->lock);
-    if (peer->next != NULL) peer->next->previous = peer->previous;
-    if (peer->previous != NULL) peer->previous->next = peer->next;
-    if (front->peers == peer) front->peers = peer->next;
-    pen_mutex_unlock(&front->lock);
-    pen_memory_free(peer);
-    *peer_place = NULL;
-}
-
-static void http_set_end(pen_http_front *front, struct MHD_Connection *connection, double until) {
-    const union MHD_ConnectionInfo *info =
-        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    http_peer *peer = info == NULL ? NULL : info->socket_context;
-    if (peer == NULL) return;
-    pen_mutex_lock(&front->lock);
-    peer->until = until;
-    pen_mutex_unlock(&front->lock);
-}
-
-// Whoever asks what is answered is no stranger.
-static void http_know_caller(const pen_http_front *front, struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info != NULL) pen_door_callers_know(&front->callers, info->connect_fd);
-}
-
-// What is shut down here is closed by libmicrohttpd's thread, which sees its end.
-void pen_http_front_end_late(pen_http_front *front) {
-    const double now = pen_clock_seconds();
-    pen_door_callers_tick(&front->callers);
-    pen_mutex_lock(&front->lock);
-    for (http_peer *peer = front->peers; peer != NULL; peer = peer->next) {
-        if (now <= peer->until) continue;
-        (void)shutdown(peer->socket, SHUT_RDWR);
-        peer->until = INFINITY;
-    }
-    pen_mutex_unlock(&front->lock);
-}
 
 // ---- calls
 
@@ -174,28 +43,18 @@ typedef struct http_answer {
     size_t json_length; // 0: not to be told
 } http_answer;
 
-// libmicrohttpd copies what is answered with.
 static enum MHD_Result http_queue(http_call *call, unsigned status, const http_answer *answer) {
-    pen_http_front *front = call->front;
-    const char *bytes = answer->bytes != NULL ? answer->bytes : answer->text.bytes;
-    const size_t length = answer->bytes != NULL ? answer->length : answer->text.length;
     char number[32];
-    void *copied;
-    static const char nothing[] = "";
-    const char *from = bytes == NULL ? nothing : bytes;
-    memcpy(&copied, &from, sizeof copied); // it is copied, and not written to
-    struct MHD_Response *response =
-        mhd.create_response_from_buffer(length, copied, MHD_RESPMEM_MUST_COPY);
-    if (response == NULL) return MHD_NO;
-    (void)mhd.add_response_header(response, "Content-Type", answer->type);
-    if (answer->json_length != 0) {
-        snprintf(number, sizeof number, "%zu", answer->json_length);
-        (void)mhd.add_response_header(response, HTTP_HEADER_JSON_LENGTH, number);
-    }
-    const enum MHD_Result result = mhd.queue_response(call->connection, status, response);
-    http_set_end(front, call->connection, pen_clock_seconds() + front->options.timeout_seconds);
-    mhd.destroy_response(response);
-    return result;
+    const pen_http_header header = {HTTP_HEADER_JSON_LENGTH, number};
+    const pen_http_answer queued = {
+        .status = status,
+        .type = answer->type,
+        .bytes = answer->bytes != NULL ? answer->bytes : answer->text.bytes,
+        .length = answer->bytes != NULL ? answer->length : answer->text.length,
+        .headers = &header,
+        .header_count = answer->json_length != 0 ? 1 : 0};
+    snprintf(number, sizeof number, "%zu", answer->json_length);
+    return pen_http_door_answer(&call->front->door, call->connection, &queued);
 }
 
 // Makes a text by `write`, and answers with it.
@@ -235,11 +94,11 @@ static void http_write_server(const http_call *call, pen_text *text) {
 }
 
 static void http_write_model(const http_call *call, pen_text *text) {
-    pen_infer_json_write_model(call->front->options.model, text);
+    pen_infer_json_write_model(call->front->door.options.model, text);
 }
 
 static void http_write_metrics(const http_call *call, pen_text *text) {
-    pen_batcher_print_metrics(call->front->options.batcher, text);
+    pen_batcher_print_metrics(call->front->door.options.batcher, text);
 }
 
 // ---- inference
@@ -250,7 +109,7 @@ static void http_inferred(void *context, pen_infer_request *request, pen_status 
     (void)request; // the call has it
     call->outcome = take_status;
     call->is_done = true;
-    mhd.resume_connection(call->connection);
+    call->front->door.mhd->resume_connection(call->connection);
 }
 
 // The JSON, and behind it the outputs that are asked for in binary.
@@ -298,7 +157,7 @@ static enum MHD_Result http_answer_inferred(http_call *call) {
 // A header that is a number of bytes; `missing` where there is none. False: it is no number.
 static bool http_get_length(const http_call *call, const char *name, uint64_t missing,
                             uint64_t *out_length) {
-    const char *text = mhd.lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
+    const char *text = pen_http_door_header(&call->front->door, call->connection, name);
     char *end;
     *out_length = missing;
     if (text == NULL) return true;
@@ -310,7 +169,7 @@ static bool http_get_length(const http_call *call, const char *name, uint64_t mi
 
 // The body is whole: the batcher gets it, and the connection waits.
 static enum MHD_Result http_infer(http_call *call) {
-    const pen_front_options *options = &call->front->options;
+    const pen_front_options *options = &call->front->door.options;
     uint64_t json_length;
     if (call->failure != PEN_OK) {
         const pen_status failed = call->failure;
@@ -339,7 +198,7 @@ static enum MHD_Result http_infer(http_call *call) {
     call->request->deadline = pen_clock_seconds() + options->timeout_seconds;
     call->request->done = http_inferred;
     call->request->context = call;
-    mhd.suspend_connection(call->connection);
+    call->front->door.mhd->suspend_connection(call->connection);
     pen_batcher_submit(options->batcher, call->request);
     return MHD_YES;
 }
@@ -348,7 +207,7 @@ static enum MHD_Result http_infer(http_call *call) {
 
 // Whether the path is "/v2/models/NAME" and then `rest`, with or without a version between.
 static bool http_is_model_path(const http_call *call, const char *path, const char *rest) {
-    const char *prefix = "/v2/models/", *name = call->front->options.model->name;
+    const char *prefix = "/v2/models/", *name = call->front->door.options.model->name;
     const char *version = "/versions/" PEN_INFER_VERSION;
     if (strncmp(path, prefix, strlen(prefix)) != 0) return false;
     path += strlen(prefix);
@@ -360,7 +219,7 @@ static bool http_is_model_path(const http_call *call, const char *path, const ch
 
 // Health is 503 while a lost worker is looked after: balancers go elsewhere.
 static enum MHD_Result http_get(http_call *call, const char *path) {
-    const bool is_ready = pen_batcher_is_ready(call->front->options.batcher);
+    const bool is_ready = pen_batcher_is_ready(call->front->door.options.batcher);
     const unsigned ready = is_ready ? 200 : 503;
     if (strcmp(path, "/v2/health/live") == 0) {
         return http_answer_text(call, 200, "application/json", http_write_nothing);
@@ -383,9 +242,9 @@ static enum MHD_Result http_get(http_call *call, const char *path) {
 // Before the body: what can be refused by its head alone. True: it was, with *out_result.
 static bool http_refuse_head(http_call *call, const char *path, const char *method,
                              enum MHD_Result *out_result) {
-    const pen_front_options *options = &call->front->options;
+    const pen_front_options *options = &call->front->door.options;
     const char *header =
-        mhd.lookup_connection_value(call->connection, MHD_HEADER_KIND, "Authorization");
+        pen_http_door_header(&call->front->door, call->connection, "Authorization");
     const bool is_post = strcmp(method, "POST") == 0;
     uint64_t length;
     if (!pen_infer_is_allowed(options->token, header == NULL ? "" : header,
@@ -401,7 +260,7 @@ static bool http_refuse_head(http_call *call, const char *path, const char *meth
         *out_result = http_fail(call, 413,
                                 pen_error(PEN_INVALID_INPUT, "a body has at most %llu bytes here",
                                           (unsigned long long)options->bytes_limit));
-    } else if (is_post && atomic_load(&call->front->open_count) > options->calls_limit) {
+    } else if (is_post && atomic_load(&call->front->door.open_count) > options->calls_limit) {
         pen_batcher_count(options->batcher, PEN_DOES_NOT_FIT);
         *out_result =
             http_fail(call, 0,
@@ -415,7 +274,7 @@ static bool http_refuse_head(http_call *call, const char *path, const char *meth
 
 // More of the body: memory grows with what comes.
 static void http_add(http_call *call, const char *bytes, size_t length) {
-    const uint64_t limit = call->front->options.bytes_limit;
+    const uint64_t limit = call->front->door.options.bytes_limit;
     if (call->failure != PEN_OK) return;
     if (length > limit - call->length) {
         call->is_too_long = true;
@@ -441,7 +300,7 @@ static void http_add(http_call *call, const char *bytes, size_t length) {
 
 // Whether a body has taken too long to come: libmicrohttpd only sees connections that are silent.
 static bool http_is_late(const http_call *call) {
-    return pen_clock_seconds() > call->began + call->front->options.timeout_seconds;
+    return pen_clock_seconds() > call->began + call->front->door.options.timeout_seconds;
 }
 
 // libmicrohttpd calls this for the head, for each piece of the body, at its end, and again when the
@@ -459,11 +318,11 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
         call->front = context;
         call->connection = connection;
         call->began = pen_clock_seconds();
-        atomic_fetch_add(&call->front->open_count, 1);
+        atomic_fetch_add(&call->front->door.open_count, 1);
         *call_place = call;
-        http_set_end(call->front, connection, INFINITY);
+        pen_http_door_begin(&call->front->door, connection);
         if (http_refuse_head(call, path, method, &result)) return result;
-        http_know_caller(call->front, connection);
+        pen_http_door_know(&call->front->door, connection);
         return MHD_YES;
     }
     if (*upload_length > 0) {
@@ -479,12 +338,13 @@ static enum MHD_Result http_handle(void *context, struct MHD_Connection *connect
 static void http_release(void *context, struct MHD_Connection *connection, void **call_place,
                          enum MHD_RequestTerminationCode code) {
     http_call *call = *call_place;
+    (void)context;
     (void)code;
     if (call == NULL) return;
-    http_set_end(context, connection, pen_clock_seconds() + HTTP_IDLE_SECONDS);
+    pen_http_door_end(&call->front->door, connection);
     pen_status_ignore(call->failure, "the caller has gone");
     pen_status_ignore(call->outcome, "the caller was told");
-    atomic_fetch_sub(&call->front->open_count, 1);
+    atomic_fetch_sub(&call->front->door.open_count, 1);
     pen_infer_request_destroy(call->request);
     pen_memory_free(call->body);
     pen_memory_free(call);
@@ -493,93 +353,12 @@ static void http_release(void *context, struct MHD_Connection *connection, void 
 
 // ---- life
 
-static pen_status http_resolve(const char *text, struct addrinfo **out_list) {
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-                                   .ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM};
-    pen_address address;
-    char port[8];
-    PEN_TRY(pen_address_read(text, &address));
-    snprintf(port, sizeof port, "%u", address.port);
-    if (getaddrinfo(address.host, port, &hints, out_list) == 0) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "'%s' is no address of this machine", text);
-}
-
-// Protocols older than TLS 1.2 are broken.
-#define HTTP_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-
-// What libmicrohttpd is told for TLS, in `out_items`, ended. It reads the texts while it starts.
-static pen_status http_read_tls(const pen_front_options *options, pen_arena *arena,
-                                struct MHD_OptionItem out_items[4]) {
-    const char *const paths[] = {options->tls.ca, options->tls.cert, options->tls.key};
-    pen_pem_files files;
-    PEN_TRY(pen_pem_read_all(paths, arena, &files));
-    if (mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
-        return pen_error(PEN_UNSUPPORTED, "libmicrohttpd of this machine has no TLS");
-    }
-    const struct {
-        enum MHD_OPTION option;
-        const char *text;
-    } given[] = {{MHD_OPTION_HTTPS_MEM_CERT, files.texts[PEN_PEM_CERTIFICATE]},
-                 {MHD_OPTION_HTTPS_MEM_KEY, files.texts[PEN_PEM_KEY]},
-                 {MHD_OPTION_HTTPS_PRIORITIES, HTTP_PRIORITIES}};
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        // libmicrohttpd does not write to texts, but takes them as void *
-        out_items[i] = (struct MHD_OptionItem){.option = given[i].option,
-                                               .ptr_value = (void *)(uintptr_t)given[i].text};
-    }
-    return PEN_OK;
-}
-
-// One thread of libmicrohttpd waits for all connections.
-static pen_status http_start(pen_http_front *front, const struct addrinfo *address,
-                             pen_arena *arena, uint16_t *out_port) {
-    const pen_front_options *options = &front->options;
-    struct MHD_OptionItem tls[4] = {{.option = MHD_OPTION_END}, {0}, {0}, {0}};
-    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    if (address->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK; // "::" is all addresses
-    if (options->is_https) {
-        flags |= MHD_USE_TLS;
-        PEN_TRY(http_read_tls(options, arena, tls));
-    }
-    front->daemon = mhd.start_daemon(
-        flags, 0, NULL, NULL, http_handle, front, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-        MHD_OPTION_CONNECTION_LIMIT, options->connections_limit + HTTP_CONNECTIONS_BESIDE,
-        MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, http_release,
-        front, MHD_OPTION_NOTIFY_CONNECTION, http_connected, front, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
-    if (front->daemon == NULL) {
-        return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for HTTP", options->address);
-    }
-    const union MHD_DaemonInfo *info =
-        mhd.get_daemon_info(front->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    *out_port = info == NULL ? 0 : info->port;
-    pen_door_callers_watch(&front->callers, options->is_https ? "HTTPS" : "HTTP", options,
-                           PEN_DOOR_HTTP, *out_port);
-    return PEN_OK;
-}
-
-static pen_status http_listen(pen_http_front *front, uint16_t *out_port) {
-    struct addrinfo *found;
-    pen_arena *arena;
-    PEN_TRY(http_load());
-    PEN_TRY(http_resolve(front->options.address, &found));
-    pen_status status = pen_arena_create(&arena);
-    if (status == PEN_OK) {
-        status = http_start(front, found, arena, out_port);
-        pen_arena_destroy(arena);
-    }
-    freeaddrinfo(found);
-    return status;
-}
-
 pen_status pen_http_front_create(const pen_front_options *options, pen_http_front **out_front,
                                  uint16_t *out_port) {
     pen_http_front *front = pen_memory_allocate(1, sizeof *front);
     if (front == NULL) return pen_error_out_of_memory();
-    front->options = *options;
-    pen_mutex_init(&front->lock);
-    const pen_status status = http_listen(front, out_port);
+    const pen_status status =
+        pen_http_door_open(&front->door, options, http_handle, http_release, front, out_port);
     if (status != PEN_OK) {
         pen_http_front_destroy(front);
         return status;
@@ -588,13 +367,12 @@ pen_status pen_http_front_create(const pen_front_options *options, pen_http_fron
     return PEN_OK;
 }
 
+void pen_http_front_end_late(pen_http_front *front) {
+    pen_http_door_end_late(&front->door);
+}
+
 void pen_http_front_destroy(pen_http_front *front) {
     if (front == NULL) return;
-    if (front->daemon != NULL) {
-        pen_front_await_answers(&front->open_count);
-        mhd.stop_daemon(front->daemon);
-        pen_door_callers_forget(&front->callers);
-    }
-    pen_mutex_deinit(&front->lock);
+    pen_http_door_close(&front->door);
     pen_memory_free(front);
 }

@@ -4,10 +4,10 @@
 //   GET  /v2/health/live, /v2/health/ready, /v2, /v2/models/NAME, /v2/models/NAME/ready, /metrics
 //   POST /v2/models/NAME/infer
 //
-// libmicrohttpd's thread reads requests; the batcher's answers. A body is refused as soon as it is
-// longer than the options say, by its header where that says so; one that takes longer to come than
-// a request may wait ends its connection. So does the first head of a connection; a later one has a
-// minute from the answer before.
+// How it listens is http_door.h's. libmicrohttpd's thread reads requests; the batcher's answers. A
+// body is refused as soon as it is longer than the options say, by its header where that says so;
+// one that takes longer to come than a request may wait ends its connection. So does the first head
+// of a connection; a later one has a minute from the answer before.
 //
 // Lifetime, threads: as grpc_front.h.
 #ifndef PEN_SCHEDULER_SERVE_HTTP_FRONT_H

@@ -49,7 +49,7 @@ BEGIN {
     home["zip.h"] = "^graph/import/zip_file\\.c$"
     home["metis.h"] = "^partition/strategies/metis_strategy\\.c$"
     home["grpc/"] = "^scheduler/(transport/grpc/grpc_[a-z_]*|serve/grpc_front)\\.[ch]$" # all that begin so
-    home["microhttpd.h"] = "^scheduler/serve/http_front\\.c$"
+    home["microhttpd.h"] = "^scheduler/serve/http_door\\.h$"
     home["setjmp.h"] = "^(tests/|scheduler/data/image/image_(jpeg|png)\\.c$)" # these libraries leave by a jump
     home["cmocka.h"] = "^tests/"
 }
