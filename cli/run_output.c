@@ -8,7 +8,6 @@
 #include "cli/training_job.h"
 #include "graph/dump/layered_layout.h"
 #include "scheduler/report/report.h"
-#include "scheduler/report/report_plan.h"
 #include "scheduler/report/run_report.h"
 #include "scheduler/trace/trace_file.h"
 
@@ -46,33 +45,47 @@ pen_status pen_run_output_check_engine(pen_command_context *context, const pen_r
     return PEN_OK;
 }
 
-pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,
-                                const pen_program *program) {
+pen_status pen_run_history_new(const pen_program *program, pen_arena *arena,
+                               pen_training_history **out_history) {
     const char **names;
-    if (output->page == NULL) return PEN_OK;
-    PEN_TRY(PEN_NEW(context->arena, program->term_count, &names));
+    PEN_TRY(PEN_NEW(arena, program->term_count, &names));
     for (uint32_t i = 0; i < program->term_count; i++) {
         names[i] = program->losses[i].name;
     }
-    return pen_training_history_new(names, program->term_count, context->arena, &output->history);
+    return pen_training_history_new(names, program->term_count, arena, out_history);
+}
+
+pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,
+                                const pen_program *program) {
+    if (output->page == NULL) return PEN_OK;
+    return pen_run_history_new(program, context->arena, &output->history);
+}
+
+// A training on one device has no plan: then it is the model alone.
+pen_status pen_run_picture_draw(pen_engine *engine, const pen_run_picture *picture,
+                                pen_arena *arena, pen_report *out_report) {
+    pen_drawing_options options = {0};
+    pen_drawing *drawing;
+    const pen_plan *plan = engine->kind->plan == NULL ? NULL : engine->kind->plan(engine);
+    const pen_graph *graph = engine->kind->program(engine)->graph;
+    *out_report = (pen_report){.graph = graph};
+    if (plan != NULL) PEN_TRY(pen_report_plan(graph, plan, arena, out_report, &options));
+    options.box_limit = picture->box_limit;
+    PEN_TRY(pen_drawing_new(graph, &options, arena, &drawing));
+    PEN_TRY(pen_layered_layout(drawing, arena));
+    drawing->title = picture->title;
+    out_report->drawing = drawing;
+    return PEN_OK;
 }
 
 // The page of a run: its plan as a picture, what really happened on it, and the figures.
 static pen_status output_write_page(const pen_run_output *output, pen_engine *engine,
                                     const pen_trace *trace, pen_arena *arena) {
+    const pen_run_picture picture = {.title = output->title, .box_limit = OUTPUT_BOX_LIMIT};
     pen_report report;
-    pen_drawing_options options;
-    pen_drawing *drawing;
     const char *text;
     PEN_ASSERT(engine->kind->plan != NULL); // pen_run_output_check_engine has looked
-    const pen_plan *plan = engine->kind->plan(engine);
-    const pen_graph *graph = engine->kind->program(engine)->graph;
-    PEN_TRY(pen_report_plan(graph, plan, arena, &report, &options));
-    options.box_limit = OUTPUT_BOX_LIMIT;
-    PEN_TRY(pen_drawing_new(graph, &options, arena, &drawing));
-    PEN_TRY(pen_layered_layout(drawing, arena));
-    drawing->title = output->title;
-    report.drawing = drawing;
+    PEN_TRY(pen_run_picture_draw(engine, &picture, arena, &report));
     report.trace = trace;
     report.figures = output->report;
     report.history = output->history;

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/report/report_plan.h"
 #include "scheduler/report/run_blame.h"
 #include "scheduler/report/training_history.h"
 
@@ -17,6 +18,19 @@ typedef struct pen_run_output {
     const pen_engine_report *report; // after pen_run_output_collect; NULL: nothing was predicted
     pen_run_blame blame;             // likewise
 } pen_run_output;
+
+// The picture of what is trained: the model, with its plan where it has one.
+typedef struct pen_run_picture {
+    const char *title;
+    uint32_t box_limit; // beyond which names are collapsed
+} pen_run_picture;
+
+// A report without what happened. As pen_report_plan.
+PEN_NODISCARD pen_status pen_run_picture_draw(pen_engine *engine, const pen_run_picture *picture,
+                                              pen_arena *arena, pen_report *out_report);
+// A history for a program with its losses. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_run_history_new(const pen_program *program, pen_arena *arena,
+                                             pen_training_history **out_history);
 
 // Before the training: whether the files can be written.
 PEN_NODISCARD pen_status pen_run_output_check(pen_command_context *context,

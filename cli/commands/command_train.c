@@ -457,6 +457,7 @@ static pen_status train_check_earlier(const train_run *run) {
 
 static pen_status train_open_followers(train_run *run) {
     const bool adds = run->continues || run->resume != NULL;
+    run->followers.title = run->output.title;
     PEN_TRY(pen_train_followers_open(run->context, run->job, &run->options->follow,
                                      run->options->common.json, adds, &run->followers));
     run->followers.log.checkpoints = run->checkpoint;

@@ -10,6 +10,7 @@ static void followers_lost(void *context, uint64_t step, const char *text) {
     const pen_train_watch *log = &followers->log.watch;
     if (log->lost != NULL) log->lost(log->context, step, text);
     pen_gauge_file_lost(&followers->gauges);
+    pen_live_page_lost(followers->live, text);
 }
 
 static void followers_recovered(void *context, uint64_t step) {
@@ -17,6 +18,7 @@ static void followers_recovered(void *context, uint64_t step) {
     const pen_train_watch *log = &followers->log.watch;
     if (log->recovered != NULL) log->recovered(log->context, step);
     pen_gauge_file_recovered(&followers->gauges);
+    pen_live_page_recovered(followers->live);
 }
 
 // Each is opened before hours of training, so that a wrong path is told at once.
@@ -41,6 +43,8 @@ pen_status pen_train_followers_open(pen_command_context *context, const pen_job 
     PEN_TRY(pen_train_log_open(follow->log, adds, &out_followers->log));
     PEN_TRY(pen_event_file_open(follow->tensorboard, context->arena, &out_followers->events));
     PEN_TRY(pen_gauge_file_open(follow->metrics, context->arena, &out_followers->gauges));
+    PEN_TRY(pen_live_page_open(follow->live, follow->live_token, out_followers->title,
+                               &out_followers->live));
     out_followers->watch = (pen_train_watch){
         .context = out_followers, .lost = followers_lost, .recovered = followers_recovered};
     return PEN_OK;
@@ -51,6 +55,7 @@ void pen_train_followers_close(pen_train_followers *followers, const char *hash,
     pen_train_log_close(&followers->log, hash, status, input_code);
     pen_event_file_close(&followers->events);
     pen_gauge_file_close(&followers->gauges);
+    pen_live_page_close(followers->live);
 }
 
 void pen_train_followers_start(pen_train_followers *followers, const pen_job *job,
@@ -60,6 +65,7 @@ void pen_train_followers_start(pen_train_followers *followers, const pen_job *jo
     pen_event_file_start(&followers->events, followers->step);
     pen_gauge_file_start(&followers->gauges, followers->step,
                          pen_trainer_get_size(trainer).step_count);
+    pen_live_page_start(followers->live, trainer);
 }
 
 void pen_train_followers_step(pen_train_followers *followers, const pen_step_report *report,
@@ -69,6 +75,7 @@ void pen_train_followers_step(pen_train_followers *followers, const pen_step_rep
     pen_train_log_step(&followers->log, report, program);
     pen_event_file_step(&followers->events, report, program);
     pen_gauge_file_step(&followers->gauges, report);
+    pen_live_page_step(followers->live, report);
     pen_history_feed_step(followers->history, report);
     pen_train_followers_checkpoint(followers, trainer);
 }
@@ -77,6 +84,7 @@ void pen_train_followers_checkpoint(pen_train_followers *followers, const pen_tr
     pen_train_log_checkpoint(&followers->log, trainer);
     if (trainer == NULL) return;
     pen_gauge_file_checkpoint(&followers->gauges, pen_trainer_step_kept(trainer));
+    pen_live_page_checkpoint(followers->live, pen_trainer_step_kept(trainer));
 }
 
 // The last evaluation of a training that had no step left to do is of the step that was kept.
@@ -88,4 +96,5 @@ void pen_train_followers_evaluation(pen_train_followers *followers, const pen_st
     pen_event_file_evaluation(&followers->events, step, &report->evaluation, program);
     pen_gauge_file_evaluation(&followers->gauges, step, &report->evaluation);
     pen_history_feed_evaluation(followers->history, step, report, trainer);
+    pen_live_page_evaluation(followers->live, step, report, trainer);
 }

@@ -1,5 +1,6 @@
 // Whoever is told of a training while it runs: the JSON log (--log), TensorBoard's event file
-// (--tensorboard), and the figures for Prometheus (--metrics). The verb tells each event once.
+// (--tensorboard), the figures for Prometheus (--metrics), and the page that shows it while it runs
+// (--live). The verb tells each event once.
 //
 // Lifetime: open to close, in one place. One of zeros takes everything and tells nobody.
 // Threads:  one.
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/follow/event_file.h"
 #include "cli/follow/gauge_file.h"
+#include "cli/follow/live_page.h"
 #include "cli/train_log.h"
 #include "scheduler/report/training_history.h"
 
@@ -17,6 +19,8 @@ typedef struct pen_cli_follow {
     const char *log;
     const char *tensorboard;
     const char *metrics;
+    const char *live;
+    const char *live_token;
 } pen_cli_follow;
 
 #define PEN_CLI_FOLLOW_OPTIONS(type, member)                                                       \
@@ -25,13 +29,19 @@ typedef struct pen_cli_follow {
         PEN_CLI_VALUE(0, "tensorboard", "DIR", PATH, type, member.tensorboard,                     \
                       "an event file in this folder, for TensorBoard"),                            \
         PEN_CLI_VALUE(0, "metrics", "FILE", PATH, type, member.metrics,                            \
-                      "how it goes, for Prometheus' node exporter (FILE.prom)")
+                      "how it goes, for Prometheus' node exporter (FILE.prom)"),                   \
+        PEN_CLI_VALUE(0, "live", "HOST:PORT", TEXT, type, member.live,                             \
+                      "the report while it runs, for browsers; port 0: any that is free"),         \
+        PEN_CLI_VALUE(0, "live-token", "FILE", PATH, type, member.live_token,                      \
+                      "the password for --live, which other machines need")
 
 typedef struct pen_train_followers {
     pen_train_log log;
     pen_event_file events;
     pen_gauge_file gauges;
     pen_training_history *history; // for the report; NULL: nobody asks
+    pen_live_page *live;           // NULL: nobody asks
+    const char *title;             // of that page, set before it is opened
     pen_train_watch watch;         // for the trainer
     uint64_t step;                 // the last done, in this process or before
 } pen_train_followers;

@@ -15,6 +15,11 @@
 #include "scheduler/report/page/page_text.h"
 #include "scheduler/report/report_run.h"
 
+// Nothing is loaded from anywhere, save by a page that asks where it comes from how it goes on.
+#define REPORT_POLICY                                                                              \
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "                  \
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'%s\"/>\n"
+
 // What the nodes of a box come to.
 typedef struct report_box {
     uint64_t flops;
@@ -207,6 +212,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     pen_json_key_number(&json, "width", ceil(drawing->width));
     pen_json_key_number(&json, "height", ceil(drawing->height));
     if (report->notice != NULL) pen_json_key_text(&json, "notice", report->notice);
+    if (report->is_live) pen_json_key_bool(&json, "is_live", true);
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
     pen_training_history_write(report->history, &json);
@@ -251,6 +257,8 @@ pen_status pen_report_html(const pen_report *report, pen_arena *arena, const cha
         if (strcmp(line, "<title></title>") == 0) {
             pen_markup_element(&markup, "title", report->drawing->title);
             pen_markup_line(&markup);
+        } else if (strcmp(line, "@policy") == 0) {
+            pen_text_print(&text, REPORT_POLICY, report->is_live ? "; connect-src 'self'" : "");
         } else if (strcmp(line, "@style") == 0) {
             pen_palette_add_variables(&text);
             report_lines(&text, pen_page_style);

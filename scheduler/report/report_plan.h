@@ -19,7 +19,8 @@ typedef struct pen_report {
     const pen_trace *trace;              // of a run of the plan, or NULL
     const pen_engine_report *figures;    // of that run; NULL: those that plan and trace tell
     const pen_training_history *history; // of that run, or NULL
-    const char *notice;                  // what its reader must know first, or NULL
+    bool is_live;       // the run goes on, and is asked for its curves where the page comes from
+    const char *notice; // what its reader must know first, or NULL
 } pen_report;
 
 // Everything of the report but its drawing, which is to be made with the groups: first the devices,

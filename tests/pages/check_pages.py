@@ -280,7 +280,30 @@ def check_run(page, name):
     check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
 
 
-CHECKS = {"run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
+def check_live(page, name):
+    """It goes on by itself, and keeps what has the focus; when the training ends, it says so."""
+    tab(page, "Run")
+    page.wait("document.querySelectorAll('svg.curves').length === 3")
+    page.js("document.querySelector('svg.curves').focus()")
+    page.key("Home")
+    step = page.js("Number(document.body.dataset.step)")
+    page.wait(f"Number(document.body.dataset.step) > {step}")
+    expect(page.js("document.activeElement === document.querySelector('svg.curves')"), f"{name}: the focus is lost")
+    expect(tip(page).startswith("step "), f"{name}: what was pointed at is lost")
+    page.js("document.activeElement.blur()")
+    tiles = page.js("Array.from(document.querySelectorAll('.live .tile span')).map(e => e.textContent)")
+    expect(tiles == ["training", "step", "loss", "learning rate", "left"], f"{name}: tiles are {tiles}")
+    expect(said(page) == "the training runs", f"{name}: it says '{said(page)}'")
+
+
+def check_live_end(page, name):
+    make_pages.stop_live()
+    page.wait("document.querySelector('.live b').textContent === 'no answer'")
+    expect("no longer answers" in said(page), f"{name}: at the end it says '{said(page)}'")
+    page.errors = [one for one in page.errors if "ERR_CONNECTION_REFUSED" not in one]
+
+
+CHECKS = {"live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
 
 
 def main():
@@ -298,7 +321,7 @@ def main():
                 continue
             page = Page(browser)
             try:
-                page.open(f"file://{path}")
+                page.open(path if path.startswith("http") else f"file://{path}")
                 check_page(page, name, given.pictures)
                 for check in CHECKS[name]:
                     check(page, name)
@@ -312,6 +335,7 @@ def main():
                 if page.errors:
                     print(f"         the page's errors: {page.errors[:4]}")
             page.close()
+        make_pages.stop_live()
     print(f"pages: {failed} failed; their pictures are in {given.pictures}")
     return 1 if failed else 0
 

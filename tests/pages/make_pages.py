@@ -1,8 +1,9 @@
 """Makes the pages that are looked at: small trainings, plans of many devices, large graphs."""
 
 import os
-import random
+import re
 import subprocess
+import time
 
 import numpy as np
 
@@ -20,7 +21,7 @@ data:
 train: {loss: softmax_cross_entropy, seed: 3, optimizer: {adam: {lr: 0.02}}, learning_rate: one_cycle,
   batch: 16, microbatches: 4, epochs: EPOCHS}
 devices: [DEVICES]
-evaluation: {every: 4 steps, patience: 400, metric: accuracy}
+evaluation: {every: 4 steps, metric: accuracy}
 """
 
 
@@ -52,8 +53,33 @@ def run(folder, *command):
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
 
 
+live = []
+
+
+def start_live(penstock, folder, job):
+    """A training that runs until it is stopped: the address of its page."""
+    said = os.path.join(folder, "live.said")
+    with open(said, "w", encoding="utf-8") as file:
+        live.append(subprocess.Popen([penstock, "train", "--live", "127.0.0.1:0", job], cwd=folder, stderr=file))
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with open(said, encoding="utf-8") as file:
+            found = re.search(r"the page is at (\S+)", file.read())
+        if found and live[0].poll() is None:
+            return found[1]
+        time.sleep(0.05)
+    raise SystemExit("the live page never came")
+
+
+def stop_live():
+    while live:
+        training = live.pop()
+        training.kill()
+        training.wait()
+
+
 def make_all(penstock, folder):
-    """The pages by name."""
+    """The pages by name: files, and the address of one that is served."""
     make_data(folder)
     pages = {}
 
@@ -66,4 +92,6 @@ def make_all(penstock, folder):
     run(folder, penstock, "plan", "-q", "run.yaml", "-o", "plan.json")
     page("plan", "show", "plan.json", "-o")
     page("graph", "show", "run.yaml", "-o")
+    training_job(folder, "live.yaml", 1, epochs=10000000)
+    pages["live"] = start_live(penstock, folder, "live.yaml")
     return pages

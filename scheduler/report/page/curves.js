@@ -7,7 +7,7 @@ var curvesArea = null, charts = [];
 function numberText(value) {
     var size = Math.abs(value);
     if (value === 0) return '0';
-    return size >= 1e5 || size < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+    return size >= 1e5 || size < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
 function isNumber(value) { return typeof value === 'number'; }
 // A round number of which a few fit into a length.
@@ -64,7 +64,7 @@ function drawGrid(svg, chart, width, x, y) {
         var place = {x: CURVE.left - 7, y: y(i * step) + 4, 'class': 'value'};
         add(svg, draw2('path', {'class': 'grid', d: line}), draw2('text', place, numberText(i * step)));
     }
-    step = Math.max(1, roundStep(range.last - range.first, Math.max(2, width / 110)));
+    step = Math.max(1, roundStep(range.last - range.first, Math.max(2, width / 80)));
     for (i = Math.ceil(range.first / step); i * step <= range.last; i++) {
         add(svg, draw2('path', {'class': 'grid', d: 'M' + x(i * step) + ' ' + (CURVE.height - CURVE.bottom) + 'v5'}),
             draw2('text', {x: x(i * step), y: CURVE.height - 8, 'class': 'step'}, String(i * step)));
@@ -220,18 +220,22 @@ function curveDetails(chart) {
     return details;
 }
 var openTables = new Set();
-function showChart(area, chart) {
+function prepareChart(chart) {
     chart.steps = stepsOf(chart);
-    if (chart.steps.length === 0) return;
     chart.series.forEach(function (one, index) { one.number = index; });
     chart.at = chart.steps.length - 1;
+    return chart;
+}
+function showChart(area, chart) {
     chart.svg = draw2('svg', {'class': 'curves', tabindex: 0, role: 'slider', 'aria-label': chart.title + ', by step',
         'aria-valuemin': Math.round(chart.steps[0]), 'aria-valuemax': Math.round(chart.steps[chart.at]),
         'aria-valuenow': Math.round(chart.steps[chart.at]),
         'aria-valuetext': textAt(chart, chart.steps[chart.at]).replace(/\n/g, ', ')});
     listenToChart(chart);
+    chart.legend = curveLegend(chart);
+    chart.details = curveDetails(chart);
     add(area, add(make('figure', null, 'chart'), make('h3', chart.title), add(make('div'), chart.svg),
-        curveLegend(chart), curveDetails(chart)));
+        chart.legend, chart.details));
     charts.push(chart);
 }
 // The evaluations' loss stands beside that of the training, other metrics by themselves.
@@ -251,14 +255,39 @@ function listCharts() {
         series: [{name: 'learning rate', points: data.rate.points}]});
     return list;
 }
+// Those that are there already take what is new, and keep the focus; but what is pointed at stays.
+function renewChart(chart, made) {
+    var isPointed = chart.cursor && chart.cursor.getAttribute('d') !== '', step = chart.steps[chart.at];
+    chart.series = made.series;
+    chart.best = made.best;
+    prepareChart(chart);
+    var legend = curveLegend(chart), details = curveDetails(chart);
+    chart.legend.replaceWith(legend);
+    chart.legend = legend;
+    if (!chart.details.contains(document.activeElement)) {
+        chart.details.replaceWith(details);
+        chart.details = details;
+    }
+    chart.svg.setAttribute('aria-valuemax', Math.round(chart.steps[chart.at]));
+    drawChart(chart);
+    if (isPointed) pointAt(chart, nearestStep(chart, chart.x(step)));
+}
 function fillCurves() {
+    var list = listCharts().map(prepareChart).filter(function (chart) { return chart.steps.length > 0; });
+    var isSame = list.length === charts.length && list.every(function (chart, index) {
+        return chart.title === charts[index].title;
+    });
+    if (isSame && document.body.dataset.tab === 'run') {
+        list.forEach(function (made, index) { renewChart(charts[index], made); });
+        return;
+    }
     charts = [];
     curvesArea.textContent = '';
-    listCharts().forEach(function (chart) { showChart(curvesArea, chart); });
+    list.forEach(function (chart) { showChart(curvesArea, chart); });
     drawCharts();
 }
 function showCurves(area) {
-    if (!data.losses && !data.evaluations) return;
+    if (data.is_live || (!data.losses && !data.evaluations)) return;
     curvesArea = make('div', null, 'charts');
     add(section(area, 'Training'), curvesArea);
     fillCurves();

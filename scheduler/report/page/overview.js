@@ -249,6 +249,7 @@ function showRun() {
     var area = document.getElementById('run');
     add(document.body, tip);
     if (data.notice) add(area, make('p', data.notice, 'notice'));
+    if (data.is_live) showLive(area);
     if (!run) {
         showCurves(area);
         return;
