@@ -145,6 +145,7 @@ def check_page(page, name, pictures):
         check_names(page, label)
         check_tab_stops(page, label)
         page.resize(NARROW, 1000)
+        page.js("document.getElementById('run').scrollTop = 0")
         page.settle()
         page.screenshot(os.path.join(pictures, f"{label}-narrow.png"))
         page.resize(1280)
@@ -280,6 +281,42 @@ def check_run(page, name):
     check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
 
 
+def order_of(page):
+    return page.js("""Array.from(document.querySelectorAll('.lane:not(.axis) .head')).map(h =>
+        [h.querySelector('b').textContent, parseFloat(h.textContent.match(/idle ([0-9.]+)/)[1])])""")
+
+
+def check_many(page, name):
+    """64 devices: rows of 20 pixels, in the order of idle time when that is asked for."""
+    tab(page, "Plan")
+    heights = page.js("Array.from(document.querySelectorAll('.lane:not(.axis)')).map(l => l.offsetHeight)")
+    expect(len(heights) == 64 and max(heights) <= 22, f"{name}: rows of {sorted(set(heights))} pixels")
+    before = order_of(page)
+    page.js("""(function (choice) {
+        choice.value = 'idle';
+        choice.dispatchEvent(new Event('change'));
+    })(document.querySelector('[aria-label="the order of the devices"]'))""")
+    after = order_of(page)
+    idle = [one[1] for one in after]
+    expect(idle == sorted(idle, reverse=True) and sorted(after) == sorted(before), f"{name}: idle is {idle}")
+    page.js("document.querySelector('.lane:not(.axis) canvas').focus()")
+    page.key("Home")
+    expect(said(page).startswith(after[0][0] + ", "), f"{name}: the first row is '{said(page)}', not {after[0][0]}")
+    page.key("ArrowDown")
+    page.key("ArrowDown")
+    expect(said(page).startswith(after[1][0] + ", "), f"{name}: below is '{said(page)}', not {after[1][0]}")
+    there = place(page, ".lane:not(.axis):last-child canvas")
+    texts = set()
+    for share in range(1, 80):
+        page.move(there["x"] + 26 + (there["width"] - 36) * share / 80, there["y"] + 8)
+        texts.add(tip(page))
+    expect(any(" of " in text for text in texts), f"{name}: nothing is told at a compact task: {texts}")
+    page.js("document.querySelector('[aria-pressed][aria-label^=compact]').click()")
+    page.settle()
+    full = page.js("document.querySelector('.lane:not(.axis)').offsetHeight")
+    expect(full > 40, f"{name}: whole rows have {full} pixels")
+
+
 def check_live(page, name):
     """It goes on by itself, and keeps what has the focus; when the training ends, it says so."""
     tab(page, "Run")
@@ -303,7 +340,7 @@ def check_live_end(page, name):
     page.errors = [one for one in page.errors if "ERR_CONNECTION_REFUSED" not in one]
 
 
-CHECKS = {"live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
+CHECKS = {"many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
 
 
 def main():

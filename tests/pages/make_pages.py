@@ -47,6 +47,16 @@ def training_job(folder, name, device_count, epochs=10):
     return write(folder, name, text)
 
 
+def many_devices_job(folder, name, count):
+    """A deep model over many devices, of which some are slower than others."""
+    layers = "".join(f"    - dense: {{units: {24 + 8 * (i % 5)}, activation: relu}}\n" for i in range(2 * count))
+    devices = "".join(f"  - {{name: device {i}, threads: {1 + i % 2}}}\n" for i in range(count))
+    begin, rest = TRAINING.split("    - dense", 1)
+    text = begin + layers + "    - dense: {units: 4}\ndata:" + rest.split("data:", 1)[1]
+    text = text.replace("devices: [DEVICES]\n", "devices:\n" + devices + "placement: {strategy: dynamic_programming}\n")
+    return write(folder, name, text.replace("EPOCHS", "1").replace("microbatches: 4", "microbatches: 16"))
+
+
 def run(folder, *command):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -92,6 +102,9 @@ def make_all(penstock, folder):
     run(folder, penstock, "plan", "-q", "run.yaml", "-o", "plan.json")
     page("plan", "show", "plan.json", "-o")
     page("graph", "show", "run.yaml", "-o")
+    many_devices_job(folder, "many.yaml", 64)
+    run(folder, penstock, "plan", "-q", "many.yaml", "-o", "many.plan.json")
+    page("many", "show", "many.plan.json", "-o")
     training_job(folder, "live.yaml", 1, epochs=10000000)
     pages["live"] = start_live(penstock, folder, "live.yaml")
     return pages

@@ -1,7 +1,8 @@
 // ---- the overview of a plan and its run
 
 function tile(name, value, rest) {
-    return add(make('div', null, 'tile'), make('span', name), make('b', value), make('em', rest));
+    return add(make('div', null, 'tile'), make('span', name), make('b', value.replace(/_/g, '_\u200b')),
+        make('em', rest)); // long names may break behind a "_"
 }
 function showTiles(area) {
     var tiles = make('div', null, 'tiles'), measured = run.measured, again = run.with_measured_costs;

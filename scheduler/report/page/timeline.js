@@ -3,7 +3,7 @@
 var run = data.run || null;
 var KINDS = ['forward', 'backward', 'backward, inputs', 'backward, weights', 'update'];
 var KIND_COLORS = KINDS.map(function (kind) { return color(kind.replace(', ', '-')); });
-var LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, STRIP = 36;
+var LEFT = 66, RIGHT = 10, TASK = 20, SEND = 5, GAP = 6, STRIP = 36; // compact rows have others
 var lanes = [], sides = [], span = {from: 0, to: 1, whole: 1}, hover = null, cursor = -1;
 var timeArea = null;
 
@@ -38,8 +38,11 @@ function timeOf(x, width) {
 }
 function timeText(time) { return secondsText(time / 1e9); }
 
+// The rows that a lane has: a compact one has what was measured, or else is planned.
+function shownSides() { return isCompact ? sides.slice(-1) : sides; }
+function hasMemory(lane) { return !isCompact && lane.most > 0; }
 function laneHeight(lane) {
-    return sides.length * (TASK + SEND + 6) + (lane.most > 0 ? STRIP + 6 : 0) + 4;
+    return shownSides().length * (TASK + SEND + GAP) + (hasMemory(lane) ? STRIP + 6 : 0) + (isCompact ? 1 : 4);
 }
 function drawTasks(c, lane, side, top, width) {
     var tasks = stepOf(side).devices[lane.device].tasks;
@@ -127,9 +130,9 @@ function drawMemory(c, lane, top, width) {
     c.restore();
 }
 function drawHover(c, lane, width) {
-    sides.forEach(function (side, index) {
+    shownSides().forEach(function (side, index) {
         if (!hover) return;
-        var tasks = stepOf(side).devices[lane.device].tasks, top = 2 + index * (TASK + SEND + 6);
+        var tasks = stepOf(side).devices[lane.device].tasks, top = 2 + index * (TASK + SEND + GAP);
         for (var i = 0; i < tasks.length; i += 5) {
             if (tasks[i + 1] !== hover.stage || tasks[i + 2] !== hover.microbatch) continue;
             if (tasks[i] !== hover.kind) continue;
@@ -161,18 +164,18 @@ function sized(canvas, height) {
 function drawLane(lane) {
     var c = sized(lane.canvas, laneHeight(lane)), width = lane.canvas.parentNode.clientWidth;
     var top = 2;
-    sides.forEach(function (side) {
+    shownSides().forEach(function (side) {
         c.fillStyle = color('row');
         c.fillRect(LEFT, top, width - LEFT - RIGHT, TASK);
         drawTasks(c, lane, side, top, width);
         drawSends(c, lane, side, top + TASK + 2, width);
-        rowLabel(c, side.name, top + TASK / 2 + 3.5);
+        if (!isCompact) rowLabel(c, side.name, top + TASK / 2 + 3.5);
         c.fillStyle = color('soft');
         var end = xOf(stepOf(side).length, width);
-        if (lane.most > 0 && end >= LEFT && end <= width - RIGHT) c.fillRect(end, top - 2, 1, TASK + SEND + 5);
-        top += TASK + SEND + 6;
+        if (hasMemory(lane) && end >= LEFT && end <= width - RIGHT) c.fillRect(end, top - 2, 1, TASK + SEND + GAP - 1);
+        top += TASK + SEND + GAP;
     });
-    if (lane.most > 0) {
+    if (hasMemory(lane)) {
         drawMemory(c, lane, top, width);
         rowLabel(c, 'memory', top + STRIP / 2 + 3.5);
     }
@@ -214,9 +217,9 @@ function redrawTime() {
 // ---- what is under the mouse
 
 function rowAt(y) {
-    var index = Math.floor((y - 2) / (TASK + SEND + 6));
-    if (y < 2 || index >= sides.length) return null;
-    return {side: sides[index], isSend: y - 2 - index * (TASK + SEND + 6) > TASK};
+    var index = Math.floor((y - 2) / (TASK + SEND + GAP));
+    if (y < 2 || index >= shownSides().length) return null;
+    return {side: shownSides()[index], isSend: y - 2 - index * (TASK + SEND + GAP) > TASK};
 }
 function counterpart(task, side) {
     var tasks = stepOf(side).devices[task.device].tasks;
@@ -267,7 +270,7 @@ function hoverLane(lane, event) {
     cursor = event.offsetX;
     hover = null;
     if (event.offsetX >= LEFT && event.offsetX <= width - RIGHT) {
-        if (row === null) text = lane.most > 0 ? memoryText(lane, time) : null;
+        if (row === null) text = hasMemory(lane) ? memoryText(lane, time) : null;
         else text = (row.isSend ? sendText : taskText)(lane, row, time);
     }
     showTip(event.clientX, event.clientY, text);
@@ -323,19 +326,19 @@ var spot = {lane: 0, row: 0, index: 0};
 // The rows of a lane, from above: of each side its tasks and its transfers, then memory.
 function rowsOf(lane) {
     var rows = [];
-    sides.forEach(function (side) {
+    shownSides().forEach(function (side) {
         var device = stepOf(side).devices[lane.device];
         rows.push({side: side, isSend: false, list: device.tasks, size: 5, from: 3, to: 4, name: side.name + ' tasks'});
         rows.push({side: side, isSend: true, list: device.sends, size: 4, from: 2, to: 3,
             name: side.name + ' transfers'});
     });
-    if (lane.most > 0) rows.push({side: null, list: stepOf(sides[sides.length - 1]).devices[lane.device].levels,
+    if (hasMemory(lane)) rows.push({side: null, list: stepOf(sides[sides.length - 1]).devices[lane.device].levels,
         size: 3, from: 0, to: 0, name: 'memory'});
     return rows;
 }
 // Where a row is in its lane, in pixels.
 function rowTop(index) {
-    var top = 2 + (index >> 1) * (TASK + SEND + 6);
+    var top = 2 + (index >> 1) * (TASK + SEND + GAP);
     return top + (index % 2 === 1 ? TASK + 2 : 0);
 }
 function spotText(lane, row, at) {
@@ -376,18 +379,19 @@ function goRow(by) {
     showSpot(true);
 }
 function listenToKeys(lane) {
-    var canvas = lane.canvas, index = lanes.indexOf(lane);
+    var canvas = lane.canvas;
     function go(by) { return function () { spot.index += by; showSpot(true); }; }
     function pan(by) {
         return function () { moveTime(span.from + by * (span.to - span.from) / 5, span.to - span.from); };
     }
     function middle(factor) { return function () { zoomTime(factor, (span.from + span.to) / 2); }; }
-    canvas.tabIndex = index === 0 ? 0 : -1;
+    canvas.tabIndex = lanes.indexOf(lane) === 0 ? 0 : -1;
     canvas.setAttribute('role', 'application');
     canvas.setAttribute('aria-label', 'Time line of ' + plan.devices[lane.device].name +
         '. Left and right go from task to task, up and down from row to row.');
     canvas.addEventListener('focus', function () {
         if (!canvas.matches(':focus-visible')) return;
+        var index = lanes.indexOf(lane);
         if (spot.lane !== index) spot = {lane: index, row: 0, index: 0};
         showSpot(false);
     });
@@ -412,6 +416,11 @@ function laneHead(lane) {
     var head = lane.head, device = plan.devices[lane.device], last = sides[sides.length - 1];
     head.textContent = '';
     add(head, swatched(make('b'), device.color, device.name));
+    lane.idle = 1 - busyOf(stepOf(last), lane.device);
+    if (isCompact) {
+        add(head, make('span', 'idle ' + percent(lane.idle)));
+        return;
+    }
     var names = plan.stages.filter(function (stage) { return stage.device === lane.device; })
         .map(function (stage) { return stage.name; });
     var listed = names.length > 4 ? names.length + ' stages' : names.join(', ');
@@ -442,6 +451,7 @@ function chooseStep(index) {
         lane.canvas.style.height = laneHeight(lane) + 'px';
     });
     moveTime(0, span.whole);
+    sortLanes();
 }
 function stepChoice(side) {
     var choice = make('select');
@@ -480,9 +490,10 @@ function showTimeLine(area) {
     add(bar, button('+', 'nearer', function () { zoomTime(1.6, (span.from + span.to) / 2); }),
         button('\u2212', 'farther', function () { zoomTime(1 / 1.6, (span.from + span.to) / 2); }),
         button('whole', 'the whole step', function () { moveTime(0, span.whole); }));
-    timeArea = {axis: make('canvas')};
+    add(bar, compactButton(), orderChoice());
+    timeArea = {axis: make('canvas'), frame: make('div', null, 'lanes')};
     add(area, add(make('h2'), document.createTextNode('Time line of a step')), bar);
-    var frame = make('div', null, 'lanes');
+    var frame = timeArea.frame;
     add(frame, add(make('div', null, 'lane axis'), make('div', null, 'head'),
         add(make('div'), timeArea.axis)));
     plan.devices.forEach(function (device, index) {
@@ -491,7 +502,8 @@ function showTimeLine(area) {
             several: count > 1, limit: device.bytes_limit || 0, reserved: run.reserved[index],
             seen: false, most: 0};
         lanes.push(lane);
-        add(frame, add(make('div', null, 'lane'), lane.head, add(make('div'), lane.canvas)));
+        lane.element = add(make('div', null, 'lane'), lane.head, add(make('div'), lane.canvas));
+        add(frame, lane.element);
         listenTo(lane);
         listenToKeys(lane);
     });
@@ -512,4 +524,5 @@ function showTimeLine(area) {
         'start; below it, what the plan says is in use at each moment' +
         (sides.length > 1 ? ': filled as measured, dashed as planned.' : '.'), 'soft'));
     chooseStep(sides[sides.length - 1].typical);
+    if (lanes.length > COMPACT_FROM) setCompact(true);
 }
