@@ -74,7 +74,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 page_folder := scheduler/report/page
 page_frame := $(page_folder)/frame.html
 page_style := $(page_folder)/style.css
-page_script := $(addprefix $(page_folder)/,elements.js drawing.js panel.js timeline.js compact.js curves.js overview.js live.js bar.js)
+page_script := $(addprefix $(page_folder)/,elements.js drawing.js modules.js panel.js timeline.js compact.js curves.js overview.js live.js bar.js)
 as_lines = printf 'const char *const $(1)[] = {\n'; sed 's/[\\"?]/\\&/g; s/.*/    "&",/' $(2); printf '    NULL,\n};\n'
 page_files := $(page_frame) $(page_style) $(page_script)
 build/page_text.c: $(page_files)

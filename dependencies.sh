@@ -21,7 +21,7 @@ packages_of() {
     faults) echo iproute2 iptables util-linux ;;
     engines) echo munge openmpi-bin procps python3-jsonschema python3-numpy python3-yaml slurm-client slurmctld slurmd ;;
     coverage) echo lcov ;;
-    pages) echo chromium fonts-dejavu-core python3 python3-numpy ;;
+    pages) echo chromium fonts-dejavu-core python3 python3-numpy python3-onnx ;;
     examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
         python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;

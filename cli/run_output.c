@@ -75,7 +75,7 @@ pen_status pen_run_picture_draw(pen_engine *engine, const pen_run_picture *pictu
     PEN_TRY(pen_layered_layout(drawing, arena));
     drawing->title = picture->title;
     out_report->drawing = drawing;
-    return PEN_OK;
+    return pen_report_add_modules(out_report, &options, arena);
 }
 
 // The page of a run: its plan as a picture, what really happened on it, and the figures.

@@ -94,6 +94,9 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     if (form != SHOW_DOT) PEN_TRY(pen_layered_layout(drawing, arena));
     drawing->title = pen_path_name(options->common.operands[0]);
     report->drawing = drawing;
+    if (form == SHOW_HTML || form == SHOW_JSON) {
+        PEN_TRY(pen_report_add_modules(report, groups, arena));
+    }
     switch (form) {
     case SHOW_DOT:
         PEN_TRY(pen_dump_drawing_dot(drawing, report->graph, arena, &text));

@@ -196,36 +196,64 @@ static void report_plan_json(pen_json_writer *json, const pen_plan *plan) {
     pen_json_end_object(json);
 }
 
+static pen_status report_drawing_json(pen_json_writer *json, const pen_report *report,
+                                      pen_arena *arena) {
+    const pen_drawing *drawing = report->drawing;
+    report_box *sums;
+    PEN_TRY(report_sum_up(report, arena, &sums));
+    pen_json_key_number(json, "width", ceil(drawing->width));
+    pen_json_key_number(json, "height", ceil(drawing->height));
+    pen_json_key_array(json, "boxes");
+    for (uint32_t b = 0; b < drawing->box_count; b++) {
+        report_box_json(json, report, &drawing->boxes[b], &sums[b]);
+    }
+    pen_json_end_array(json);
+    pen_json_key_array(json, "arrows");
+    for (uint32_t a = 0; a < drawing->arrow_count; a++) {
+        report_arrow_json(json, drawing, &drawing->arrows[a]);
+    }
+    pen_json_end_array(json);
+    return PEN_OK;
+}
+
+// "modules" is a drawing like the one around it, and "module_of" says of each box there which box
+// it is here; -1: it is an input or output.
+static pen_status report_modules_json(pen_json_writer *json, const pen_report *report,
+                                      pen_arena *arena) {
+    pen_report inner = *report;
+    inner.drawing = report->modules;
+    pen_json_key_object(json, "modules");
+    PEN_TRY(report_drawing_json(json, &inner, arena));
+    pen_json_end_object(json);
+    pen_json_key_array(json, "module_of");
+    for (uint32_t b = 0; b < report->drawing->box_count; b++) {
+        const pen_drawing_box *box = &report->drawing->boxes[b];
+        const uint32_t module =
+            box->node_count > 0 ? report->modules->box_of_node[box->node] : PEN_DRAWING_NONE;
+        pen_json_integer(json, module == PEN_DRAWING_NONE ? -1 : (int64_t)module);
+    }
+    pen_json_end_array(json);
+    return PEN_OK;
+}
+
 // The same data for the page, in one line, and for files, indented.
 static pen_status report_json(const pen_report *report, uint32_t indent, pen_arena *arena,
                               const char **out_text) {
     const pen_drawing *drawing = report->drawing;
-    report_box *sums;
     pen_text text;
     pen_json_writer json;
-    PEN_TRY(report_sum_up(report, arena, &sums));
     pen_text_init(&text, arena);
     pen_json_init_text(&json, &text, indent);
     pen_json_begin_object(&json);
     pen_json_key_text(&json, "schema", "penstock/picture/1");
     pen_json_key_text(&json, "title", drawing->title);
-    pen_json_key_number(&json, "width", ceil(drawing->width));
-    pen_json_key_number(&json, "height", ceil(drawing->height));
     if (report->notice != NULL) pen_json_key_text(&json, "notice", report->notice);
     if (report->is_live) pen_json_key_bool(&json, "is_live", true);
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
     pen_training_history_write(report->history, &json);
-    pen_json_key_array(&json, "boxes");
-    for (uint32_t b = 0; b < drawing->box_count; b++) {
-        report_box_json(&json, report, &drawing->boxes[b], &sums[b]);
-    }
-    pen_json_end_array(&json);
-    pen_json_key_array(&json, "arrows");
-    for (uint32_t a = 0; a < drawing->arrow_count; a++) {
-        report_arrow_json(&json, drawing, &drawing->arrows[a]);
-    }
-    pen_json_end_array(&json);
+    PEN_TRY(report_drawing_json(&json, report, arena));
+    if (report->modules != NULL) PEN_TRY(report_modules_json(&json, report, arena));
     pen_json_end_object(&json);
     PEN_TRY(pen_json_finish(&json));
     return pen_text_finish(&text, out_text);

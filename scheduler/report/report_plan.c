@@ -1,8 +1,12 @@
 #include "scheduler/report/report_plan.h"
 
 #include "graph/analysis/forward_owner.h"
+#include "graph/dump/layered_layout.h"
 #include "graph/graph.h"
 #include "scheduler/plan/plan_schedule.h"
+
+#define REPORT_MODULES_ABOVE 600 // boxes
+#define REPORT_MODULE_LIMIT 120
 
 static pen_status report_groups(const pen_plan *plan, pen_arena *arena,
                                 pen_drawing_options *options) {
@@ -63,4 +67,16 @@ pen_status pen_report_plan(const pen_graph *graph, const pen_plan *plan, pen_are
     out_report->plan_node_of_node = plan_node_of_node;
     PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
     return pen_schedule_simulate(&plan->stages, schedule, arena, &out_report->timeline);
+}
+
+pen_status pen_report_add_modules(pen_report *report, const pen_drawing_options *groups,
+                                  pen_arena *arena) {
+    pen_drawing_options options = *groups;
+    pen_drawing *modules;
+    if (report->drawing->box_count <= REPORT_MODULES_ABOVE) return PEN_OK;
+    options.box_limit = REPORT_MODULE_LIMIT;
+    PEN_TRY(pen_drawing_new(report->graph, &options, arena, &modules));
+    PEN_TRY(pen_layered_layout(modules, arena));
+    report->modules = modules;
+    return PEN_OK;
 }

@@ -12,6 +12,7 @@
 typedef struct pen_report {
     const pen_graph *graph;
     const pen_drawing *drawing; // of the graph, laid out
+    const pen_drawing *modules; // the same with few boxes, by names; NULL: it has few
     const pen_plan *plan;       // or NULL
     // [node_count] of the graph: entries of plan->nodes, PEN_DRAWING_NONE; NULL without a plan
     const uint32_t *plan_node_of_node;
@@ -32,5 +33,11 @@ typedef struct pen_report {
 PEN_NODISCARD pen_status pen_report_plan(const pen_graph *graph, const pen_plan *plan,
                                          pen_arena *arena, pen_report *out_report,
                                          pen_drawing_options *out_groups);
+
+// Of a drawing of more boxes than can be seen at once, the page shows modules first: nodes whose
+// names begin alike are one box. `groups` are those of the drawing. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_report_add_modules(pen_report *report,
+                                                const pen_drawing_options *groups,
+                                                pen_arena *arena);
 
 #endif // PEN_SCHEDULER_REPORT_REPORT_PLAN_H

@@ -31,6 +31,9 @@ DRAWN = """(function (canvas) {
 })(%s)"""
 
 
+pictures_folder = "."
+
+
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)
@@ -281,6 +284,52 @@ def check_run(page, name):
     check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
 
 
+def canvas_text(page):
+    return page.js("document.getElementById('canvas').getAttribute('aria-label')")
+
+
+def check_large(page, name):
+    """10,000 nodes begin as modules; one of them opens, and the map moves the view."""
+    data = data_of(page)
+    expect(len(data["boxes"]) >= 10000 and len(data["modules"]["boxes"]) <= 130, f"{name}: {len(data['boxes'])} boxes")
+    expect(int(page.js("document.body.dataset.milliseconds")) < 10000, f"{name}: drawing takes long")
+    expect(" modules, " in canvas_text(page), f"{name}: it begins with '{canvas_text(page)}'")
+    expect(page.js("getComputedStyle(document.getElementById('map')).display") == "none", f"{name}: a map of all")
+    page.js("document.getElementById('canvas').focus()")
+    page.key("Home")
+    page.key("ArrowDown")
+    module = page.js("document.querySelector('#side h2').textContent")
+    page.screenshot(os.path.join(pictures_folder, f"{name}-modules.png"))
+    page.key("Enter")
+    inside = page.js("document.querySelector('#side h2').textContent")
+    expect(inside.startswith(module.rstrip("*")) and inside != module, f"{name}: '{inside}' is not in '{module}'")
+    expect(module in said(page) and " boxes, " in canvas_text(page), f"{name}: it says '{said(page)}'")
+    page.screenshot(os.path.join(pictures_folder, f"{name}-nodes.png"))
+    drawn = page.js(DRAWN % "document.getElementById('map')")
+    expect(drawn["colors"] >= 3, f"{name}: the map is not drawn: {drawn}")
+    before = page.js(PICTURE)
+    map_place = place(page, "#map")
+    page.click(map_place["x"] + map_place["width"] / 2, map_place["y"] + map_place["height"] * 0.8)
+    expect(page.js(PICTURE) != before, f"{name}: the map moves nothing")
+    page.key("m")
+    back = page.js("document.querySelector('#side h2').textContent")
+    expect(back == module and " modules, " in canvas_text(page), f"{name}: m goes to '{back}', not '{module}'")
+    page.key("Escape")
+    there = place(page, "#canvas")  # the whole, as it was
+    page.key("0")
+    one = data["modules"]["boxes"][len(data["modules"]["boxes"]) // 2]
+    scale = min(there["width"] / data["modules"]["width"], there["height"] / data["modules"]["height"], 1.4)
+    x = there["x"] + there["width"] / 2 + (one["place"][0] + one["place"][2] / 2 - data["modules"]["width"] / 2) * scale
+    y = there["y"] + there["height"] / 2 + (one["place"][1] + one["place"][3] / 2 - data["modules"]["height"] / 2) * scale
+    page.click(x, y)
+    shown = page.js("document.querySelector('#side h2').textContent")
+    expect(shown == one["name"], f"{name}: a click on '{one['name']}' shows '{shown}'")
+    page.js("document.querySelector('#side button').click()")
+    page.settle()
+    inside = page.js("document.querySelector('#side h2').textContent")
+    expect(inside.startswith(one["name"].rstrip("*")), f"{name}: the button shows '{inside}'")
+
+
 def order_of(page):
     return page.js("""Array.from(document.querySelectorAll('.lane:not(.axis) .head')).map(h =>
         [h.querySelector('b').textContent, parseFloat(h.textContent.match(/idle ([0-9.]+)/)[1])])""")
@@ -340,7 +389,8 @@ def check_live_end(page, name):
     page.errors = [one for one in page.errors if "ERR_CONNECTION_REFUSED" not in one]
 
 
-CHECKS = {"many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
+PICTURE = "document.getElementById('canvas').toDataURL()"
+CHECKS = {"large": [check_large], "many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
 
 
 def main():
@@ -350,6 +400,8 @@ def main():
     parser.add_argument("only", nargs="*")
     given = parser.parse_args()
     os.makedirs(given.pictures, exist_ok=True)
+    global pictures_folder  # pylint: disable=global-statement
+    pictures_folder = given.pictures
     failed = 0
     with tempfile.TemporaryDirectory(prefix="penstock-pages-") as folder, Browser() as browser:
         pages = make_pages.make_all(os.path.abspath(given.penstock), folder)

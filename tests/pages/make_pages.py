@@ -6,6 +6,8 @@ import subprocess
 import time
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper
 
 TRAINING = """version: 1
 model:
@@ -57,6 +59,23 @@ def many_devices_job(folder, name, count):
     return write(folder, name, text.replace("EPOCHS", "1").replace("microbatches: 4", "microbatches: 16"))
 
 
+def large_model(folder, name, block_count, block_nodes):
+    """Blocks of two halves each, every node in a module of its own names: so many times so many nodes."""
+    nodes, before = [], "x"
+    for block in range(block_count):
+        begin = before
+        for i in range(block_nodes):
+            half = "attention" if i < block_nodes // 2 else "feed"
+            inputs = [before, begin] if i % 10 == 9 else [before]
+            after = f"encoder/block{block}/{half}/value{i}"
+            nodes.append(helper.make_node("Add" if len(inputs) == 2 else ["Relu", "Tanh", "Neg"][i % 3], inputs, [after],
+                                          name=f"encoder/block{block}/{half}/node{i}"))
+            before = after
+    shape = [helper.make_tensor_value_info(value, TensorProto.FLOAT, [4, 16]) for value in ("x", before)]
+    graph = helper.make_graph(nodes, "large", shape[:1], shape[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), os.path.join(folder, name))
+
+
 def run(folder, *command):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -105,6 +124,8 @@ def make_all(penstock, folder):
     many_devices_job(folder, "many.yaml", 64)
     run(folder, penstock, "plan", "-q", "many.yaml", "-o", "many.plan.json")
     page("many", "show", "many.plan.json", "-o")
+    large_model(folder, "large.onnx", 100, 100)
+    page("large", "show", "large.onnx", "-o")
     training_job(folder, "live.yaml", 1, epochs=10000000)
     pages["live"] = start_live(penstock, folder, "live.yaml")
     return pages

@@ -33,7 +33,7 @@ function showTab(name) {
     drawCharts();
 }
 var hasRun = Boolean(run || data.losses || data.evaluations || data.is_live);
-var facts = countText(boxes.length) + ' boxes, ' + countText(arrows.length) + ' arrows';
+var facts = countText(data.boxes.length) + ' boxes, ' + countText(data.arrows.length) + ' arrows';
 if (plan) facts = plan.devices.length + ' devices, ' + plan.stages.length +
     ' stages, step ' + secondsText(plan.step_seconds) + ', bubble ' +
     (100 * plan.bubble).toFixed(1) + ' %; ' + facts;
@@ -48,7 +48,11 @@ if (hasRun) {
     tabs.graph = button('Graph', 'Graph: the nodes of the model', function () { showTab('graph'); });
     add(bar, add(make('span', null, 'tabs'), tabs.run, tabs.graph));
 }
-add(bar, make('span', facts, 'facts'), input, add(make('span', null, 'moving'), choice,
+levelButton = button('modules', 'modules in place of their nodes', toggleLevel);
+levelButton.setAttribute('aria-pressed', 'false');
+var moving = make('span', null, 'moving');
+if (data.modules) add(moving, levelButton);
+add(bar, make('span', facts, 'facts'), input, add(moving, choice,
     button('+', 'nearer', function () { zoomMiddle(1.4); }),
     button('\u2212', 'farther', function () { zoomMiddle(1 / 1.4); }),
     button('whole', 'the whole graph', fitAll)), button('?', 'all keys', showKeys));
@@ -60,7 +64,8 @@ var KEYS = [
     ['search', [['Enter', 'next found'], ['Shift+Enter', 'the one before'], ['Escape', 'end']]],
     ['graph', [['\u2191 \u2193', 'along an arrow'], ['\u2190 \u2192', 'the box aside'],
         ['Shift + arrows', 'move the view'], ['+ \u2212 0', 'nearer, farther, whole'],
-        ['Home, End', 'the first, the last'], ['Escape', 'no box']]],
+        ['Home, End', 'the first, the last'], ['m', 'modules or nodes'], ['Enter', 'the nodes of a module'],
+        ['Escape', 'no box']]],
     ['time line', [['\u2190 \u2192', 'the task before, the next'], ['\u2191 \u2193', 'the row above, below'],
         ['Shift+\u2190 Shift+\u2192', 'move the view'], ['+ \u2212 0', 'nearer, farther, whole'],
         ['Home, End', 'the first task, the last']]],
@@ -90,14 +95,16 @@ document.addEventListener('keydown', function (event) {
     if (event.key === '?') showKeys();
     if (event.key === '1' && tabs.run) showTab('run');
     if (event.key === '2' && tabs.graph) showTab('graph');
+    if (event.key === 'm') toggleLevel();
 });
 
 // page.html#NAME shows the node of that name
 function follow() {
     var name = '';
     try { name = decodeURIComponent(location.hash.slice(1)); } catch (error) { name = ''; }
-    var index = boxes.findIndex(function (box) { return box.name === name; });
+    var index = data.boxes.findIndex(function (box) { return box.name === name; });
     if (name === '' || index < 0) return;
+    useLevel('nodes');
     showTab('graph');
     select(index);
     center(index);
@@ -113,9 +120,10 @@ window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fun
 recolor();
 showSide();
 showRun();
+if (data.modules) useLevel('modules');
 showTab(hasRun ? 'run' : 'graph');
 follow();
 var begin = performance.now();
 draw();
 document.body.dataset.milliseconds = Math.ceil(performance.now() - begin);
-document.body.dataset.boxes = boxes.length;
+document.body.dataset.boxes = data.boxes.length;

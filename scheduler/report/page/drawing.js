@@ -1,16 +1,19 @@
 // ---- the graph
 
-var boxes = data.boxes, arrows = data.arrows, plan = data.plan || null;
+// What is shown: all nodes, or, of many, modules. `extent` has its width and height.
+var plan = data.plan || null, level = 'nodes', levels = {nodes: data};
+if (data.modules) levels.modules = data.modules;
+var extent = data, boxes = data.boxes, arrows = data.arrows, cells = null;
 var canvas = document.getElementById('canvas'), ctx = canvas.getContext('2d');
 var side = document.getElementById('side');
 var view = {x: 0, y: 0, scale: 1};
 var selected = -1, matches = [], matchAt = -1;
 var isFitted = false, isMoved = false;
-var CELL = 512, cells = new Map(), stageColors = [], opColors = new Map();
+var CELL = 512, stageColors = [], opColors = new Map();
 
 // ---- geometry
 
-boxes.forEach(function (box, index) {
+function placeBox(cells, box, index) {
     box.x = box.place[0]; box.y = box.place[1]; box.w = box.place[2]; box.h = box.place[3];
     box.from = []; box.to = [];
     box.key = (box.name + ' ' + box.op).toLowerCase();
@@ -22,8 +25,8 @@ boxes.forEach(function (box, index) {
             cells.get(key).push(index);
         }
     }
-});
-arrows.forEach(function (arrow, index) {
+}
+function placeArrow(boxes, arrow, index) {
     boxes[arrow.from].to.push(index);
     boxes[arrow.to].from.push(index);
     var p = arrow.points;
@@ -32,7 +35,14 @@ arrows.forEach(function (arrow, index) {
         arrow.left = Math.min(arrow.left, p[i]); arrow.right = Math.max(arrow.right, p[i]);
         arrow.top = Math.min(arrow.top, p[i + 1]); arrow.low = Math.max(arrow.low, p[i + 1]);
     }
+}
+Object.keys(levels).forEach(function (name) {
+    var one = levels[name];
+    one.cells = new Map();
+    one.boxes.forEach(function (box, index) { placeBox(one.cells, box, index); });
+    one.arrows.forEach(function (arrow, index) { placeArrow(one.boxes, arrow, index); });
 });
+cells = data.cells;
 function boxAt(x, y) {
     var found = cells.get(Math.floor(x / CELL) * 65536 + Math.floor(y / CELL)) || [];
     for (var i = 0; i < found.length; i++) {
@@ -46,9 +56,15 @@ function boxAt(x, y) {
 // ---- colours
 
 var mostSeconds = 0, mostFlops = 0;
+function findMost() {
+    mostSeconds = mostFlops = 0;
+    boxes.forEach(function (box) {
+        mostSeconds = Math.max(mostSeconds, box.seconds || 0);
+        mostFlops = Math.max(mostFlops, box.flops || 0);
+    });
+}
+findMost();
 boxes.forEach(function (box) {
-    mostSeconds = Math.max(mostSeconds, box.seconds || 0);
-    mostFlops = Math.max(mostFlops, box.flops || 0);
     if (box.color && !opColors.has(box.op)) opColors.set(box.op, PALETTE[opColors.size % PALETTE.length]);
 });
 if (plan) plan.stages.forEach(function (stage, index) {
@@ -70,7 +86,7 @@ var mode = plan ? 'device' : 'family';
 function colorOf(box) {
     if (!box.color) return color('box');
     if (mode === 'stage') return box.stage === undefined ? color('unplaced') : stageColors[box.stage];
-    if (mode === 'op') return opColors.get(box.op);
+    if (mode === 'op') return opColors.get(box.op) || color('box');
     if (mode === 'cost') {
         if (mostSeconds > 0) return heat((box.seconds || 0) / mostSeconds);
         return heat(mostFlops > 0 ? (box.flops || 0) / mostFlops : 0);
@@ -78,6 +94,7 @@ function colorOf(box) {
     return box.color;
 }
 function recolor() {
+    mapPicture = null;
     boxes.forEach(function (box) { box.fill = colorOf(box); });
     var legend = document.getElementById('legend');
     legend.textContent = '';
@@ -222,6 +239,7 @@ function draw() {
     drawArrows(area);
     drawBoxes(area);
     drawMarks();
+    drawMap(width, height);
 }
 var isDue = false;
 function redraw() {
@@ -238,9 +256,9 @@ function fitAll() {
     if (width === 0 || height <= 0) return;
     isFitted = true;
     isMoved = false;
-    view.scale = Math.min(width / data.width, height / data.height, 1.4);
-    view.x = (data.width - width / view.scale) / 2;
-    view.y = (data.height - height / view.scale) / 2;
+    view.scale = Math.min(width / extent.width, height / extent.height, 1.4);
+    view.x = (extent.width - width / view.scale) / 2;
+    view.y = (extent.height - height / view.scale) / 2;
     redraw();
 }
 function zoom(factor, x, y) {
@@ -361,9 +379,14 @@ onKeys(canvas, {
     '0': fitAll,
     'Home': function () { if (boxes.length > 0) goTo(0); },
     'End': function () { if (boxes.length > 0) goTo(boxes.length - 1); },
+    'Enter': function () { openModule(selected); },
     'Escape': function () { select(-1); }
 });
 canvas.tabIndex = 0;
 canvas.setAttribute('role', 'application');
-canvas.setAttribute('aria-label', 'The graph: ' + boxes.length + ' boxes, ' + arrows.length + ' arrows. ' +
-    'Arrow keys go along arrows and aside, with Shift they move the view, plus and minus zoom, 0 shows all.');
+function nameCanvas() {
+    canvas.setAttribute('aria-label', 'The graph: ' + boxes.length + (level === 'modules' ? ' modules, ' : ' boxes, ') +
+        arrows.length + ' arrows. Arrow keys go along arrows and aside, with Shift they move the view, plus and ' +
+        'minus zoom, 0 shows all' + (level === 'modules' ? ', Enter shows the nodes of a module.' : '.'));
+}
+nameCanvas();

@@ -27,6 +27,13 @@ function showNode() {
     }
     var box = boxes[selected], table = make('table');
     add(side, make('h2', box.name), table);
+    if (level === 'modules' && box.color) {
+        var open = button('show its ' + (box.nodes || 1) + ' nodes', 'show the nodes of ' + box.name, function () {
+            openModule(selected);
+            canvas.focus();
+        });
+        add(side, open);
+    }
     row(table, 'operator', box.op);
     row(table, 'shape', box.shape);
     if (box.seconds !== undefined)
@@ -134,6 +141,7 @@ function select(index) {
 }
 function search(text) {
     var wanted = text.toLowerCase();
+    if (wanted !== '') useLevel('nodes');
     matches = [];
     matchAt = -1;
     selected = -1;

@@ -89,7 +89,7 @@ static pen_report report_of(const planned_chain *planned, pen_arena *arena) {
     return report;
 }
 
-static size_t count(const char *text, const char *wanted) {
+static size_t count_in(const char *text, const char *wanted) {
     size_t found = 0;
     for (const char *at = text; (at = strstr(at, wanted)) != NULL; at++) {
         found++;
@@ -104,15 +104,16 @@ static void keeps_hostile_names_inside(void **state) {
     const char *text;
     CHECK_OK(pen_report_html(&report, arena, &text));
     // the data and the script, and no other
-    CHECK(count(text, "<script") == 2, "%zu scripts", count(text, "<script"));
-    CHECK(count(text, "</script>") == 2, "%zu ends of scripts", count(text, "</script>"));
-    CHECK(count(text, "<!--") == 0, "a comment");
-    CHECK(count(text, "</html>") == 1 && count(text, "</body>") == 1, "ends");
-    CHECK(count(text, "\\u003c/script>") > 10, "names in the data");
-    CHECK(count(text, "&lt;/script&gt;") > 0, "the title");
+    CHECK(count_in(text, "<script") == 2, "%zu scripts", count_in(text, "<script"));
+    CHECK(count_in(text, "</script>") == 2, "%zu ends of scripts", count_in(text, "</script>"));
+    CHECK(count_in(text, "<!--") == 0, "a comment");
+    CHECK(count_in(text, "</html>") == 1 && count_in(text, "</body>") == 1, "ends");
+    CHECK(count_in(text, "\\u003c/script>") > 10, "names in the data");
+    CHECK(count_in(text, "&lt;/script&gt;") > 0, "the title");
     // self-contained: nothing is loaded, and there are no addresses but the name of SVG
-    CHECK(count(text, "://") == 1, "%zu addresses", count(text, "://"));
-    CHECK(count(text, "src=") == 0 && count(text, "@import") == 0 && count(text, "url(") == 0,
+    CHECK(count_in(text, "://") == 1, "%zu addresses", count_in(text, "://"));
+    CHECK(count_in(text, "src=") == 0 && count_in(text, "@import") == 0 &&
+              count_in(text, "url(") == 0,
           "something is loaded");
     pen_arena_destroy(arena);
 }
@@ -123,14 +124,50 @@ static void says_what_a_plan_says(void **state) {
     const pen_report report = report_of(plan_chain(arena), arena);
     const char *text;
     CHECK_OK(pen_report_json(&report, arena, &text));
-    CHECK(count(text, "\"source\": \"measured\"") == 4, "%s", text);
-    CHECK(count(text, "\"reason\": ") == 4, "%s", text);
-    CHECK(count(strstr(text, "\"boxes\": ["), "\"stage\": 1,") == 2, "%s", text);
-    CHECK(count(text, "\"planned\": {") > 0 && count(text, "\"measured\": {") == 0, "%s", text);
-    CHECK(count(text, "\"bytes_limit\": 1000") == 1, "%s", text);
-    CHECK(count(text, "\"bytes_limit\"") == 1, "an infinite limit is none: %s", text);
+    CHECK(count_in(text, "\"source\": \"measured\"") == 4, "%s", text);
+    CHECK(count_in(text, "\"reason\": ") == 4, "%s", text);
+    CHECK(count_in(strstr(text, "\"boxes\": ["), "\"stage\": 1,") == 2, "%s", text);
+    CHECK(count_in(text, "\"planned\": {") > 0 && count_in(text, "\"measured\": {") == 0, "%s",
+          text);
+    CHECK(count_in(text, "\"bytes_limit\": 1000") == 1, "%s", text);
+    CHECK(count_in(text, "\"bytes_limit\"") == 1, "an infinite limit is none: %s", text);
     CHECK(report.timeline->step_seconds == 12, "%g", report.timeline->step_seconds);
     pen_arena_destroy(arena);
+}
+
+static const char *module_name(uint32_t index, char *room) {
+    snprintf(room, 256, "block%u/node%u", index / 25, index);
+    return room;
+}
+
+// A graph of few boxes has no modules. Of many, each box has its own.
+static void large_graphs_have_modules(void **state) {
+    (void)state;
+    for (uint32_t count = 500; count <= 1000; count += 500) {
+        pen_arena *arena = check_arena();
+        const pen_graph *graph = chain_graph(arena, "chain", count, module_name);
+        const pen_drawing_options options = {0};
+        pen_report report = {.graph = graph};
+        pen_drawing *drawing;
+        const char *text;
+        CHECK_OK(pen_drawing_new(graph, &options, arena, &drawing));
+        CHECK_OK(pen_layered_layout(drawing, arena));
+        report.drawing = drawing;
+        CHECK_OK(pen_report_add_modules(&report, &options, arena));
+        CHECK_OK(pen_report_json(&report, arena, &text));
+        const size_t expected = count == 1000 ? 1 : 0;
+        CHECK((report.modules != NULL) == (expected == 1), "%u nodes", count);
+        CHECK(count_in(text, "\"modules\": {") == expected, "%u nodes", count);
+        CHECK(count_in(text, "\"module_of\": [") == expected, "%u nodes", count);
+        CHECK(count_in(text, "\"name\": \"block7/*\"") == expected, "%u nodes", count);
+        if (report.modules != NULL) {
+            const pen_drawing_box *boxes = report.modules->boxes;
+            const uint32_t module = report.modules->box_of_node[180];
+            CHECK(strcmp(boxes[module].name, "block7/*") == 0, "%s", boxes[module].name);
+            CHECK(boxes[module].node_count == 25, "%u nodes", boxes[module].node_count);
+        }
+        pen_arena_destroy(arena);
+    }
 }
 
 // A run that went as planned, of tensors and workers with hostile names.
@@ -142,12 +179,12 @@ static void puts_a_run_beside_the_plan(void **state) {
     const char *text;
     CHECK_OK(pen_planned_trace(&planned->plan, report.timeline, arena, &report.trace));
     CHECK_OK(pen_report_json(&report, arena, &text));
-    CHECK(count(text, "\"measured_figures\": {") == 1, "%s", text);
-    CHECK(count(text, "\"with_measured_costs\": {") == 1, "%s", text);
+    CHECK(count_in(text, "\"measured_figures\": {") == 1, "%s", text);
+    CHECK(count_in(text, "\"with_measured_costs\": {") == 1, "%s", text);
     // both sides, both figures, and with measured costs
-    CHECK(count(text, "\"step_seconds\": 12") == 5, "%s", text);
+    CHECK(count_in(text, "\"step_seconds\": 12") == 5, "%s", text);
     CHECK_OK(pen_report_html(&report, arena, &text));
-    CHECK(count(text, "<script") == 2 && count(text, "</script>") == 2, "scripts");
+    CHECK(count_in(text, "<script") == 2 && count_in(text, "</script>") == 2, "scripts");
     pen_trace trace = *report.trace;
     const char *names[] = {"somebody", "else"};
     trace.device_names = names;
@@ -188,13 +225,14 @@ static void shows_models_without_a_plan(void **state) {
     CHECK_OK(pen_layered_layout(drawing, arena));
     report.drawing = drawing;
     CHECK_OK(pen_report_html(&report, arena, &text));
-    CHECK(count(text, "\"plan\"") == 0 && count(text, "id=\"timeline\"") == 0, "no plan");
-    CHECK(count(text, "\"bytes_moved\"") == 5, "%s", strstr(text, "\"boxes\""));
-    CHECK(count(text, "float32[4,3]") == 13, "%s", strstr(text, "\"boxes\""));
+    CHECK(count_in(text, "\"plan\"") == 0 && count_in(text, "id=\"timeline\"") == 0, "no plan");
+    CHECK(count_in(text, "\"bytes_moved\"") == 5, "%s", strstr(text, "\"boxes\""));
+    CHECK(count_in(text, "float32[4,3]") == 13, "%s", strstr(text, "\"boxes\""));
     pen_arena_destroy(arena);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(keeps_hostile_names_inside), cmocka_unit_test(says_what_a_plan_says),
               cmocka_unit_test(puts_a_run_beside_the_plan),
               cmocka_unit_test(refuses_plans_of_other_models),
-              cmocka_unit_test(shows_models_without_a_plan))
+              cmocka_unit_test(shows_models_without_a_plan),
+              cmocka_unit_test(large_graphs_have_modules))
