@@ -4,7 +4,8 @@
 
 #include "base/format/palette.h"
 
-void pen_svg_begin(pen_markup_writer *svg, double width, double height, const char *style) {
+void pen_svg_begin(pen_markup_writer *svg, double width, double height, const char *title,
+                   const char *style) {
     char view[96];
     snprintf(view, sizeof view, "0 0 %.6g %.6g", width, height);
     pen_markup_open(svg, "svg");
@@ -12,6 +13,8 @@ void pen_svg_begin(pen_markup_writer *svg, double width, double height, const ch
     pen_markup_attribute_number(svg, "width", width);
     pen_markup_attribute_number(svg, "height", height);
     pen_markup_attribute(svg, "viewBox", view);
+    pen_markup_attribute(svg, "role", "img");
+    pen_markup_element(svg, "title", title);
     pen_markup_open(svg, "style");
     pen_markup_raw(svg, ".paper{fill:#fff;stroke:none}");
     pen_palette_add(svg->text, style);

@@ -7,8 +7,9 @@
 #include "base/format/markup_writer.h"
 
 // Opens "svg", in pixels, with a style sheet whose colours are named: `fill:var(--ink)`. The
-// picture lies on white. Close the element to end it.
-void pen_svg_begin(pen_markup_writer *svg, double width, double height, const char *style);
+// picture lies on white. `title` is its name for those who hear it. Close the element to end it.
+void pen_svg_begin(pen_markup_writer *svg, double width, double height, const char *title,
+                   const char *style);
 
 // Opens "rect": attributes may follow; to be closed.
 void pen_svg_open_rect(pen_markup_writer *svg, double x, double y, double width, double height);

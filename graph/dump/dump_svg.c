@@ -130,7 +130,7 @@ pen_status pen_dump_svg(const pen_drawing *drawing, const pen_graph *graph, pen_
     page.top = svg_legend(&page, width, false);
     pen_text_init(&text, arena);
     pen_markup_init(&page.markup, &text);
-    pen_svg_begin(&page.markup, width, drawing->height + page.top,
+    pen_svg_begin(&page.markup, width, drawing->height + page.top, drawing->title,
                   "text{font:10px sans-serif;fill:var(--label);text-anchor:middle}"
                   ".o{font-size:11px;font-weight:bold}.l{font-size:12px;text-anchor:start}"
                   ".h{font-size:14px;font-weight:bold;text-anchor:start}"

@@ -211,11 +211,11 @@ static void svg_head(svg_page *page, double width, double height) {
     const pen_stage_graph *graph = timeline->graph;
     char quantity[PEN_QUANTITY_TEXT_BYTES];
     char title[256];
-    pen_svg_begin(&page->markup, width, height, svg_style);
     snprintf(title, sizeof title,
              "step %s, bubble %.1f %% (stages: %u, devices: %u, microbatches: %u)",
              pen_seconds_format(timeline->step_seconds, quantity), 100 * timeline->bubble,
              graph->stage_count, graph->device_count, graph->microbatch_count);
+    pen_svg_begin(&page->markup, width, height, title, svg_style);
     pen_svg_text(&page->markup, SVG_MARGIN, 19, "h", title);
 }
 

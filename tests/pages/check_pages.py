@@ -6,6 +6,7 @@ read, heard and printed, and whether it fits narrow windows.
 """
 
 import argparse
+import glob
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from browser import Browser, Page
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NARROW = 500
+PAPER = 718  # what A4 has between its margins
 with open(os.path.join(HERE, "contrast.js"), encoding="utf-8") as contrast_file:
     CONTRAST = contrast_file.read()
 # The share of a canvas that is not of its most frequent colour, and how many colours it has.
@@ -129,7 +131,12 @@ def check_print(page, name, pictures):
     data = page.print(os.path.join(pictures, f"{name}.pdf"))
     expect(data.startswith(b"%PDF") and len(data) > 10000, f"{name}: {len(data)} bytes of PDF")
     page.look("print", False)
+    page.resize(PAPER, 1000)
     page.settle()
+    wide = page.js("document.documentElement.scrollWidth")
+    page.screenshot(os.path.join(pictures, f"{name}-paper.png"), whole=True)
+    page.resize(1280)
+    expect(wide <= PAPER, f"{name}: on paper of {PAPER} px it is {wide} px wide")
     shown = page.js("""Array.from(document.querySelectorAll('button, input, select, .tip')).filter(e =>
         !e.closest('dialog') && e.getClientRects().length).map(e => e.outerHTML.slice(0, 60))""")
     page.look("screen", False)
@@ -393,6 +400,86 @@ PICTURE = "document.getElementById('canvas').toDataURL()"
 CHECKS = {"large": [check_large], "many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
 
 
+# ---- pictures, and whether what is checked would be found
+
+def check_picture(page, path, pictures):
+    """A picture by itself: no complaint, texts that can be read and that stay inside."""
+    name = os.path.basename(path)
+    page.errors = []
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    page.open("about:blank#" + name)
+    page.resize(1600, 3000)
+    page.js("document.body.innerHTML = " + json.dumps(text[text.index("<svg"):]))
+    page.settle()
+    page.screenshot(os.path.join(pictures, name + ".png"))
+    told = page.js(CONTRAST)
+    expect(told["count"] > 3 and not told["found"], f"{name}: {told}")
+    out = page.js("""(function (whole) {
+        return Array.from(document.querySelectorAll('text')).filter(e => {
+            var place = e.getBoundingClientRect();
+            return place.left < whole.left - 1 || place.right > whole.right + 1 || place.bottom > whole.bottom + 1;
+        }).map(e => e.textContent);
+    })(document.querySelector('svg').getBoundingClientRect())""")
+    expect(not out, f"{name}: outside of it are {out[:3]}")
+    expect(page.js("document.querySelector('svg > title') !== null"), f"{name}: it has no title")
+    expect(not page.errors, f"{name}: {page.errors}")
+
+
+PLANTED = """<!DOCTYPE html><title>planted</title><body><div id="said"></div>
+<p>a</p><p>b</p><p>c</p><p>d</p><p>e</p><p>f</p>%s</body>"""
+MISTAKES = [  # what is wrong, and the check that has to find it
+    ('<p style="color: #999">pale</p>', check_contrast),
+    ('<div style="background: #000"><p style="color: #555">dark</p></div>', check_contrast),
+    ('<div style="width: 900px">wide</div>', check_width),
+    ('<div style="width: 40px; position: relative; left: 480px">out</div>', check_width),
+    ('<button></button>', check_names),
+    ('<canvas role="img"></canvas>', check_names),
+    ('<i title="for the mouse">x</i>', check_names),
+    ('<button onfocus="this.blur()">no way there</button><button>b</button>', check_tab_stops),
+]
+
+
+def check_checks(page, folder):
+    """Each mistake that is planted must be found, and a page without any passes."""
+    path = os.path.join(folder, "planted.html")
+    for planted, check in [("", check_contrast), ("", check_width), ("", check_names), *MISTAKES]:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(PLANTED % planted)
+        page.open(f"file://{path}?{abs(hash(planted))}")
+        try:
+            check(page, "planted")
+            found = False
+        except AssertionError:
+            found = True
+        expect(found == (planted != ""), f"{check.__name__} on '{planted}': found {found}")
+    page.errors = []
+    page.js("setTimeout(() => { throw new Error('planted'); }, 0)")
+    page.settle()
+    expect("planted" in str(page.errors), f"an error on the console is not seen: {page.errors}")
+
+
+def attempt(name, check, *given):
+    """Says how a check went: 1 if it failed, else 0."""
+    try:
+        check(*given)
+    except (AssertionError, RuntimeError) as problem:
+        print(f"  FAILED {name}: {problem}")
+        if isinstance(problem, RuntimeError):
+            traceback.print_exc()
+        return 1
+    print(f"  ok     {name}")
+    return 0
+
+
+def check_one(page, name, path, pictures):
+    page.open(path if path.startswith("http") else f"file://{path}")
+    check_page(page, name, pictures)
+    for check in CHECKS[name]:
+        check(page, name)
+    expect(not page.errors, f"{name}: {page.errors[:4]}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--penstock", required=True)
@@ -404,27 +491,22 @@ def main():
     pictures_folder = given.pictures
     failed = 0
     with tempfile.TemporaryDirectory(prefix="penstock-pages-") as folder, Browser() as browser:
+        page = Page(browser)
+        failed += attempt("what the checks find", check_checks, page, folder)
+        page.close()
         pages = make_pages.make_all(os.path.abspath(given.penstock), folder)
         for name, path in pages.items():
             if given.only and name not in given.only:
                 continue
             page = Page(browser)
-            try:
-                page.open(path if path.startswith("http") else f"file://{path}")
-                check_page(page, name, given.pictures)
-                for check in CHECKS[name]:
-                    check(page, name)
-                expect(not page.errors, f"{name}: {page.errors[:4]}")
-                print(f"  ok    {name}")
-            except (AssertionError, RuntimeError) as problem:
-                failed += 1
-                print(f"  FAILED {name}: {problem}")
-                if isinstance(problem, RuntimeError):
-                    traceback.print_exc()
-                if page.errors:
-                    print(f"         the page's errors: {page.errors[:4]}")
+            failed += attempt(name, check_one, page, name, path, given.pictures)
             page.close()
         make_pages.stop_live()
+        page = Page(browser)
+        for path in sorted(glob.glob(os.path.join(HERE, "../../docs/pictures/*.svg"))) + make_pages.pictures(folder):
+            if not given.only or "pictures" in given.only:
+                failed += attempt(os.path.basename(path), check_picture, page, path, given.pictures)
+        page.close()
     print(f"pages: {failed} failed; their pictures are in {given.pictures}")
     return 1 if failed else 0
 

@@ -22,7 +22,14 @@
     }
     // What is behind an element: in a picture, a rectangle that is drawn with it.
     function ground(element) {
-        var layers = [];
+        var layers = [], place = element.getBoundingClientRect();
+        if (element instanceof SVGElement && place.bottom <= innerHeight && place.top >= 0) {
+            var below = document.elementsFromPoint(place.left + place.width / 2, place.top + place.height / 2);
+            below = below.slice(below.indexOf(element) + 1).filter(function (one) {
+                return one instanceof SVGGeometryElement && getComputedStyle(one).fill !== 'none';
+            });
+            if (below.length > 0) return over(parse(getComputedStyle(below[0]).fill), {r: 255, g: 255, b: 255, a: 1});
+        }
         for (var at = element; at; at = at.parentElement) {
             var box = at instanceof SVGElement && at.tagName === 'g' ? at.querySelector('rect') : null;
             if (box) layers.push(parse(getComputedStyle(box).fill));

@@ -107,6 +107,11 @@ def stop_live():
         training.wait()
 
 
+def pictures(folder):
+    """Those that the command draws, once the pages are made."""
+    return [os.path.join(folder, name) for name in ("plan.svg", "graph.svg")]
+
+
 def make_all(penstock, folder):
     """The pages by name: files, and the address of one that is served."""
     make_data(folder)
@@ -124,6 +129,8 @@ def make_all(penstock, folder):
     many_devices_job(folder, "many.yaml", 64)
     run(folder, penstock, "plan", "-q", "many.yaml", "-o", "many.plan.json")
     page("many", "show", "many.plan.json", "-o")
+    run(folder, penstock, "show", "plan.json", "-o", "plan.svg")
+    run(folder, penstock, "show", "run.yaml", "-o", "graph.svg")
     large_model(folder, "large.onnx", 100, 100)
     page("large", "show", "large.onnx", "-o")
     training_job(folder, "live.yaml", 1, epochs=10000000)

@@ -318,7 +318,8 @@ function release(event) {
 }
 canvas.addEventListener('pointerup', release);
 canvas.addEventListener('pointercancel', release);
-window.addEventListener('resize', function () { (isMoved ? redraw : fitAll)(); });
+// Also when paper, or another part of the page, has changed the room.
+new ResizeObserver(function () { (isMoved ? redraw : fitAll)(); }).observe(canvas);
 
 // ---- the same by keys
 

@@ -522,7 +522,7 @@ function showTimeLine(area) {
     add(area, frame, make('p', 'Point at a task to find it in all rows. Drag to move, hold Ctrl or ' +
         'Shift and turn the wheel to zoom; ? lists the keys. The line above memory is what is taken from the ' +
         'start; below it, what the plan says is in use at each moment' +
-        (sides.length > 1 ? ': filled as measured, dashed as planned.' : '.'), 'soft'));
+        (sides.length > 1 ? ': filled as measured, dashed as planned.' : '.'), 'soft help'));
     chooseStep(sides[sides.length - 1].typical);
     if (lanes.length > COMPACT_FROM) setCompact(true);
 }
