@@ -17,6 +17,7 @@
 #define LIVE_TOKEN_LEAST 16
 #define LIVE_BOX_LIMIT 4000 // drawn before the first step, which waits for it
 #define LIVE_ERROR_BYTES 512
+#define LIVE_PULSE_SECONDS 1.0
 #define LIVE_HTML "text/html; charset=utf-8"
 
 // What a training says while it is prepared. The browser asks again by itself.
@@ -38,6 +39,8 @@ typedef struct live_figures {
     uint64_t steps_here, examples; // of this process, as
     double seconds;
     uint64_t lost, recoveries;
+    pen_engine_pulse pulse;       // of the devices; its texts are the engine's
+    double pulse_at;              // when it was taken
     char error[LIVE_ERROR_BYTES]; // of the last loss
 } live_figures;
 
@@ -46,7 +49,8 @@ struct pen_live_page {
     pen_arena *arena;
     const char *token;
     pen_http_pages *pages;
-    pen_mutex lock; // guards what follows
+    const pen_engine *engine; // NULL: before the start
+    pen_mutex lock;           // guards what follows
     const char *html;
     size_t html_length;
     pen_training_history *history;
@@ -77,6 +81,11 @@ static void live_write_figures(const live_figures *figures, pen_json_writer *jso
                             (double)figures->examples / figures->seconds);
         pen_json_key_number(json, "left_seconds",
                             figures->seconds / (double)figures->steps_here * (double)left);
+    }
+    if (figures->pulse.bubble >= 0) pen_json_key_number(json, "bubble", figures->pulse.bubble);
+    if (figures->pulse.has_slowest) {
+        pen_json_key_unsigned(json, "slowest_stage", figures->pulse.slowest_stage);
+        pen_json_key_text(json, "slowest_device", figures->pulse.slowest_device);
     }
     pen_json_key_number(json, "seconds", figures->seconds);
     pen_json_key_unsigned(json, "step_kept", figures->step_kept);
@@ -214,6 +223,7 @@ static pen_status live_draw(pen_live_page *page, pen_trainer *trainer,
     return pen_report_html(&report, page->arena, out_html);
 }
 
+// It is drawn before the lock is taken: who asks meanwhile is told that it is prepared.
 void pen_live_page_start(pen_live_page *page, pen_trainer *trainer) {
     pen_training_history *history = NULL;
     const char *html = NULL;
@@ -223,7 +233,9 @@ void pen_live_page_start(pen_live_page *page, pen_trainer *trainer) {
         pen_log(PEN_LOG_WARNING, "--live: there is no page: %s", pen_status_message(status));
         pen_status_ignore(status, "the training goes on without");
     }
+    page->engine = pen_trainer_engine(trainer);
     pen_mutex_lock(&page->lock);
+    page->figures.pulse.bubble = -1;
     page->history = history;
     page->html = status == PEN_OK ? html : NULL;
     page->html_length = page->html == NULL ? 0 : strlen(html);
@@ -233,10 +245,21 @@ void pen_live_page_start(pen_live_page *page, pen_trainer *trainer) {
     pen_mutex_unlock(&page->lock);
 }
 
+// Of the devices it asks as often as anybody looks, or the line of progress does.
+static void live_take_pulse(pen_live_page *page) {
+    live_figures *figures = &page->figures;
+    const double now = pen_clock_seconds();
+    if (page->engine->kind->pulse == NULL || now < figures->pulse_at + LIVE_PULSE_SECONDS) return;
+    figures->pulse_at = now;
+    figures->pulse = (pen_engine_pulse){.bubble = -1};
+    page->engine->kind->pulse(page->engine, &figures->pulse);
+}
+
 void pen_live_page_step(pen_live_page *page, const pen_step_report *report) {
     if (page == NULL) return;
     pen_mutex_lock(&page->lock);
     live_figures *figures = &page->figures;
+    live_take_pulse(page);
     figures->last = *report;
     figures->has_step = true;
     figures->step = report->step;

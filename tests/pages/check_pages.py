@@ -385,8 +385,10 @@ def check_live(page, name):
     expect(tip(page).startswith("step "), f"{name}: what was pointed at is lost")
     page.js("document.activeElement.blur()")
     tiles = page.js("Array.from(document.querySelectorAll('.live .tile span')).map(e => e.textContent)")
-    expect(tiles == ["training", "step", "loss", "learning rate", "left"], f"{name}: tiles are {tiles}")
-    expect(said(page) == "the training runs", f"{name}: it says '{said(page)}'")
+    wanted = ["training", "step", "loss", "learning rate", "left", "bubble"]
+    expect(tiles == wanted, f"{name}: tiles are {tiles}")
+    state = page.js("document.querySelector('.live b').textContent")
+    expect(state == "runs", f"{name}: it '{state}'")
 
 
 def check_live_end(page, name):
@@ -474,6 +476,7 @@ def attempt(name, check, *given):
 
 def check_one(page, name, path, pictures):
     page.open(path if path.startswith("http") else f"file://{path}")
+    page.wait("document.getElementById('data') !== null && document.body.dataset.boxes")  # it may be prepared still
     check_page(page, name, pictures)
     for check in CHECKS[name]:
         check(page, name)

@@ -133,6 +133,6 @@ def make_all(penstock, folder):
     run(folder, penstock, "show", "run.yaml", "-o", "graph.svg")
     large_model(folder, "large.onnx", 100, 100)
     page("large", "show", "large.onnx", "-o")
-    training_job(folder, "live.yaml", 1, epochs=10000000)
+    training_job(folder, "live.yaml", 2, epochs=10000000)
     pages["live"] = start_live(penstock, folder, "live.yaml")
     return pages

@@ -11,13 +11,14 @@ function fillLive(live) {
     liveTiles.textContent = '';
     liveTile('training', liveStates[live.state], live.error || (live.lost ? live.lost + ' losses, ' +
         live.recoveries + ' recoveries' : 'took ' + secondsText(live.seconds) + ' so far'));
-    liveTile('step', countText(live.step) + ' of ' + countText(live.steps), done +
-        (live.epoch ? ', epoch ' + live.epoch : ''));
+    liveTile('step', String(live.step), 'of ' + live.steps + ', ' + done + (live.epoch ? ', epoch ' + live.epoch : ''));
     if (isNumber(live.loss)) liveTile('loss', numberText(live.loss), isNumber(live.accuracy) ?
         'accuracy ' + numberText(live.accuracy) : 'of the last step');
     if (isNumber(live.learning_rate)) liveTile('learning rate', numberText(live.learning_rate), 'of the last step');
     if (isNumber(live.left_seconds)) liveTile('left', timeLeft(live.left_seconds),
         countText(live.examples_per_second) + ' examples a second');
+    if (isNumber(live.bubble)) liveTile('bubble', percent(live.bubble), live.slowest_device === undefined ? '' :
+        'slowest: stage ' + live.slowest_stage + ' on ' + live.slowest_device);
     if (live.step_kept > 0) liveTile('kept', 'step ' + live.step_kept, 'the newest checkpoint');
 }
 function timeLeft(seconds) {

@@ -255,6 +255,7 @@ function showRun() {
         showCurves(area);
         return;
     }
+    if (data.is_live) section(area, 'Plan');
     showTiles(area);
     showTimeLine(area);
     showCurves(area);
