@@ -11,7 +11,7 @@ V :=
 prefix := /usr/local
 libdir = $(prefix)/lib
 DESTDIR :=
-VERSION := 0.1.0
+VERSION := 0.2.0
 SO_VERSION := 0
 
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
@@ -115,6 +115,12 @@ build_id = $(build_hash)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 print-build-id: #! the name that processes of this build have for each other
 	@echo '$(build_id)'
 
+# What says the version is compiled again when it changes.
+version_sources := $(shell grep -rlw PEN_VERSION --include='*.c' $(folders) cli tests)
+.PHONY: version-is-new
+build/version: version-is-new
+	@mkdir -p build && echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+
 # How objects come about under folder $(1), with compiler $(2) and flags $(3).
 define compile_kernel_rule
 $(1)/device/cpu/kernels/%.$(4).o: device/cpu/kernels/%.c | build/.has-build
@@ -131,6 +137,7 @@ $(1)/%.o: %.c | build/.has-build
 $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(level))
 
 )
+$(patsubst %.c,$(1)/%.o,$(version_sources)): build/version
 $(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_id)\"
 $(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files)
 $(1)/page_text.o: build/page_text.c | build/.has-build

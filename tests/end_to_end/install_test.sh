@@ -8,6 +8,9 @@ trap 'rm -rf "$folder"' EXIT
 
 env -u MAKEFLAGS -u MAKELEVEL make -s install DESTDIR="$folder" prefix=/opt/penstock >/dev/null
 "$folder/opt/penstock/bin/penstock" --version
+version=$("$folder/opt/penstock/bin/penstock" --version | cut -d' ' -f2)
+[ "$(sed -n 's/^## \[\(.*\)\] - .*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] ||
+    { echo "CHANGELOG.md does not begin with version $version" && exit 1; }
 for file in man/man1/penstock.1 man/man1/penstock-train.1 bash-completion/completions/penstock \
     zsh/site-functions/_penstock fish/vendor_completions.d/penstock.fish; do
     [ -s "$folder/opt/penstock/share/$file" ] || { echo "$file was not installed" && exit 1; }
