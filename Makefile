@@ -44,8 +44,11 @@ CPPFLAGS := -I. -D_GNU_SOURCE -DPEN_VERSION=\"$(VERSION)\" $(if $(DEBUG),-DPEN_D
 sanitizers := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 CFLAGS_COMMON := -std=c11 -pedantic $(WARNINGS) -g -fPIC -fopenmp -ffp-contract=off -fvisibility=default \
   -fno-omit-frame-pointer
-CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags)
-LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage)
+# where the tree lies is not told, so that builds of it in two places are equal; coverage looks for it there
+CFLAGS = $(CFLAGS_COMMON) $(if $(DEBUG),-O0,-O2) $(sanitizers) $(if $(COVERAGE),--coverage) $(package_cflags) \
+  $(if $(COVERAGE),,-ffile-prefix-map=$(CURDIR)=.)
+LINK_FLAGS := # those of whoever packages
+LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage) $(LINK_FLAGS)
 # Hundreds of test programs hold the whole library each: without what debuggers need, except where one
 # asks for that (5 GB more otherwise).
 TEST_LDFLAGS = $(LDFLAGS) $(if $(DEBUG)$(SANITIZE),,-Wl,--strip-debug)
