@@ -608,6 +608,12 @@ uninstall: #! remove what install put there
 	rm -f $(share_folder)/man/man1/penstock.1 $(verbs:%=$(share_folder)/man/man1/penstock-%.1) $(addprefix $(share_folder)/,$(completion_files))
 	rm -rf $(include_folder) $(licence_folder)
 
+# ---- packages
+.PHONY: deb
+release_date = $(or $(SOURCE_DATE_EPOCH),$(shell packaging/release_date.sh))
+deb: | build/.has-build build/.has-packages #! Debian packages of the command, the library, its headers and the Python module, in build/deb
+	@SOURCE_DATE_EPOCH=$(release_date) packaging/build_deb.sh build/deb $(VERSION)
+
 .PHONY: clean help
 clean: #! remove build/
 	rm -rf build

@@ -1,9 +1,11 @@
 #!/bin/sh
 # Installs what Penstock needs from Debian's archive (or a derivative's). Touches nothing, not even
 # the package lists, when all is there.
-#   dependencies.sh [--check] SET...      sets: build demo test databases lint
-#   fuzz faults engines coverage pages examples bench
-# With --check nothing is installed: what is missing is named, with the command that installs it.
+#   dependencies.sh [--check | --list] SET...      sets: build demo test databases lint
+#   fuzz faults engines coverage pages examples bench packages
+# With --check nothing is installed: what is missing is named, with the command that installs it. --list prints names.
+# Ubuntu's packages have the same names. Its 24.04, like Debian 13 and Fedora, has oneDNN 3, and Penstock needs
+# oneDNN 2: Debian 12 has it, on which all is tested, and by their lists Ubuntu 22.04 and Fedora's EPEL 9 (not tried).
 set -u
 
 packages_of() {
@@ -25,18 +27,25 @@ packages_of() {
     examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
         python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
+    packages) echo autopkgtest debhelper debootstrap dh-python dpkg-dev fakeroot lintian python3 python3-venv ;;
     *)
-        echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults engines coverage pages examples bench" >&2
+        echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults engines coverage pages examples bench packages" >&2
         return 1
         ;;
     esac
 }
 
+# What Fedora and its like call the set `build`, by their lists of packages. Not tried.
+fedora_build='gcc make pkgconf-pkg-config openblas-devel openblas-openmp onednn-devel libyaml-devel jansson-devel
+metis-devel libjpeg-turbo-devel libpng-devel zlib-devel grpc-devel hdf5-devel libzip-devel libpq-devel sqlite-devel
+libarchive-devel libmicrohttpd-devel libseccomp-devel'
+
 mode=install
-if [ "${1:-}" = --check ]; then
-    mode=check
+case ${1:-} in --check | --list)
+    mode=${1#--}
     shift
-fi
+    ;;
+esac
 
 wanted=
 for set_name in "$@"; do
@@ -44,8 +53,19 @@ for set_name in "$@"; do
     wanted="$wanted $names"
 done
 
+if [ "$mode" = list ]; then
+    # shellcheck disable=SC2086 # a list of names
+    printf '%s\n' $wanted
+    exit 0
+fi
+
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "dependencies.sh: this is not a Debian system; it needs what Debian calls:$wanted" >&2
+    # shellcheck disable=SC2086 # a list of names
+    if command -v dnf >/dev/null 2>&1; then
+        echo "what a build needs may be here, which nobody has tried yet (oneDNN must be of version 2):" >&2
+        echo "  dnf install" $fedora_build >&2
+    fi
     [ "$mode" = check ] && exit 0 # the compiler will say what is not there
     exit 1
 fi

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Packages of the libraries that are opened when a file asks for them, as `Recommends` wants them: those of this
+# system, whose names the sources have.
+#   loaded_packages.sh [--files]      --files: the libraries' paths, a line each
+set -eu
+cd "$(dirname "$0")/.."
+
+files=$(grep -rhoE '"lib[a-z0-9_]+\.so\.[0-9]+"' --include='*.c' base graph partition scheduler device |
+    tr -d '"' | grep -v openblas | sort -u | while read -r name; do
+        ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }'
+    done)
+if [ "${1:-}" = --files ]; then
+    printf '%s\n' "$files"
+    exit
+fi
+# where /lib is a link to /usr/lib, a package may know a file by either
+for file in $files; do
+    dpkg-query -S "$file" 2>/dev/null || dpkg-query -S "/usr${file#/usr}" 2>/dev/null || dpkg-query -S "${file#/usr}"
+done | cut -d: -f1 | sort -u | paste -sd, | sed 's/,/, /g'
