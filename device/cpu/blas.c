@@ -54,6 +54,7 @@ static void blas_load_once(void) {
         [PEN_KERNEL_LEVEL_V4] = "SKYLAKEX",
     };
     static const char *const names[] = {
+        "libopenblas-penstock.so.0", // lies beside us where a wheel has brought it
 #if defined(__x86_64__)
         "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
 #elif defined(__aarch64__)
