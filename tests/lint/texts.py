@@ -4,7 +4,7 @@
   texts.py FILE...     prints each finding as FILE:LINE: text
 
 Lines have at most 120 columns, but for tables, code and lines that a link makes long. What a text names
-must be there: files that it links to, paths in backquotes, and functions (`pen_...`).
+must be there: files and headings that it links to, paths in backquotes, and functions (`pen_...`).
 """
 import os
 import re
@@ -38,6 +38,35 @@ def is_there(name, folder, names):
     return any(os.path.exists(path) for path in (name, os.path.join(folder, name))) or name in names
 
 
+def anchors_of(path, known={}):  # pylint: disable=dangerous-default-value
+    """The anchors of a text's headings, as GitHub and the site make them: `## Two disks` is #two-disks."""
+    if path not in known:
+        found, is_code = set(), False
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                is_code ^= line.lstrip().startswith("```")
+                heading = None if is_code else re.match(r"#+ +(.*)", line)
+                if heading:
+                    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1].strip().lower())
+                    base = anchor = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+                    while anchor in found:
+                        number = int(anchor[len(base) + 1:] or 0) + 1
+                        anchor = f"{base}-{number}"
+                    found.add(anchor)
+        known[path] = found
+    return known[path]
+
+
+def link_finding(path, target, anchor):
+    """What is wrong with a link of a text to TARGET#ANCHOR, either of which may be empty."""
+    place = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+    if not os.path.exists(place):
+        return f"links to {target}, which is not there"
+    if anchor and place.endswith((".md", ".txt")) and anchor not in anchors_of(place):
+        return f"links to {target}#{anchor}: no heading there is called so"
+    return None
+
+
 def findings(path, words, names):
     folder = os.path.dirname(path)
     is_code = False
@@ -51,9 +80,10 @@ def findings(path, words, names):
         is_long = len(line) > COLUMNS and not line.lstrip().startswith("|")
         if is_long and not re.search(r"\S{60,}", line):
             yield number, f"has {len(line)} columns, at most {COLUMNS} are allowed"
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", line):
-            if not os.path.exists(os.path.join(folder, target)):
-                yield number, f"links to {target}, which is not there"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", line):
+            finding = link_finding(path, target, anchor)
+            if finding:
+                yield number, finding
         for code in re.findall(r"`([^`]+)`", line):
             for name in re.findall(r"\bpen_[a-z0-9_]+", code):
                 if name not in words and not any(word.startswith(name) for word in words):
