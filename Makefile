@@ -241,6 +241,17 @@ check-keras: $(BUILD)/penstock #! models of Keras, trained and taken home
 .PHONY: check-databases
 check-databases: $(BUILD)/penstock #! training from a PostgreSQL server that is started for it; skipped where none is installed
 	@PENSTOCK=$(abspath $<) bash tests/end_to_end/check_postgres.sh || [ $$? -eq 77 ]
+#   make site SITE_VENV=DIR     with the Python environment that is in DIR or made there; in build/site
+SITE_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/site
+.PHONY: site
+site: $(BUILD)/penstock #! the documentation as pages for a browser, under build/site/; needs no network to be read
+	@python=$$(tests/python/python_environment.sh $(SITE_VENV) sphinx,myst_parser 'sphinx>=7' 'myst-parser>=3') && \
+	  $$python docs/site/build_site.py --penstock $< --output build/site
+#   make check-docs PAGES=docs/first-model.md     those only
+PAGES := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md)
+.PHONY: check-docs
+check-docs: $(BUILD)/penstock #! what pages of docs/ tell to do is done, word by word
+	@python3 tests/docs/run_pages.py --penstock $< $(PAGES)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

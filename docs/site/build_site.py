@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Makes the site of the texts in docs/, of the examples' and of the pages of reference.
+
+  build_site.py --penstock COMMAND --output FOLDER      with Sphinx and myst-parser
+
+Texts are copied into FOLDER-texts as they lie in the tree, so that links between them, and from them to files of the
+tree, hold. The order of pages is that of the lists in docs/README.md. A link that leads nowhere is an error.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import reference
+
+TOP = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
+REFERENCE = {"keys": "Keys", "verbs": "Verbs", "c": "C", "python": "Python"}
+
+
+def outside_code(text, change):
+    """A text with CHANGE applied to what is no block of code."""
+    parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.M | re.S)
+    return "".join(part if i % 2 else change(part) for i, part in enumerate(parts))
+
+
+def copy_text(path, stage, waiting):
+    """Copies a text; what it links to joins those that wait. A folder stands for its README."""
+    folder = os.path.dirname(path)
+
+    def follow(match):
+        target, anchor = match[1], match[2] or ""
+        place = os.path.normpath(os.path.join(folder, target))
+        if os.path.isdir(os.path.join(TOP, place)):
+            readme = os.path.join(place, "README.md")
+            if not os.path.exists(os.path.join(TOP, readme)):
+                waiting.extend(os.path.join(place, name) for name in os.listdir(os.path.join(TOP, place)))
+                return f"](#{os.path.basename(place)})"
+            place, target = readme, os.path.join(target, "README.md")
+        waiting.append(place)
+        return f"]({target}{anchor})"
+
+    with open(os.path.join(TOP, path), encoding="utf-8") as file:
+        text = outside_code(file.read(), lambda part: LINK.sub(follow, part))
+    if path == "docs/README.md":
+        text += contents(text)
+    os.makedirs(os.path.join(stage, folder), exist_ok=True)
+    with open(os.path.join(stage, path), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def contents(text):
+    """The lists of docs/README.md, each as a table of contents under the line that stands above it."""
+    tables = []
+    for caption, pages in re.findall(r"^(?:## )?([^\n]+?):?\n\n((?:- \[.*\n(?:  .*\n)*)+)", text, re.M):
+        links = re.findall(r"^- \[[^\]]*\]\(([^)#]+)\.md\)", pages, re.M)
+        tables.append((caption, links))
+    examples = sorted(name for name in os.listdir(os.path.join(TOP, "examples"))
+                      if os.path.exists(os.path.join(TOP, "examples", name, "README.md")))
+    tables.append(("Reference", [f"reference/{name}" for name in REFERENCE]))
+    tables.append(("Gallery", ["../examples/README", *[f"../examples/{name}/README" for name in examples]]))
+    lines = []
+    for caption, links in tables:
+        lines += ["", "```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *links, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def stage_texts(stage):
+    """Copies docs/README.md, all that it leads to, and the rest of docs/ and of the examples' READMEs."""
+    waiting = ["docs/README.md", "examples/README.md", "CONTRIBUTING.md"]
+    for folder, _, names in os.walk(os.path.join(TOP, "docs")):
+        waiting += [os.path.relpath(os.path.join(folder, name), TOP) for name in names if name.endswith(".md")]
+    done = set()
+    while waiting:
+        path = waiting.pop()
+        if path in done or not os.path.isfile(os.path.join(TOP, path)):
+            continue
+        done.add(path)
+        if path.endswith(".md"):
+            copy_text(path, stage, waiting)
+        else:
+            os.makedirs(os.path.join(stage, os.path.dirname(path)), exist_ok=True)
+            shutil.copyfile(os.path.join(TOP, path), os.path.join(stage, path))
+    return done
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--penstock", required=True)
+    parser.add_argument("--output", required=True)
+    options = parser.parse_args()
+    stage = options.output + "-texts"
+    for folder in (stage, options.output):
+        shutil.rmtree(folder, ignore_errors=True)
+    stage_texts(stage)
+    shutil.copytree(os.path.join(TOP, "docs/site"), os.path.join(stage, "docs/site"),
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    penstock = os.path.abspath(options.penstock)
+    pages = {"keys": reference.keys(penstock), "verbs": reference.verbs(penstock), "c": reference.c_page(TOP),
+             "python": reference.python_page(TOP)}
+    os.makedirs(os.path.join(stage, "docs/reference"))
+    for name, text in pages.items():
+        with open(os.path.join(stage, "docs/reference", name + ".md"), "w", encoding="utf-8") as file:
+            file.write(text)
+    version = reference.said(penstock, "--version").split()[-1]
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html",
+               "-c", os.path.join(stage, "docs/site"), "-d", stage + "/.doctrees", stage, options.output]
+    code = subprocess.run(command, check=False, env={**os.environ, "PENSTOCK_VERSION": version}).returncode
+    if code != 0:
+        sys.exit(code)
+    with open(os.path.join(options.output, "index.html"), "w", encoding="utf-8") as file:
+        file.write('<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Penstock</title>\n'
+                   '<meta http-equiv="refresh" content="0; url=docs/README.html">\n'
+                   '<a href="docs/README.html">Penstock</a></html>\n')
+    count = sum(name.endswith(".html") for _, _, names in os.walk(options.output) for name in names)
+    print(f"site: {count} pages, begin with {options.output}/index.html")
+
+
+if __name__ == "__main__":
+    main()
