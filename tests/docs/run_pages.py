@@ -7,6 +7,7 @@ Each page has a folder of its own, which begins empty. Its blocks of code are ta
 behind the language:
 
   ```yaml file=job.yaml     the block is written into that file
+  ```python … needs=torch   where $PAGE_PYTHON (else python3) cannot import that, the page is left out from here on
   ```sh run                 the block is run by bash; it must end with 0
   ```sh run code=5          it must end with 5
   ```sh run at=there        in that folder, which stands for another machine
@@ -29,6 +30,9 @@ BLOCK = re.compile(r"^( *)```(\w+)((?: [\w=./-]+)*)\n(.*?)^ *```$", re.M | re.S)
 NETWORK = ("ip link set lo up && for n in 1 2 3 4; do ip addr add 10.0.0.$n/32 dev lo || exit; done && "
            'exec "$0" "$@"')
 SCP = '#!/bin/sh\nfor last; do :; done\nwhile [ $# -gt 1 ]; do cp "$1" "$PAGE_FOLDER/there/" || exit; shift; done\n'
+LEFT_OUT = "left out"
+PYTHON = os.environ.get("PAGE_PYTHON", "python3")
+MODULES = {"torch": "import torch, safetensors; torch.export.Dim.DYNAMIC"}  # what tells that a module will do
 LIMIT_SECONDS = 900
 
 
@@ -45,6 +49,9 @@ class Page:
             file.write(SCP)
         os.chmod(os.path.join(self.folder, "bin/scp"), 0o755)
         os.symlink(penstock, os.path.join(self.folder, "bin/penstock"))
+        with open(os.path.join(self.folder, "bin/python"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {PYTHON} -W ignore "$@"\n')
+        os.chmod(os.path.join(self.folder, "bin/python"), 0o755)
         os.mkdir(os.path.join(self.folder, "here"))
 
     def write(self, name, text):
@@ -84,6 +91,9 @@ class Page:
 
     def block(self, language, marks, text):
         names = dict(mark.split("=", 1) if "=" in mark else (mark, "") for mark in marks.split())
+        if "needs" in names and subprocess.run([PYTHON, "-c", MODULES[names["needs"]]], check=False,
+                                               capture_output=True).returncode != 0:
+            return LEFT_OUT
         if "file" in names:
             return self.write(names["file"], text)
         if "run" in names:
@@ -103,6 +113,9 @@ class Page:
             text = re.sub(f"^{match[1]}", "", match[4], flags=re.M)
             wrong = self.block(match[2], match[3], text)
             line = page.count("\n", 0, match.start()) + 1
+            if wrong == LEFT_OUT:
+                print(f"{self.path}:{line}: left out from here on: {PYTHON} lacks {match[3]}")
+                return True
             self.count += 1
             if "run" in match[3]:
                 print(f"{self.path}:{line}: {time.monotonic() - start:.1f} s", flush=True)

@@ -69,7 +69,7 @@ for path in sorted(glob.glob(f"{top}/examples/*/*.yaml")):
         continue # manifests of Kubernetes and sweeps are no jobs
     accept(job_validator, read(text), path)
     accepted += 1
-for path in ("README.md", "docs/job.md", "docs/cluster.md"):
+for path in ("docs/your-model.md", "docs/job.md", "docs/cluster.md"):
     with open(f"{top}/{path}") as file:
         blocks = re.findall(r"^```yaml\n(.*?)^```$", file.read(), re.M | re.S)
     for block in blocks:

@@ -21,7 +21,7 @@ awk -v folder="$folder" -v plain="{format: npy, inputs: {x: x.npy}}" '
     }
     inside { print >file }
     inside && /^[a-z]+:/ { keys = keys " " $1 }
-' README.md docs/job.md docs/layers.md docs/cluster.md docs/run.md docs/recovery.md docs/serving.md
+' README.md docs/job.md docs/layers.md docs/cluster.md docs/run.md docs/recovery.md docs/serving.md docs/your-model.md
 
 count=0
 failed=0
