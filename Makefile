@@ -251,6 +251,7 @@ site: $(BUILD)/penstock #! the documentation as pages for a browser, under build
 PAGES := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md)
 .PHONY: check-docs
 check-docs: $(BUILD)/penstock #! what pages of docs/ tell to do is done, word by word
+	@wrong=$$(docs/pictures/draw_concepts.sh $< --check); [ -z "$$wrong" ] || { echo "$$wrong"; exit 1; }
 	@python3 tests/docs/run_pages.py --penstock $< $(PAGES)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
