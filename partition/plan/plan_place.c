@@ -450,8 +450,8 @@ static pen_status place_refuse(place_rounds *rounds, pen_status refusal) {
     if (rounds->best.solution.fits) return PEN_OK;
     return pen_status_add_context(
         pen_plan_error_memory(rounds->planner, &rounds->best.solution, rounds->arena),
-        "that is the least memory of all placements tried; more devices, more memory or smaller "
-        "microbatches would help");
+        "that is the least memory of all placements tried; more devices, more memory, smaller "
+        "microbatches, or a large layer in slices (train.shard) would help");
 }
 
 // Limits and microbatches in flight as they are before anything is learned: `microbatches`, but
