@@ -186,6 +186,7 @@ style_sheets() {
 documents() {
     chosen '\.md$' | xargs -r /usr/bin/python3 tests/lint/texts.py
     [ ${#paths[@]} -ne 0 ] || /usr/bin/python3 docs/pictures/draw.py --check
+    [ -z "$(chosen '^docs/troubleshooting\.md$')" ] || /usr/bin/python3 tests/docs/messages.py docs/troubleshooting.md
 }
 
 static_analysis() {
