@@ -55,15 +55,35 @@ def verbs(penstock):
 
 
 def comment_text(lines):
-    """Comment lines of C as Markdown: what is set in from the rest is code."""
-    out, code = [], False
+    """Comment lines of C, or a docstring, as Markdown. What is set in is code behind an empty line, and a list when it
+    begins with a name in capitals; else it goes on with the line before. So is a paragraph in columns."""
+    out, text, code = [], [], []
+
+    def flush():
+        is_list = sum(re.match(r"\w+ {2,}\S", line) is not None for line in text) > 1
+        if text:
+            out.extend(["```text", *text, "```", ""] if is_list else [plain("\n".join(map(str.strip, text))), ""])
+        if code:
+            out.extend(["```text", *code, "```", ""])
+        text.clear()
+        code.clear()
+
+    before = ""
     for line in lines:
-        is_code = line.startswith("  ")
-        if is_code != code:
-            out += ["```", ""] if code else ["", "```text"]
-            code = is_code
-        out.append(line if is_code else plain(line))
-    return out + (["```"] if code else [])
+        is_list = re.match(r"  [A-Z_]{4,}  ", line) is not None
+        if line.startswith("  ") and (code or not before or is_list):
+            if text:
+                flush()
+            code.append(line)
+        elif not line:
+            flush()
+        else:
+            if code or re.match(r"(Lifetime|Threads): ", line):
+                flush()
+            text.append(line)
+        before = line
+    flush()
+    return out
 
 
 def header_page(path):
@@ -103,12 +123,19 @@ def signature(node):
         return "\n".join([f"class {node.name}({bases})" if bases else f"class {node.name}", *fields])
     marks = [f"@{ast.unparse(mark)}" for mark in node.decorator_list]
     back = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return "\n".join([*marks, f"def {node.name}({ast.unparse(node.args)}){back}"])
+    line = f"def {node.name}({ast.unparse(node.args)}){back}"
+    if len(line) > 95:  # an argument a line
+        whole, depth = "", 0
+        for sign in ast.unparse(node.args):
+            depth += (sign in "([{") - (sign in ")]}")
+            whole += ",\n   " if sign == "," and depth == 0 else sign
+        line = f"def {node.name}(\n    {whole}\n){back}"
+    return "\n".join([*marks, line])
 
 
 def docstring(node):
-    text = ast.get_docstring(node)
-    return comment_text(text.split("\n")) + [""] if text else []
+    text = ast.get_docstring(node, clean=not isinstance(node, ast.Module))
+    return comment_text(text.strip("\n").split("\n")) if text else []
 
 
 def python_page(root):
