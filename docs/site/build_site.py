@@ -17,6 +17,8 @@ import reference
 
 TOP = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
+GALLERY_JOBS = ("branches.yaml", "workers.yaml", "job.yaml")  # the first that an example has
+GALLERY_BYTES = 40000
 REFERENCE = {"keys": "Keys", "verbs": "Verbs", "c": "C", "python": "Python"}
 
 
@@ -86,6 +88,28 @@ def stage_texts(stage):
     return done
 
 
+def draw_gallery(stage, penstock):
+    """A picture of each example's model, where it lies in the tree, below its text and in the list of examples."""
+    rows = []
+    for name in sorted(os.listdir(os.path.join(TOP, "examples"))):
+        folder = os.path.join(stage, "examples", name)
+        text = os.path.join(folder, "README.md")
+        jobs = [job for job in GALLERY_JOBS if os.path.exists(os.path.join(TOP, "examples", name, job))]
+        if not jobs or not os.path.exists(text):
+            continue
+        picture = os.path.join(folder, "model.svg")
+        shown = subprocess.run([penstock, "show", "--quiet", "-o", picture, os.path.join(TOP, "examples", name, jobs[0])],
+                               check=False, capture_output=True, timeout=120)
+        if shown.returncode != 0 or os.path.getsize(picture) > GALLERY_BYTES:
+            continue  # its model or data are made by its script
+        with open(text, "a", encoding="utf-8") as file:
+            file.write(f"\n## The model of {jobs[0]}\n\nDrawn by `penstock show -o model.svg {jobs[0]}`.\n\n"
+                       "![The graph](model.svg)\n")
+        rows.append(f"[![{name}]({name}/model.svg)]({name}/README.md)")
+    with open(os.path.join(stage, "examples/README.md"), "a", encoding="utf-8") as file:
+        file.write("\n## Their models, as `penstock show` draws them\n\n" + "\n".join(rows))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--penstock", required=True)
@@ -98,6 +122,7 @@ def main():
     shutil.copytree(os.path.join(TOP, "docs/site"), os.path.join(stage, "docs/site"),
                     ignore=shutil.ignore_patterns("__pycache__"))
     penstock = os.path.abspath(options.penstock)
+    draw_gallery(stage, penstock)
     pages = {"keys": reference.keys(penstock), "verbs": reference.verbs(penstock), "c": reference.c_page(TOP),
              "python": reference.python_page(TOP)}
     os.makedirs(os.path.join(stage, "docs/reference"))
