@@ -19,7 +19,7 @@ def source_texts():
     for folder in FOLDERS:
         for at, _, names in os.walk(folder):
             for name in names:
-                if not name.endswith(".c"):
+                if not name.endswith((".c", ".h")):
                     continue
                 with open(os.path.join(at, name), encoding="utf-8") as file:
                     text = re.sub(r'%[-+ #0-9.*]*"\s*PRI\w+(\s*")?', lambda m: "\0" if m[1] else '\0"', file.read())

@@ -13,7 +13,7 @@ start_worker() { # [OPTION...]: sets `started` and `port`
 
 fails 2 "expected host:port" "$PENSTOCK" worker --ready nowhere
 fails 2 "exclude each other" "$PENSTOCK" worker --ready 127.0.0.1:1 --listen 127.0.0.1:0
-fails 6 "127.0.0.1:1 does not take links: .*refused" "$PENSTOCK" worker --ready 127.0.0.1:1
+fails 6 "127.0.0.1:1 does not take links: connection refused" "$PENSTOCK" worker --ready 127.0.0.1:1
 
 start_worker
 "$PENSTOCK" worker --ready "127.0.0.1:$port" 2>messages || die "$(cat messages)"
@@ -29,9 +29,10 @@ kill -CONT "$started"
 start_worker --tls tls/ca.pem,tls/elsewhere.pem,tls/key.pem
 "$PENSTOCK" worker --ready "127.0.0.1:$port" --tls tls/ca.pem,tls/elsewhere.pem,tls/key.pem 2>messages ||
     die "$(cat messages)"
-fails 6 'does not take links' "$PENSTOCK" worker --ready "127.0.0.1:$port" --tls tls/ca.pem,tls/cert.pem,tls/key.pem
+fails 6 'does not take links: TLS: the peer.s certificate is for another host' \
+    "$PENSTOCK" worker --ready "127.0.0.1:$port" --tls tls/ca.pem,tls/cert.pem,tls/key.pem
 fails 6 'does not take links' "$PENSTOCK" worker --ready "127.0.0.1:$port"
-fails 6 'does not take links' "$PENSTOCK" worker --ready "127.0.0.1:$port" \
+fails 6 "does not take links: TLS: the peer's certificate is not of the authority" "$PENSTOCK" worker --ready "127.0.0.1:$port" \
     --tls tls/other_ca.pem,tls/other_cert.pem,tls/other_key.pem
 
 # a certificate that was taken back is as good as none; a list that cannot be used, too

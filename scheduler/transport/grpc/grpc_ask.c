@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "scheduler/transport/grpc/address.h"
+#include "scheduler/transport/grpc/failure_words.h"
 #include "scheduler/transport/grpc/grpc_settings.h"
 #include "scheduler/transport/grpc/grpc_tls.h"
 #include "scheduler/transport/grpc/health_format.h"
@@ -118,7 +119,9 @@ static pen_status ask_with(const char *address, pen_grpc_credentials *credential
     }
     grpc_resource_quota_unref(quota);
     if (is_serving) return PEN_OK;
-    return pen_error(PEN_UNAVAILABLE, "%s does not take links: %s", address, why);
+    const char *words = pen_failure_words(why, credentials->paths[0] != NULL);
+    return pen_error(PEN_UNAVAILABLE, "%s does not take links: %s", address,
+                     words == NULL ? why : words);
 }
 
 pen_status pen_grpc_ask(const char *address, const pen_transport_tls *tls, double seconds) {

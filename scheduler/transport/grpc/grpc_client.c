@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "scheduler/transport/grpc/failure_words.h"
 #include "scheduler/transport/grpc/grpc_gate.h"
 #include "scheduler/transport/grpc/grpc_link.h"
 #include "scheduler/transport/wire_code.h"
@@ -114,64 +115,21 @@ static void client_status_text(const pen_grpc_link *link, char *out_text, size_t
     (void)pen_text_clean(out_text, true);
 }
 
-#define CLIENT_OTHER_HOST "TLS: the peer's certificate is for another host"
-
-// What gRPC says of failures, and what it means.
-static const struct client_phrase {
-    const char *text;
-    const char *meaning;
-    bool needs_tls; // else it is not that
-} client_phrases[] = {
-    {"Connection refused", "connection refused", false},
-    {"No route to host", "no route to the host", false},
-    {"Network is unreachable", "the network is unreachable", false},
-    {"Connection timed out", "the connection timed out", false},
-    {"connect() timed out", "the connection timed out", false},
-    {"FD shutdown", "the connection timed out", false},
-    {"Domain name not found", "the host's name is not known", false},
-    {"DNS resolution failed", "the host's name cannot be looked up", false},
-    {"keepalive watchdog timeout", "the peer did not answer for some seconds", false},
-    {"WRONG_VERSION_NUMBER", "TLS: the peer seems to speak without TLS", true},
-    {"wrong version number", "TLS: the peer seems to speak without TLS", true},
-    {"CERTIFICATE_VERIFY_FAILED",
-     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true},
-    {"certificate verify failed",
-     "TLS: the peer's certificate is not of the authority 'tls: ca', or has expired", true},
-    {"not in peer certificate", CLIENT_OTHER_HOST, true},
-    {"tcp handshaker shutdown", "the host does not answer", false},
-    {"Handshake read failed", "TLS: the peer did not finish the handshake; its log may say why",
-     true},
-    {"handshake", "TLS: the handshake failed", true},
-    {"Handshake", "TLS: the handshake failed", true},
-    {"Socket closed",
-     "the peer closed the connection; with TLS, its log says whether it refused "
-     "our certificate",
-     true},
-    {"Connection reset by peer",
-     "the peer reset the connection; with TLS, its log says whether it "
-     "refused our certificate",
-     true},
-    {"Socket closed", "the peer closed the connection", false},
-    {"Connection reset by peer", "the peer closed the connection", false},
-};
-
 // The failure of a connection, in few words.
 static void client_explain(const pen_grpc_link *link, char *out_text, size_t size) {
     char text[PEN_WIRE_TEXT_LIMIT];
     client_status_text(link, text, sizeof text);
     const bool has_tls = pen_grpc_tls_is_used(&link->transport->options.tls);
-    for (size_t i = 0; i < sizeof client_phrases / sizeof *client_phrases; i++) {
-        const struct client_phrase *phrase = &client_phrases[i];
-        if (phrase->needs_tls && !has_tls) continue;
-        if (strstr(text, phrase->text) == NULL) continue;
-        const bool is_new = link->state != PEN_GRPC_UP;
-        const bool may_want_tls = !has_tls && is_new && strstr(text, "onnection refused") == NULL &&
-                                  strcmp(phrase->meaning, "the peer closed the connection") == 0;
-        snprintf(out_text, size, "%s%s", phrase->meaning,
-                 may_want_tls ? "; it may ask for TLS: give tls: {ca, cert, key}" : "");
+    const char *words = pen_failure_words(text, has_tls);
+    if (words == NULL) {
+        snprintf(out_text, size, "%s", text);
         return;
     }
-    snprintf(out_text, size, "%s", text);
+    const bool may_want_tls = !has_tls && link->state != PEN_GRPC_UP &&
+                              strstr(text, "onnection refused") == NULL &&
+                              strcmp(words, PEN_FAILURE_CLOSED) == 0;
+    snprintf(out_text, size, "%s%s", words,
+             may_want_tls ? "; it may ask for TLS: give tls: {ca, cert, key}" : "");
 }
 
 // Why there is no link, in one sentence, by how far it had come.
@@ -238,7 +196,7 @@ static bool client_keep_failure(pen_grpc_link *link) {
         return false;
     } else {
         client_explain(link, text, sizeof text);
-        if (strcmp(text, CLIENT_OTHER_HOST) == 0) client_expect_other(link);
+        if (strcmp(text, PEN_FAILURE_OTHER_HOST) == 0) client_expect_other(link);
     }
     link->alike_count = strcmp(text, link->failure) == 0 ? link->alike_count + 1 : 1;
     memcpy(link->failure, text, sizeof text);
