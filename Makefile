@@ -184,7 +184,7 @@ demo: $(BUILD)/penstock | build/.has-demo #! train a network on Fashion-MNIST ov
 	@examples/demo.sh $(BUILD)/penstock
 
 check: demo test conformance #! the demo, ONNX's tests, then all tests
-check-long: check check-levels check-replicas check-exports check-models check-databases check-examples simulate-long check-power fuzz lint #! check, other kernel levels, replicas of every kind, exports and models judged by ONNX and PyTorch, a database, the examples, 100000 simulated trainings, power lost at each call, every fuzzer for a while, and lint in depth
+check-long: check check-levels check-replicas check-exports check-models check-databases check-examples check-docs simulate-long check-power fuzz lint #! check, other kernel levels, replicas of every kind, exports and models judged by ONNX and PyTorch, a database, the examples, what pages tell to do, 100000 simulated trainings, power lost at each call, every fuzzer for a while, and lint in depth
 check-long: DEEP := 1
 check-exports: $(BUILD)/penstock | build/.has-bench #! exported models, judged by ONNX's checker and PyTorch
 	@tests/end_to_end/check_exports.sh $<
@@ -248,7 +248,7 @@ site: $(BUILD)/penstock #! the documentation as pages for a browser, under build
 	@python=$$(tests/python/python_environment.sh $(SITE_VENV) sphinx,myst_parser 'sphinx>=7' 'myst-parser>=3') && \
 	  $$python docs/site/build_site.py --penstock $< --output build/site
 #   make check-docs PAGES=docs/first-model.md     those only
-PAGES := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md)
+PAGES := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md examples/*/README.md)
 .PHONY: check-docs
 check-docs: $(BUILD)/penstock #! what pages of docs/ tell to do is done, word by word
 	@wrong=$$(docs/pictures/draw_concepts.sh $< --check); [ -z "$$wrong" ] || { echo "$$wrong"; exit 1; }
@@ -273,6 +273,7 @@ check-exports: | test check-levels check-replicas
 check-models: | test check-exports
 check-databases: | test check-exports check-models
 check-examples: | test check-exports check-models check-databases
+check-docs: | test check-exports check-models check-databases check-examples
 simulate-long: | test check-exports check-models check-examples
 check-power: | test simulate-long
 fuzz: | test check-exports check-models check-examples simulate-long check-power
