@@ -4,7 +4,8 @@
   build_site.py --penstock COMMAND --output FOLDER      with Sphinx and myst-parser
 
 Texts are copied into FOLDER-texts as they lie in the tree, so that links between them, and from them to files of the
-tree, hold. The order of pages is that of the lists in docs/README.md. A link that leads nowhere is an error.
+tree, hold. The order of pages is that of the lists in docs/README.md. A link that leads nowhere is an error, and so is
+a page that needs the network.
 """
 import argparse
 import os
@@ -110,6 +111,18 @@ def draw_gallery(stage, penstock):
         file.write("\n## Their models, as `penstock show` draws them\n\n" + "\n".join(rows))
 
 
+def network_needs(output):
+    """What pages or style sheets would fetch from the network when they are read. Links to follow are no such thing."""
+    for folder, _, names in os.walk(output):
+        for name in names:
+            if not name.endswith((".html", ".css")):
+                continue
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                for found in re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["'](?:https?:)?//[^>]*>|"""
+                                        r"""url\(["']?https?:[^)]*\)|@import[^;]*//[^;]*""", file.read()):
+                    yield f"{folder}/{name}: {found}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--penstock", required=True)
@@ -139,6 +152,9 @@ def main():
         file.write('<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Penstock</title>\n'
                    '<meta http-equiv="refresh" content="0; url=docs/README.html">\n'
                    '<a href="docs/README.html">Penstock</a></html>\n')
+    needs = list(network_needs(options.output))
+    if needs:
+        sys.exit("\n".join(["what these fetch would come from the network:", *needs]))
     count = sum(name.endswith(".html") for _, _, names in os.walk(options.output) for name in names)
     print(f"site: {count} pages, begin with {options.output}/index.html")
 
