@@ -17,7 +17,7 @@ import sys
 import reference
 
 TOP = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
+LINK = re.compile(r"(\[[^\[\]]*)?\]\(([^)#:\s]+)(#[^)]*)?\)")
 GALLERY_JOBS = ("branches.yaml", "workers.yaml", "job.yaml")  # the first that an example has
 GALLERY_BYTES = 40000
 REFERENCE = {"keys": "Keys", "verbs": "Verbs", "c": "C", "python": "Python"}
@@ -34,16 +34,15 @@ def copy_text(path, stage, waiting):
     folder = os.path.dirname(path)
 
     def follow(match):
-        target, anchor = match[1], match[2] or ""
+        text, target, anchor = match[1] or "", match[2], match[3] or ""
         place = os.path.normpath(os.path.join(folder, target))
         if os.path.isdir(os.path.join(TOP, place)):
             readme = os.path.join(place, "README.md")
             if not os.path.exists(os.path.join(TOP, readme)):
-                waiting.extend(os.path.join(place, name) for name in os.listdir(os.path.join(TOP, place)))
-                return f"](#{os.path.basename(place)})"
+                return text[1:]  # there is no page to lead to
             place, target = readme, os.path.join(target, "README.md")
         waiting.append(place)
-        return f"]({target}{anchor})"
+        return f"{text}]({target}{anchor})"
 
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         text = outside_code(file.read(), lambda part: LINK.sub(follow, part))
