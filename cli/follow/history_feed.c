@@ -16,19 +16,22 @@ void pen_history_feed_evaluation(pen_training_history *history, uint64_t step,
     const pen_program *program = pen_trainer_program(trainer);
     const pen_evaluation *evaluation = &report->evaluation;
     const pen_checkpoint_evaluated *evaluated = pen_trainer_evaluated(trainer);
-    uint32_t count = 0, accuracy = UINT32_MAX;
+    uint32_t count = 0, deciding = 0;
+    pen_metric_set told_metrics = evaluation->metrics & ~PEN_METRIC_BIT(PEN_METRIC_LOSS);
+    if (evaluation->target_count > 0) told_metrics |= PEN_METRIC_BIT(PEN_METRIC_ACCURACY);
     names[count] = "loss";
     values[count++] = evaluation->loss;
-    if (evaluation->target_count > 0) {
-        accuracy = count;
-        names[count] = "accuracy";
-        values[count++] = (double)evaluation->correct_count / (double)evaluation->target_count;
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, told_metrics)) continue;
+        if (count == PEN_TRAINING_HISTORY_METRICS) break;
+        if (metric == evaluated->metric) deciding = count;
+        names[count] = pen_metric_names[metric];
+        values[count++] = pen_evaluation_value(evaluation, metric);
     }
     for (uint32_t i = 0; i < program->term_count && count < PEN_TRAINING_HISTORY_METRICS; i++) {
         names[count] = program->losses[i].name;
         values[count++] = evaluation->terms[i];
     }
-    const uint32_t deciding = evaluated->by_accuracy ? accuracy : 0;
     const pen_training_history_evaluation told = {.step = step,
                                                   .names = names,
                                                   .values = values,
