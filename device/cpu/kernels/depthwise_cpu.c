@@ -27,6 +27,7 @@
 #define DEPTHWISE_LANES 8
 #define DEPTHWISE_SUMS 12
 #endif
+#define DEPTHWISE_INLINE static inline __attribute__((always_inline))
 #define DEPTHWISE_ROWS 5 // of weights at once, at most
 #define DEPTHWISE_TILE 14
 #define DEPTHWISE_BAND_FLOATS 16384
@@ -75,8 +76,7 @@ typedef struct depthwise_line {
 } depthwise_line;
 
 // `count` positions from `at` on, a constant where this is called.
-static inline __attribute__((always_inline)) void depthwise_tile(const depthwise_line *line,
-                                                                 int64_t at, const int count) {
+DEPTHWISE_INLINE void depthwise_tile(const depthwise_line *line, int64_t at, const int count) {
     depthwise_vector sums[DEPTHWISE_TILE] = {0};
     const float *from = line->from + at * DEPTHWISE_LANES;
     const float *weights = line->weights;
@@ -208,6 +208,7 @@ static void depthwise_pack(const depthwise_state *state, const float *weights, i
     }
 }
 
+// Weights are packed once for all samples; then the team shares out the blocks of samples.
 static pen_status depthwise_run_input(const pen_cpu_call *call) {
     const depthwise_state *state = call->state;
     const int64_t packed_floats = state->taps * DEPTHWISE_LANES;
@@ -242,13 +243,13 @@ typedef struct depthwise_walk {
 
 // Adds to `sums` what `rows` rows of `columns` weights are given, which are constants where this is
 // called.
-static inline __attribute__((always_inline)) void
-depthwise_add(const depthwise_walk *walk, const int rows, const int columns, double *sums) {
+DEPTHWISE_INLINE void depthwise_add(const depthwise_walk *walk, const int rows, const int columns,
+                                    double *sums) {
     depthwise_vector totals[DEPTHWISE_SUMS] = {0};
     const float *dy = walk->dy;
     for (int64_t y = 0; y < walk->rows; y++) {
-        const float
-            *from[DEPTHWISE_ROWS]; // a pointer for each: offsets from one do not fit registers
+        // a pointer for each row: offsets from one do not fit the registers
+        const float *from[DEPTHWISE_ROWS];
         for (int r = 0; r < rows; r++) {
             from[r] = walk->from + y * walk->from_down + r * walk->from_row;
         }
@@ -293,21 +294,27 @@ static void depthwise_add_7(const depthwise_walk *walk, int64_t rows, double *su
     if (rows == 4) DEPTHWISE_ADD(4, 7);
 }
 
-// What `count` rows of weights from `first` on are given by one block of one sample.
-static void depthwise_sum_rows(const depthwise_state *state, const float *x, const float *dy,
-                               int64_t first, int64_t count, float *copy, double *sums) {
+// One block of one sample, and a thread's room for copies.
+typedef struct depthwise_unit {
+    const float *x, *dy;
+    float *copy;
+} depthwise_unit;
+
+// What the unit gives `count` rows of weights from `first` on.
+static void depthwise_sum_rows(const depthwise_state *state, const depthwise_unit *unit,
+                               int64_t first, int64_t count, double *sums) {
     const depthwise_axis *y = &state->rows[0];
     const int64_t width = state->g.kernel_size[PEN_DEPTHWISE_X];
     const int64_t band = depthwise_band(state, count, y->step);
     const int64_t piece = pen_max_i64(1, DEPTHWISE_PIECE / state->to_columns);
     for (int64_t row = 0; row < y->count; row += band) {
         const int64_t rows = pen_min_i64(band, y->count - row);
-        depthwise_copy(state, x, row * y->step - y->pad + first, (rows - 1) * y->step + count,
-                       copy);
+        depthwise_copy(state, unit->x, row * y->step - y->pad + first, (rows - 1) * y->step + count,
+                       unit->copy);
         for (int64_t at = 0; at < rows; at += piece) {
             const depthwise_walk walk = {
-                .from = copy + at * y->step * state->copy_row,
-                .dy = dy + (row + at) * state->to_columns * DEPTHWISE_LANES,
+                .from = unit->copy + at * y->step * state->copy_row,
+                .dy = unit->dy + (row + at) * state->to_columns * DEPTHWISE_LANES,
                 .from_row = state->copy_row,
                 .from_down = y->step * state->copy_row,
                 .from_step = state->columns[0].step * DEPTHWISE_LANES,
@@ -341,6 +348,7 @@ static void depthwise_join(const depthwise_state *state, const double *sums, int
     }
 }
 
+// Each block of each sample has sums of its own; then the team shares out the blocks of weights.
 static pen_status depthwise_run_weight(const pen_cpu_call *call) {
     const depthwise_state *state = call->state;
     const int64_t rows = state->g.kernel_size[PEN_DEPTHWISE_Y];
@@ -348,18 +356,21 @@ static pen_status depthwise_run_weight(const pen_cpu_call *call) {
     const int64_t units = state->g.batch * state->blocks, most = depthwise_rows_at_once(state);
     const int64_t unit_sums = state->taps * DEPTHWISE_LANES;
     double *sums = call->workspace;
-    float *copies = (float *)(sums + units * unit_sums);
+    float *copies = (void *)(sums + units * unit_sums);
 #pragma omp parallel if (state->wants_team)
     {
         float *copy = copies + omp_get_thread_num() * state->copy_floats;
 #pragma omp for schedule(static)
         for (int64_t unit = 0; unit < units; unit++) {
-            const float *x = (const float *)call->inputs[0] + unit * state->from_plane;
-            const float *dy = (const float *)call->inputs[1] + unit * state->to_plane;
+            const depthwise_unit of = {
+                .x = (const float *)call->inputs[0] + unit * state->from_plane,
+                .dy = (const float *)call->inputs[1] + unit * state->to_plane,
+                .copy = copy,
+            };
             double *own = sums + unit * unit_sums;
             memset(own, 0, (size_t)unit_sums * sizeof *own);
             for (int64_t first = 0; first < rows; first += most) {
-                depthwise_sum_rows(state, x, dy, first, pen_min_i64(most, rows - first), copy,
+                depthwise_sum_rows(state, &of, first, pen_min_i64(most, rows - first),
                                    own + first * width * DEPTHWISE_LANES);
             }
         }
@@ -447,6 +458,7 @@ static bool depthwise_supports(const pen_cpu_request *request) {
            (node->input_count < 3 || pen_cpu_is_plain_float(request, node->inputs[2]));
 }
 
+// Workspace: packed weights, or sums for each block of each sample; then a copy for each thread.
 static pen_status depthwise_prepare(const pen_cpu_request *request, void **out_state,
                                     uint64_t *out_workspace_bytes) {
     depthwise_state *state;
