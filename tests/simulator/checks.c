@@ -154,6 +154,10 @@ static void check_build_upon(world *w, const pen_commit_record *record) {
     check_manifest *manifest = &checks->manifests[at];
     *manifest = (check_manifest){
         .number = record->number, .step = record->manifest.step, .generation = record->generation};
+    if (checks->manifest_count >= 2) {
+        const uint64_t oldest = checks->manifests[checks->manifest_count - 2].number;
+        if (oldest > checks->oldest_kept) checks->oldest_kept = oldest;
+    }
     for (uint32_t i = 0; i < record->manifest.shard_count; i++) {
         const check_shard *shard = check_find_shard(w, record->manifest.shards[i].file);
         if (shard == NULL) continue;
@@ -204,6 +208,7 @@ void check_recovered(process *p, uint64_t generation, const pen_commit_record *r
     // the newest two are kept
     for (uint32_t i = checks->manifest_count; i-- > 0 && i + 2 >= checks->manifest_count;) {
         const check_manifest *manifest = &checks->manifests[i];
+        if (manifest->number < checks->oldest_kept) break;
         if (!check_manifest_is_whole(checks, manifest)) continue;
         if (manifest->number <= number || is_excused) break;
         world_wrong(w, "I6",

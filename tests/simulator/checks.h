@@ -45,6 +45,8 @@ struct checks {
     uint32_t shard_count;
     check_shard shards[CHECK_SHARDS];
     uint32_t manifest_count;
+    uint64_t
+        oldest_kept; // record; what was older when a newer one was published is pruned for good
     check_manifest manifests[CHECK_MANIFESTS];
     uint32_t rotten_count;
     uint64_t rotten_records[CHECK_ROTTEN]; // numbers
