@@ -648,4 +648,4 @@ help: #! this list
 	@sed -n 's/^\([a-z-]*\):[^#=]*#! \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 	@printf '%s\n' '' 'With any of them:' '  SANITIZE=address,undefined   CC=clang   DEBUG=1   JOBS=2   V=1 (show commands)'
 
--include $(shell find $(BUILD) $(if $(findstring fuzz,$(MAKECMDGOALS))$(call asks_for,check-long),$(FUZZ_BUILD)) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) $(wildcard build/planted) $(if $(findstring fuzz,$(MAKECMDGOALS))$(call asks_for,check-long),$(FUZZ_BUILD)) -name '*.d' 2>/dev/null)
