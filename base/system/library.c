@@ -1,6 +1,7 @@
 #include "base/system/library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 static pen_status library_take_symbols(const pen_library *library, void *handle, void *table) {
@@ -26,4 +27,14 @@ pen_status pen_library_load(const pen_library *library, void *out_table) {
     const pen_status status = library_take_symbols(library, handle, out_table);
     if (status != PEN_OK) (void)dlclose(handle);
     return status;
+}
+
+pen_status pen_library_load_once(pen_library_once *once, const pen_library *library, void *table) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    (void)pthread_mutex_lock(&lock);
+    if (!once->was_tried) once->status = pen_library_load(library, table);
+    once->was_tried = true;
+    (void)pthread_mutex_unlock(&lock);
+    if (once->status == PEN_OK) return PEN_OK;
+    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(once->status));
 }

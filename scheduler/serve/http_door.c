@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <math.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,22 +23,15 @@ static const char *const http_symbols[] = {PEN_HTTP_FUNCTIONS(HTTP_SYMBOL)};
 static const char *const http_library_names[] = {"libmicrohttpd.so.12", NULL};
 
 // Made once, and only read then.
-static pthread_once_t http_once = PTHREAD_ONCE_INIT;
 static pen_http_functions mhd;
-static pen_status http_load_status;
 
-static void http_load_once(void) {
+static pen_status http_load(void) {
+    static pen_library_once once;
     const pen_library wanted = {.purpose = "libmicrohttpd, which serves HTTP",
                                 .names = http_library_names,
                                 .symbols = http_symbols,
                                 .symbol_count = sizeof http_symbols / sizeof *http_symbols};
-    http_load_status = pen_library_load(&wanted, &mhd);
-}
-
-static pen_status http_load(void) {
-    (void)pthread_once(&http_once, http_load_once);
-    if (http_load_status == PEN_OK) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(http_load_status));
+    return pen_library_load_once(&once, &wanted, &mhd);
 }
 
 // ---- connections

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,23 +54,16 @@ static const char *const postgres_symbols[] = {POSTGRES_FUNCTIONS(POSTGRES_SYMBO
 static const char *const postgres_library_names[] = {"libpq.so.5", NULL};
 
 // Made once, and only read then.
-static pthread_once_t postgres_once = PTHREAD_ONCE_INIT;
 static postgres_functions libpq;
-static pen_status postgres_load_status;
 
-static void postgres_load_once(void) {
+static pen_status postgres_load(void) {
+    static pen_library_once once;
     const pen_library wanted = {.purpose =
                                     "libpq, which reads from PostgreSQL (Debian's package libpq5)",
                                 .names = postgres_library_names,
                                 .symbols = postgres_symbols,
                                 .symbol_count = sizeof postgres_symbols / sizeof *postgres_symbols};
-    postgres_load_status = pen_library_load(&wanted, &libpq);
-}
-
-static pen_status postgres_load(void) {
-    (void)pthread_once(&postgres_once, postgres_load_once);
-    if (postgres_load_status == PEN_OK) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(postgres_load_status));
+    return pen_library_load_once(&once, &wanted, &libpq);
 }
 
 // ---- connections

@@ -1,7 +1,6 @@
 // SQLite, by libsqlite3: a file, opened for reading only.
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <sqlite3.h>
 #include <string.h>
 
@@ -38,23 +37,16 @@ static const char *const sqlite_symbols[] = {SQLITE_FUNCTIONS(SQLITE_SYMBOL)};
 static const char *const sqlite_library_names[] = {"libsqlite3.so.0", NULL};
 
 // Made once, and only read then.
-static pthread_once_t sqlite_once = PTHREAD_ONCE_INIT;
 static sqlite_functions libsqlite;
-static pen_status sqlite_load_status;
 
-static void sqlite_load_once(void) {
+static pen_status sqlite_load(void) {
+    static pen_library_once once;
     const pen_library wanted = {
         .purpose = "libsqlite3, which reads SQLite files (Debian's package libsqlite3-0)",
         .names = sqlite_library_names,
         .symbols = sqlite_symbols,
         .symbol_count = sizeof sqlite_symbols / sizeof *sqlite_symbols};
-    sqlite_load_status = pen_library_load(&wanted, &libsqlite);
-}
-
-static pen_status sqlite_load(void) {
-    (void)pthread_once(&sqlite_once, sqlite_load_once);
-    if (sqlite_load_status == PEN_OK) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(sqlite_load_status));
+    return pen_library_load_once(&once, &wanted, &libsqlite);
 }
 
 // ---- files

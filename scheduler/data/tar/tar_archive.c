@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -34,23 +33,16 @@ static const char *const tar_symbols[] = {TAR_FUNCTIONS(TAR_SYMBOL)};
 static const char *const tar_library_names[] = {"libarchive.so.13", NULL};
 
 // Made once, and only read then.
-static pthread_once_t tar_once = PTHREAD_ONCE_INIT;
 static tar_functions libarchive;
-static pen_status tar_load_status;
 
-static void tar_load_once(void) {
+static pen_status tar_load(void) {
+    static pen_library_once once;
     const pen_library wanted = {
         .purpose = "libarchive, which reads tar files (Debian's package libarchive13)",
         .names = tar_library_names,
         .symbols = tar_symbols,
         .symbol_count = sizeof tar_symbols / sizeof *tar_symbols};
-    tar_load_status = pen_library_load(&wanted, &libarchive);
-}
-
-static pen_status tar_load(void) {
-    (void)pthread_once(&tar_once, tar_load_once);
-    if (tar_load_status == PEN_OK) return PEN_OK;
-    return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(tar_load_status));
+    return pen_library_load_once(&once, &wanted, &libarchive);
 }
 
 // ---- members

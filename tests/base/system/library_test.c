@@ -34,5 +34,24 @@ static void what_is_not_there_is_named(void **state) {
                 "libm, which computes, is of a version without 'no_such_function'");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(the_first_that_is_there_is_taken),
+static void all_get_what_the_first_got(void **state) {
+    (void)state;
+    static const char *const symbols[] = {"cos", "no_such_function"};
+    const pen_library whole = {"libm, which computes", names, (const char *[]){"cos", "sqrt"}, 2};
+    const pen_library lacking = {"libm, which computes", names, symbols, 2};
+    library_functions functions = {0};
+    pen_library_once good = {0}, bad = {0};
+    CHECK_OK(pen_library_load_once(&good, &whole, &functions));
+    CHECK_OK(pen_library_load_once(&good, &lacking, &functions)); // which is not tried
+    CHECK(functions.cosine(0) == 1 && functions.root(9) == 3, "other functions");
+    for (int i = 0; i < 2; i++) {
+        CHECK_ERROR(pen_library_load_once(&bad, i == 0 ? &lacking : &whole, &functions),
+                    PEN_NOT_FOUND,
+                    "libm, which computes, is of a version without 'no_such_function'");
+    }
+    pen_status_ignore(bad.status, "compared");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(all_get_what_the_first_got),
+              cmocka_unit_test(the_first_that_is_there_is_taken),
               cmocka_unit_test(what_is_not_there_is_named))
