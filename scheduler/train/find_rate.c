@@ -8,24 +8,19 @@
 #define RATE_KEPT 0.9 // of the mean so far, in the next
 #define RATE_WORST 4  // times the least smoothed loss: it will not come back
 
-// As Adam's means: the first ones weigh as if there had been others before.
-static double rate_smooth(const pen_rate_point *points, uint32_t count, double loss) {
-    double sum = 0, weight = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum = RATE_KEPT * sum + points[i].loss;
-        weight = RATE_KEPT * weight + 1;
-    }
-    return (RATE_KEPT * sum + loss) / (RATE_KEPT * weight + 1);
-}
-
+// As with Adam's means, the first ones weigh as if there had been others before.
 bool pen_rate_add(pen_rate_point *points, uint32_t count, double rate, double loss) {
-    double least = INFINITY;
-    points[count] = (pen_rate_point){rate, loss, rate_smooth(points, count, loss)};
-    for (uint32_t i = 0; i < count; i++) {
-        least = fmin(least, points[i].smoothed);
-    }
+    const pen_rate_point none = {.least = INFINITY};
+    const pen_rate_point *last = count == 0 ? &none : &points[count - 1];
+    pen_rate_point *point = &points[count];
+    *point = (pen_rate_point){.rate = rate,
+                              .loss = loss,
+                              .sum = RATE_KEPT * last->sum + loss,
+                              .weight = RATE_KEPT * last->weight + 1};
+    point->smoothed = point->sum / point->weight;
+    point->least = fmin(last->least, point->smoothed);
     // a loss may be below 0: then four times it is no bound
-    return count == 0 || least <= 0 || points[count].smoothed <= RATE_WORST * least;
+    return count == 0 || last->least <= 0 || point->smoothed <= RATE_WORST * last->least;
 }
 
 // The slope at a point is taken between its neighbours. Rates are as far apart as their logarithms,

@@ -25,7 +25,9 @@ typedef struct pen_find_rate_options {
 typedef struct pen_rate_point {
     double rate;
     double loss;
-    double smoothed; // mean of it and of those before, each a tenth less
+    double smoothed;    // mean of it and of those before, each a tenth less
+    double sum, weight; // of that mean
+    double least;       // smoothed loss so far
 } pen_rate_point;
 
 typedef struct pen_found_rate {
@@ -41,8 +43,7 @@ typedef struct pen_found_rate {
 PEN_NODISCARD pen_status pen_find_rate(const pen_job *job, const pen_find_rate_options *options,
                                        pen_arena *arena, pen_found_rate *out_found);
 
-// Fills `smoothed` of the point behind `count` others, which have theirs. False: the search is
-// over.
+// Fills the point behind `count` others, which were filled so. False: the search is over.
 bool pen_rate_add(pen_rate_point *points, uint32_t count, double rate, double loss);
 // Which of the points it is.
 void pen_rate_choose(pen_found_rate *found);
