@@ -46,6 +46,12 @@ typedef struct pen_cli_table {
 #define PEN_CLI_INTERNAL(written, value, ...)                                                      \
     { .is_internal = true, .value_name = (value), .field = PEN_OPTION_AS(written, __VA_ARGS__) }
 
+// Options that verbs share which run a job: members of their own structs have the same names.
+#define PEN_CLI_INSECURE(type)                                                                     \
+    PEN_CLI_FLAG(0, "insecure", type, insecure, "reach workers on other machines without TLS")
+#define PEN_CLI_NO_MEMORY_CHECK(type)                                                              \
+    PEN_CLI_FLAG(0, "no-memory-check", type, no_memory_check, "run what is planned not to fit")
+
 #define PEN_CLI_OPERANDS(names, least, most)                                                       \
     .operands = (names), .operand_count_minimum = (least), .operand_count_maximum = (most)
 #define PEN_CLI_OPTIONS(array) .options = (array), .option_count = sizeof(array) / sizeof *(array)

@@ -91,8 +91,7 @@ static const pen_cli_option eval_cli_options[] = {
                   "safetensors file; else what training left in the job's outputs folder"),
     PEN_CLI_VALUE(0, "batch", "N", INTEGER, eval_options, batch,
                   "examples at a time; else the job's", .minimum = PEN_OPTION_FROM(1)),
-    PEN_CLI_FLAG(0, "insecure", eval_options, insecure,
-                 "reach workers on other machines without TLS"),
+    PEN_CLI_INSECURE(eval_options),
     PEN_CLI_LAUNCHED_OPTIONS(eval_options, launched),
 };
 

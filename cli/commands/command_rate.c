@@ -98,10 +98,8 @@ static const pen_cli_option rate_cli_options[] = {
                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.0000001"),
     PEN_CLI_VALUE(0, "to", "R", NUMBER, rate_options, to, "rate of the last step",
                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "10"),
-    PEN_CLI_FLAG(0, "no-memory-check", rate_options, no_memory_check,
-                 "run what is planned not to fit"),
-    PEN_CLI_FLAG(0, "insecure", rate_options, insecure,
-                 "reach workers on other machines without TLS"),
+    PEN_CLI_NO_MEMORY_CHECK(rate_options),
+    PEN_CLI_INSECURE(rate_options),
 };
 
 const pen_command pen_command_rate = {

@@ -135,10 +135,8 @@ static const pen_cli_option verify_cli_options[] = {
                   "largest error that passes, as part of a tensor's largest element: for "
                   "machines of different kinds; 0: every bit must be equal",
                   .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
-    PEN_CLI_FLAG(0, "no-memory-check", verify_options, no_memory_check,
-                 "run what is planned not to fit"),
-    PEN_CLI_FLAG(0, "insecure", verify_options, insecure,
-                 "reach workers on other machines without TLS"),
+    PEN_CLI_NO_MEMORY_CHECK(verify_options),
+    PEN_CLI_INSECURE(verify_options),
 };
 
 const pen_command pen_command_verify = {

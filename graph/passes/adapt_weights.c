@@ -94,9 +94,8 @@ static const char *adapt_describe_product(const pen_node *node, const pen_value 
                                           adapt_node *out) {
     const bool is_gemm = node->op == PEN_OP(gemm);
     if (weight->type.shape.rank != 2) return "its weight has not two dimensions";
-    if (is_gemm && pen_node_int(node, "transA") != 0) return "its input is read transposed";
+    if (pen_node_int(node, "transA") != 0) return "its input is read transposed";
     if (is_gemm && pen_node_float(node, "alpha") != 1) return "its product is multiplied (alpha)";
-    if (!is_gemm && pen_node_int(node, "transA") != 0) return "its input is read transposed";
     out->is_out_first = pen_node_int(node, "transB") != 0;
     out->out = weight->type.shape.dims[out->is_out_first ? 0 : 1];
     out->in = weight->type.shape.dims[out->is_out_first ? 1 : 0];
