@@ -5,7 +5,10 @@
 #include <string.h>
 
 #define SHARED_PARTS_LIMIT 32u // of a path's end that is looked for
-#define SHARED_MARK_FORMAT ".penstock-%016" PRIx64
+#define SHARED_MARK_PREFIX ".penstock-"
+#define SHARED_MARK_DIGITS 16
+#define SHARED_MARK_FORMAT SHARED_MARK_PREFIX "%016" PRIx64
+#define SHARED_FILES_LIMIT (1u << 20) // in a folder that is swept
 #define SHARED_PATH_BYTES 4096
 
 pen_status pen_shared_folders_add(pen_shared_folders *folders, const char *folder) {
@@ -38,6 +41,35 @@ void pen_shared_folder_unmark(const char *folder, uint64_t mark) {
     pen_status status = shared_format(folder, mark, path);
     if (status == PEN_OK) status = disk->kind->remove(disk, path);
     pen_status_ignore(status, "it is empty, and nobody looks for it again");
+}
+
+static bool shared_is_mark(const char *name) {
+    const size_t prefix = strlen(SHARED_MARK_PREFIX);
+    return strncmp(name, SHARED_MARK_PREFIX, prefix) == 0 &&
+           strspn(name + prefix, "0123456789abcdef") == SHARED_MARK_DIGITS &&
+           name[prefix + SHARED_MARK_DIGITS] == '\0';
+}
+
+static pen_status shared_sweep(const char *folder, pen_arena *arena) {
+    pen_disk *disk = pen_disk_of_machine();
+    const char *const *names;
+    uint32_t count;
+    PEN_TRY(disk->kind->list(disk, folder, SHARED_FILES_LIMIT, arena, &names, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        const char *path;
+        if (!shared_is_mark(names[i])) continue;
+        PEN_TRY(pen_arena_format(arena, &path, "%s/%s", folder, names[i]));
+        PEN_TRY(disk->kind->remove(disk, path));
+    }
+    return PEN_OK;
+}
+
+void pen_shared_folder_sweep(const char *folder) {
+    pen_arena *arena = NULL;
+    pen_status status = pen_arena_create(&arena);
+    if (status == PEN_OK) status = shared_sweep(folder, arena);
+    pen_arena_destroy(arena);
+    pen_status_ignore(status, "they are empty, and nobody looks for them again");
 }
 
 static bool shared_is_marked(pen_disk *disk, const char *name, uint64_t mark) {

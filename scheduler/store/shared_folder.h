@@ -28,6 +28,10 @@ PEN_NODISCARD pen_status pen_shared_folder_mark(const char *folder, uint64_t mar
 // Removes the mark, if it is there.
 void pen_shared_folder_unmark(const char *folder, uint64_t mark);
 
+// Removes all marks from a folder that nobody else marks now: those of processes that were killed
+// before they could.
+void pen_shared_folder_sweep(const char *folder);
+
 // Looks for the folder that somebody else calls `path` and has put the mark into. *out_name: what
 // it is called beneath *out_disk, which is one of `folders`; in `out_name`, [size]. Reads nothing,
 // and leads over no link. False: it is not seen here.

@@ -71,8 +71,10 @@ for store in "$work/kept/shards" "$work"; do
     wait "$started" || die "$store: $? $(cat told_${#store}.log)"
 done
 
-# one folder is one, whatever it is called here and there; one of that name elsewhere is another
-mkdir -p share/runs
+# one folder is one, whatever it is called here and there; one of that name elsewhere is another. A mark of a
+# command that was killed goes with the next
+mkdir -p share/runs/one/shards
+touch share/runs/one/shards/.penstock-0123456789abcdef
 ln -s share here
 start_worker linked --store "$work/share"
 job linked "127.0.0.1:$port" 'dir: here/runs/one'

@@ -39,13 +39,15 @@ void pen_coordinator_seek_folders(pen_coordinator *c) {
     }
 }
 
-// Of one that is away nothing is known yet: then workers are believed.
+// Of one that is away nothing is known yet: then workers are believed. Whoever marked before has
+// been superseded.
 void pen_coordinator_mark_folders(pen_coordinator *c) {
     coordinator_sought *sought = &c->sought;
     if (c->setup.is_local_store) return;
     sought->mark = pen_random_incarnation();
     for (uint32_t i = 0; i < PEN_SHARED_FOLDER_LIMIT; i++) {
         if (sought->given[i] == NULL || (sought->marked >> i & 1) != 0) continue;
+        pen_shared_folder_sweep(sought->given[i]);
         const pen_status status = pen_shared_folder_mark(sought->given[i], sought->mark + i);
         store_resolve(sought->given[i], sought->resolved[i]); // it is there now
         if (status == PEN_OK && sought->resolved[i][0] != '\0') sought->marked |= 1u << i;

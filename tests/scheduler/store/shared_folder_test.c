@@ -72,6 +72,33 @@ static void links_are_not_followed(void **unused) {
     assert_false(is_found(&folders, outside, MARK));
 }
 
+// What a killed process left; files of others stay.
+static void marks_are_swept(void **unused) {
+    (void)unused;
+    static const char *const others[] = {".penstock-1234", ".penstock-0123456789abcdefg",
+                                         ".penstock-0123456789ABCDEF", "g1-s2-w1.safetensors"};
+    pen_shared_folders folders = {0};
+    char shards[512], path[600];
+    snprintf(shards, sizeof shards, "%s", scratch_path("swept"));
+    pen_shared_folder_sweep(shards); // it is not there
+    CHECK_OK(pen_shared_folder_mark(shards, MARK));
+    CHECK_OK(pen_shared_folder_mark(shards, MARK + 1));
+    CHECK_OK(pen_shared_folders_add(&folders, shards));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(path, sizeof path, "%s/%s", shards, others[i]);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fclose(file);
+    }
+    pen_shared_folder_sweep(shards);
+    assert_false(is_found(&folders, shards, MARK));
+    assert_false(is_found(&folders, shards, MARK + 1));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(path, sizeof path, "%s/%s", shards, others[i]);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+}
+
 // A path that goes on for ever is looked for from its end alone.
 static void long_paths_end(void **unused) {
     (void)unused;
@@ -93,4 +120,5 @@ static void long_paths_end(void **unused) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(folders_are_told_by_their_mark),
-              cmocka_unit_test(links_are_not_followed), cmocka_unit_test(long_paths_end))
+              cmocka_unit_test(links_are_not_followed), cmocka_unit_test(marks_are_swept),
+              cmocka_unit_test(long_paths_end))
