@@ -6,6 +6,8 @@
 #ifndef PEN_DEVICE_CPU_CPU_LAYOUT_H
 #define PEN_DEVICE_CPU_CPU_LAYOUT_H
 
+#include <stdbool.h>
+
 #include "graph/graph_types.h"
 #include "graph/tensor_type.h"
 
@@ -23,6 +25,14 @@ uint32_t pen_cpu_layout_block(pen_layout layout);
 
 // Elements a tensor occupies in a layout, with the lanes behind the last channel.
 uint64_t pen_cpu_layout_element_count(const pen_tensor_type *type, pen_layout layout);
+
+// Whether `shape` is that of `whole` with one position, as what scales each channel of each sample
+// is: [8, 96, 1, 1] beside [8, 96, 28, 28]. Such a tensor may lie in blocks beside the whole one.
+bool pen_cpu_is_of_channels(const pen_shape *shape, const pen_shape *whole);
+
+// Whether `node`, a reduce_ op, makes one number of all positions of each channel of each sample,
+// [8, 96, 1, 1] of [8, 96, 28, 28]: its kernel takes blocked layouts.
+bool pen_cpu_reduces_positions(const pen_graph *graph, const pen_node *node);
 
 // Bytes a value occupies in its layout.
 uint64_t pen_cpu_value_bytes(const pen_graph *graph, pen_value_id value);

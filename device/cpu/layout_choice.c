@@ -70,7 +70,8 @@ static bool layout_clips_around_zero(const pen_graph *graph, const pen_node *nod
     return true;
 }
 
-// The layout that all operands of an elementwise node can have: plain unless all shapes are equal.
+// The layout that all operands of an elementwise node can have: plain unless all shapes are equal,
+// but for those of one number for each channel of each sample.
 static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
                                 const pen_layout *inputs) {
     const pen_shape *shape = &pen_value_type(graph, node->outputs[0])->shape;
@@ -80,7 +81,11 @@ static pen_layout layout_common(const pen_graph *graph, const pen_node *node,
         const pen_value_id input = node->inputs[i];
         if (!pen_value_is(input) || layout_is_scalar(graph, input)) continue;
         if (!layout_is_possible(graph, input)) return PEN_LAYOUT_PLAIN;
-        if (!pen_shape_equal(&pen_value_type(graph, input)->shape, shape)) return PEN_LAYOUT_PLAIN;
+        const pen_shape *found = &pen_value_type(graph, input)->shape;
+        if (!pen_shape_equal(found, shape)) {
+            if (!pen_cpu_is_of_channels(found, shape)) return PEN_LAYOUT_PLAIN;
+            continue; // it lies as the others do
+        }
         if (layout == PEN_LAYOUT_PLAIN) layout = inputs[i];
     }
     const bool may_be_padded = node->op->keeps_zeros || layout_clips_around_zero(graph, node);
@@ -143,11 +148,23 @@ static pen_layout layout_of_level(pen_kernel_level level) {
 static void layout_spread(pen_kernel_level level, const pen_graph *graph, const pen_node *node,
                           pen_layout *inputs, pen_layout *outputs) {
     const pen_layout layout = layout_of_level(level);
-    const pen_shape *shape = &pen_value_type(graph, node->outputs[0])->shape;
-    const bool is_possible = layout_is_possible(graph, node->outputs[0]) &&
-                             layout_is_possible(graph, node->inputs[0]) &&
-                             shape->dims[1] % pen_cpu_layout_block(layout) == 0;
+    const bool is_possible =
+        layout_is_possible(graph, node->outputs[0]) && layout_is_possible(graph, node->inputs[0]);
     inputs[0] = outputs[0] = is_possible ? layout : PEN_LAYOUT_PLAIN;
+}
+
+// Of many positions one: as they lie.
+static void layout_reduce(const pen_graph *graph, const pen_node *node, pen_layout *inputs,
+                          pen_layout *outputs) {
+    pen_layout layout = inputs[0];
+    if (pen_cpu_layout_block(layout) == 1 || !layout_is_possible(graph, node->outputs[0]) ||
+        !layout_is_possible(graph, node->inputs[0]) || !pen_cpu_reduces_positions(graph, node)) {
+        layout = PEN_LAYOUT_PLAIN;
+    }
+    inputs[0] = outputs[0] = layout;
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        inputs[i] = PEN_LAYOUT_PLAIN;
+    }
 }
 
 // Gradients of convolutions of one channel each: our kernels take blocks alone. Sets nothing where
@@ -180,6 +197,8 @@ pen_status pen_cpu_layout_choose(pen_kernel_level level, const pen_graph *graph,
         return pen_onednn_convolution_layouts(graph, id, inputs, outputs);
     } else if (op == PEN_OP(global_average_pool_backward)) {
         layout_spread(level, graph, node, inputs, outputs);
+    } else if (op == PEN_OP(reduce_sum) || op == PEN_OP(reduce_mean)) {
+        layout_reduce(graph, node, inputs, outputs);
     } else if (op == PEN_OP(concat) || op == PEN_OP(split)) {
         layout_join(graph, node, op == PEN_OP(split), inputs, outputs);
     } else if (pen_cpu_takes_any_layout(level, op->name)) {

@@ -1,4 +1,4 @@
-// Pools, plain and blocked.
+// Pools, and sums over all positions, plain and blocked.
 //
 // A tensor is [planes][positions][lanes]: a plane is one channel of one sample with one lane in the
 // plain layout, one block of channels with the block's lanes in a blocked one. Planes are shared
@@ -27,6 +27,7 @@ typedef struct pool_state {
     int64_t lanes_of_last; // channels in a sample's last plane; the other lanes stay zeros
     int64_t input_positions;
     int64_t output_positions;
+    double share; // that each position has in what they make together
     bool count_pads;
     bool wants_team;
 } pool_state;
@@ -260,35 +261,68 @@ static pen_status average_pool_backward_run(const pen_cpu_call *call) {
     return PEN_OK;
 }
 
-static inline __attribute__((always_inline)) void pool_mean(const float *x, float *y, int64_t count,
-                                                            const int lanes) {
-    double sum[POOL_LANES_MOST] = {0};
-    for (int64_t i = 0; i < count; i++) {
-        for (int l = 0; l < lanes; l++) {
-            sum[l] += (double)x[i * lanes + l];
-        }
+// Sums of `planes` planes, each in the order of its positions; those of several planes overlap.
+static inline __attribute__((always_inline)) void
+pool_sum(const float *x, int64_t count, const int planes, const int lanes, double *sum) {
+    for (int k = 0; k < planes * lanes; k++) {
+        sum[k] = 0;
     }
-    for (int l = 0; l < lanes; l++) {
-        y[l] = (float)(sum[l] / (double)count);
+    for (int64_t i = 0; i < count; i++) {
+        for (int p = 0; p < planes; p++) {
+            for (int l = 0; l < lanes; l++) {
+                sum[p * lanes + l] += (double)x[(p * count + i) * lanes + l];
+            }
+        }
     }
 }
 
-static pen_status global_average_pool_run(const pen_cpu_call *call) {
-    const pool_state *state = call->state;
-    const float *x = call->inputs[0];
-    float *y = call->outputs[0];
+#define POOL_PLANES_AT_ONCE 8 // plain ones
+
+// Of planes [first, first + planes).
+static void pool_reduce(const pool_state *state, const float *x, float *y, int64_t first,
+                        int64_t planes) {
+    double sum[POOL_LANES_MOST] = {0};
     const int64_t count = state->input_positions, lanes = state->lanes;
-#pragma omp parallel for schedule(static) if (state->wants_team)
-    for (int64_t i = 0; i < state->plane_count; i++) {
-        if (lanes == 16) {
-            pool_mean(x + i * count * 16, y + i * 16, count, 16);
-        } else if (lanes == 8) {
-            pool_mean(x + i * count * 8, y + i * 8, count, 8);
-        } else {
-            pool_mean(x + i * count, y + i, count, 1);
+    const float *from = x + first * count * lanes;
+    if (lanes == 16) {
+        pool_sum(from, count, 1, 16, sum);
+    } else if (lanes == 8) {
+        pool_sum(from, count, 1, 8, sum);
+    } else if (planes == POOL_PLANES_AT_ONCE) {
+        pool_sum(from, count, POOL_PLANES_AT_ONCE, 1, sum);
+    } else {
+        for (int64_t p = 0; p < planes; p++) {
+            pool_sum(from + p * count, count, 1, 1, sum + p);
         }
     }
+    for (int64_t k = 0; k < planes * lanes; k++) {
+        y[first * lanes + k] = (float)(sum[k] * state->share);
+    }
+}
+
+// One number of all positions of a channel.
+static pen_status pool_reduce_run(const pen_cpu_call *call) {
+    const pool_state *state = call->state;
+    const int64_t step = state->lanes == 1 ? POOL_PLANES_AT_ONCE : 1;
+#pragma omp parallel for schedule(static) if (state->wants_team)
+    for (int64_t first = 0; first < state->plane_count; first += step) {
+        pool_reduce(state, call->inputs[0], call->outputs[0], first,
+                    pen_min_i64(step, state->plane_count - first));
+    }
     return PEN_OK;
+}
+
+static inline __attribute__((always_inline)) void
+pool_spread(const float *dy, float share, int64_t count, const int lanes, float *dx) {
+    float part[POOL_LANES_MOST];
+    for (int l = 0; l < lanes; l++) {
+        part[l] = dy[l] * share;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        for (int l = 0; l < lanes; l++) {
+            dx[i * lanes + l] = part[l];
+        }
+    }
 }
 
 // Every position of a plane gets the same share.
@@ -296,19 +330,16 @@ static pen_status global_average_pool_backward_run(const pen_cpu_call *call) {
     const pool_state *state = call->state;
     const float *dy = call->inputs[0];
     float *dx = call->outputs[0];
-    const int64_t count = state->input_positions, lanes = state->lanes;
-    const float share = 1.0f / (float)count;
+    const int64_t count = state->input_positions;
+    const float share = (float)state->share;
 #pragma omp parallel for schedule(static) if (state->wants_team)
     for (int64_t i = 0; i < state->plane_count; i++) {
-        float part[POOL_LANES_MOST];
-        for (int64_t l = 0; l < lanes; l++) {
-            part[l] = dy[i * lanes + l] * share;
-        }
-        float *to = dx + i * count * lanes;
-        for (int64_t k = 0; k < count; k++) {
-            for (int64_t l = 0; l < lanes; l++) {
-                to[k * lanes + l] = part[l];
-            }
+        if (state->lanes == 16) {
+            pool_spread(dy + i * 16, share, count, 16, dx + i * count * 16);
+        } else if (state->lanes == 8) {
+            pool_spread(dy + i * 8, share, count, 8, dx + i * count * 8);
+        } else {
+            pool_spread(dy + i, share, count, 1, dx + i * count);
         }
     }
     return PEN_OK;
@@ -326,6 +357,7 @@ static bool pool_supports(const pen_cpu_request *request) {
     const pen_layout layout = pen_graph_value(request->graph, node->inputs[0])->layout;
     if (layout != PEN_LAYOUT_PLAIN && pen_cpu_layout_block(layout) == 1) return false;
     for (uint32_t i = 0; i < node->input_count; i++) {
+        if ((node->op->constant_inputs >> i & 1) != 0) continue; // axes
         if (!pool_suits(request, node->inputs[i], layout)) return false;
     }
     for (uint32_t i = 1; i < node->output_count; i++) {
@@ -347,6 +379,7 @@ static pen_status pool_prepare_state(const pen_cpu_request *request, const pen_s
     state->lanes_of_last = channels - (state->planes_of_sample - 1) * block;
     state->input_positions = pen_shape_count(input, 2, input->rank);
     state->output_positions = 1;
+    state->share = 1.0 / (double)state->input_positions;
     state->wants_team = pen_shape_element_count(input) >= POOL_TEAM_ELEMENTS;
     *out_state = state;
     return PEN_OK;
@@ -384,17 +417,40 @@ static pen_status pool_prepare_global(const pen_cpu_request *request, void **out
     return PEN_OK;
 }
 
+static bool pool_reduces_positions(const pen_cpu_request *request) {
+    return pool_supports(request) && pen_cpu_reduces_positions(request->graph, request->node);
+}
+
+// The rule says whether it is a sum; else it is a mean.
+static pen_status pool_prepare_reduce(const pen_cpu_request *request, void **out_state,
+                                      uint64_t *out_workspace_bytes) {
+    const bool is_sum = *(const bool *)request->rule;
+    pool_state *state;
+    PEN_TRY(pool_prepare_state(
+        request, &pen_value_type(request->graph, request->node->inputs[0])->shape, &state));
+    if (is_sum) state->share = 1;
+    *out_state = state;
+    *out_workspace_bytes = 0;
+    return PEN_OK;
+}
+
 #define POOL_ENTRY(op, prepare, run, is_backward)                                                  \
     PEN_CPU_ENTRY(op, "lanes", pool_supports, prepare, run), .rule = PEN_CPU_RULE(bool, is_backward)
+// Those of reduction_cpu.c have another order of sums, and numbers must not depend on the layout.
+#define POOL_REDUCTION(op, is_sum)                                                                 \
+    PEN_CPU_ENTRY(op, "lanes", pool_reduces_positions, pool_prepare_reduce, pool_reduce_run),      \
+        .prefers = pool_reduces_positions, .rule = PEN_CPU_RULE(bool, is_sum)
 
 static const pen_cpu_kernel pooling_kernels[] = {
     {POOL_ENTRY("max_pool", pool_prepare, max_pool_run, false)},
     {POOL_ENTRY("average_pool", pool_prepare, average_pool_run, false)},
-    {POOL_ENTRY("global_average_pool", pool_prepare_global, global_average_pool_run, false)},
+    {POOL_ENTRY("global_average_pool", pool_prepare_global, pool_reduce_run, false)},
     {POOL_ENTRY("max_pool_backward", pool_prepare, max_pool_backward_run, true)},
     {POOL_ENTRY("average_pool_backward", pool_prepare, average_pool_backward_run, true)},
     {POOL_ENTRY("global_average_pool_backward", pool_prepare_global,
                 global_average_pool_backward_run, true)},
+    {POOL_REDUCTION("reduce_sum", true)},
+    {POOL_REDUCTION("reduce_mean", false)},
 };
 
 PEN_CPU_FAMILY_OF(pooling);

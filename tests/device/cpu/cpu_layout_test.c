@@ -35,6 +35,22 @@ static void elementwise_ops_work_on_blocks(void **state) {
     }
 }
 
+// As of squeeze-and-excitation: one operand has a number for each channel of each sample.
+static void channels_are_scaled_in_blocks(void **state) {
+    (void)state;
+    static const char *const ops[] = {"mul", "add"};
+    for (uint64_t seed = 0; seed < LAYOUT_CASES; seed++) {
+        random_case random = {seed, 0};
+        op_case c = elementwise_case(ops[seed % 2], 2, &random);
+        pen_shape *scale = &c.inputs[seed / 2 % 2].type.shape;
+        for (uint32_t d = 2; d < scale->rank; d++) {
+            scale->dims[d] = 1;
+        }
+        const layout_wish wish = {(pen_layout)random_between(&random, 1, 2), 3, 1};
+        op_check_layout(&c, seed, 0, &wish);
+    }
+}
+
 static void clip_works_on_blocks(void **state) {
     (void)state;
     static const float low = -0.25f, high = 0.5f;
@@ -113,6 +129,7 @@ static void layouts_that_there_are_not_are_refused(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(elementwise_ops_work_on_blocks),
+              cmocka_unit_test(channels_are_scaled_in_blocks),
               cmocka_unit_test(clip_works_on_blocks),
               cmocka_unit_test(channels_join_and_split_in_blocks),
               cmocka_unit_test(copies_keep_blocks), cmocka_unit_test(bytes_count_whole_blocks),

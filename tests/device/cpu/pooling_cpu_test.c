@@ -155,8 +155,26 @@ static void global_pools_equal_reference(void **state) {
     }
 }
 
+// As gradients of what scales channels are made.
+static void sums_over_positions_equal_reference(void **state) {
+    (void)state;
+    static const int64_t axes[] = {2, 3, 4};
+    for (uint64_t seed = 0; seed < POOLING_CASES; seed++) {
+        random_case random = {seed, 0};
+        op_case c = {.op = seed % 2 == 0 ? "reduce_sum" : "reduce_mean", .input_count = 2};
+        c.inputs[0].type = random_type(&random, 3, 5, 40, 40000);
+        const int count = (int)c.inputs[0].type.shape.rank - 2;
+        c.inputs[1] = (op_case_input){
+            .type = op_type(PEN_INT64, 1, count), .data = axes, .is_constant = true};
+        c.attributes[0] = pen_attribute_int("keepdims", 1);
+        c.attribute_count = 1;
+        pool_check(&c, seed, 1);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(pools_equal_reference),
               cmocka_unit_test(max_pool_with_indices_equals_reference),
               cmocka_unit_test(max_pool_backward_equals_reference),
               cmocka_unit_test(average_pool_backward_equals_reference),
-              cmocka_unit_test(global_pools_equal_reference))
+              cmocka_unit_test(global_pools_equal_reference),
+              cmocka_unit_test(sums_over_positions_equal_reference))

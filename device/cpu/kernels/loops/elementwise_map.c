@@ -15,6 +15,7 @@ typedef struct map_operand {
     uint32_t input; // PEN_ID_NONE: left out
     uint8_t type;
     bool is_whole; // lies as the result does
+    bool is_one;   // element, or left out
     float absent;
     int64_t strides[PEN_RANK_LIMIT]; // 0 where it repeats
 } map_operand;
@@ -61,9 +62,10 @@ bool map_supports(const pen_cpu_request *request) {
         const pen_value *x = pen_graph_value(request->graph, node->inputs[i]);
         if (x->type.element != map_element(map_operand_type(op, i))) return false;
         if (pen_shape_element_count(&x->type.shape) == 1) continue;
-        const bool same = pen_shape_equal(&x->type.shape, &y->type.shape);
+        const bool fits = pen_shape_equal(&x->type.shape, &y->type.shape) ||
+                          pen_cpu_is_of_channels(&x->type.shape, &y->type.shape);
         const bool both_plain = x->layout == PEN_LAYOUT_PLAIN && y->layout == PEN_LAYOUT_PLAIN;
-        if (!both_plain && !(same && x->layout == y->layout)) return false;
+        if (!both_plain && !(fits && x->layout == y->layout)) return false;
     }
     return true;
 }
@@ -133,14 +135,23 @@ static void map_cut(map_state *state) {
     }
 }
 
-// A blocked result is one row, with the lanes of its last blocks that are no channels.
+// Of a blocked result [planes][positions][lanes], with the lanes of its last blocks that are no
+// channels. An operand is whole, or of one position, or of one element.
 static void map_walk_as_it_lies(const pen_value *y, map_state *state) {
     if (y->layout == PEN_LAYOUT_PLAIN) return;
+    const int64_t lanes = pen_cpu_layout_block(y->layout);
+    const int64_t positions = pen_shape_count(&y->type.shape, 2, y->type.shape.rank);
     state->count = (int64_t)pen_cpu_layout_element_count(&y->type, y->layout);
-    state->rank = 1;
-    state->dims[0] = state->count;
+    state->rank = 3;
+    state->dims[0] = state->count / (positions * lanes);
+    state->dims[1] = positions;
+    state->dims[2] = lanes;
     for (uint32_t i = 0; i < state->operand_count; i++) {
-        state->operands[i].strides[0] = state->operands[i].is_whole ? 1 : 0;
+        map_operand *operand = &state->operands[i];
+        const bool is_one = operand->is_one;
+        operand->strides[0] = is_one ? 0 : operand->is_whole ? positions * lanes : lanes;
+        operand->strides[1] = operand->is_whole ? lanes : 0;
+        operand->strides[2] = is_one ? 0 : 1;
     }
 }
 
@@ -172,17 +183,19 @@ pen_status map_prepare(const pen_cpu_request *request, void **out_state,
         operand->absent = op->is_variadic ? 0 : op->absent[i];
         if (i >= node->input_count || !pen_value_is(node->inputs[i])) {
             operand->input = PEN_ID_NONE;
+            operand->is_one = true;
             continue;
         }
         const pen_shape *x = &pen_value_type(request->graph, node->inputs[i])->shape;
         // more leading ones than the result has dimensions: one element
         if (x->rank <= y->rank) map_strides(x, y, operand->strides);
         operand->is_whole = pen_shape_element_count(x) == state->count;
+        operand->is_one = !operand->is_whole && pen_shape_element_count(x) == 1;
     }
     state->rank = y->rank;
     memcpy(state->dims, y->dims, sizeof state->dims);
-    map_join_dims(state);
     map_walk_as_it_lies(pen_graph_value(request->graph, node->outputs[0]), state);
+    map_join_dims(state);
     map_cut(state);
     *out_state = state;
     *out_workspace_bytes = 0;
@@ -231,6 +244,15 @@ static void map_fill_row(uint8_t type, const char *from, int64_t stride, int64_t
     }
 }
 
+// Makes `count` rows of the first.
+static void map_repeat_row(char *rows, size_t row_bytes, int64_t count) {
+    for (int64_t made = 1; made < count;) {
+        const int64_t more = made < count - made ? made : count - made;
+        memcpy(rows + (size_t)made * row_bytes, rows, (size_t)more * row_bytes);
+        made += more;
+    }
+}
+
 // The operand's elements for a piece: where they lie, or gathered into `buffer`.
 static const void *map_gather(const map_state *state, const map_operand *operand,
                               const void *tensor, const map_piece *piece, void *buffer) {
@@ -251,15 +273,25 @@ static const void *map_gather(const map_state *state, const map_operand *operand
     offset += piece->first * inner_stride;
     if (piece->row_count == 1 && inner_stride != 0) return base + (size_t)offset * bytes;
     char *to = buffer;
-    for (int64_t row = 0; row < piece->row_count; row++) {
+    const size_t row_bytes = (size_t)piece->length * bytes;
+    for (int64_t row = 0; row < piece->row_count;) {
+        int64_t alike = 1; // rows from this one on
+        if (last > 0 && operand->strides[last - 1] == 0) {
+            alike = state->dims[last - 1] - at[last - 1];
+            if (alike > piece->row_count - row) alike = piece->row_count - row;
+        }
         map_fill_row(operand->type, base + (size_t)offset * bytes, inner_stride, piece->length, to);
-        to += (size_t)piece->length * bytes;
+        map_repeat_row(to, row_bytes, alike);
+        to += (size_t)alike * row_bytes;
+        row += alike;
+        int64_t step = alike;
         for (uint32_t d = last; d-- > 0;) {
-            at[d] += 1;
-            offset += operand->strides[d];
+            at[d] += step;
+            offset += step * operand->strides[d];
             if (at[d] < state->dims[d]) break;
             offset -= at[d] * operand->strides[d];
             at[d] = 0;
+            step = 1;
         }
     }
     return buffer;
