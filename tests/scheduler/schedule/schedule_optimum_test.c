@@ -40,10 +40,9 @@ typedef struct optimum {
 // Whether a task may come after those in `placed`: its stage's of the same kind and lower
 // microbatches, and what it is made from, are there.
 static bool may_follow(const optimum *o, const uint32_t *placed, uint32_t count, pen_task task) {
-    uint32_t same = 0, before = 0, others = 0;
+    uint32_t same = 0, before = 0;
     for (uint32_t i = 0; i < count; i++) {
         const pen_task other = o->graph->tasks[placed[i]];
-        if (other.kind != PEN_TASK_UPDATE) others += 1;
         if (other.stage != task.stage) continue;
         if (other.kind == task.kind) same += 1;
         const bool is_made_from = task.kind == PEN_TASK_BACKWARD_WEIGHT

@@ -27,7 +27,8 @@ static pen_status export_with(const char *name, const char *with, bool as_archiv
     CHECK_OK(pen_model_open(name, NULL, &model));
     if (with != NULL) CHECK_OK(pen_model_open(with, NULL, &other));
     const pen_keras_export_options options = {
-        .as_archive = as_archive, .contents = {with != NULL ? find_contents : NULL, other}};
+        .as_archive = as_archive,
+        .contents = {.find = with != NULL ? find_contents : NULL, .context = other}};
     const pen_status status = pen_keras_export(model, &options, path);
     pen_model_destroy(other);
     pen_model_destroy(model);
@@ -110,7 +111,7 @@ static void test_refused(void **state) {
 static void test_shared_bytes(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    pen_keras_export_options options = {.contents = {find_contents, NULL}};
+    pen_keras_export_options options = {.contents = {.find = find_contents}};
     pen_mapping mapping;
     pen_model *model;
     uint8_t *bytes;

@@ -111,7 +111,9 @@ static void new_contents_are_written(void **state) {
     float contents[4] = {9, 8, 7, 6};
     pen_model *model = open_model("aliases");
     const char *path = scratch_path("trained.onnx");
-    export_to(model, (pen_onnx_export_options){.contents = {contents_of, contents}}, path);
+    export_to(model,
+              (pen_onnx_export_options){.contents = {.find = contents_of, .context = contents}},
+              path);
     pen_model *again = open_path(path);
     pen_value_id w, second;
     CHECK_OK(pen_graph_find_value(again->graph, "w", &w));
