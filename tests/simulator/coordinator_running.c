@@ -153,7 +153,7 @@ static void coordinator_tell_round(coordinator_process *c, const pen_coordinator
 // Work of a generation, which may be over when a stuck process comes to it.
 static void coordinator_work(coordinator_process *c, world_call call, uint64_t value) {
     process *p = c->process;
-    if (p->is_stuck) {
+    if (process_is_busy(p)) {
         world_work_in(p->world, 0, p, call, c->run, value);
     } else {
         call(p, c->run, value);

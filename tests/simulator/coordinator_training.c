@@ -109,7 +109,7 @@ static void training_finish(coordinator_process *c) {
 
 void coordinator_train(coordinator_process *c) {
     const coordinator_run *run = c->run;
-    if (c->process->world->is_wrong || c->process->is_stuck) return;
+    if (c->process->world->is_wrong || process_is_busy(c->process)) return;
     for (uint32_t i = 1; i <= run->worker_count; i++) {
         if (run->owed[i] != 0) return;
     }

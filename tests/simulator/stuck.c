@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tests/simulator/coordinator_process.h"
 #include "tests/simulator/links.h"
 #include "tests/simulator/worker_process.h"
 
@@ -44,21 +45,40 @@ static void stuck_tick(process *p, void *context, uint64_t value) {
     if (!worker->is_ticking) worker_tick_once(worker);
 }
 
-static void process_unstick(process *p, void *context, uint64_t value) {
+// Works are done in the order in which they came, as by one thread: those that come while others
+// are still held, as all do that came to a frozen process, wait behind them.
+static void process_work_off(process *p, void *context, uint64_t value) {
     world *w = p->world;
+    (void)context;
+    (void)value;
+    const bool was_behind = p->is_behind;
+    coordinator_process *c = p->coordinator;
+    p->is_behind = p->held.count > 0;
+    if (!p->is_behind) {
+        const bool trains = was_behind && c != NULL && c->run != NULL && !c->run->is_over;
+        if (trains) coordinator_train(c);
+        return;
+    }
+    for (uint32_t i = 0; i < p->held.count; i++) {
+        world_event event = p->held.items[i];
+        event.is_work = false; // it has waited
+        world_put(w, 0, event);
+    }
+    p->held.count = 0;
+    world_call_in(w, 0, p, process_work_off, NULL, 0);
+}
+
+static void process_unstick(process *p, void *context, uint64_t value) {
     (void)context;
     if (p->sticks_until != value) return;
     p->is_stuck = false;
-    WORLD_NOTE(w, p, "works again", 0, 0, 0);
-    for (uint32_t i = 0; i < p->held.count; i++) {
-        const world_event *event = &p->held.items[i];
-        world_call_in(w, 0, event->process, event->call, event->context, event->value);
-    }
-    p->held.count = 0;
+    WORLD_NOTE(p->world, p, "works again", 0, 0, 0);
+    process_work_off(p, NULL, 0);
 }
 
 void process_stick(process *p, uint64_t nanoseconds) {
     world *w = p->world;
+    if (p->is_behind) return; // it works what it was held with
     if (p->is_stuck && p->sticks_until >= w->now + nanoseconds) return;
     WORLD_NOTE(w, p, "is stuck", nanoseconds, 0, 0);
     p->is_stuck = true;

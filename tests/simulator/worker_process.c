@@ -75,7 +75,7 @@ static void worker_take_down(process *p, void *context, uint64_t value) {
 
 static void worker_hear_down(worker_process *worker) {
     process *p = worker->process;
-    if (p->is_stuck) {
+    if (process_is_busy(p)) {
         world_work_in(p->world, 0, p, worker_take_down, NULL, 0);
     } else {
         worker_take_down(p, NULL, 0);
@@ -194,7 +194,7 @@ void worker_up(process *p, uint32_t peer) {
     worker_process *worker = p->worker;
     WORLD_NOTE(p->world, p, "link is up", peer, 0, 0);
     if (peer == 0) {
-        if (p->is_stuck) {
+        if (process_is_busy(p)) {
             world_work_in(p->world, 0, p, worker_take_up, link_identity(p, 0), 0);
         } else {
             worker_member(worker, (pen_member_event){.kind = PEN_MEMBER_EVENT_UP});

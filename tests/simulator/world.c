@@ -106,7 +106,7 @@ bool world_step(world *w) {
         events_add(w, &p->deferred, &event);
         return true;
     }
-    if (p != NULL && p->is_stuck && event.is_work) {
+    if (p != NULL && process_is_busy(p) && event.is_work) {
         events_add(w, &p->held, &event);
         return true;
     }

@@ -79,6 +79,7 @@ struct process {
     int64_t clock_drift;   // in a million
     world_events deferred; // while it is frozen
     bool is_stuck, is_stuck_ticking;
+    bool is_behind; // no longer stuck, with works held that have not been done
     uint64_t sticks_until;
     world_events held; // while it is stuck
     uint32_t held_message_count;
@@ -195,6 +196,10 @@ void *world_allocate(world *w, size_t count, size_t size);
 // ---- processes
 
 uint64_t process_now(const process *p); // its own clock
+// Whether the thread that does works is held by one, or has others to do before what comes now.
+static inline bool process_is_busy(const process *p) {
+    return p->is_stuck || p->is_behind;
+}
 // A new process on a host, a worker or coordinator by the host. NULL: there are too many.
 process *process_start(world *w, uint32_t host);
 // It is gone, as by SIGKILL. `takes_power`: its machine's power, too.
