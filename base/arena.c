@@ -6,15 +6,9 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/sanitizer.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_SANITIZED 1
-#endif
-#endif
-#ifdef ARENA_SANITIZED
+#if PEN_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #define ARENA_GAP_BYTES 32
 #else

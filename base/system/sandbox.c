@@ -12,7 +12,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if defined(__SANITIZE_ADDRESS__)
+
+#include "base/sanitizer.h"
+#if PEN_HAS_ASAN
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -242,7 +244,7 @@ static bool sandbox_add_all(scmp_filter_ctx filter, uint32_t action, const int *
     return code == 0;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if PEN_HAS_ASAN
 // The sanitizer looks for leaks by a thread that traces the others, which the filter refuses: in a
 // process with a filter it does not look.
 static bool sandbox_is_filtered;
@@ -274,7 +276,7 @@ static bool sandbox_filter(const pen_sandbox *sandbox) {
     }
     is_right = is_right && seccomp_load(filter) == 0;
     seccomp_release(filter);
-#if defined(__SANITIZE_ADDRESS__)
+#if PEN_HAS_ASAN
     sandbox_is_filtered = is_right;
 #endif
     return is_right;

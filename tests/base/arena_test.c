@@ -2,16 +2,10 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/sanitizer.h"
 #include "tests/support/check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TEST_HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TEST_HAS_ASAN 1
-#endif
-#endif
-#ifdef TEST_HAS_ASAN
+#if PEN_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -157,7 +151,7 @@ static void scratch_is_used_again(void **state) {
 
 static void gaps_are_poisoned(void **state) {
     (void)state;
-#ifdef TEST_HAS_ASAN
+#if PEN_HAS_ASAN
     pen_arena *arena = check_arena();
     char *first = pen_arena_allocate(arena, 16, 1, 1);
     char *second = pen_arena_allocate(arena, 16, 1, 1);

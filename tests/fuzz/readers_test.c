@@ -15,23 +15,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sanitizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/check.h"
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SWEEP_IS_SANITIZED 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SWEEP_IS_SANITIZED 1
-#endif
-#endif
-#ifndef SWEEP_IS_SANITIZED
-#define SWEEP_IS_SANITIZED 0
-#endif
-
 #define SWEEP_SEEDS_LIMIT 1024
 #define SWEEP_MEMORY_LIMIT ((rlim_t)256 << 20)
-#define SWEEP_SECONDS_LIMIT (SWEEP_IS_SANITIZED ? 10.0 : 1.0)
+#define SWEEP_SECONDS_LIMIT (PEN_IS_SANITIZED ? 10.0 : 1.0)
 #define SWEEP_STUCK_SECONDS 60
 #define SWEEP_FLIPPED_BYTES 4096
 #define SWEEP_WHOLE_BYTES (64u << 10) // longer seeds are cut at some places
@@ -79,7 +69,7 @@ typedef struct sweep_extent {
 
 static sweep_extent sweep_get_extent(void) {
     if (getenv("PEN_LONG") != NULL) return (sweep_extent){48, 4096, 4};
-    return (sweep_extent){SWEEP_IS_SANITIZED ? 4 : 16, SWEEP_IS_SANITIZED ? 200 : 500, 1};
+    return (sweep_extent){PEN_IS_SANITIZED ? 4 : 16, PEN_IS_SANITIZED ? 200 : 500, 1};
 }
 
 static void sweep_complain(const char *format, const char *detail) {
@@ -236,7 +226,7 @@ static void sweep_reader_seeds(const sweep_reader *reader) {
 
 static void sweep_in_child(const sweep_reader *reader) {
     const struct rlimit data = {SWEEP_MEMORY_LIMIT, SWEEP_MEMORY_LIMIT}, none = {0, 0};
-    if (!SWEEP_IS_SANITIZED && setrlimit(RLIMIT_DATA, &data) != 0) _exit(3);
+    if (!PEN_IS_SANITIZED && setrlimit(RLIMIT_DATA, &data) != 0) _exit(3);
     if (setrlimit(RLIMIT_CORE, &none) != 0) _exit(3);
     sweep_reader_seeds(reader);
     exit(0); // NOLINT: the leak checker runs at exit

@@ -14,16 +14,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sanitizer.h"
 #include "base/thread.h"
 #include "tests/hostile/hostile_training.h"
 #include "tests/support/check.h"
 #include "tests/support/scratch.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HOSTILE_IS_SANITIZED true
-#else
-#define HOSTILE_IS_SANITIZED false
-#endif
 
 #define JOBS_LIMIT 64u
 #define MEMORY_LIMIT_KIB ((uint64_t)64 << 10)
@@ -336,7 +331,7 @@ static int report(const hostile_options *options, const hostile_shared *shared) 
     report_codes(options, shared);
     for (uint64_t i = 0; i < options->trainings; i++) {
         const hostile_result *result = &shared->results[i];
-        const bool is_large = !HOSTILE_IS_SANITIZED && result->peak_kib > MEMORY_LIMIT_KIB;
+        const bool is_large = !PEN_IS_SANITIZED && result->peak_kib > MEMORY_LIMIT_KIB;
         excused += result->is_excused;
         if (result->is_excused && result->outcome.wrong[0] != '\0') continue;
         if (result->state == HOSTILE_DONE && result->outcome.wrong[0] == '\0' && !is_large)
@@ -381,7 +376,7 @@ static bool option_read(hostile_options *options, const char *name, const char *
 
 int main(int argc, char **argv) {
     hostile_options options = {
-        .trainings = 2000, .job_count = 8, .patience = HOSTILE_IS_SANITIZED ? 4 : 1};
+        .trainings = 2000, .job_count = 8, .patience = PEN_IS_SANITIZED ? 4 : 1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--tell") == 0) {
             options.tells = true;

@@ -3,17 +3,14 @@
 
 #include <math.h>
 
+#include "base/sanitizer.h"
 #include "partition/strategies/strategies.h"
 #include "tests/support/check.h"
 #include "tests/support/giant_graph.h"
 
 #define NODE_COUNT 20000
 #define NODE_COUNT_MORE 60000
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SECONDS 12.0 // instrumented code is slow
-#else
-#define SECONDS 1.5
-#endif
+#define SECONDS (PEN_IS_SANITIZED ? 12.0 : 1.5)
 #define SECONDS_PLENTY 100.0 // the search of large problems ends long before
 
 static pen_problem *make_problem(pen_problem_given *given, pen_arena *arena) {

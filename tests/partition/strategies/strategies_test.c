@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/sanitizer.h"
 #include "partition/bound/bounds.h"
 #include "partition/problem/problem_build.h"
 #include "tests/support/check.h"
@@ -12,9 +13,7 @@
 #include "tests/support/placement_judge.h"
 
 static uint64_t case_count(uint64_t usual) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    usual = usual / 4 + 1; // instrumented code is slow
-#endif
+    if (PEN_IS_SANITIZED) usual = usual / 4 + 1;
     return getenv("PEN_LONG") != NULL ? usual * 10 : usual;
 }
 

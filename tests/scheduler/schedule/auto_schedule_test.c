@@ -2,16 +2,13 @@
 
 #include <math.h>
 
+#include "base/sanitizer.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_simulate.h"
 #include "tests/support/check.h"
 #include "tests/support/dice.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#define GRAPH_COUNT 40 // all of them take a minute
-#else
-#define GRAPH_COUNT 200
-#endif
+#define GRAPH_COUNT (PEN_IS_SANITIZED ? 40 : 200) // all of them take a minute there
 
 static double simulate(const pen_stage_graph *graph, const pen_schedule *schedule,
                        pen_arena *arena) {

@@ -2,6 +2,7 @@
 // each stage whole and in halves.
 #include <math.h>
 
+#include "base/sanitizer.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/list_scheduling.h"
 #include "scheduler/schedule/schedule_memory.h"
@@ -11,11 +12,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/stage_chain.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#define GRAPH_COUNT 20 // all of them take a minute
-#else
-#define GRAPH_COUNT 60
-#endif
+#define GRAPH_COUNT (PEN_IS_SANITIZED ? 20 : 60) // all of them take a minute there
 #define ORDER_LIMIT 40000u
 
 typedef struct orders {

@@ -9,16 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "tests/simulator/ring/ring_simulation.h"
 #include "tests/support/check.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define SIMULATOR_IS_WATCHED true
-#elif defined(__has_feature)
-#define SIMULATOR_IS_WATCHED __has_feature(thread_sanitizer)
-#else
-#define SIMULATOR_IS_WATCHED false
-#endif
 
 #define SEEDS 40000u
 #define MISTAKE_SEEDS 20000u
@@ -165,7 +158,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rings_hold_whatever_the_order),
                                        cmocka_unit_test(same_seed_is_the_same_run),
                                        cmocka_unit_test(planted_mistakes_are_found)};
-    if (SIMULATOR_IS_WATCHED) {
+    if (PEN_HAS_TSAN) {
         printf("there is one thread, whose stacks the thread sanitizer does not follow\n");
         return 77;
     }

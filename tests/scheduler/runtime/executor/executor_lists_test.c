@@ -1,5 +1,6 @@
 // Lists with several microbatches under way give the numbers of one list after the other.
 #include "base/memory.h"
+#include "base/sanitizer.h"
 #include "base/system/machine.h"
 #include "graph/analysis/execution_order.h"
 #include "graph/op.h"
@@ -10,12 +11,6 @@
 #include "tests/support/loss_request.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/tiny_model.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_WATCHED true
-#else
-#define IS_WATCHED false
-#endif
 
 #define LISTS_MAX 24
 #define MICROBATCHES_MAX 7
@@ -528,7 +523,7 @@ static void ten_thousand_steps_take_no_memory(void **state) {
         if (step == 10 || step == 20) resident = pen_machine_resident_peak();
     }
     // the address sanitizer keeps what libraries free
-    CHECK(IS_WATCHED || pen_machine_resident_peak() <= resident + 65536,
+    CHECK(PEN_IS_SANITIZED || pen_machine_resident_peak() <= resident + 65536,
           "%llu bytes at step 20, then %llu", (unsigned long long)resident,
           (unsigned long long)pen_machine_resident_peak());
     pen_executor_destroy(executor);
