@@ -13,7 +13,9 @@
 
 #define OUTPUT_BOX_LIMIT 40000 // of the page, as in `show`
 
-pen_status pen_run_output_check(pen_command_context *context, const pen_run_output *output) {
+// One device records no trace. Its page is the model, with the curves of the training.
+pen_status pen_run_output_check(pen_command_context *context, const pen_run_output *output,
+                                const pen_job *job) {
     const size_t length = output->page != NULL ? strlen(output->page) : 0;
     if (output->page != NULL && (length < 6 || strcmp(output->page + length - 5, ".html") != 0)) {
         context->input_exit_code = PEN_EXIT_USAGE;
@@ -22,26 +24,13 @@ pen_status pen_run_output_check(pen_command_context *context, const pen_run_outp
                          ".html",
                          output->page);
     }
-    if (output->trace != NULL) PEN_TRY(pen_command_check_output(context, output->trace));
-    if (output->page != NULL) PEN_TRY(pen_command_check_output(context, output->page));
-    return PEN_OK;
-}
-
-pen_status pen_run_output_check_engine(pen_command_context *context, const pen_run_output *output,
-                                       const pen_engine *engine) {
-    const pen_engine_kind *kind = engine->kind;
-    const bool lacks_trace = output->trace != NULL && kind->trace == NULL;
-    const bool lacks_plan = output->page != NULL && (kind->plan == NULL || kind->trace == NULL);
-    if (lacks_trace || lacks_plan) context->input_exit_code = PEN_EXIT_USAGE;
-    if (lacks_trace) {
+    if (output->trace != NULL && pen_engine_is_local(job)) {
+        context->input_exit_code = PEN_EXIT_USAGE;
         return pen_error(PEN_UNSUPPORTED,
                          "--trace: a training on one device records none: list several devices");
     }
-    if (lacks_plan) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "--report: a training on one device has no plan to compare it with: list "
-                         "several devices");
-    }
+    if (output->trace != NULL) PEN_TRY(pen_command_check_output(context, output->trace));
+    if (output->page != NULL) PEN_TRY(pen_command_check_output(context, output->page));
     return PEN_OK;
 }
 
@@ -84,7 +73,6 @@ static pen_status output_write_page(const pen_run_output *output, pen_engine *en
     const pen_run_picture picture = {.title = output->title, .box_limit = OUTPUT_BOX_LIMIT};
     pen_report report;
     const char *text;
-    PEN_ASSERT(engine->kind->plan != NULL); // pen_run_output_check_engine has looked
     PEN_TRY(pen_run_picture_draw(engine, &picture, arena, &report));
     report.trace = trace;
     report.figures = output->report;
@@ -102,7 +90,7 @@ pen_status pen_run_output_collect(pen_command_context *context, pen_engine *engi
     if (engine->kind->report != NULL) {
         PEN_TRY(engine->kind->report(engine, arena, &output->report));
     }
-    if (output->trace != NULL || output->page != NULL) {
+    if (engine->kind->trace != NULL && (output->trace != NULL || output->page != NULL)) {
         PEN_TRY(engine->kind->trace(engine, arena, &trace));
         if (trace == NULL) return pen_error(PEN_INTERNAL, "no trace was recorded");
     }

@@ -32,14 +32,10 @@ PEN_NODISCARD pen_status pen_run_picture_draw(pen_engine *engine, const pen_run_
 PEN_NODISCARD pen_status pen_run_history_new(const pen_program *program, pen_arena *arena,
                                              pen_training_history **out_history);
 
-// Before the training: whether the files can be written.
+// Before anything is made: whether the files can be written, and the job's devices record a trace.
+// INVALID_INPUT; UNSUPPORTED: they record none
 PEN_NODISCARD pen_status pen_run_output_check(pen_command_context *context,
-                                              const pen_run_output *output);
-
-// The same, of what the engine can tell. UNSUPPORTED: it records no trace, or has no plan
-PEN_NODISCARD pen_status pen_run_output_check_engine(pen_command_context *context,
-                                                     const pen_run_output *output,
-                                                     const pen_engine *engine);
+                                              const pen_run_output *output, const pen_job *job);
 
 // Before the first step: makes room for what it comes to, if there is to be a page. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,

@@ -389,8 +389,6 @@ static pen_status train_create(train_run *run) {
         .trace = run->options->trace != NULL || run->options->report != NULL,
         .evaluated = run->evaluated};
     PEN_TRY(pen_trainer_create(run->job, &options, &run->trainer));
-    PEN_TRY(
-        pen_run_output_check_engine(run->context, &run->output, pen_trainer_engine(run->trainer)));
     PEN_TRY(pen_run_output_begin(run->context, &run->output, pen_trainer_program(run->trainer)));
     run->followers.history = run->output.history;
     if (run->evaluated == NULL) return PEN_OK;
@@ -475,15 +473,15 @@ static pen_status train_all(train_run *run) {
         PEN_TRY(
             pen_command_check_model_output(run->context, run->job, "--save", run->options->save));
     }
+    run->output.title = pen_path_name(run->options->common.operands[0]);
+    run->output.trace = run->options->trace;
+    run->output.page = run->options->report;
+    PEN_TRY(pen_run_output_check(run->context, &run->output, run->job));
     PEN_TRY(train_check_outputs(run));
     PEN_TRY(train_plan_checkpoints(run));
     PEN_TRY(train_plan_start(run));
     PEN_TRY(pen_job_prepare_outputs(run->job, run->context->arena));
     PEN_TRY(train_check_earlier(run));
-    run->output.title = pen_path_name(run->options->common.operands[0]);
-    run->output.trace = run->options->trace;
-    run->output.page = run->options->report;
-    PEN_TRY(pen_run_output_check(run->context, &run->output));
     PEN_TRY(train_open_followers(run));
     run->context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_signals_prepare_flight(run->checkpoint, run->context->arena));
@@ -562,8 +560,9 @@ static const pen_cli_option train_cli_options[] = {
                  "replace the parameters and forget the checkpoints that are there from before"),
     PEN_CLI_VALUE(0, "trace", "FILE", PATH, train_options, trace,
                   "what each device did when, for ui.perfetto.dev (FILE.json)"),
-    PEN_CLI_VALUE(0, "report", "FILE", PATH, train_options, report,
-                  "a page of the plan with the measured time line beside it (FILE.html)"),
+    PEN_CLI_VALUE(
+        0, "report", "FILE", PATH, train_options, report,
+        "a page of the curves, the plan, and the measured time line beside it (FILE.html)"),
     PEN_CLI_FOLLOW_OPTIONS(train_options, follow),
     PEN_CLI_NO_MEMORY_CHECK(train_options),
     PEN_CLI_INSECURE(train_options),

@@ -114,5 +114,17 @@ fails 2 '--trace is for pages and JSON' "$PENSTOCK" show made.plan --trace run.t
 fails 2 "--report: found 'run.txt', expected a file that ends with .html" \
     "$PENSTOCK" train job.yaml --report run.txt
 fails 2 'no/such' "$PENSTOCK" train job.yaml --trace no/such/trace.json
+
+# one device has no plan: its page has the model and the curves; what it cannot have is told before anything is made
 sed '/second/d; /third/d' job.yaml >single.yaml
+printf 'checkpoint: {dir: new_kept}\noutputs: {dir: new_out}\n' >>single.yaml
 fails 2 '--trace: a training on one device records none' "$PENSTOCK" train single.yaml --trace t.json
+if [ -e new_kept ] || [ -e new_out ]; then die "made all the same: $(ls)"; fi
+penstock train single.yaml --steps 5 --report single.html 2>said || die "train: $(cat said)"
+/usr/bin/python3 - <<'PY' || die 'the page of one device is wrong'
+import json, re
+with open("single.html", encoding="utf-8") as file:
+    data = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', file.read(), re.S)[1])
+assert [point[0] for point in data["losses"]["series"][0]["points"]] == [1, 2, 3, 4, 5], data["losses"]
+assert data["rate"]["points"] and "run" not in data and "plan" not in data, list(data)
+PY

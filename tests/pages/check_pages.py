@@ -291,6 +291,11 @@ def check_run(page, name):
     check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
 
 
+def check_one_device(page, name):
+    tab(page, "Run")
+    check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
+
+
 def canvas_text(page):
     return page.js("document.getElementById('canvas').getAttribute('aria-label')")
 
@@ -399,7 +404,7 @@ def check_live_end(page, name):
 
 
 PICTURE = "document.getElementById('canvas').toDataURL()"
-CHECKS = {"large": [check_large], "many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "plan": [check_graph], "graph": [check_graph]}
+CHECKS = {"large": [check_large], "many": [check_many, check_graph], "live": [check_live, check_graph, check_live_end], "run": [check_run, check_graph], "one": [check_one_device, check_graph], "plan": [check_graph], "graph": [check_graph]}
 
 
 # ---- pictures, and whether what is checked would be found

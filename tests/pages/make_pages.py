@@ -123,6 +123,8 @@ def make_all(penstock, folder):
 
     training_job(folder, "run.yaml", 3)
     page("run", "train", "-q", "run.yaml", "--report")
+    training_job(folder, "one.yaml", 1)
+    page("one", "train", "-q", "one.yaml", "--report")
     run(folder, penstock, "plan", "-q", "run.yaml", "-o", "plan.json")
     page("plan", "show", "plan.json", "-o")
     page("graph", "show", "run.yaml", "-o")
