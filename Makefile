@@ -247,12 +247,12 @@ SITE_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/site
 site: $(BUILD)/penstock #! the documentation as pages for a browser, under build/site/; needs no network to be read
 	@python=$$(tests/python/python_environment.sh $(SITE_VENV) sphinx,myst_parser 'sphinx>=7' 'myst-parser>=3') && \
 	  $$python docs/site/build_site.py --penstock $< --output build/site
-#   make check-docs PAGES=docs/first-model.md     those only
-PAGES := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md examples/*/README.md)
+#   make check-docs DOCS=docs/first-model.md     those only
+DOCS := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md examples/*/README.md)
 .PHONY: check-docs
 check-docs: $(BUILD)/penstock #! what pages of docs/ tell to do is done, word by word
 	@wrong=$$(docs/pictures/draw_concepts.sh $< --check); [ -z "$$wrong" ] || { echo "$$wrong"; exit 1; }
-	@python3 tests/docs/run_pages.py --penstock $< $(PAGES)
+	@python3 tests/docs/run_pages.py --penstock $< $(DOCS)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

@@ -42,7 +42,7 @@ class Page:
     def __init__(self, path, penstock):
         self.path, self.penstock = path, penstock
         self.folder = tempfile.mkdtemp(prefix="page-")
-        self.groups, self.printed, self.count = [], "", 0
+        self.groups, self.printed, self.count, self.lacks = [], "", 0, None
         for name in ("bin", "there"):
             os.mkdir(os.path.join(self.folder, name))
         with open(os.path.join(self.folder, "bin/scp"), "w", encoding="utf-8") as file:
@@ -108,7 +108,7 @@ class Page:
         with open(self.path, encoding="utf-8") as file:
             page = file.read()
         if "10.0.0." in page and not os.environ.get("PAGE_NETWORK"):
-            print(f"{self.path}: left out: no network of its own can be made here")
+            self.lacks = "no network of its own can be made here"
             return True
         for match in BLOCK.finditer(page):
             if not match[3]:
@@ -118,7 +118,7 @@ class Page:
             wrong = self.block(match[2], match[3], text)
             line = page.count("\n", 0, match.start()) + 1
             if wrong == LEFT_OUT:
-                print(f"{self.path}:{line}: left out from here on: {PYTHON} lacks {match[3]}")
+                self.lacks = f"from line {line} on: {PYTHON} cannot import what it needs: give PAGE_PYTHON=PYTHON"
                 return True
             self.count += 1
             if "run" in match[3]:
@@ -155,6 +155,7 @@ def main():
     options = parser.parse_args()
     own_network()
     failed = count = 0
+    left_out = []
     for path in options.pages:
         page = Page(path, os.path.abspath(options.penstock))
         try:
@@ -162,7 +163,10 @@ def main():
         finally:
             page.close()
         count += page.count
-    print(f"pages: {count} blocks of {len(options.pages)} pages, {failed} pages failed")
+        if page.lacks:
+            left_out.append(f"{path}: LEFT OUT {page.lacks}")
+    print("".join(line + "\n" for line in left_out), end="")
+    print(f"pages: {count} blocks of {len(options.pages)} pages, {failed} pages failed, {len(left_out)} not tried or in part")
     sys.exit(failed > 0)
 
 
