@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "cli/follow/history_feed.h"
 #include "cli/run_output.h"
+#include "scheduler/job/job_links.h"
 #include "scheduler/report/report.h"
 #include "scheduler/serve/http_pages.h"
 #include "scheduler/transport/grpc/address.h"
@@ -19,6 +20,8 @@
 #define LIVE_ERROR_BYTES 512
 #define LIVE_PULSE_SECONDS 1.0
 #define LIVE_HTML "text/html; charset=utf-8"
+#define LIVE_HTTP "http://"
+#define LIVE_HTTPS "https://"
 
 // What a training says while it is prepared. The browser asks again by itself.
 static const char live_wait[] =
@@ -161,14 +164,32 @@ static pen_status live_read_token(pen_live_page *page, const char *path) {
     return pen_arena_copy_text(page->arena, text, length, &page->token);
 }
 
+// What the address says before host and port, if it says anything.
+static const char *live_skip_scheme(const char *address, bool *out_is_https) {
+    *out_is_https = strncmp(address, LIVE_HTTPS, strlen(LIVE_HTTPS)) == 0;
+    if (*out_is_https) return address + strlen(LIVE_HTTPS);
+    const bool says_http = strncmp(address, LIVE_HTTP, strlen(LIVE_HTTP)) == 0;
+    return says_http ? address + strlen(LIVE_HTTP) : address;
+}
+
 // The note has the host that was asked for, and the port that was taken.
-static pen_status live_listen(pen_live_page *page, const char *address, const char *token_file) {
+static pen_status live_listen(pen_live_page *page, const pen_live_page_options *asked) {
+    const pen_transport_tls tls = pen_job_transport_tls(asked->job);
+    bool is_https;
+    const char *address = live_skip_scheme(asked->address, &is_https);
     pen_address read;
     uint16_t port;
+    if (is_https && tls.cert == NULL) {
+        return pen_error(PEN_INVALID_INPUT, "--live %s needs tls: {ca, cert, key} in the job",
+                         asked->address);
+    }
     PEN_TRY(pen_arena_create(&page->arena));
-    PEN_TRY(live_read_token(page, token_file));
-    const pen_http_pages_options options = {
-        .address = address, .token = page->token, .context = page, .find = live_find};
+    PEN_TRY(live_read_token(page, asked->token_file));
+    const pen_http_pages_options options = {.address = address,
+                                            .token = page->token,
+                                            .tls = is_https ? &tls : NULL,
+                                            .context = page,
+                                            .find = live_find};
     PEN_TRY(pen_status_add_context(pen_address_read(address, &read), "for --live"));
     if (page->token == NULL && !pen_address_is_loopback(&read)) {
         return pen_error(PEN_INVALID_INPUT,
@@ -179,22 +200,22 @@ static pen_status live_listen(pen_live_page *page, const char *address, const ch
     PEN_TRY(
         pen_status_add_context(pen_http_pages_create(&options, &page->pages, &port), "for --live"));
     const size_t host_length = (size_t)(strrchr(address, ':') - address);
-    pen_log(PEN_LOG_NOTE, "the page is at http://%.*s:%u/", (int)host_length, address, port);
+    pen_log(PEN_LOG_NOTE, "the page is at %s%.*s:%u/", is_https ? LIVE_HTTPS : LIVE_HTTP,
+            (int)host_length, address, port);
     return PEN_OK;
 }
 
-pen_status pen_live_page_open(const char *address, const char *token_file, const char *title,
-                              pen_live_page **out_page) {
-    if (address == NULL) {
-        if (token_file == NULL) return PEN_OK;
+pen_status pen_live_page_open(const pen_live_page_options *options, pen_live_page **out_page) {
+    if (options->address == NULL) {
+        if (options->token_file == NULL) return PEN_OK;
         return pen_error(PEN_INVALID_INPUT, "--live-token: found no page that it is for, expected "
                                             "--live HOST:PORT");
     }
     pen_live_page *page = pen_memory_allocate(1, sizeof *page);
     if (page == NULL) return pen_error_out_of_memory();
-    page->title = title;
+    page->title = options->title;
     pen_mutex_init(&page->lock);
-    const pen_status status = live_listen(page, address, token_file);
+    const pen_status status = live_listen(page, options);
     if (status != PEN_OK) {
         pen_live_page_close(page);
         return status;

@@ -1,4 +1,5 @@
-// What `train --live HOST:PORT` serves: the report's page while the training runs, for browsers.
+// What `train --live HOST:PORT` serves: the report's page while the training runs, for browsers;
+// over TLS where the address begins with https://.
 //
 //   GET /       the page: the model, its plan, and the curves so far
 //   GET /data   what the page asks for every two seconds: curves, how far it is, how it goes
@@ -16,11 +17,17 @@
 
 typedef struct pen_live_page pen_live_page;
 
-// Listens at `address`; `token_file` has the token in its first line, NULL: there is none. NULL as
-// `address`: no page. `title` is the page's, borrowed.
-//   INVALID_INPUT, NOT_FOUND, UNAVAILABLE, IO, OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_live_page_open(const char *address, const char *token_file,
-                                            const char *title, pen_live_page **out_page);
+// All borrowed.
+typedef struct pen_live_page_options {
+    const char *address;    // "host:port", "https://host:port"; NULL: no page
+    const char *token_file; // with the token in its first line; NULL: there is none
+    const char *title;      // of the page
+    const pen_job *job;     // has the certificate
+} pen_live_page_options;
+
+// Listens. INVALID_INPUT, NOT_FOUND, UNSUPPORTED, UNAVAILABLE, IO, OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_live_page_open(const pen_live_page_options *options,
+                                            pen_live_page **out_page);
 void pen_live_page_close(pen_live_page *page);
 
 // Draws what is about to be trained: from then on there is a page. Where that fails it is warned

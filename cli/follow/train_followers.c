@@ -43,8 +43,11 @@ pen_status pen_train_followers_open(pen_command_context *context, const pen_job 
     PEN_TRY(pen_train_log_open(follow->log, adds, &out_followers->log));
     PEN_TRY(pen_event_file_open(follow->tensorboard, context->arena, &out_followers->events));
     PEN_TRY(pen_gauge_file_open(follow->metrics, context->arena, &out_followers->gauges));
-    PEN_TRY(pen_live_page_open(follow->live, follow->live_token, out_followers->title,
-                               &out_followers->live));
+    const pen_live_page_options live = {.address = follow->live,
+                                        .token_file = follow->live_token,
+                                        .title = out_followers->title,
+                                        .job = job};
+    PEN_TRY(pen_live_page_open(&live, &out_followers->live));
     out_followers->watch = (pen_train_watch){
         .context = out_followers, .lost = followers_lost, .recovered = followers_recovered};
     return PEN_OK;

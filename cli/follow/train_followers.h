@@ -31,7 +31,8 @@ typedef struct pen_cli_follow {
         PEN_CLI_VALUE(0, "metrics", "FILE", PATH, type, member.metrics,                            \
                       "how it goes, for Prometheus' node exporter (FILE.prom)"),                   \
         PEN_CLI_VALUE(0, "live", "HOST:PORT", TEXT, type, member.live,                             \
-                      "the report while it runs, for browsers; port 0: any that is free"),         \
+                      "the report while it runs, for browsers; port 0: any that is free; "         \
+                      "https://HOST:PORT: with the certificate of the job's tls"),                 \
         PEN_CLI_VALUE(0, "live-token", "FILE", PATH, type, member.live_token,                      \
                       "the password for --live, which other machines need")
 

@@ -173,11 +173,13 @@ static pen_status pages_check_address(pen_http_pages *pages) {
 }
 
 static pen_status pages_open(pen_http_pages *pages, uint16_t *out_port) {
-    const pen_front_options front = {.address = pages->options.address,
-                                     .token = pages->options.token,
-                                     .calls_limit = PAGES_CALLS,
-                                     .connections_limit = PAGES_CONNECTIONS,
-                                     .timeout_seconds = PAGES_TIMEOUT_SECONDS};
+    pen_front_options front = {.address = pages->options.address,
+                               .token = pages->options.token,
+                               .is_https = pages->options.tls != NULL,
+                               .calls_limit = PAGES_CALLS,
+                               .connections_limit = PAGES_CONNECTIONS,
+                               .timeout_seconds = PAGES_TIMEOUT_SECONDS};
+    if (front.is_https) front.tls = *pages->options.tls;
     PEN_TRY(pages_check_address(pages));
     PEN_TRY(pen_http_door_open(&pages->door, &front, pages_handle, pages_release, pages, out_port));
     return pen_thread_create("pages", pages_tick, pages, &pages->ticker);

@@ -27,6 +27,8 @@ typedef struct pen_http_page {
 typedef struct pen_http_pages_options {
     const char *address; // "host:port", port 0: any
     const char *token;   // that callers must have; NULL: none
+    // HTTPS, with its certificate, while it is created; callers need none. NULL: HTTP
+    const struct pen_transport_tls *tls;
     void *context;
     // The page at `path`, by libmicrohttpd's thread. NOT_FOUND: there is none. OUT_OF_MEMORY
     pen_status (*find)(void *context, const char *path, pen_arena *arena, pen_http_page *out_page);
@@ -34,7 +36,8 @@ typedef struct pen_http_pages_options {
 
 // Listens. *out_port is the port taken.
 //   INVALID_INPUT  the address can be reached from other machines, and there is no token
-//   NOT_FOUND      libmicrohttpd is not installed
+//   NOT_FOUND      libmicrohttpd is not installed, or a certificate is not there
+//   UNSUPPORTED    libmicrohttpd has no TLS
 //   UNAVAILABLE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_http_pages_create(const pen_http_pages_options *options,
                                                pen_http_pages **out_pages, uint16_t *out_port);

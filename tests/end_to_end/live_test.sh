@@ -8,20 +8,23 @@ echo 'evaluation: {every: 2 epochs, metric: loss}' >>job.yaml
 echo 'a token of many letters' >token
 
 cat >look.py <<'PY'
-import base64, json, re, socket, sys, time
+import base64, json, re, socket, ssl, sys, time
 
 HOST, PORT = "127.0.0.1", int(sys.argv[1])
 TOKEN = sys.argv[2] if len(sys.argv) > 2 else None
+CA = sys.argv[3] if len(sys.argv) > 3 else None
+tls = ssl.create_default_context(cafile=CA) if CA else None
 
 def ask(head, body=b""):
     """The whole answer to bytes that may be no request: status, headers, body."""
-    with socket.create_connection((HOST, PORT), timeout=60) as caller:
+    with socket.create_connection((HOST, PORT), timeout=60) as plain:
+        caller = tls.wrap_socket(plain, server_hostname="localhost") if tls else plain
         caller.sendall(head.encode() + body)
         answer = b""
         try:
             while piece := caller.recv(65536):
                 answer += piece
-        except ConnectionResetError: # what it sent was not read to its end
+        except (ConnectionResetError, ssl.SSLEOFError): # what it sent was not read to its end
             pass
     head, _, body = answer.partition(b"\r\n\r\n")
     return (0, "", b"") if not head else (int(head.split()[1]), head.decode(), body)
@@ -84,6 +87,20 @@ if TOKEN:
         assert status("/data", more=[f"Authorization: {wrong}"]) == 401, wrong
     assert status("/data", host="evil.example", more=allowed) == 421
 
+if CA: # nothing is told to whoever speaks no TLS, or does not trust the authority
+    with socket.create_connection((HOST, PORT), timeout=60) as caller:
+        caller.sendall(b"GET /data HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            assert b"live" not in caller.recv(65536)
+        except ConnectionResetError:
+            pass
+    try:
+        with socket.create_connection((HOST, PORT), timeout=60) as caller:
+            ssl.create_default_context().wrap_socket(caller, server_hostname="localhost")
+        raise AssertionError("a stranger's certificate is trusted")
+    except ssl.SSLCertVerificationError:
+        pass
+
 # many of another address who say nothing: all others are answered still
 idle = []
 for _ in range(100):
@@ -95,20 +112,22 @@ assert status("/data", more=allowed) == 200
 print(len(idle))
 PY
 
-# look ADDRESS [TOKEN]: a training that is looked at, and then stopped
+# look ADDRESS [TOKEN [taken|CA]]: a training that is looked at, and then stopped
 look() {
+    local scheme=http ca=''
+    case $1 in https://*) scheme=https ca=$3 ;; esac
     penstock train job.yaml --live "$1" ${2:+--live-token token} >out 2>said &
     local pid=$!
     for _ in $(seq 600); do
-        grep -q 'the page is at http://' said && break
+        grep -q "the page is at $scheme://" said && break
         sleep 0.1
     done
-    port=$(sed -n 's,^the page is at http://.*:\([0-9]*\)/$,\1,p' said)
-    /usr/bin/python3 look.py "$port" ${2:+"$2"} >looked 2>&1 || {
+    port=$(sed -n 's,^the page is at https\?://.*:\([0-9]*\)/$,\1,p' said)
+    /usr/bin/python3 look.py "$port" ${2:+"$2"} ${ca:+"$ca"} >looked 2>&1 || {
         kill -KILL $pid
         die "--live $1: $(cat looked)"
     }
-    if [ -n "${3:-}" ]; then # a second one finds the port taken
+    if [ "${3:-}" = taken ]; then # a second one finds the port taken
         fails 6 "cannot listen at 127.0.0.1:$port for HTTP" "$PENSTOCK" train job.yaml --live "127.0.0.1:$port"
     fi
     kill -KILL $pid
@@ -116,6 +135,13 @@ look() {
 }
 look 127.0.0.1:0 '' taken
 look 0.0.0.0:0 'a token of many letters'
+sh "$top/tests/support/make_certificates.sh" tls || die "certificates: $(cat tls/make_certificates.log)"
+echo 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem}' >>job.yaml
+look https://0.0.0.0:0 'a token of many letters' tls/ca.pem
+fails 2 '--live 0.0.0.0:0 can be reached' "$PENSTOCK" train job.yaml --live https://0.0.0.0:0
+sed -i '/^tls:/d' job.yaml
+fails 2 '--live https://127.0.0.1:0 needs tls: {ca, cert, key} in the job' \
+    "$PENSTOCK" train job.yaml --live https://127.0.0.1:0
 
 # the numbers are what they are without it
 sed -i 's/epochs: 200000/epochs: 4/' job.yaml
