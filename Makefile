@@ -105,6 +105,18 @@ test_scripts := $(sort $(wildcard tests/end_to_end/*_test.sh))
 .PHONY: all
 all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (under build/)
 
+# Kernels of the cuda device: text that the driver compiles. It is in the tree, so that a build needs no
+# compiler for it; `make cuda-kernels` makes it anew with clang, which needs nothing of NVIDIA's.
+cuda_folder := device/cuda/kernels
+cuda_text := $(cuda_folder)/kernels.ptx
+cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cuh)) $(cuda_folder)/cuda_args.h
+CUDA_CLANG := clang-14 # of which version the text is
+CUDA_FLAGS := -I. -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib --cuda-path=/ -S -O2 \
+  -ffp-contract=off -Xclang -target-feature -Xclang +ptx63 -Wall -Wextra -Werror
+.PHONY: cuda-kernels
+cuda-kernels: #! the text of the cuda device's kernels, made anew
+	$(Q)$(CUDA_CLANG) $(CUDA_FLAGS) $(cuda_folder)/all.cu -o $(cuda_text)
+
 # What a build is known by: sources, compiler and flags. Where headers of other libraries lie is no part of it. Sanitizers are
 # named besides, so that who is refused sees why.
 library_headers := $(call find_files,$(folders),*.h)
@@ -309,6 +321,11 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)
 	$(call say,ld,$@)
 	$(Q)$(CC) $(TEST_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -Wl,--as-needed -lturbojpeg -o $@
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
+
+# A GPU that there is not: kernels that a C compiler compiled, and what runs them.
+emulated_objects := $(call objects,tests/cuda/emulator.c tests/cuda/emulated_kernels.c)
+$(BUILD)/tests/cuda/emulated_kernels.o: $(cuda_kernel_sources)
+$(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
 # starts a process for each input, which is too slow for that, and one has a thread beside it.

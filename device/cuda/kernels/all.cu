@@ -1,0 +1,12 @@
+// All kernels, as one unit. `make cuda-kernels` makes kernels.ptx of it.
+#ifndef PEN_CUDA_KERNEL_CODE
+#include "device/cuda/kernels/words.cuh"
+#endif
+#include "device/cuda/kernels/cuda_args.h"
+
+#include "device/cuda/kernels/common.cuh"
+
+#include "device/cuda/kernels/map.cu"
+#include "device/cuda/kernels/product.cu"
+#include "device/cuda/kernels/reduction.cu"
+#include "device/cuda/kernels/loss.cu"

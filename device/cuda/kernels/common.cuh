@@ -1,0 +1,81 @@
+// What several kernels use.
+
+// Sets or adds.
+DEVICE void store(float *y, uint64_t i, float value, uint32_t adds) {
+    y[i] = adds ? y[i] + value : value;
+}
+
+DEVICE float warp_sum(float v) {
+    for (int o = 16; o > 0; o >>= 1)
+        v += from_lane_xor(v, o);
+    return v;
+}
+
+DEVICE float warp_largest(float v) {
+    for (int o = 16; o > 0; o >>= 1) {
+        const float other = from_lane_xor(v, o);
+        v = other > v || other != other ? other : v;
+    }
+    return v;
+}
+
+// The sum of all threads' v, in each of them; always the same order of additions. `room` has a
+// float for each warp.
+DEVICE float block_sum(float v, float *room) {
+    v = warp_sum(v);
+    if (THREAD % 32 == 0) room[THREAD / 32] = v;
+    barrier();
+    v = warp_sum(THREAD % 32 < THREADS / 32 ? room[THREAD % 32] : 0.0f);
+    barrier(); // the room is used again
+    return v;
+}
+
+// The largest, or what is not a number where one is.
+DEVICE float block_largest(float v, float *room) {
+    v = warp_largest(v);
+    if (THREAD % 32 == 0) room[THREAD / 32] = v;
+    barrier();
+    v = warp_largest(room[THREAD % 32 < THREADS / 32 ? THREAD % 32 : 0]);
+    barrier();
+    return v;
+}
+
+// e^x, within two units of the last place: x = k ln 2 + r, a polynomial in r, and k in the exponent.
+DEVICE float exponential(float x) {
+    if (x != x) return x;
+    if (x > 88.72283f) return float_of_bits(0x7f800000u);
+    if (x < -103.97208f) return 0.0f;
+    const float k = multiply_add(x, 1.44269504f, 12582912.0f) - 12582912.0f;
+    const float r = multiply_add(k, -1.42860677e-6f, multiply_add(k, -0.693145752f, x));
+    float p = 1.98412698e-4f;
+    p = multiply_add(p, r, 1.38888889e-3f);
+    p = multiply_add(p, r, 8.33333333e-3f);
+    p = multiply_add(p, r, 4.16666667e-2f);
+    p = multiply_add(p, r, 1.66666667e-1f);
+    p = multiply_add(p, r, 0.5f);
+    p = multiply_add(p, r, 1.0f);
+    p = multiply_add(p, r, 1.0f);
+    // in two steps, for what is below or above the exponents that there are
+    const int32_t whole = (int32_t)k, half = whole / 2;
+    return p * float_of_bits((uint32_t)(half + 127) << 23) *
+           float_of_bits((uint32_t)(whole - half + 127) << 23);
+}
+
+// The logarithm of an x from 1 to 2^100: x = 2^k m, and s = (m - 1) / (m + 1).
+DEVICE float logarithm(float x) {
+    if (!(x < float_of_bits(0x7f800000u))) return x;
+    uint32_t bits = bits_of_float(x);
+    int32_t k = (int32_t)(bits >> 23) - 127;
+    float m = float_of_bits((bits & 0x7fffffu) | 0x3f800000u);
+    if (m > 1.41421356f) {
+        m *= 0.5f;
+        k += 1;
+    }
+    const float s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    float p = 0.111111111f;
+    p = multiply_add(p, z, 0.142857143f);
+    p = multiply_add(p, z, 0.2f);
+    p = multiply_add(p, z, 0.333333333f);
+    p = multiply_add(p, z, 1.0f);
+    return multiply_add((float)k, 0.693145752f, multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
+}

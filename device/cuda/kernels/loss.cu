@@ -1,0 +1,59 @@
+// The softmax's cross entropy: a block takes a target.
+
+DEVICE int64_t loss_label(const struct cuda_loss_args *a, uint64_t target) {
+    const int64_t label = a->labels_are_wide ? ((const int64_t *)a->labels)[target]
+                                             : (int64_t)((const int32_t *)a->labels)[target];
+    if (label >= 0 && label < (int64_t)a->classes) return label;
+    if (THREAD == 0) raise_to(a->error, (uint32_t)(a->count - target));
+    return -1;
+}
+
+// The scores' largest, and the sum of e^(score - largest), in each thread.
+DEVICE float loss_largest(const struct cuda_loss_args *a, const float *x, float *room) {
+    float largest = x[0];
+    for (uint32_t c = THREAD; c < a->classes; c += THREADS) {
+        const float score = x[c * a->stride];
+        largest = score > largest || score != score ? score : largest;
+    }
+    return block_largest(largest, room);
+}
+
+DEVICE float loss_sum(const struct cuda_loss_args *a, const float *x, float largest, float *room) {
+    float sum = 0.0f;
+    for (uint32_t c = THREAD; c < a->classes; c += THREADS)
+        sum += exponential(x[c * a->stride] - largest);
+    return block_sum(sum, room);
+}
+
+KERNEL(loss, cuda_loss_args) {
+    SHARED float room[PEN_CUDA_BLOCK / 32];
+    for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
+        const uint64_t at = t / a.stride * a.classes * a.stride + t % a.stride;
+        const float *x = a.scores + at;
+        const int64_t label = loss_label(&a, t);
+        const float largest = loss_largest(&a, x, room);
+        const float all = logarithm(loss_sum(&a, x, largest, room));
+        for (uint32_t c = THREAD; c < a.classes; c += THREADS) {
+            const float found = x[c * a.stride] - largest - all;
+            if (a.logarithms) store(a.logarithms, at + c * a.stride, found, a.adds);
+            if ((int64_t)c == label) store(a.losses, t, -found, a.adds && a.is_each);
+        }
+    }
+}
+
+KERNEL(loss_backward, cuda_loss_args) {
+    SHARED float room[PEN_CUDA_BLOCK / 32];
+    for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
+        const uint64_t at = t / a.stride * a.classes * a.stride + t % a.stride;
+        const float *x = a.scores + at;
+        const int64_t label = loss_label(&a, t);
+        const float largest = loss_largest(&a, x, room);
+        const float sum = loss_sum(&a, x, largest, room);
+        const float dy = a.dy[a.is_each ? t : 0] * a.factor;
+        for (uint32_t c = THREAD; c < a.classes; c += THREADS) {
+            const float share = exponential(x[c * a.stride] - largest) / sum;
+            const float hit = (int64_t)c == label ? 1.0f : 0.0f;
+            store(a.gradient, at + c * a.stride, dy * (share - hit), a.adds);
+        }
+    }
+}
