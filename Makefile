@@ -322,10 +322,19 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)
 	$(Q)$(CC) $(TEST_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -Wl,--as-needed -lturbojpeg -o $@
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
-# A GPU that there is not: kernels that a C compiler compiled, and what runs them.
-emulated_objects := $(call objects,tests/cuda/emulator.c tests/cuda/emulated_kernels.c)
-$(BUILD)/tests/cuda/emulated_kernels.o: $(cuda_kernel_sources)
+# A GPU that there is not: a libcuda.so.1 with kernels that a C compiler compiled, and what runs them. Fibers and late
+# commands are none of a sanitizer's business. Tests of the device find it by their run path, the command by
+# LD_LIBRARY_PATH.
+fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
+fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c)
+$(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sources) device/cuda/cuda_driver.h | build/.has-build
+	@mkdir -p $(@D)
+	$(call say,cc,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
+cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs))
+$(cuda_test_programs): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda'
+$(cuda_test_programs): | $(fake_cuda)
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
 # starts a process for each input, which is too slow for that, and one has a thread beside it.

@@ -1,0 +1,513 @@
+#include "tests/cuda/fake_driver.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/cuda/cuda_driver.h"
+#include "tests/cuda/emulator.h"
+
+// Results of the driver, by cuda.h.
+#define FAKE_INVALID 1u
+#define FAKE_NO_BINARY 209u
+#define FAKE_NOT_FOUND 500u
+#define FAKE_ILLEGAL 700u
+#define FAKE_LAUNCH_FAILED 719u
+
+// Addresses of the device have bits that no address of the host has.
+#define FAKE_TAG ((uint64_t)0xDE1C << 48)
+#define FAKE_TAG_BITS ((uint64_t)0xFFFF << 48)
+#define FAKE_GUARD 256u
+#define FAKE_GPUS 8u
+#define FAKE_COMMANDS 4096u
+
+// Declares all functions, as the device sees them.
+#define FAKE_DECLARE(name, symbol, parameters) pen_cuda_result symbol parameters;
+PEN_CUDA_FUNCTIONS(FAKE_DECLARE)
+void fake_driver_count(fake_counts *out_counts);
+void fake_driver_break(const char *kernel);
+
+typedef struct fake_block fake_block;
+struct fake_block {
+    fake_block *next;
+    uint8_t *bytes; // behind a guard, and before one
+    size_t size;
+    int device;
+};
+
+typedef enum fake_kind { FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_EVENT } fake_kind;
+
+typedef struct fake_command {
+    fake_kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+    const emulated_kernel *kernel;
+    emulated_size grid;
+    uint32_t threads;
+    uint8_t args[256];
+    pen_cuda_event *event;
+    uint64_t ticket;
+} fake_command;
+
+struct CUstream_st {
+    pthread_t thread;
+    fake_command commands[FAKE_COMMANDS]; // a ring
+    uint64_t queued, done;
+    bool is_over;
+};
+
+struct CUevent_st {
+    uint64_t recorded, reached;
+};
+
+struct CUctx_st {
+    int device;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t emulating = PTHREAD_MUTEX_INITIALIZER;
+static fake_block *blocks;
+static fake_counts counts;
+static uint64_t memory_bytes, used[FAKE_GPUS];
+static unsigned gpu_count = 1, late_us, order;
+static pen_cuda_result sticky;
+static char broken[64];
+static pen_cuda_context contexts[FAKE_GPUS];
+static _Thread_local pen_cuda_context *current;
+
+void fake_driver_count(fake_counts *out_counts) {
+    (void)pthread_mutex_lock(&lock);
+    *out_counts = counts;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void fake_driver_break(const char *kernel) {
+    (void)snprintf(broken, sizeof broken, "%s", kernel == NULL ? "" : kernel);
+}
+
+static uint64_t fake_setting(const char *name, uint64_t otherwise) {
+    const char *text = getenv("FAKE_CUDA");
+    const char *at = text == NULL ? NULL : strstr(text, name);
+    return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
+}
+
+// ---- addresses
+
+// Where `bytes` at a device's address are on the host; NULL: not all of them in one allocation.
+static void *fake_host(pen_cuda_address address, size_t bytes) {
+    void *found = NULL;
+    if ((address & FAKE_TAG_BITS) != FAKE_TAG) return NULL;
+    uint8_t *at = (uint8_t *)(uintptr_t)(address & ~FAKE_TAG_BITS);
+    (void)pthread_mutex_lock(&lock);
+    for (const fake_block *b = blocks; b != NULL && found == NULL; b = b->next) {
+        if (at < b->bytes || at > b->bytes + b->size) continue;
+        if (bytes <= (size_t)(b->bytes + b->size - at)) found = at;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return found;
+}
+
+// A kernel's argument, in which device addresses become the host's: here alone.
+static void fake_reach_args(uint8_t *args, size_t bytes) {
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, args + at, sizeof word);
+        void *host = fake_host(word, 1);
+        if (host != NULL) memcpy(args + at, &host, sizeof host);
+    }
+}
+
+// ---- streams
+
+static void fake_run_kernel(fake_command *c) {
+    const char *wrong = NULL;
+    (void)pthread_mutex_lock(&emulating);
+    if (sticky == 0 && strcmp(c->kernel->name, broken) == 0) {
+        sticky = FAKE_ILLEGAL;
+        broken[0] = 0;
+    }
+    if (sticky == 0) {
+        wrong = emulator_launch(c->kernel, c->grid, c->threads, c->args, (emulator_order)order);
+    }
+    if (wrong != NULL) {
+        (void)fprintf(stderr, "fake driver: kernel '%s': %s\n", c->kernel->name, wrong);
+        sticky = FAKE_LAUNCH_FAILED;
+    }
+    (void)pthread_mutex_unlock(&emulating);
+}
+
+static void fake_do(fake_command *c) {
+    if (late_us > 0) (void)usleep(late_us);
+    switch (c->kind) {
+    case FAKE_COPY:
+        memcpy(c->to, c->from, c->bytes);
+        break;
+    case FAKE_FILL:
+        memset(c->to, c->value, c->bytes);
+        break;
+    case FAKE_KERNEL:
+        fake_run_kernel(c);
+        break;
+    case FAKE_EVENT:
+        (void)pthread_mutex_lock(&lock);
+        c->event->reached = c->ticket;
+        (void)pthread_cond_broadcast(&changed);
+        (void)pthread_mutex_unlock(&lock);
+        break;
+    }
+}
+
+static void *fake_stream_main(void *argument) {
+    pen_cuda_stream *s = argument;
+    (void)pthread_mutex_lock(&lock);
+    while (!s->is_over || s->done < s->queued) {
+        if (s->done == s->queued) {
+            (void)pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        fake_command *c = &s->commands[s->done % FAKE_COMMANDS];
+        (void)pthread_mutex_unlock(&lock);
+        fake_do(c);
+        (void)pthread_mutex_lock(&lock);
+        s->done += 1;
+        (void)pthread_cond_broadcast(&changed);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
+    if (s == NULL) return FAKE_INVALID; // the device has streams of its own
+    if (sticky != 0) return sticky;
+    (void)pthread_mutex_lock(&lock);
+    while (s->queued - s->done == FAKE_COMMANDS)
+        (void)pthread_cond_wait(&changed, &lock);
+    s->commands[s->queued++ % FAKE_COMMANDS] = *c;
+    (void)pthread_cond_broadcast(&changed);
+    (void)pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
+    (void)flags;
+    if (sticky != 0) return sticky;
+    pen_cuda_stream *s = calloc(1, sizeof *s);
+    if (s == NULL || pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
+        free(s);
+        return PEN_CUDA_OUT_OF_MEMORY;
+    }
+    counts.blocks += 1;
+    *stream = s;
+    return 0;
+}
+
+pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
+    (void)pthread_mutex_lock(&lock);
+    stream->is_over = true;
+    (void)pthread_cond_broadcast(&changed);
+    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_join(stream->thread, NULL);
+    free(stream);
+    counts.blocks -= 1;
+    return sticky;
+}
+
+pen_cuda_result cuStreamSynchronize(pen_cuda_stream *stream) {
+    (void)pthread_mutex_lock(&lock);
+    counts.waits += 1;
+    while (stream->done < stream->queued)
+        (void)pthread_cond_wait(&changed, &lock);
+    (void)pthread_mutex_unlock(&lock);
+    return sticky;
+}
+
+pen_cuda_result cuEventCreate(pen_cuda_event **event, unsigned flags) {
+    (void)flags;
+    if (sticky != 0) return sticky;
+    *event = calloc(1, sizeof **event);
+    counts.blocks += *event != NULL;
+    return *event == NULL ? PEN_CUDA_OUT_OF_MEMORY : 0;
+}
+
+pen_cuda_result cuEventDestroy_v2(pen_cuda_event *event) {
+    free(event);
+    counts.blocks -= 1;
+    return sticky;
+}
+
+pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
+    const fake_command c = {.kind = FAKE_EVENT, .event = event, .ticket = event->recorded + 1};
+    const pen_cuda_result result = fake_push(stream, &c);
+    if (result == 0) event->recorded += 1;
+    return result;
+}
+
+pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
+    (void)pthread_mutex_lock(&lock);
+    counts.waits += 1;
+    while (event->reached < event->recorded)
+        (void)pthread_cond_wait(&changed, &lock);
+    (void)pthread_mutex_unlock(&lock);
+    return sticky;
+}
+
+// ---- GPUs
+
+pen_cuda_result cuInit(unsigned flags) {
+    gpu_count = (unsigned)fake_setting("gpus=", 1);
+    memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
+    late_us = (unsigned)fake_setting("late=", 0);
+    order = (unsigned)fake_setting("order=", 0);
+    if (gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;
+    return gpu_count == 0 ? PEN_CUDA_NO_DEVICE : 0;
+}
+
+pen_cuda_result cuDriverGetVersion(int *version) {
+    *version = 12040;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetCount(int *count) {
+    *count = (int)gpu_count;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGet(int *device, int ordinal) {
+    if (ordinal < 0 || (unsigned)ordinal >= gpu_count) return FAKE_INVALID;
+    *device = ordinal;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
+    (void)device;
+    (void)snprintf(name, (size_t)bytes, "emulated GPU");
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, int device) {
+    (void)device;
+    if (attribute != PEN_CUDA_PROCESSORS && attribute != PEN_CUDA_MAJOR &&
+        attribute != PEN_CUDA_MINOR) {
+        return FAKE_INVALID;
+    }
+    *value = attribute == PEN_CUDA_PROCESSORS ? 2 : attribute == PEN_CUDA_MAJOR ? 9 : 0;
+    return 0;
+}
+
+pen_cuda_result cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    *bytes = memory_bytes;
+    return 0;
+}
+
+pen_cuda_result cuDevicePrimaryCtxRetain(pen_cuda_context **context, int device) {
+    if (sticky != 0) return sticky;
+    contexts[device].device = device;
+    *context = &contexts[device];
+    counts.contexts += 1;
+    return 0;
+}
+
+pen_cuda_result cuDevicePrimaryCtxRelease_v2(int device) {
+    (void)device;
+    counts.contexts -= 1;
+    return sticky;
+}
+
+pen_cuda_result cuCtxSetCurrent(pen_cuda_context *context) {
+    current = context;
+    return sticky;
+}
+
+// ---- memory
+
+// Guards of two blocks differ, so that one is not copied over the other unseen.
+static uint8_t fake_guard_byte(const uint8_t *bytes) {
+    return (uint8_t)(0x5C ^ (uintptr_t)bytes >> 8);
+}
+
+pen_cuda_result cuMemAlloc_v2(pen_cuda_address *address, size_t bytes) {
+    if (sticky != 0) return sticky;
+    if (bytes == 0 || current == NULL) return FAKE_INVALID;
+    const int device = current->device;
+    if (bytes > memory_bytes - used[device]) return PEN_CUDA_OUT_OF_MEMORY;
+    fake_block *block = malloc(sizeof *block);
+    uint8_t *memory =
+        aligned_alloc(FAKE_GUARD, (bytes + 3 * FAKE_GUARD - 1) / FAKE_GUARD * FAKE_GUARD);
+    if (block == NULL || memory == NULL) {
+        free(block);
+        free(memory);
+        return PEN_CUDA_OUT_OF_MEMORY;
+    }
+    memset(memory, fake_guard_byte(memory + FAKE_GUARD), FAKE_GUARD);
+    memset(memory + FAKE_GUARD, 0xA5, bytes);
+    memset(memory + FAKE_GUARD + bytes, fake_guard_byte(memory + FAKE_GUARD), FAKE_GUARD);
+    (void)pthread_mutex_lock(&lock);
+    *block = (fake_block){blocks, memory + FAKE_GUARD, bytes, device};
+    blocks = block;
+    used[device] += bytes;
+    counts.bytes += bytes;
+    if (counts.bytes > counts.bytes_most) counts.bytes_most = counts.bytes;
+    counts.blocks += 1;
+    (void)pthread_mutex_unlock(&lock);
+    *address = (uint64_t)(uintptr_t)block->bytes | FAKE_TAG;
+    return 0;
+}
+
+static bool fake_guards_hold(const fake_block *block) {
+    const uint8_t guard = fake_guard_byte(block->bytes);
+    for (size_t i = 0; i < FAKE_GUARD; i++) {
+        if (block->bytes[-1 - (ptrdiff_t)i] != guard) return false;
+        if (block->bytes[block->size + i] != guard) return false;
+    }
+    return true;
+}
+
+pen_cuda_result cuMemFree_v2(pen_cuda_address address) {
+    fake_block *found = NULL;
+    (void)pthread_mutex_lock(&lock);
+    for (fake_block **at = &blocks; *at != NULL; at = &(*at)->next) {
+        if (((uint64_t)(uintptr_t)(*at)->bytes | FAKE_TAG) != address) continue;
+        found = *at;
+        *at = found->next;
+        break;
+    }
+    if (found != NULL) {
+        used[found->device] -= found->size;
+        counts.bytes -= found->size;
+        counts.blocks -= 1;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (found == NULL) return FAKE_INVALID;
+    if (!fake_guards_hold(found)) {
+        (void)fprintf(stderr, "fake driver: written beyond the ends of %zu bytes\n", found->size);
+        sticky = FAKE_ILLEGAL;
+    }
+    free(found->bytes - FAKE_GUARD);
+    free(found);
+    return sticky;
+}
+
+// The size stands before what is given.
+pen_cuda_result cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
+    (void)flags;
+    if (sticky != 0) return sticky;
+    uint8_t *memory = aligned_alloc(4096, (bytes + 2 * 4096 - 1) / 4096 * 4096);
+    if (memory == NULL) return PEN_CUDA_OUT_OF_MEMORY;
+    memcpy(memory, &bytes, sizeof bytes);
+    memset(memory + 4096, 0xA5, bytes);
+    counts.host_bytes += bytes;
+    counts.blocks += 1;
+    *host = memory + 4096;
+    return 0;
+}
+
+pen_cuda_result cuMemFreeHost(void *host) {
+    size_t bytes;
+    memcpy(&bytes, (uint8_t *)host - 4096, sizeof bytes);
+    counts.host_bytes -= bytes;
+    counts.blocks -= 1;
+    free((uint8_t *)host - 4096);
+    return sticky;
+}
+
+pen_cuda_result cuMemcpyHtoDAsync_v2(pen_cuda_address to, const void *from, size_t bytes,
+                                     pen_cuda_stream *stream) {
+    const fake_command c = {
+        .kind = FAKE_COPY, .to = fake_host(to, bytes), .from = from, .bytes = bytes};
+    if (c.to == NULL) return FAKE_INVALID;
+    counts.bytes_written += bytes;
+    return fake_push(stream, &c);
+}
+
+pen_cuda_result cuMemcpyDtoHAsync_v2(void *to, pen_cuda_address from, size_t bytes,
+                                     pen_cuda_stream *stream) {
+    const fake_command c = {
+        .kind = FAKE_COPY, .to = to, .from = fake_host(from, bytes), .bytes = bytes};
+    if (c.from == NULL) return FAKE_INVALID;
+    counts.bytes_read += bytes;
+    return fake_push(stream, &c);
+}
+
+pen_cuda_result cuMemsetD8Async(pen_cuda_address to, unsigned char value, size_t bytes,
+                                pen_cuda_stream *stream) {
+    const fake_command c = {
+        .kind = FAKE_FILL, .to = fake_host(to, bytes), .value = value, .bytes = bytes};
+    return c.to == NULL ? FAKE_INVALID : fake_push(stream, &c);
+}
+
+// ---- kernels
+
+// PTX is text; only kernels that it has are found.
+struct CUmod_st {
+    char *text;
+};
+
+pen_cuda_result cuModuleLoadData(pen_cuda_module **module, const void *image) {
+    if (sticky != 0) return sticky;
+    if (strstr(image, ".version") == NULL || strstr(image, ".target") == NULL) {
+        return FAKE_NO_BINARY;
+    }
+    pen_cuda_module *made = malloc(sizeof *made);
+    if (made != NULL) made->text = strdup(image);
+    if (made == NULL || made->text == NULL) {
+        free(made);
+        return PEN_CUDA_OUT_OF_MEMORY;
+    }
+    counts.blocks += 1;
+    *module = made;
+    return 0;
+}
+
+pen_cuda_result cuModuleUnload(pen_cuda_module *module) {
+    free(module->text);
+    free(module);
+    counts.blocks -= 1;
+    return sticky;
+}
+
+pen_cuda_result cuModuleGetFunction(pen_cuda_function **function, pen_cuda_module *module,
+                                    const char *name) {
+    char entry[128];
+    (void)snprintf(entry, sizeof entry, ".entry %s(", name);
+    const emulated_kernel *kernel = emulator_find(name);
+    if (kernel == NULL || strstr(module->text, entry) == NULL) return FAKE_NOT_FOUND;
+    memcpy(function, &kernel, sizeof kernel);
+    return 0;
+}
+
+// What is out of a GPU's limits is refused as the driver refuses it.
+// NOLINTNEXTLINE(readability-function-size): the parameters are NVIDIA's
+pen_cuda_result cuLaunchKernel(pen_cuda_function *function, unsigned grid_x, unsigned grid_y,
+                               unsigned grid_z, unsigned block_x, unsigned block_y,
+                               unsigned block_z, unsigned shared_bytes, pen_cuda_stream *stream,
+                               void **arguments, void **extra) {
+    fake_command c = {.kind = FAKE_KERNEL, .grid = {grid_x, grid_y, grid_z}, .threads = block_x};
+    memcpy(&c.kernel, &function, sizeof function);
+    if (block_x == 0 || block_x > 1024 || block_y != 1 || block_z != 1) return FAKE_INVALID;
+    if (grid_x == 0 || grid_x > INT32_MAX || grid_y - 1 > 65534 || grid_z - 1 > 65534) {
+        return FAKE_INVALID;
+    }
+    if (shared_bytes != 0 || extra != NULL || c.kernel->args_bytes > sizeof c.args) {
+        return FAKE_INVALID;
+    }
+    memcpy(c.args, arguments[0], c.kernel->args_bytes);
+    fake_reach_args(c.args, c.kernel->args_bytes);
+    counts.launches += 1;
+    return fake_push(stream, &c);
+}
+
+pen_cuda_result cuGetErrorName(pen_cuda_result error, const char **name) {
+    *name = error == PEN_CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == FAKE_INVALID         ? "CUDA_ERROR_INVALID_VALUE"
+            : error == FAKE_ILLEGAL         ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : error == FAKE_LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
+                                            : NULL;
+    return *name == NULL ? FAKE_INVALID : 0;
+}

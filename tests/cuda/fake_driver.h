@@ -1,0 +1,35 @@
+// A libcuda.so.1 for machines without a GPU: what tests tell it, and what it tells them.
+//
+// It is stricter than a driver must be. Addresses in the device's memory are none of the host's, so
+// that who reads one without a copy dies at once. Streams are threads; with a delay, each command
+// is late, so that a host's buffer that is read or used again too early shows. Memory is given with
+// 0xA5 in it, between guards that are looked at when it is freed. An error that a kernel causes
+// stays: each later call gives it. Kernels are those of the emulator.
+//
+// FAKE_CUDA in the environment has settings, `gpus=2 memory=1000000 late=100 order=1`, read by each
+// cuInit: how many GPUs there are (1), bytes of memory of each (4 GiB), microseconds by which a
+// command is late (0), and the emulator's order (0).
+//
+// Tests take these functions from the library that the device has loaded, by fake_driver_find.
+#ifndef PEN_TESTS_CUDA_FAKE_DRIVER_H
+#define PEN_TESTS_CUDA_FAKE_DRIVER_H
+
+#include <stdint.h>
+
+typedef struct fake_counts {
+    uint64_t bytes;         // of the device's memory, now
+    uint64_t bytes_most;    // at once
+    uint64_t host_bytes;    // that are pinned, now
+    uint64_t bytes_written; // host to device
+    uint64_t bytes_read;
+    uint64_t launches;
+    uint64_t waits;    // for a stream or an event
+    uint64_t contexts; // retained now
+    uint64_t blocks;   // of memory, streams, events and modules that nobody released
+} fake_counts;
+
+typedef void (*fake_counts_fn)(fake_counts *out_counts);
+// The next kernel of this name fails as one that reads where nothing is; NULL: none.
+typedef void (*fake_break_fn)(const char *kernel);
+
+#endif // PEN_TESTS_CUDA_FAKE_DRIVER_H

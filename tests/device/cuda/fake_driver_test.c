@@ -1,0 +1,99 @@
+// The driver of a GPU that there is not is as strict as it says.
+#include "device/cuda/cuda_driver.h"
+#include "device/cuda/kernels/cuda_args.h"
+#include "tests/support/check.h"
+#include "tests/support/fake_cuda.h"
+
+#define COUNT 100u
+#define BYTES (COUNT * (uint32_t)sizeof(float))
+
+static const pen_cuda_driver *driver;
+static pen_cuda_context *context;
+static pen_cuda_stream *stream;
+
+static const char image[] = ".version 6.3\n.target sm_70\n.visible .entry relu(\n";
+
+#define WORKS(call) CHECK((call) == 0, "refused")
+
+static void begin(const char *settings) {
+    setenv("FAKE_CUDA", settings, 1);
+    CHECK_OK(pen_cuda_driver_load(&driver));
+    WORKS(driver->context_retain(&context, 0));
+    WORKS(driver->context_set(context));
+    WORKS(driver->stream_create(&stream, 0));
+}
+
+static void memory_is_limited_and_counted(void **state) {
+    (void)state;
+    pen_cuda_address a, b;
+    begin("memory=1000");
+    WORKS(driver->allocate(&a, 600));
+    CHECK(driver->allocate(&b, 401) == PEN_CUDA_OUT_OF_MEMORY, "given");
+    WORKS(driver->allocate(&b, 400));
+    CHECK(fake_cuda_count().bytes == 1000, "%llu bytes",
+          (unsigned long long)fake_cuda_count().bytes);
+    WORKS(driver->free(a));
+    WORKS(driver->free(b));
+    CHECK(driver->free(b) != 0, "freed twice");
+    CHECK(fake_cuda_count().bytes == 0 && fake_cuda_count().bytes_most == 1000, "counted wrong");
+}
+
+static void commands_are_late(void **state) {
+    (void)state;
+    float here[COUNT], back[COUNT];
+    pen_cuda_address memory;
+    begin("late=20000");
+    WORKS(driver->allocate(&memory, BYTES));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        here[i] = 1;
+        back[i] = 0;
+    }
+    WORKS(driver->write(memory, here, BYTES, stream));
+    WORKS(driver->read(back, memory, BYTES, stream));
+    here[5] = 2; // too early
+    const bool was_early = back[0] != 0;
+    WORKS(driver->stream_wait(stream));
+    CHECK(!was_early && back[0] == 1 && back[5] == 2, "%g %g", (double)back[0], (double)back[5]);
+    CHECK(driver->write(memory, here, BYTES + 1, stream) != 0, "copied beyond the end");
+    WORKS(driver->free(memory));
+    WORKS(driver->stream_destroy(stream));
+}
+
+static void kernels_run_and_their_errors_stay(void **state) {
+    (void)state;
+    pen_cuda_module *module;
+    pen_cuda_function *relu, *none;
+    pen_cuda_address x, y;
+    float here[COUNT], back[COUNT];
+    begin("");
+    CHECK(driver->module_load(&module, "no such text") != 0, "loaded");
+    WORKS(driver->module_load(&module, image));
+    WORKS(driver->module_function(&relu, module, "relu"));
+    CHECK(driver->module_function(&none, module, "product") != 0, "which is not in the text");
+    WORKS(driver->allocate(&x, BYTES));
+    WORKS(driver->allocate(&y, BYTES));
+    for (uint32_t i = 0; i < COUNT; i++)
+        here[i] = (float)i - 50;
+    WORKS(driver->write(x, here, BYTES, stream));
+    struct cuda_map_args args = {.count = COUNT, .x = x, .y = y};
+    void *arguments[] = {&args};
+    WORKS(driver->launch(relu, 1, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+    WORKS(driver->read(back, y, BYTES, stream));
+    WORKS(driver->stream_wait(stream));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK(back[i] == (here[i] > 0 ? here[i] : 0), "%g at %u", (double)back[i], i);
+    }
+    CHECK(driver->launch(relu, 0, 1, 1, 256, 1, 1, 0, stream, arguments, NULL) != 0, "no block");
+    CHECK(driver->launch(relu, 1, 65536, 1, 256, 1, 1, 0, stream, arguments, NULL) != 0, "a grid");
+    args.count = COUNT + 1; // one float more than there is room for
+    WORKS(driver->launch(relu, 1, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+    WORKS(driver->stream_wait(stream));
+    const pen_cuda_result beyond = driver->free(y);
+    CHECK(strcmp(pen_cuda_error_name(driver, beyond), "CUDA_ERROR_ILLEGAL_ADDRESS") == 0, "%u",
+          beyond);
+    CHECK(driver->allocate(&y, BYTES) == beyond, "the error did not stay");
+    CHECK(driver->stream_wait(stream) == beyond, "the error did not stay");
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(memory_is_limited_and_counted), cmocka_unit_test(commands_are_late),
+              cmocka_unit_test(kernels_run_and_their_errors_stay))
