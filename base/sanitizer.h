@@ -28,6 +28,9 @@
 #undef PEN_SANITIZER_LENDS_HAS_FEATURE
 #endif
 
+// Before a function whose callers take turns by locks of a library that TSan does not see.
+#define PEN_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread")))
+
 enum { PEN_IS_SANITIZED = PEN_HAS_ASAN || PEN_HAS_TSAN };
 
 #endif // PEN_BASE_SANITIZER_H

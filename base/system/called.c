@@ -21,19 +21,22 @@ static void called_refused(void *context, const char *address, const char *reaso
     (void)reason;
 }
 
+// Whoever reads looks at the limits without the lock, but for stranger_bytes: those are set once.
 void pen_called_watch(uint32_t stranger_bytes) {
     callers_port *port = &pen_callers_all.ports[CALLERS_CALLED];
     pthread_mutex_lock(&pen_callers_all.lock);
-    port->limits = (pen_callers_limits){.callers = CALLED_LIMIT,
-                                        .callers_of_one = CALLED_LIMIT,
-                                        .strangers = CALLED_LIMIT,
-                                        .strangers_of_one = CALLED_LIMIT,
-                                        .stranger_bytes = stranger_bytes,
-                                        .is_encrypted = true, // streams are not counted
-                                        .message_bytes = 1,   // what is too much waits
-                                        .refused = called_refused};
-    pthread_mutex_unlock(&pen_callers_all.lock);
+    if (!atomic_load(&called_is_watched)) {
+        port->limits = (pen_callers_limits){.callers = CALLED_LIMIT,
+                                            .callers_of_one = CALLED_LIMIT,
+                                            .strangers = CALLED_LIMIT,
+                                            .strangers_of_one = CALLED_LIMIT,
+                                            .is_encrypted = true, // streams are not counted
+                                            .message_bytes = 1,   // what is too much waits
+                                            .refused = called_refused};
+    }
+    port->limits.stranger_bytes = stranger_bytes;
     atomic_store(&called_is_watched, true);
+    pthread_mutex_unlock(&pen_callers_all.lock);
 }
 
 void pen_called_is_known(const char *address) {

@@ -253,7 +253,7 @@ bool pen_callers_enter(callers_port *port, int descriptor, const struct sockaddr
     }
     place->descriptor = descriptor;
     place->is_stranger = true;
-    place->port_index = (uint32_t)(port - pen_callers_all.ports);
+    atomic_store(&place->port_index, (uint32_t)(port - pen_callers_all.ports));
     place->cookie = pen_caller_cookie(descriptor);
     place->came_at = pen_clock_seconds();
     memcpy(place->address, bytes, sizeof bytes);

@@ -34,15 +34,15 @@ typedef struct caller_place {
     _Atomic uint32_t streams_most; // of a client
     _Atomic bool is_over;          // it was hung up on
     _Atomic double waits_from;     // a client, whose next bytes are not read; 0: it does not
+    _Atomic uint32_t port_index;
     // who reads from the descriptor
     pen_stream_count streams;
     // guarded by the lock; written before the place is found by its descriptor
     int descriptor;
     bool is_stranger;
-    uint32_t call_count; // of a client, that have not ended
-    uint32_t open_count; // of these, that may send
-    uint64_t lent_bytes; // to these
-    uint32_t port_index;
+    uint32_t call_count;     // of a client, that have not ended
+    uint32_t open_count;     // of these, that may send
+    uint64_t lent_bytes;     // to these
     uint32_t previous, next; // of the same port, or free; 0: none
     uint64_t cookie;         // of the socket: whether the descriptor still is that one
     double came_at, heard_at;

@@ -8,7 +8,8 @@ pen_stream_count pen_stream_count_begin(void) {
     return (pen_stream_count){.skipped = STREAM_PREFACE_BYTES};
 }
 
-// RFC 9113, 4.1: length (24 bits), type (8), flags (8), stream (32), then so many bytes.
+// RFC 9113, 4.1: length (24 bits), type (8), flags (8), stream (32), then so many bytes. gRPC reads
+// a connection in one thread at a time, and hands it from thread to thread.
 uint32_t pen_stream_count_add(pen_stream_count *at, const void *bytes, size_t count) {
     const uint8_t *from = bytes;
     uint32_t opened = 0;

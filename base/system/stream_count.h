@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sanitizer.h"
+
 typedef struct pen_stream_count {
     uint32_t skipped; // bytes that are left of a frame, or of the client's preface
     uint32_t head_bytes;
@@ -14,6 +16,7 @@ typedef struct pen_stream_count {
 
 pen_stream_count pen_stream_count_begin(void);
 // How many begin in the next bytes of the connection.
-uint32_t pen_stream_count_add(pen_stream_count *at, const void *bytes, size_t count);
+PEN_UNSEEN_BY_TSAN uint32_t pen_stream_count_add(pen_stream_count *at, const void *bytes,
+                                                 size_t count);
 
 #endif // PEN_BASE_SYSTEM_STREAM_COUNT_H

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "scheduler/transport/grpc/pem_file.h"
 #include "scheduler/transport/wire_format.h"
 
@@ -105,6 +106,15 @@ grpc_channel_credentials *pen_grpc_credentials_of_channels(pen_grpc_credentials 
     return credentials->of_channels;
 }
 
+// gRPC asks with a lock of its own for each server, which this does not lean on.
+static bool tls_have_servers_changed(pen_grpc_credentials *credentials) {
+    static pen_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+    pen_mutex_lock(&lock);
+    const bool have_changed = tls_has_changed(credentials, credentials->server_stamps);
+    pen_mutex_unlock(&lock);
+    return have_changed;
+}
+
 static grpc_ssl_certificate_config_reload_status
 // gRPC asks before each handshake. Files that changed but cannot be read are complained of, and the
 // old ones stay in force: a certificate half written must not close the door.
@@ -112,7 +122,7 @@ tls_fetch(void *context, grpc_ssl_server_certificate_config **out_config) {
     pen_grpc_credentials *credentials = context;
     pen_pem_files files;
     pen_arena *arena;
-    if (!tls_has_changed(credentials, credentials->server_stamps)) {
+    if (!tls_have_servers_changed(credentials)) {
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     }
     *out_config = NULL;

@@ -26,7 +26,7 @@ typedef struct pen_grpc_credentials { // NULL: not made
     char own_name[PEN_PEM_NAME_BYTES]; // in the certificate of these
     pen_grpc_stamp channel_stamps[3];
     pen_revocations *revocations; // NULL: no certificate is taken back
-    // gRPC's, which serves one connection at a time with it
+    // gRPC's, whose threads ask for it at each handshake
     grpc_server_credentials *of_servers;
     pen_grpc_stamp server_stamps[3];
 } pen_grpc_credentials;
