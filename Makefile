@@ -96,7 +96,7 @@ kernel_flags_v4 := -march=x86-64-v4 -mprefer-vector-width=512
 CPPFLAGS += $(if $(filter v3,$(kernel_levels)),-DPEN_CPU_HAS_LEVELS)
 
 # The objects of the library under folder $(1).
-library_objects_in = $(patsubst %.c,$(1)/%.o,$(filter-out $(kernel_sources),$(library_sources))) $(1)/page_text.o \
+library_objects_in = $(patsubst %.c,$(1)/%.o,$(filter-out $(kernel_sources),$(library_sources))) $(1)/page_text.o $(1)/cuda_text.o \
   $(foreach level,$(kernel_levels),$(patsubst %.c,$(1)/%.$(level).o,$(kernel_sources)))
 library_objects := $(call library_objects_in,$(BUILD))
 test_programs := $(patsubst %.c,$(BUILD)/%,$(test_sources))
@@ -113,6 +113,10 @@ cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cu
 CUDA_CLANG := clang-14 # of which version the text is
 CUDA_FLAGS := -I. -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib --cuda-path=/ -S -O2 \
   -ffp-contract=off -Xclang -target-feature -Xclang +ptx63 -Wall -Wextra -Werror
+build/cuda_text.c: $(cuda_text)
+	@mkdir -p $(@D)
+	$(call say,text,$@)
+	$(Q){ printf '#include "device/cuda/cuda_text.h"\n'; $(call as_lines,pen_cuda_text,$<); } >$@.$$$$ && mv $@.$$$$ $@
 .PHONY: cuda-kernels
 cuda-kernels: #! the text of the cuda device's kernels, made anew
 	$(Q)$(CUDA_CLANG) $(CUDA_FLAGS) $(cuda_folder)/all.cu -o $(cuda_text)
@@ -123,7 +127,7 @@ library_headers := $(call find_files,$(folders),*.h)
 build_flags = $(CC) $(CFLAGS_COMMON) $(DEBUG) $(sanitizers) $(COVERAGE) $(KERNEL_FLAGS) \
   $(foreach level,$(kernel_levels),$(level) $(kernel_flags_$(level)))
 build_hash = $(shell { echo '$(build_flags)'; $(CC) --version | head -n 1; \
-  cat $(library_sources) $(library_headers) $(page_files); } | sha256sum | cut -c 1-8)
+  cat $(library_sources) $(library_headers) $(page_files) $(cuda_text); } | sha256sum | cut -c 1-8)
 build_id = $(build_hash)$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 
 .PHONY: print-build-id
@@ -154,8 +158,8 @@ $(foreach level,$(kernel_levels),$(call compile_kernel_rule,$(1),$(2),$(3),$(lev
 )
 $(patsubst %.c,$(1)/%.o,$(version_sources)): build/version
 $(1)/base/system/build.o: CPPFLAGS += -DPEN_BUILD=\"$$(build_id)\"
-$(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files)
-$(1)/page_text.o: build/page_text.c | build/.has-build
+$(1)/base/system/build.o: $(library_sources) $(library_headers) $(page_files) $(cuda_text)
+$(1)/page_text.o $(1)/cuda_text.o: $(1)/%.o: build/%.c | build/.has-build
 	@mkdir -p $$(@D)
 	$$(call say,cc,$$<)
 	$$(Q)$(2) $$(CPPFLAGS) $(3) -MMD -MP -c $$< -o $$@
@@ -332,8 +336,8 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(call say,cc,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
-cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs))
-$(cuda_test_programs): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda'
+cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(BUILD)/tests/device/device_conformance_test
+$(cuda_test_programs): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
 $(cuda_test_programs): | $(fake_cuda)
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One

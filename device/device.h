@@ -30,6 +30,7 @@ typedef struct pen_device_options {
     uint32_t thread_count;  // kernel team; 0: all cores the process may use
     uint64_t memory_bytes;  // buffers may not exceed it; 0: no limit
     pen_kernel_level level; // cpu: of its kernels
+    uint32_t gpu;           // cuda: which GPU of this machine, from 0
     bool only_sizes;        // kernels are prepared for what they take, and never run
 } pen_device_options;
 
@@ -65,6 +66,7 @@ typedef struct pen_device_kind {
     const char *name;    // "cpu"
     const char *summary; // one line
 
+    // UNSUPPORTED: this machine has no such device; says what is missing.
     PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);
     void (*close)(pen_device *device);
     // One line for people: cores, instruction set, libraries. In `arena`.

@@ -2,12 +2,14 @@
 
 #include "base/text.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cuda/cuda_device.h"
 #include "device/device.h"
 #include "device/reference/reference_device.h"
 
 static const pen_device_kind *const device_kinds[] = {
     &pen_cpu_device_kind,
     &pen_reference_device_kind,
+    &pen_cuda_device_kind,
 };
 
 uint32_t pen_device_kind_count(void) {

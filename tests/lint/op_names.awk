@@ -8,8 +8,8 @@
 # and for single statements, below. Statements are looked at whole, over as many lines as they have.
 # Names of operators are read from graph/op_known.h and the tables in graph/ops.
 BEGIN {
-    allowed = "^(graph/(ops|import|keras_layers)|device/reference|device/cpu/(kernels|onednn)|tests|examples)/" \
-        "|^device/cpu/cpu_kernel_list\\.c$"
+    allowed = "^(graph/(ops|import|keras_layers)|device/reference|device/cpu/(kernels|onednn)|device/cuda/kernels|tests|examples)/" \
+        "|^device/(cpu/cpu_kernel_list|cuda/cuda_kernel)\\.c$"
     compares = "(^|[^A-Za-z0-9_])(str(n|case|ncase)?cmp|str(case)?str|memcmp) *\\("
     # what makes a node of an operator or finds one, by the words in its name; who gives it an operator names the node
     makes = "(^|[^A-Za-z0-9_])([a-z_]*_)?(node|op|emit|apply)(_[a-z_]*)? *\\("

@@ -96,7 +96,8 @@ struct cuda_sgd_args {
     PEN_CUDA_PLACE(const void) scale;
     PEN_CUDA_PLACE(float) p_new;
     PEN_CUDA_PLACE(float) v_new;
-    float momentum, decay, most, rate_scale; // most: of a gradient's magnitude; 0: any
+    double rate_scale;
+    float momentum, decay, most; // most: of a gradient's magnitude; 0: any
 };
 
 // Raises `largest` to the largest bits of a magnitude in x[count], as integers: what is infinite or

@@ -38,7 +38,7 @@ KERNEL(magnitude, cuda_magnitude_args) {
 // p = p - rate * g, as graph/ops/training/optimizer_op.c has it. A scale below 0 applies nothing.
 KERNEL(sgd, cuda_sgd_args) {
     const float rate = (float)((a.wide & 1 ? *(const double *)a.rate : (double)*(const float *)a.rate) *
-                               (double)a.rate_scale);
+                               a.rate_scale);
     float scale = 1.0f;
     if (a.scale)
         scale = a.wide & 2 ? (float)*(const double *)a.scale : *(const float *)a.scale;

@@ -1,0 +1,373 @@
+#include "device/cuda/cuda_device.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/cpu/cpu_device.h"
+#include "device/cuda/cuda_host.h"
+#include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_memory.h"
+#include "device/cuda/cuda_text.h"
+#include "device/run_context.h"
+
+// Words by which kernels say that data was wrong.
+#define CUDA_WORDS 1024u
+#define CUDA_WORDS_BYTES (CUDA_WORDS * sizeof(uint32_t))
+
+typedef struct cuda_kernel {
+    const pen_graph *graph;
+    const pen_node *node;
+    const pen_cuda_entry *entry; // NULL: it runs on the host
+    pen_kernel *host;
+    uint32_t word; // that it raises; 0: none
+} cuda_kernel;
+
+typedef struct cuda_device {
+    pen_device base;
+    pen_arena *arena;
+    const char *name;
+    bool only_sizes;
+    pen_cuda_memory memory;
+    pen_cuda_host host;
+    pen_cuda_module *module;
+    pen_cuda_function *functions[PEN_CUDA_KERNEL_COUNT];
+    pen_cuda_address words;                 // [CUDA_WORDS]
+    uint32_t *words_here;                   // pinned
+    const cuda_kernel *raisers[CUDA_WORDS]; // by word
+    uint32_t next_word;
+    bool may_be_raised; // since the last look
+} cuda_device;
+
+typedef struct cuda_launch {
+    const cuda_kernel *kernel;
+    pen_cuda_step steps[PEN_CUDA_STEPS];
+    uint32_t step_count;
+    pen_cuda_host_launch *host;
+} cuda_launch;
+
+static cuda_device *cuda_device_of(pen_device *device) {
+    PEN_ASSERT(device->kind == &pen_cuda_device_kind);
+    return (cuda_device *)device;
+}
+
+// ---- opening
+
+// The lines of the text as one, which is what the driver reads. Freed by the caller.
+static pen_status cuda_join_text(char **out_text, uint64_t *out_hash) {
+    size_t bytes = 1, at = 0;
+    for (const char *const *line = pen_cuda_text; *line != NULL; line++)
+        bytes += strlen(*line) + 1;
+    char *text = pen_memory_allocate(bytes, 1);
+    if (text == NULL) return pen_error_out_of_memory();
+    for (const char *const *line = pen_cuda_text; *line != NULL; line++) {
+        const size_t length = strlen(*line);
+        memcpy(text + at, *line, length);
+        text[at + length] = '\n';
+        at += length + 1;
+    }
+    text[at] = 0;
+    *out_hash = pen_hash_bytes(0, text, at);
+    *out_text = text;
+    return PEN_OK;
+}
+
+static pen_status cuda_load_kernels(cuda_device *device) {
+    static const char *const names[] = {
+#define CUDA_KERNEL_NAME(name) #name,
+        PEN_CUDA_KERNELS(CUDA_KERNEL_NAME)};
+    const pen_cuda_memory *memory = &device->memory;
+    uint64_t hash;
+    char *text;
+    PEN_TRY(cuda_join_text(&text, &hash));
+    const pen_cuda_result result = memory->driver->module_load(&device->module, text);
+    pen_memory_free(text);
+    PEN_TRY(pen_cuda_check(memory, result, "while its kernels were compiled"));
+    for (uint32_t k = 0; k < PEN_CUDA_KERNEL_COUNT; k++) {
+        PEN_TRY(pen_cuda_check(
+            memory,
+            memory->driver->module_function(&device->functions[k], device->module, names[k]),
+            "while its kernels were looked for"));
+    }
+    return PEN_OK;
+}
+
+static pen_status cuda_make_words(cuda_device *device) {
+    const pen_cuda_memory *memory = &device->memory;
+    void *here;
+    PEN_TRY(pen_cuda_check(memory, memory->driver->host_allocate(&here, CUDA_WORDS_BYTES, 0),
+                           "while pinned memory was taken"));
+    device->words_here = here;
+    PEN_TRY(pen_cuda_check(memory, memory->driver->allocate(&device->words, CUDA_WORDS_BYTES),
+                           "while memory was taken"));
+    return pen_cuda_check(memory,
+                          memory->driver->fill(device->words, 0, CUDA_WORDS_BYTES, memory->stream),
+                          "while memory was set to zeros");
+}
+
+static void cuda_close(pen_device *base) {
+    if (base == NULL) return;
+    cuda_device *device = cuda_device_of(base);
+    const pen_cuda_driver *driver = device->memory.driver;
+    pen_cuda_host_close(&device->host);
+    if (driver != NULL && device->memory.context != NULL) {
+        (void)driver->context_set(device->memory.context);
+        if (device->memory.stream != NULL) (void)driver->stream_wait(device->memory.stream);
+        if (device->words != 0) (void)driver->free(device->words);
+        if (device->words_here != NULL) (void)driver->host_free(device->words_here);
+        if (device->module != NULL) (void)driver->module_unload(device->module);
+    }
+    pen_cuda_memory_close(&device->memory);
+    pen_arena_destroy(device->arena);
+}
+
+// Where only sizes are asked for, a plan is made, perhaps on a machine without a GPU: no driver is
+// needed.
+static pen_status cuda_open_parts(const pen_device_options *options, cuda_device *device) {
+    device->only_sizes = options->only_sizes;
+    PEN_TRY(pen_arena_format(device->arena, &device->memory.domain.name, "GPU %u", options->gpu));
+    if (!device->only_sizes) {
+        PEN_TRY(pen_cuda_memory_open(&device->memory));
+        PEN_TRY(cuda_load_kernels(device));
+        PEN_TRY(cuda_make_words(device));
+    }
+    return pen_cuda_host_open(options, &device->memory, &device->host);
+}
+
+// What was opened before an error is closed again.
+static pen_status cuda_open(const pen_device_options *options, pen_device **out_device) {
+    const char *name = options->name == NULL ? "cuda" : options->name;
+    pen_arena *arena;
+    cuda_device *device;
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = PEN_NEW(arena, 1, &device);
+    if (status == PEN_OK) {
+        device->base.kind = &pen_cuda_device_kind;
+        device->arena = arena;
+        status = pen_arena_copy_text(arena, name, strlen(name), &device->name);
+    }
+    if (status != PEN_OK) {
+        pen_arena_destroy(arena);
+        return status;
+    }
+    device->memory = (pen_cuda_memory){
+        .device = device->name, .gpu = (int)options->gpu, .bytes_limit = options->memory_bytes};
+    status = cuda_open_parts(options, device);
+    if (status != PEN_OK) {
+        cuda_close(&device->base);
+        return pen_status_add_context(status, "while opening device '%s' of kind cuda", name);
+    }
+    *out_device = &device->base;
+    return PEN_OK;
+}
+
+// Bits depend on all that is told but the memory: equal texts are of one class of devices.
+static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char **out_text) {
+    const cuda_device *device = cuda_device_of(base);
+    char memory[PEN_QUANTITY_TEXT_BYTES];
+    const char *host;
+    pen_cuda_gpu gpu;
+    uint64_t hash;
+    char *text;
+    if (device->only_sizes) {
+        return pen_arena_format(arena, out_text, "cuda '%s': for plans alone", device->name);
+    }
+    PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
+    PEN_TRY(cuda_join_text(&text, &hash));
+    pen_memory_free(text);
+    PEN_TRY(pen_cpu_device_kind.describe(device->host.cpu, arena, &host));
+    const char *level = strstr(host, "kernel level");
+    return pen_arena_format(arena, out_text,
+                            "cuda '%s': %s, compute capability %d.%d, %d processors, %s, driver "
+                            "%d.%d, kernels %08x; on the host %s",
+                            device->name, gpu.name, gpu.major, gpu.minor, gpu.processors,
+                            pen_bytes_format(gpu.memory_bytes, memory), gpu.driver / 1000,
+                            gpu.driver % 1000 / 10, (unsigned)hash, level == NULL ? host : level);
+}
+
+// ---- memory
+
+static pen_status cuda_buffer_create(pen_device *device, uint64_t bytes, pen_buffer **out_buffer) {
+    return pen_cuda_buffer_create(&cuda_device_of(device)->memory, bytes, out_buffer);
+}
+
+static void cuda_buffer_destroy(pen_device *device, pen_buffer *buffer) {
+    pen_cuda_buffer_destroy(&cuda_device_of(device)->memory, buffer);
+}
+
+static pen_status cuda_buffer_wrap(pen_device *device, pen_memory_place place, uint64_t bytes,
+                                   pen_buffer **out_buffer) {
+    return pen_cuda_buffer_wrap(&cuda_device_of(device)->memory, place, bytes, out_buffer);
+}
+
+static pen_status cuda_write(pen_device *device, pen_operand to, const void *host, uint64_t bytes) {
+    return pen_cuda_write(&cuda_device_of(device)->memory, to, host, bytes);
+}
+
+static pen_status cuda_read(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
+    return pen_cuda_read(&cuda_device_of(device)->memory, from, host, bytes);
+}
+
+static pen_memory_place cuda_place(pen_device *device, pen_operand operand) {
+    return (pen_memory_place){&cuda_device_of(device)->memory.domain, pen_cuda_address_of(operand)};
+}
+
+// The first word that is raised says which data was wrong; all are lowered then.
+static pen_status cuda_blame(cuda_device *device) {
+    const pen_cuda_memory *memory = &device->memory;
+    for (uint32_t w = 1; w < CUDA_WORDS; w++) {
+        const cuda_kernel *raiser = device->raisers[w];
+        if (device->words_here[w] == 0 || raiser == NULL) continue;
+        PEN_TRY(pen_cuda_check(
+            memory, memory->driver->fill(device->words, 0, CUDA_WORDS_BYTES, memory->stream),
+            "while memory was set to zeros"));
+        return raiser->entry->blame(raiser->graph, raiser->node, device->words_here[w]);
+    }
+    return PEN_OK;
+}
+
+static pen_status cuda_synchronize(pen_device *base) {
+    cuda_device *device = cuda_device_of(base);
+    const pen_cuda_memory *memory = &device->memory;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    if (!device->may_be_raised) return pen_cuda_memory_wait(memory);
+    device->may_be_raised = false;
+    PEN_TRY(pen_cuda_check(
+        memory,
+        memory->driver->read(device->words_here, device->words, CUDA_WORDS_BYTES, memory->stream),
+        "while words were copied from it"));
+    PEN_TRY(pen_cuda_memory_wait(memory));
+    return cuda_blame(device);
+}
+
+// ---- kernels
+
+static bool cuda_supports(pen_device *base, const pen_graph *graph, pen_node_id node) {
+    const cuda_device *device = cuda_device_of(base);
+    return pen_cuda_entry_find(graph, pen_graph_node(graph, node)) != NULL ||
+           pen_cpu_device_kind.supports(device->host.cpu, graph, node);
+}
+
+// A word is shared by kernels only when there are more than words.
+static uint32_t cuda_take_word(cuda_device *device, const cuda_kernel *kernel) {
+    device->next_word = device->next_word % (CUDA_WORDS - 1) + 1;
+    device->raisers[device->next_word] = kernel;
+    return device->next_word;
+}
+
+static pen_status cuda_prepare(pen_device *base, const pen_graph *graph, pen_node_id node,
+                               pen_arena *arena, pen_kernel **out_kernel) {
+    cuda_device *device = cuda_device_of(base);
+    cuda_kernel *kernel;
+    PEN_TRY(PEN_NEW(arena, 1, &kernel));
+    kernel->graph = graph;
+    kernel->node = pen_graph_node(graph, node);
+    kernel->entry = pen_cuda_entry_find(graph, kernel->node);
+    if (kernel->entry == NULL) {
+        PEN_TRY(pen_cpu_device_kind.prepare(device->host.cpu, graph, node, arena, &kernel->host));
+    } else if (kernel->entry->blame != NULL) {
+        kernel->word = cuda_take_word(device, kernel);
+    }
+    *out_kernel = (pen_kernel *)kernel;
+    return PEN_OK;
+}
+
+// On the GPU. What a kernel of the host needs is pinned memory.
+static uint64_t cuda_workspace_bytes(const pen_kernel *handle) {
+    const cuda_kernel *kernel = (const cuda_kernel *)handle;
+    if (kernel->entry == NULL || kernel->entry->workspace_bytes == NULL) return 0;
+    return pen_align_up(kernel->entry->workspace_bytes(kernel->graph, kernel->node), 64);
+}
+
+static pen_status cuda_bind_steps(const cuda_device *device, const pen_binding *binding,
+                                  pen_arena *arena, cuda_launch *launch) {
+    const cuda_kernel *kernel = launch->kernel;
+    pen_cuda_address *inputs, *outputs;
+    PEN_TRY(PEN_NEW(arena, kernel->node->input_count, &inputs));
+    PEN_TRY(PEN_NEW(arena, kernel->node->output_count, &outputs));
+    for (uint32_t i = 0; i < kernel->node->input_count; i++)
+        inputs[i] = pen_cuda_address_of(binding->inputs[i]);
+    for (uint32_t i = 0; i < kernel->node->output_count; i++)
+        outputs[i] = pen_cuda_address_of(binding->outputs[i]);
+    const pen_cuda_call call = {.graph = kernel->graph,
+                                .node = kernel->node,
+                                .inputs = inputs,
+                                .outputs = outputs,
+                                .workspace = pen_cuda_address_of(binding->workspace),
+                                .error = device->words + kernel->word * sizeof(uint32_t)};
+    launch->step_count = kernel->entry->steps(&call, launch->steps);
+    return PEN_OK;
+}
+
+static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pen_binding *binding,
+                            pen_arena *arena, pen_launch **out_launch) {
+    cuda_device *device = cuda_device_of(base);
+    const cuda_kernel *kernel = (const cuda_kernel *)handle;
+    cuda_launch *launch;
+    PEN_TRY(PEN_NEW(arena, 1, &launch));
+    launch->kernel = kernel;
+    if (kernel->entry != NULL) {
+        PEN_TRY(cuda_bind_steps(device, binding, arena, launch));
+    } else {
+        const pen_cuda_host_node node = {kernel->graph, kernel->node, kernel->host};
+        PEN_TRY(pen_cuda_host_bind(&device->host, &node, binding, arena, &launch->host));
+    }
+    *out_launch = (pen_launch *)launch;
+    return PEN_OK;
+}
+
+// Steps are copied, since whether they add differs from run to run.
+static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
+                               const pen_run_context *run) {
+    cuda_device *device = cuda_device_of(base);
+    const pen_cuda_memory *memory = &device->memory;
+    const cuda_launch *launch = (const cuda_launch *)handle;
+    const cuda_kernel *kernel = launch->kernel;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    if (kernel->entry == NULL) return pen_cuda_host_run(&device->host, launch->host, run);
+    const uint32_t adds = pen_run_adds(kernel->node, run);
+    for (uint32_t i = 0; i < launch->step_count; i++) {
+        pen_cuda_step step = launch->steps[i];
+        void *arguments[] = {&step.args};
+        step.args.adds = adds;
+        PEN_TRY(pen_cuda_check(memory,
+                               memory->driver->launch(device->functions[step.kernel], step.grid[0],
+                                                      step.grid[1], step.grid[2], PEN_CUDA_BLOCK, 1,
+                                                      1, 0, memory->stream, arguments, NULL),
+                               "while a kernel was enqueued"));
+    }
+    if (kernel->word > 0) device->may_be_raised = true;
+    return PEN_OK;
+}
+
+static void cuda_release(pen_device *base, pen_kernel *handle) {
+    cuda_device *device = cuda_device_of(base);
+    cuda_kernel *kernel = (cuda_kernel *)handle;
+    if (kernel == NULL) return;
+    if (kernel->host != NULL) pen_cpu_device_kind.release(device->host.cpu, kernel->host);
+    kernel->host = NULL;
+    if (device->raisers[kernel->word] == kernel) device->raisers[kernel->word] = NULL;
+}
+
+const pen_device_kind pen_cuda_device_kind = {
+    .name = "cuda",
+    .summary = "a GPU of NVIDIA: own kernels, and the host's for what has none",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .buffer_create = cuda_buffer_create,
+    .buffer_destroy = cuda_buffer_destroy,
+    .buffer_wrap = cuda_buffer_wrap,
+    .write = cuda_write,
+    .read = cuda_read,
+    .synchronize = cuda_synchronize,
+    .place = cuda_place,
+    .supports = cuda_supports,
+    .prepare = cuda_prepare,
+    .workspace_bytes = cuda_workspace_bytes,
+    .bind = cuda_bind,
+    .enqueue = cuda_enqueue,
+    .release = cuda_release,
+};

@@ -1,0 +1,41 @@
+// Operators that have no kernel on the GPU: they run on the cpu device's kernels, inside the cuda
+// device. Operands are copied to pinned memory and results back.
+//
+// Pinned memory is shared by all launches: they run one after the other. It comes in chunks, each
+// at least twice as large as the one before, since launches keep the addresses that they were bound
+// to.
+#ifndef PEN_DEVICE_CUDA_CUDA_HOST_H
+#define PEN_DEVICE_CUDA_CUDA_HOST_H
+
+#include "device/cuda/cuda_memory.h"
+
+typedef struct pen_cuda_chunk pen_cuda_chunk;
+
+typedef struct pen_cuda_host {
+    pen_cuda_memory *memory;
+    pen_device *cpu;
+    pen_cuda_chunk *chunks; // the largest first
+} pen_cuda_host;
+
+typedef struct pen_cuda_host_launch pen_cuda_host_launch;
+
+typedef struct pen_cuda_host_node {
+    const pen_graph *graph;
+    const pen_node *node;
+    const pen_kernel *kernel; // of the cpu device
+} pen_cuda_host_node;
+
+// The memory outlives it; `options` are the cuda device's.
+PEN_NODISCARD pen_status pen_cuda_host_open(const pen_device_options *options,
+                                            pen_cuda_memory *memory, pen_cuda_host *out_host);
+void pen_cuda_host_close(pen_cuda_host *host);
+
+// Binds a node to operands on the GPU.
+PEN_NODISCARD pen_status pen_cuda_host_bind(pen_cuda_host *host, const pen_cuda_host_node *node,
+                                            const pen_binding *binding, pen_arena *arena,
+                                            pen_cuda_host_launch **out_launch);
+// Waits for work before it; what it writes back is enqueued.
+PEN_NODISCARD pen_status pen_cuda_host_run(pen_cuda_host *host, const pen_cuda_host_launch *launch,
+                                           const pen_run_context *run);
+
+#endif // PEN_DEVICE_CUDA_CUDA_HOST_H

@@ -1,0 +1,66 @@
+#include "device/cuda/cuda_kernel.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+
+#define CUDA_BLOCKS_MOST 65535u
+
+#define CUDA_FAMILY_ADDRESS(name) &pen_##name##_cuda,
+static const pen_cuda_family *const cuda_families[] = {PEN_CUDA_FAMILIES(CUDA_FAMILY_ADDRESS)};
+
+static const pen_cuda_entry *cuda_entry_of(const char *op_name) {
+    for (size_t f = 0; f < sizeof cuda_families / sizeof *cuda_families; f++) {
+        for (uint32_t i = 0; i < cuda_families[f]->entry_count; i++) {
+            const pen_cuda_entry *entry = &cuda_families[f]->entries[i];
+            if (strcmp(entry->op_name, op_name) == 0) return entry;
+        }
+    }
+    return NULL;
+}
+
+static bool cuda_is_plain(const pen_graph *graph, pen_value_id value) {
+    return !pen_value_is(value) || pen_graph_value(graph, value)->layout == PEN_LAYOUT_PLAIN;
+}
+
+const pen_cuda_entry *pen_cuda_entry_find(const pen_graph *graph, const pen_node *node) {
+    const pen_cuda_entry *entry = cuda_entry_of(node->op->name);
+    if (entry == NULL || (node->accumulates && !entry->can_accumulate)) return NULL;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (!cuda_is_plain(graph, node->inputs[i])) return NULL;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (!cuda_is_plain(graph, node->outputs[i])) return NULL;
+    return entry->supports(graph, node) ? entry : NULL;
+}
+
+uint32_t pen_cuda_rule(const pen_node *node) {
+    return cuda_entry_of(node->op->name)->rule;
+}
+
+bool pen_cuda_is_float(const pen_graph *graph, pen_value_id value) {
+    return !pen_value_is(value) || pen_value_type(graph, value)->element == PEN_FLOAT32;
+}
+
+bool pen_cuda_all_float(const pen_graph *graph, const pen_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (!pen_cuda_is_float(graph, node->outputs[i])) return false;
+    return true;
+}
+
+bool pen_cuda_has(const pen_node *node, uint32_t i) {
+    return i < node->input_count && pen_value_is(node->inputs[i]);
+}
+
+uint64_t pen_cuda_count(const pen_graph *graph, pen_value_id value) {
+    return (uint64_t)pen_shape_element_count(&pen_value_type(graph, value)->shape);
+}
+
+uint32_t pen_cuda_blocks(uint64_t count) {
+    return (uint32_t)pen_min_u64(count, CUDA_BLOCKS_MOST);
+}
+
+uint32_t pen_cuda_blocks_for(uint64_t count) {
+    return pen_cuda_blocks((count + PEN_CUDA_BLOCK - 1) / PEN_CUDA_BLOCK);
+}

@@ -1,0 +1,91 @@
+// The contract of kernels of the cuda device: which operators have one, and with what it is
+// launched. What has no entry runs on the host's kernels, inside the device.
+//
+// An entry belongs to one operator: a file of kernels/ has those of a family, and ends in its
+// table.
+#ifndef PEN_DEVICE_CUDA_CUDA_KERNEL_H
+#define PEN_DEVICE_CUDA_CUDA_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/cuda/cuda_driver.h"
+#include "device/cuda/kernels/cuda_args.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+// Each kernel of the text by its place in the list.
+#define PEN_CUDA_NUMBER(name) PEN_CUDA_KERNEL_##name,
+typedef enum pen_cuda_kernel_number {
+    PEN_CUDA_KERNELS(PEN_CUDA_NUMBER) PEN_CUDA_KERNEL_COUNT
+} pen_cuda_kernel_number;
+
+// One launch of a kernel.
+typedef struct pen_cuda_step {
+    pen_cuda_kernel_number kernel;
+    uint32_t grid[3];
+    union {
+        uint32_t adds; // the first member of each
+        struct cuda_product_args product;
+        struct cuda_map_args map;
+        struct cuda_pair_args pair;
+        struct cuda_sum_args sum;
+        struct cuda_loss_args loss;
+        struct cuda_total_args total;
+        struct cuda_sgd_args sgd;
+    } args;
+} pen_cuda_step;
+
+#define PEN_CUDA_STEPS 4u // of a node
+
+// Where the operands of a node are; 0: left out.
+typedef struct pen_cuda_call {
+    const pen_graph *graph;
+    const pen_node *node;
+    const pen_cuda_address *inputs;  // [input_count]
+    const pen_cuda_address *outputs; // [output_count]
+    pen_cuda_address workspace;
+    pen_cuda_address error; // a word that a kernel raises; NULL: the entry has no `blame`
+} pen_cuda_call;
+
+typedef struct pen_cuda_entry {
+    const char *op_name;
+    bool can_accumulate; // its kernels heed `adds`
+    // Whether it can do the node. Operands are in the plain layout.
+    bool (*supports)(const pen_graph *graph, const pen_node *node);
+    uint64_t (*workspace_bytes)(const pen_graph *graph, const pen_node *node); // NULL: none
+    // The launches of a node, in order; returns how many.
+    uint32_t (*steps)(const pen_cuda_call *call, pen_cuda_step out_steps[PEN_CUDA_STEPS]);
+    // The error that a raised word stands for. NULL: there is none.
+    pen_status (*blame)(const pen_graph *graph, const pen_node *node, uint32_t word);
+    uint32_t rule; // what tells it from others with the same functions
+} pen_cuda_entry;
+
+// NULL: none can do the node.
+const pen_cuda_entry *pen_cuda_entry_find(const pen_graph *graph, const pen_node *node);
+// The entry's rule, for its functions.
+uint32_t pen_cuda_rule(const pen_node *node);
+
+// ---- for entries
+// Whether an operand, or result, is float32 or left out; whether all are.
+bool pen_cuda_is_float(const pen_graph *graph, pen_value_id value);
+bool pen_cuda_all_float(const pen_graph *graph, const pen_node *node);
+// Whether input `i` is there.
+bool pen_cuda_has(const pen_node *node, uint32_t i);
+uint64_t pen_cuda_count(const pen_graph *graph, pen_value_id value);
+// Blocks of the grid of a kernel that goes over `count` elements, or over so many blocks.
+uint32_t pen_cuda_blocks_for(uint64_t count);
+uint32_t pen_cuda_blocks(uint64_t count);
+
+typedef struct pen_cuda_family {
+    const pen_cuda_entry *entries; // [entry_count]
+    uint32_t entry_count;
+} pen_cuda_family;
+#define PEN_CUDA_FAMILY_OF(name)                                                                   \
+    const pen_cuda_family pen_##name##_cuda = {name##_entries,                                     \
+                                               sizeof name##_entries / sizeof *name##_entries}
+#define PEN_CUDA_FAMILIES(X) X(product) X(map) X(reduction) X(loss)
+#define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
+PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)
+
+#endif // PEN_DEVICE_CUDA_CUDA_KERNEL_H

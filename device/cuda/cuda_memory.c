@@ -1,0 +1,224 @@
+#include "device/cuda/cuda_memory.h"
+
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+typedef struct cuda_buffer {
+    pen_cuda_address address;
+    uint64_t size;
+    bool is_wrapped; // the memory is another's
+} cuda_buffer;
+
+pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
+                          const char *doing) {
+    if (result == 0) return PEN_OK;
+    return pen_error(result == PEN_CUDA_OUT_OF_MEMORY ? PEN_OUT_OF_MEMORY : PEN_INTERNAL,
+                     "device '%s': %s: the driver of GPU %d says %s", memory->device, doing,
+                     memory->gpu, pen_cuda_error_name(memory->driver, result));
+}
+
+pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory) {
+    return pen_cuda_check(memory, memory->driver->context_set(memory->context),
+                          "while a thread begins to use it");
+}
+
+static pen_status memory_open_slots(pen_cuda_memory *memory) {
+    for (uint32_t i = 0; i < PEN_CUDA_SLOTS; i++) {
+        pen_cuda_slot *slot = &memory->slots[i];
+        void *bytes;
+        PEN_TRY(pen_cuda_check(memory,
+                               memory->driver->host_allocate(&bytes, PEN_CUDA_SLOT_BYTES, 0),
+                               "while pinned memory was taken"));
+        slot->bytes = bytes;
+        PEN_TRY(pen_cuda_check(memory,
+                               memory->driver->event_create(&slot->event, PEN_CUDA_EVENT_NO_TIMING),
+                               "while an event was made"));
+    }
+    return PEN_OK;
+}
+
+pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
+    uint32_t count;
+    PEN_TRY(pen_cuda_gpu_count(&count));
+    if ((uint32_t)memory->gpu >= count) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "device '%s': found no GPU %d, this machine has %u, from 0",
+                         memory->device, memory->gpu, count);
+    }
+    PEN_TRY(pen_cuda_driver_load(&memory->driver));
+    PEN_TRY(pen_cuda_check(memory, memory->driver->device(&memory->handle, memory->gpu),
+                           "while it was looked for"));
+    PEN_TRY(pen_cuda_check(memory, memory->driver->context_retain(&memory->context, memory->handle),
+                           "while its context was made"));
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    PEN_TRY(pen_cuda_check(
+        memory, memory->driver->stream_create(&memory->stream, PEN_CUDA_STREAM_NON_BLOCKING),
+        "while a stream was made"));
+    return memory_open_slots(memory);
+}
+
+// What the driver says is not heard: after an error of a kernel, it says that of all.
+void pen_cuda_memory_close(pen_cuda_memory *memory) {
+    const pen_cuda_driver *driver = memory->driver;
+    if (driver == NULL || memory->context == NULL) return;
+    (void)driver->context_set(memory->context);
+    if (memory->stream != NULL) (void)driver->stream_wait(memory->stream);
+    for (uint32_t i = 0; i < PEN_CUDA_SLOTS; i++) {
+        if (memory->slots[i].event != NULL) (void)driver->event_destroy(memory->slots[i].event);
+        if (memory->slots[i].bytes != NULL) (void)driver->host_free(memory->slots[i].bytes);
+    }
+    if (memory->stream != NULL) (void)driver->stream_destroy(memory->stream);
+    (void)driver->context_release(memory->handle);
+    memory->driver = NULL;
+}
+
+pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory) {
+    return pen_cuda_check(memory, memory->driver->stream_wait(memory->stream),
+                          "while its work was awaited");
+}
+
+// ---- buffers
+
+// The limit is counted here, since several devices may share a GPU.
+pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
+                                  pen_buffer **out_buffer) {
+    if (memory->bytes_limit > 0 && bytes > memory->bytes_limit - memory->bytes_in_use) {
+        char wanted[PEN_QUANTITY_TEXT_BYTES], used[PEN_QUANTITY_TEXT_BYTES];
+        char limit[PEN_QUANTITY_TEXT_BYTES];
+        return pen_error(PEN_DOES_NOT_FIT,
+                         "device '%s': a buffer of %s does not fit, %s of %s are in use",
+                         memory->device, pen_bytes_format(bytes, wanted),
+                         pen_bytes_format(memory->bytes_in_use, used),
+                         pen_bytes_format(memory->bytes_limit, limit));
+    }
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    cuda_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
+    if (buffer == NULL) return pen_error_out_of_memory();
+    buffer->size = bytes;
+    const size_t room = (size_t)pen_max_u64(bytes, 1);
+    pen_status status = pen_cuda_check(memory, memory->driver->allocate(&buffer->address, room),
+                                       "while memory was taken");
+    if (status == PEN_OK) {
+        status =
+            pen_cuda_check(memory, memory->driver->fill(buffer->address, 0, room, memory->stream),
+                           "while memory was set to zeros");
+    }
+    if (status != PEN_OK) {
+        if (buffer->address != 0) (void)memory->driver->free(buffer->address);
+        pen_memory_free(buffer);
+        return status;
+    }
+    memory->bytes_in_use += bytes;
+    *out_buffer = (pen_buffer *)buffer;
+    return PEN_OK;
+}
+
+// Work that uses it is awaited first.
+void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *handle) {
+    cuda_buffer *buffer = (cuda_buffer *)handle;
+    if (buffer == NULL) return;
+    if (!buffer->is_wrapped) {
+        (void)memory->driver->context_set(memory->context);
+        (void)memory->driver->stream_wait(memory->stream);
+        (void)memory->driver->free(buffer->address);
+        memory->bytes_in_use -= buffer->size;
+    }
+    pen_memory_free(buffer);
+}
+
+pen_status pen_cuda_buffer_wrap(const pen_cuda_memory *memory, pen_memory_place place,
+                                uint64_t bytes, pen_buffer **out_buffer) {
+    if (place.domain != &memory->domain) {
+        return pen_error(PEN_UNSUPPORTED, "memory of %s cannot be reached by device '%s'",
+                         place.domain->name, memory->device);
+    }
+    cuda_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
+    if (buffer == NULL) return pen_error_out_of_memory();
+    *buffer = (cuda_buffer){.address = place.offset, .size = bytes, .is_wrapped = true};
+    *out_buffer = (pen_buffer *)buffer;
+    return PEN_OK;
+}
+
+pen_cuda_address pen_cuda_address_of(pen_operand operand) {
+    const cuda_buffer *buffer = (const cuda_buffer *)operand.buffer;
+    return buffer == NULL ? 0 : buffer->address + operand.offset;
+}
+
+static void memory_check_range(pen_operand operand, uint64_t bytes) {
+    const cuda_buffer *buffer = (const cuda_buffer *)operand.buffer;
+    PEN_ASSERT(buffer != NULL);
+    PEN_ASSERT(operand.offset <= buffer->size && bytes <= buffer->size - operand.offset);
+}
+
+// ---- copies
+
+// The slot whose turn it is, when what it held is gone.
+static pen_status memory_take_slot(pen_cuda_memory *memory, pen_cuda_slot **out_slot) {
+    pen_cuda_slot *slot = &memory->slots[memory->turn++ % PEN_CUDA_SLOTS];
+    if (slot->is_used) {
+        PEN_TRY(pen_cuda_check(memory, memory->driver->event_wait(slot->event),
+                               "while a copy was awaited"));
+    }
+    slot->is_used = false;
+    *out_slot = slot;
+    return PEN_OK;
+}
+
+static pen_status memory_mark_slot(pen_cuda_memory *memory, pen_cuda_slot *slot) {
+    slot->is_used = true;
+    return pen_cuda_check(memory, memory->driver->event_record(slot->event, memory->stream),
+                          "while a copy was marked");
+}
+
+pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
+                          uint64_t bytes) {
+    memory_check_range(to, bytes);
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    for (uint64_t at = 0; at < bytes; at += PEN_CUDA_SLOT_BYTES) {
+        const size_t piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
+        pen_cuda_slot *slot;
+        PEN_TRY(memory_take_slot(memory, &slot));
+        memcpy(slot->bytes, (const uint8_t *)host + at, piece);
+        PEN_TRY(pen_cuda_check(
+            memory,
+            memory->driver->write(pen_cuda_address_of(to) + at, slot->bytes, piece, memory->stream),
+            "while bytes were copied to it"));
+        PEN_TRY(memory_mark_slot(memory, slot));
+    }
+    return PEN_OK;
+}
+
+// One piece is copied out of pinned memory while the next one comes.
+pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, uint64_t bytes) {
+    pen_cuda_slot *before = NULL;
+    size_t piece_before = 0;
+    uint8_t *to = host;
+    memory_check_range(from, bytes);
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    for (uint64_t at = 0; at < bytes || before != NULL; at += PEN_CUDA_SLOT_BYTES) {
+        pen_cuda_slot *slot = NULL;
+        size_t piece = 0;
+        if (at < bytes) {
+            piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
+            PEN_TRY(memory_take_slot(memory, &slot));
+            PEN_TRY(pen_cuda_check(memory,
+                                   memory->driver->read(slot->bytes, pen_cuda_address_of(from) + at,
+                                                        piece, memory->stream),
+                                   "while bytes were copied from it"));
+            PEN_TRY(memory_mark_slot(memory, slot));
+        }
+        if (before != NULL) {
+            PEN_TRY(pen_cuda_check(memory, memory->driver->event_wait(before->event),
+                                   "while its work was awaited"));
+            before->is_used = false;
+            memcpy(to, before->bytes, piece_before);
+            to += piece_before;
+        }
+        before = slot;
+        piece_before = piece;
+    }
+    return PEN_OK;
+}

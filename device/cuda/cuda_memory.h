@@ -1,0 +1,63 @@
+// A GPU that is open: its context, one stream on which all work goes in order, and its memory.
+// Copies go through pinned memory, so that what the host gave is its own again at once, and an
+// event says when a piece of that memory is free.
+//
+// Threads: one at a time.
+#ifndef PEN_DEVICE_CUDA_CUDA_MEMORY_H
+#define PEN_DEVICE_CUDA_CUDA_MEMORY_H
+
+#include "base/memory_place.h"
+#include "device/cuda/cuda_driver.h"
+#include "device/device.h"
+
+#define PEN_CUDA_SLOTS 2u
+#define PEN_CUDA_SLOT_BYTES (1u << 20)
+
+typedef struct pen_cuda_slot {
+    uint8_t *bytes; // pinned
+    pen_cuda_event *event;
+    bool is_used; // until the event
+} pen_cuda_slot;
+
+typedef struct pen_cuda_memory {
+    const pen_cuda_driver *driver; // NULL: nothing is open
+    const char *device;            // its name, for errors
+    int gpu;
+    int handle; // of the driver, of the GPU
+    pen_cuda_context *context;
+    pen_cuda_stream *stream;
+    pen_cuda_slot slots[PEN_CUDA_SLOTS];
+    uint32_t turn;
+    uint64_t bytes_limit; // 0: none
+    uint64_t bytes_in_use;
+    pen_memory_domain domain;
+} pen_cuda_memory;
+
+// A status of what the driver said.
+//   OUT_OF_MEMORY  the GPU has no more
+//   INTERNAL       all else; what a kernel did wrong is told by any later call
+PEN_NODISCARD pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
+                                        const char *doing);
+
+// Opens GPU `memory->gpu`; close releases what was opened, also after an error.
+PEN_NODISCARD pen_status pen_cuda_memory_open(pen_cuda_memory *memory);
+void pen_cuda_memory_close(pen_cuda_memory *memory);
+
+// Makes the context that of the calling thread.
+PEN_NODISCARD pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory);
+PEN_NODISCARD pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory);
+
+// As pen_device_kind's members of these names. Zero bytes have a place, too.
+PEN_NODISCARD pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
+                                                pen_buffer **out_buffer);
+void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *buffer);
+PEN_NODISCARD pen_status pen_cuda_buffer_wrap(const pen_cuda_memory *memory, pen_memory_place place,
+                                              uint64_t bytes, pen_buffer **out_buffer);
+// 0: there is no buffer.
+pen_cuda_address pen_cuda_address_of(pen_operand operand);
+PEN_NODISCARD pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
+                                        uint64_t bytes);
+PEN_NODISCARD pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host,
+                                       uint64_t bytes);
+
+#endif // PEN_DEVICE_CUDA_CUDA_MEMORY_H

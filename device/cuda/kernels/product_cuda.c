@@ -1,0 +1,85 @@
+// Matrix products: kernels/product.cu.
+#include <string.h>
+
+#include "base/status.h"
+#include "device/cuda/cuda_kernel.h"
+#include "graph/ops/product/matmul_geometry.h"
+
+#define PRODUCT_DIMENSION_MOST ((int64_t)65535 * PEN_CUDA_TILE)
+
+typedef enum product_rule { PRODUCT_MATMUL, PRODUCT_GEMM } product_rule;
+
+static bool product_geometry(const pen_graph *graph, const pen_node *node,
+                             pen_matmul_geometry *out_geometry) {
+    const bool is_gemm = pen_cuda_rule(node) == PRODUCT_GEMM;
+    const pen_status status = is_gemm ? pen_gemm_geometry_of(graph, node, out_geometry)
+                                      : pen_matmul_geometry_of(graph, node, out_geometry);
+    if (status == PEN_OK) return true;
+    pen_status_ignore(status, "the host's kernel says what is wrong");
+    return false;
+}
+
+// Batches that lie at equal distances, in numbers that a grid can have.
+static bool product_supports(const pen_graph *graph, const pen_node *node) {
+    pen_matmul_geometry g;
+    if (!pen_cuda_all_float(graph, node) || !product_geometry(graph, node, &g)) return false;
+    if (g.product_count > 1 && !g.is_strided) return false;
+    return g.m <= INT32_MAX && g.n <= PRODUCT_DIMENSION_MOST && g.k <= INT32_MAX &&
+           g.product_count <= 65535;
+}
+
+// Where an element of c, which broadcasts to m x n, is.
+static void product_place_c(const pen_shape *c, const pen_matmul_geometry *g,
+                            struct cuda_product_args *args) {
+    const int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
+    const int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
+    args->c_column = columns > 1 && g->n > 1;
+    args->c_row = rows > 1 ? (uint64_t)columns : 0;
+}
+
+// A block for each tile of each product; rows go along x, of which a grid may have most.
+static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const bool is_gemm = pen_cuda_rule(node) == PRODUCT_GEMM;
+    pen_matmul_geometry g;
+    if (!product_geometry(call->graph, node, &g) || g.m * g.n * g.product_count == 0) return 0;
+    struct cuda_product_args args = {
+        .m = (uint32_t)g.m,
+        .n = (uint32_t)g.n,
+        .k = (uint32_t)g.k,
+        .trans_a = g.trans_a,
+        .trans_b = g.trans_b,
+        .stride_a = g.product_count > 1 ? (uint64_t)g.stride_a : 0,
+        .stride_b = g.product_count > 1 ? (uint64_t)g.stride_b : 0,
+        .a = call->inputs[0],
+        .b = call->inputs[1],
+        .y = call->outputs[0],
+        .alpha = is_gemm ? (float)pen_node_float(node, "alpha") : 1,
+        .beta = is_gemm ? (float)pen_node_float(node, "beta") : 0,
+    };
+    if (is_gemm && pen_cuda_has(node, 2)) {
+        args.c = call->inputs[2];
+        product_place_c(&pen_value_type(call->graph, node->inputs[2])->shape, &g, &args);
+    }
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_product,
+                             .grid = {(uint32_t)((g.m + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE),
+                                      (uint32_t)((g.n + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE),
+                                      (uint32_t)g.product_count},
+                             .args.product = args};
+    return 1;
+}
+
+static const pen_cuda_entry product_entries[] = {
+    {.op_name = "matmul",
+     .can_accumulate = true,
+     .supports = product_supports,
+     .steps = product_steps,
+     .rule = PRODUCT_MATMUL},
+    {.op_name = "gemm",
+     .can_accumulate = true,
+     .supports = product_supports,
+     .steps = product_steps,
+     .rule = PRODUCT_GEMM},
+};
+
+PEN_CUDA_FAMILY_OF(product);

@@ -1,0 +1,196 @@
+// Operators on an emulated GPU against the reference kernels: those that have kernels there, and
+// some that run on the host inside the device. Threads of kernels run in every order.
+#include "device/cuda/cuda_kernel.h"
+#include "tests/support/device_check.h"
+#include "tests/support/fake_cuda.h"
+#include "tests/support/random_case.h"
+
+static const char *const orders[] = {"order=0", "order=1", "order=2"};
+
+// The case runs on a kernel of the GPU, or not.
+static void check_has_kernel(const op_case *c, bool expected) {
+    op_built built;
+    CHECK_OK(op_build(c, &built));
+    const bool found =
+        pen_cuda_entry_find(built.graph, pen_graph_node(built.graph, built.node)) != NULL;
+    CHECK(found == expected, "%s runs %s", c->op, found ? "on the GPU" : "on the host");
+    op_built_free(&built);
+}
+
+static void check(const op_case *c, uint64_t seed, double tolerance) {
+    check_has_kernel(c, true);
+    setenv("FAKE_CUDA", orders[seed % 3], 1);
+    op_check_device(c, seed, tolerance);
+}
+
+static void products(void **state) {
+    (void)state;
+    CHECK(fake_cuda_is_here(), "no fake driver");
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        random_case random = {seed, 0};
+        const int64_t m = random_between(&random, 1, 100), n = random_between(&random, 1, 100);
+        const int64_t k = random_between(&random, 1, 60);
+        const bool trans_a = random_chance(&random, 50), trans_b = random_chance(&random, 50);
+        op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 4};
+        c.attributes[0] = pen_attribute_int("transA", trans_a);
+        c.attributes[1] = pen_attribute_int("transB", trans_b);
+        c.attributes[2] = pen_attribute_float("alpha", seed % 2 == 0 ? 1 : 0.5);
+        c.attributes[3] = pen_attribute_float("beta", seed % 4 < 2 ? 1 : 2);
+        c.inputs[0].type = op_type(PEN_FLOAT32, 2, (int)(trans_a ? k : m), (int)(trans_a ? m : k));
+        c.inputs[1].type = op_type(PEN_FLOAT32, 2, (int)(trans_b ? n : k), (int)(trans_b ? k : n));
+        if (seed % 3 > 0) c.input_count = 3;
+        c.inputs[2].type = seed % 3 == 1 ? op_type(PEN_FLOAT32, 1, (int)n)
+                                         : op_type(PEN_FLOAT32, 2, (int)m, seed % 2 ? 1 : (int)n);
+        check(&c, seed, 1e-5);
+    }
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        op_case c = {.op = "matmul", .input_count = 2};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 3, 5 + (int)seed, 70);
+        c.inputs[1].type =
+            seed % 2 ? op_type(PEN_FLOAT32, 3, 3, 70, 9) : op_type(PEN_FLOAT32, 2, 70, 9);
+        check(&c, seed, 1e-5);
+    }
+}
+
+static void elements(void **state) {
+    (void)state;
+    static const char *const pairs[] = {"add", "sub", "mul", "div"};
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        op_case c = {.op = pairs[seed % 4], .input_count = 2};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 4, 7, 50);
+        c.inputs[1].type = seed < 4   ? op_type(PEN_FLOAT32, 3, 4, 7, 50)
+                           : seed < 8 ? op_type(PEN_FLOAT32, 1, 50)
+                                      : op_type(PEN_FLOAT32, 3, 1, 7, 1);
+        if (seed % 4 == 3) c.inputs[1].low = 0.5, c.inputs[1].high = 2;
+        check(&c, seed, 1e-6);
+    }
+    op_case relu = {.op = "relu", .input_count = 1};
+    relu.inputs[0].type = op_type(PEN_FLOAT32, 2, 30, 77);
+    check(&relu, 1, 0);
+    op_case backward = {.op = "relu_backward", .input_count = 2};
+    backward.inputs[0].type = backward.inputs[1].type = op_type(PEN_FLOAT32, 2, 30, 77);
+    check(&backward, 2, 0);
+}
+
+static void sums(void **state) {
+    (void)state;
+    static const int64_t axes[4][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        const uint32_t count = seed % 4 == 3 ? 2 : 1;
+        op_case c = {.op = "reduce_sum", .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("keepdims", seed < 4);
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 5, 130, 6);
+        c.inputs[1] = (op_case_input){
+            .type = op_type(PEN_INT64, 1, (int)count), .data = axes[seed % 4], .is_constant = true};
+        check(&c, seed, 1e-5);
+    }
+}
+
+static op_case loss_case(bool is_backward, const char *reduction, const pen_tensor_type *scores,
+                         const int64_t *labels) {
+    const uint32_t first = is_backward;
+    op_case c = {.op = is_backward ? "softmax_cross_entropy_loss_backward"
+                                   : "softmax_cross_entropy_loss",
+                 .input_count = first + 2,
+                 .output_count = is_backward ? 1 : 2,
+                 .attribute_count = 1};
+    pen_tensor_type targets = {PEN_INT64, {.rank = scores->shape.rank - 1}};
+    targets.shape.dims[0] = scores->shape.dims[0];
+    for (uint32_t d = 1; d < targets.shape.rank; d++)
+        targets.shape.dims[d] = scores->shape.dims[d + 1];
+    c.attributes[0] = pen_attribute_text("reduction", reduction);
+    const bool each = strcmp(reduction, "none") == 0;
+    c.inputs[0].type = each ? targets : op_type(PEN_FLOAT32, 0);
+    c.inputs[0].type.element = PEN_FLOAT32;
+    c.inputs[first] = (op_case_input){.type = *scores, .low = -20, .high = 20};
+    c.inputs[first + 1] =
+        (op_case_input){.type = targets, .high = (double)scores->shape.dims[1], .data = labels};
+    return c;
+}
+
+static void losses(void **state) {
+    (void)state;
+    static const char *const reductions[] = {"mean", "sum", "none"};
+    const pen_tensor_type flat = op_type(PEN_FLOAT32, 2, 33, 10);
+    const pen_tensor_type wide = op_type(PEN_FLOAT32, 3, 2, 700, 2);
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const op_case c = loss_case(seed % 2, reductions[seed % 3], seed < 6 ? &flat : &wide, NULL);
+        check(&c, seed, 1e-5);
+    }
+}
+
+// As the device is used: what was wrong is told when work is awaited, and once.
+static void labels_that_are_no_class_are_told(void **state) {
+    (void)state;
+    static const int64_t labels[4] = {1, 0, 3, -1};
+    const pen_tensor_type scores = op_type(PEN_FLOAT32, 2, 4, 3);
+    const op_case c = loss_case(false, "mean", &scores, labels);
+    const pen_device_kind *kind;
+    pen_device *device;
+    pen_buffer *buffer;
+    pen_kernel *kernel;
+    pen_launch *launch;
+    op_built built;
+    CHECK_OK(op_build(&c, &built));
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "g"}, &device));
+    CHECK_OK(kind->prepare(device, built.graph, built.node, built.arena, &kernel));
+    CHECK_OK(kind->buffer_create(device, 4096, &buffer));
+    CHECK_OK(kind->write(device, (pen_operand){buffer, 512}, labels, sizeof labels));
+    const pen_operand inputs[] = {{buffer, 0}, {buffer, 512}};
+    const pen_operand outputs[] = {{buffer, 1024}, {buffer, 1088}};
+    const pen_binding binding = {inputs, outputs, {buffer, 2048}};
+    CHECK_OK(kind->bind(device, kernel, &binding, built.arena, &launch));
+    CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
+    CHECK_ERROR(kind->synchronize(device), PEN_INVALID_INPUT,
+                "the label of target 2 is not one of 3 classes, 0 to 2");
+    CHECK_OK(kind->synchronize(device));
+    CHECK_OK(kind->write(device, (pen_operand){buffer, 512 + 16}, labels, 16));
+    CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
+    CHECK_OK(kind->synchronize(device));
+    kind->release(device, kernel);
+    kind->buffer_destroy(device, buffer);
+    kind->close(device);
+    op_built_free(&built);
+}
+
+static void updates(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const bool has_velocity = seed % 2;
+        op_case c = {.op = "sgd_update", .input_count = 5, .attribute_count = 5};
+        c.output_count = has_velocity ? 2 : 1;
+        c.attributes[0] = pen_attribute_float("momentum", has_velocity ? 0.9 : 0);
+        c.attributes[1] = pen_attribute_int("nesterov", seed % 4 == 3);
+        c.attributes[2] = pen_attribute_float("weight_decay", seed % 3 == 0 ? 0.1 : 0);
+        c.attributes[3] = pen_attribute_float("clip_value", seed % 5 == 0 ? 0.25 : 0);
+        c.attributes[4] = pen_attribute_float("lr_scale", 0.3);
+        c.inputs[0].type = c.inputs[1].type = c.inputs[2].type = op_type(PEN_FLOAT32, 2, 9, 91);
+        c.inputs[2].is_absent = !has_velocity;
+        c.inputs[3].type = op_type(PEN_FLOAT32, 0);
+        c.inputs[4].type = op_type(seed % 2 ? PEN_FLOAT64 : PEN_FLOAT32, 0);
+        c.inputs[4].is_absent = seed % 3 == 1;
+        check(&c, seed, 1e-6);
+    }
+}
+
+// Without a kernel on the GPU the host's runs, in place and adding, too.
+static void what_has_no_kernel_runs_on_the_host(void **state) {
+    (void)state;
+    static const char *const maps[] = {"tanh", "exp", "sigmoid"};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        op_case c = {.op = maps[seed], .input_count = 1};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 2, 600, 700); // more than a piece of staging
+        check_has_kernel(&c, false);
+        op_check_device(&c, seed, 1e-5);
+    }
+    op_case c = {.op = "accuracy_count", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 50, 7);
+    c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 1, 50), .high = 7};
+    check_has_kernel(&c, false);
+    op_check_device(&c, 5, 0);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(sums),
+              cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
+              cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
