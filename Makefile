@@ -303,6 +303,7 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 	@for level in v2 v3; do PEN_TEST_LEVEL=$$level tests/run_tests.sh $(BUILD) $(level_programs) || exit 1; done
 
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
+  $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh),$(fake_cuda)) \
   $(if $(call chosen_tests,tests/end_to_end/refused_test.sh),$(BUILD)/tests/other_build/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 
@@ -336,7 +337,7 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(call say,cc,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
-cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(BUILD)/tests/device/device_conformance_test
+cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test)
 $(cuda_test_programs): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
 $(cuda_test_programs): | $(fake_cuda)
 

@@ -92,12 +92,21 @@ typedef struct pen_device_kind {
     // without a copy.
     pen_memory_place (*place)(pen_device *device, pen_operand operand);
 
+    // The largest magnitude of `bytes` of float32, infinite when one is infinite or not a number;
+    // waits for work enqueued before. NULL member: the host sees the device's memory.
+    PEN_NODISCARD pen_status (*magnitude)(pen_device *device, pen_operand of, uint64_t bytes,
+                                          double *out_magnitude);
+
     // Bytes a value takes here in its layout. NULL member: as in the plain layout.
     uint64_t (*value_bytes)(pen_device *device, const pen_graph *graph, pen_value_id value);
     // Which layouts nodes want. NULL member: plain everywhere.
     const pen_layout_rules *(*layout_rules)(pen_device *device);
     // Whether the device has a kernel for the node's op.
     bool (*supports)(pen_device *device, const pen_graph *graph, pen_node_id node);
+
+    // Whether the node runs on the host, within the device: there is no kernel for where its memory
+    // is. NULL member: none does.
+    bool (*runs_on_host)(pen_device *device, const pen_graph *graph, pen_node_id node);
 
     // Kernel, and its state in `arena`, for a node of a typed graph whose layouts are final.
     // UNSUPPORTED names the node.

@@ -9,8 +9,10 @@
 #include "base/system/build.h"
 #include "base/system/machine.h"
 #include "base/system/sandbox.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
+#include "device/cuda/cuda_driver.h"
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
@@ -44,6 +46,7 @@ typedef struct doctor_host {
 typedef struct doctor_report {
     pen_machine machine;
     const char *device;
+    const char *gpus;     // or why there are none
     const char *numerics; // what must be alike for equal bits, beside the build
     const char
         *worker;     // the program that is started for devices at localhost, or why there is none
@@ -88,6 +91,26 @@ static pen_status doctor_describe_device(pen_arena *arena, const char **out_text
         pen_arena_format(arena, out_text, "cpu cannot be used: %s", pen_status_message(status));
     pen_status_ignore(status, "told with the rest");
     return copied;
+}
+
+// The GPUs that kind cuda would find, or what is missing for it.
+static pen_status doctor_describe_gpus(pen_arena *arena, const char **out_text) {
+    uint32_t count = 0;
+    pen_text text;
+    pen_text_init(&text, arena);
+    pen_status status = pen_cuda_gpu_count(&count);
+    for (uint32_t i = 0; i < count && status == PEN_OK; i++) {
+        char memory[PEN_QUANTITY_TEXT_BYTES];
+        pen_cuda_gpu gpu;
+        status = pen_cuda_gpu_describe(i, &gpu);
+        if (status != PEN_OK) break;
+        pen_text_print(&text, "%s%u: %s, %s, compute capability %d.%d, driver %d.%d",
+                       i == 0 ? "" : "; ", i, gpu.name, pen_bytes_format(gpu.memory_bytes, memory),
+                       gpu.major, gpu.minor, gpu.driver / 1000, gpu.driver % 1000 / 10);
+    }
+    if (status != PEN_OK) pen_text_print(&text, "none: %s", pen_status_message(status));
+    pen_status_ignore(status, "told with the rest");
+    return pen_text_finish(&text, out_text);
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).
@@ -238,6 +261,7 @@ static pen_status doctor_print_json(const doctor_report *report) {
     pen_json_key_unsigned(&json, "memory_bytes_allowed", machine->memory_bytes_allowed);
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
     pen_json_key_text(&json, "device", report->device);
+    pen_json_key_text(&json, "gpus", report->gpus);
     pen_json_key_text(&json, "worker", report->worker);
     pen_json_key_bool(&json, "sandbox", pen_sandbox_is_possible());
     pen_json_key_object(&json, "libraries");
@@ -278,6 +302,7 @@ static pen_status doctor_print_text(const doctor_report *report) {
            pen_bytes_format(machine->memory_bytes_allowed, allowed),
            pen_bytes_format(machine->memory_bytes_free, available));
     printf("device        %s\n", report->device);
+    printf("GPUs          %s\n", report->gpus);
     printf("worker        %s\n", report->worker);
     printf("sandbox       %s\n",
            pen_sandbox_is_possible() ? "Landlock and seccomp" : "not possible");
@@ -295,6 +320,7 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
     PEN_TRY(pen_machine_detect(context->arena, &report.machine));
     PEN_TRY(doctor_describe_device(context->arena, &report.device));
     report.numerics = doctor_find_numerics(report.device);
+    PEN_TRY(doctor_describe_gpus(context->arena, &report.gpus));
     PEN_TRY(doctor_find_worker(context->arena, &report.worker));
     if (options->common.operand_count > 0) {
         PEN_TRY(doctor_look_at_job(context, options->common.operands[0], &report));

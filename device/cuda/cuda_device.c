@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_device.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -242,12 +243,55 @@ static pen_status cuda_synchronize(pen_device *base) {
     return cuda_blame(device);
 }
 
+static pen_status cuda_launch_step(const cuda_device *device, pen_cuda_step *step) {
+    const pen_cuda_memory *memory = &device->memory;
+    void *arguments[] = {&step->args};
+    return pen_cuda_check(memory,
+                          memory->driver->launch(device->functions[step->kernel], step->grid[0],
+                                                 step->grid[1], step->grid[2], PEN_CUDA_BLOCK, 1, 1,
+                                                 0, memory->stream, arguments, NULL),
+                          "while a kernel was enqueued");
+}
+
+// Word 0 is not raised by any other kernel, and comes back alone.
+static pen_status cuda_magnitude(pen_device *base, pen_operand of, uint64_t bytes,
+                                 double *out_magnitude) {
+    const cuda_device *device = cuda_device_of(base);
+    const pen_cuda_memory *memory = &device->memory;
+    const uint64_t count = bytes / sizeof(float);
+    float largest;
+    *out_magnitude = 0;
+    if (count == 0) return PEN_OK;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    PEN_TRY(pen_cuda_check(memory,
+                           memory->driver->fill(device->words, 0, sizeof largest, memory->stream),
+                           "while memory was set to zeros"));
+    pen_cuda_step step = {
+        .kernel = PEN_CUDA_KERNEL_magnitude,
+        .grid = {pen_cuda_blocks_for(count), 1, 1},
+        .args.magnitude = {.count = count, .x = pen_cuda_address_of(of), .largest = device->words}};
+    PEN_TRY(cuda_launch_step(device, &step));
+    PEN_TRY(pen_cuda_check(
+        memory,
+        memory->driver->read(device->words_here, device->words, sizeof largest, memory->stream),
+        "while a word was copied from it"));
+    PEN_TRY(pen_cuda_memory_wait(memory));
+    memcpy(&largest, device->words_here, sizeof largest);
+    *out_magnitude = largest < INFINITY ? (double)largest : INFINITY;
+    return PEN_OK;
+}
+
 // ---- kernels
 
 static bool cuda_supports(pen_device *base, const pen_graph *graph, pen_node_id node) {
     const cuda_device *device = cuda_device_of(base);
     return pen_cuda_entry_find(graph, pen_graph_node(graph, node)) != NULL ||
            pen_cpu_device_kind.supports(device->host.cpu, graph, node);
+}
+
+static bool cuda_runs_on_host(pen_device *device, const pen_graph *graph, pen_node_id node) {
+    (void)device;
+    return pen_cuda_entry_find(graph, pen_graph_node(graph, node)) == NULL;
 }
 
 // A word is shared by kernels only when there are more than words.
@@ -322,21 +366,15 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
 static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
                                const pen_run_context *run) {
     cuda_device *device = cuda_device_of(base);
-    const pen_cuda_memory *memory = &device->memory;
     const cuda_launch *launch = (const cuda_launch *)handle;
     const cuda_kernel *kernel = launch->kernel;
-    PEN_TRY(pen_cuda_memory_enter(memory));
+    PEN_TRY(pen_cuda_memory_enter(&device->memory));
     if (kernel->entry == NULL) return pen_cuda_host_run(&device->host, launch->host, run);
     const uint32_t adds = pen_run_adds(kernel->node, run);
     for (uint32_t i = 0; i < launch->step_count; i++) {
         pen_cuda_step step = launch->steps[i];
-        void *arguments[] = {&step.args};
         step.args.adds = adds;
-        PEN_TRY(pen_cuda_check(memory,
-                               memory->driver->launch(device->functions[step.kernel], step.grid[0],
-                                                      step.grid[1], step.grid[2], PEN_CUDA_BLOCK, 1,
-                                                      1, 0, memory->stream, arguments, NULL),
-                               "while a kernel was enqueued"));
+        PEN_TRY(cuda_launch_step(device, &step));
     }
     if (kernel->word > 0) device->may_be_raised = true;
     return PEN_OK;
@@ -364,7 +402,9 @@ const pen_device_kind pen_cuda_device_kind = {
     .read = cuda_read,
     .synchronize = cuda_synchronize,
     .place = cuda_place,
+    .magnitude = cuda_magnitude,
     .supports = cuda_supports,
+    .runs_on_host = cuda_runs_on_host,
     .prepare = cuda_prepare,
     .workspace_bytes = cuda_workspace_bytes,
     .bind = cuda_bind,

@@ -33,6 +33,7 @@ typedef struct pen_cuda_step {
         struct cuda_loss_args loss;
         struct cuda_total_args total;
         struct cuda_sgd_args sgd;
+        struct cuda_magnitude_args magnitude;
     } args;
 } pen_cuda_step;
 

@@ -29,6 +29,7 @@ typedef enum pen_figure_source {
 typedef struct pen_cluster_device {
     const char *name;     // unique
     const char *kind;     // of device, as in device_list: "cpu"
+    uint32_t gpu;         // of kind cuda: which of its machine
     const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
                           // a thread of this process
     uint32_t process;     // devices of one process have one number; 0: of this one

@@ -449,6 +449,7 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
     for (uint32_t i = 0; i < spec->device_count; i++) {
         builder.devices[i].name = spec->devices[i].name;
         builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
+        builder.devices[i].gpu = (uint32_t)spec->devices[i].gpu;
         builder.devices[i].host = spec->devices[i].host;
         builder.devices[i].host_name = builder.seats[i].host_name;
         builder.devices[i].is_remote = builder.seats[i].host != 0;

@@ -10,12 +10,14 @@
 
 #define CLUSTER_PORT_LIMIT 65535
 #define CLUSTER_THREAD_COUNT_LIMIT 1024
+#define CLUSTER_GPU_LIMIT 1023
 #define CLUSTER_RATE_LIMIT 1e21 // operations or bytes a second
 #define CLUSTER_LATENCY_LIMIT 3600
 
 static const char *const cluster_device_kinds[] = {
     [PEN_CLUSTER_CPU] = "cpu",
     [PEN_CLUSTER_REFERENCE] = "reference",
+    [PEN_CLUSTER_CUDA] = "cuda",
     NULL,
 };
 
@@ -38,8 +40,8 @@ static const pen_option_field cluster_device_fields[] = {
                "the task's number behind the name; cores and memory as granted, if not given",
                .choices = cluster_per_names, .default_text = "job"),
     PEN_OPTION(CHOICE, pen_cluster_device_spec, kind,
-               "reference is slow and exact, to compare with", .choices = cluster_device_kinds,
-               .default_text = "cpu"),
+               "cuda is a GPU of NVIDIA; reference is slow and exact, to compare with",
+               .choices = cluster_device_kinds, .default_text = "cpu"),
     PEN_OPTION(TEXT, pen_cluster_device_spec, host,
                "address of the process that it is in, NAME:PORT, with the ranges of the name; this "
                "process when not given"),
@@ -51,6 +53,10 @@ static const pen_option_field cluster_device_fields[] = {
     PEN_OPTION(INTEGER, pen_cluster_device_spec, threads,
                "threads that compute; all cores when not given",
                PEN_OPTION_RANGE(1, CLUSTER_THREAD_COUNT_LIMIT)),
+    PEN_OPTION(INTEGER, pen_cluster_device_spec, gpu,
+               "of kind cuda: which GPU of the machine, from 0",
+               .present_offset = offsetof(pen_cluster_device_spec, has_gpu),
+               PEN_OPTION_RANGE(0, CLUSTER_GPU_LIMIT)),
     PEN_OPTION(RATE, pen_cluster_device_spec, flops, "operations a second, for plans",
                .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
     PEN_OPTION(BANDWIDTH, pen_cluster_device_spec, memory_bandwidth,
@@ -344,6 +350,33 @@ static pen_status cluster_count(const pen_cluster_spec *spec, uint32_t *out_coun
     return PEN_OK;
 }
 
+// A GPU is the only device of its job, in this process: no memory of a GPU is sent to other
+// devices.
+static pen_status cluster_check_gpu(const pen_cluster_spec *spec, uint32_t index) {
+    const pen_cluster_device_spec *items = spec->written_devices.items;
+    const pen_cluster_device_spec *device = &items[index];
+    if (device->kind != PEN_CLUSTER_CUDA) {
+        if (!device->has_gpu) return PEN_OK;
+        return cluster_refuse(
+            spec, index, "gpu", &device->gpu,
+            pen_error(PEN_INVALID_INPUT, "found %lld with kind %s, expected it with kind cuda",
+                      (long long)device->gpu, cluster_device_kinds[device->kind]));
+    }
+    if (device->memory_bytes == 0) {
+        return cluster_refuse(spec, index, "memory", &device->kind,
+                              pen_error(PEN_INVALID_INPUT,
+                                        "missing, expected with kind cuda how much of the GPU's "
+                                        "memory may be used"));
+    }
+    if (spec->device_count == 1 && device->host == NULL && device->per == PEN_CLUSTER_PER_JOB) {
+        return PEN_OK;
+    }
+    return cluster_refuse(spec, index, "kind", &device->kind,
+                          pen_error(PEN_INVALID_INPUT,
+                                    "found cuda, expected it as the only device of a job, without "
+                                    "host and per"));
+}
+
 pen_status pen_cluster_spec_complete(pen_cluster_spec *spec, const pen_option_source *source,
                                      pen_arena *arena) {
     static const pen_cluster_device_spec alone = {.name = "cpu"};
@@ -356,6 +389,7 @@ pen_status pen_cluster_spec_complete(pen_cluster_spec *spec, const pen_option_so
     PEN_TRY(PEN_NEW(arena, spec->device_count, &expansion.devices));
     pen_name_map_init(&expansion.map, arena);
     for (uint32_t i = 0; i < spec->written_devices.count; i++) {
+        PEN_TRY(cluster_check_gpu(spec, i));
         PEN_TRY(cluster_expand_entry(&expansion, i));
     }
     spec->devices = expansion.devices;

@@ -31,6 +31,7 @@
 typedef enum pen_cluster_device_kind {
     PEN_CLUSTER_CPU,
     PEN_CLUSTER_REFERENCE,
+    PEN_CLUSTER_CUDA,
 } pen_cluster_device_kind;
 
 // How many devices an entry stands for.
@@ -39,7 +40,7 @@ typedef enum pen_cluster_per {
     PEN_CLUSTER_PER_TASK, // one of each task
 } pen_cluster_per;
 
-// "cpu", "reference": as device_list names them.
+// "cpu", "reference", "cuda": as device_list names them.
 const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind);
 
 typedef struct pen_cluster_device_spec {
@@ -50,6 +51,8 @@ typedef struct pen_cluster_device_spec {
     uint64_t memory_bytes;   // 0: not said
     uint64_t reserve_bytes;  // of the memory, not to be used
     int64_t threads;         // 0: not said
+    int64_t gpu;             // CUDA: which GPU of the machine
+    bool has_gpu;            // it was said
     double flops;            // a second; 0: not said
     double memory_bandwidth; // bytes a second; 0: not said
 

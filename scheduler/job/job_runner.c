@@ -76,9 +76,10 @@ static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *aren
     pen_machine machine;
     PEN_TRY(pen_machine_detect(arena, &machine));
     const bool is_alone = cluster->device_count == 1 && device->host == NULL;
-    const uint64_t bytes = device->memory_bytes == 0 || !is_alone
-                               ? machine.memory_bytes_allowed
-                               : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
+    uint64_t bytes = device->memory_bytes == 0 || !is_alone
+                         ? machine.memory_bytes_allowed
+                         : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
+    if (device->kind == PEN_CLUSTER_CUDA) bytes = device->memory_bytes; // of the GPU
     *out_bytes = bytes;
     if (!is_alone) return PEN_OK;
     *out_bytes = bytes - pen_min_u64(device->reserve_bytes, bytes);
@@ -197,6 +198,7 @@ static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
                                   .device = {.name = device->name,
                                              .thread_count = (uint32_t)device->threads,
                                              .memory_bytes = memory_bytes,
+                                             .gpu = (uint32_t)device->gpu,
                                              .level = job->numerics.level}};
     PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
@@ -216,7 +218,10 @@ pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
                                      pen_runner_options *out_options) {
     pen_machine machine;
     PEN_TRY(pen_machine_detect(arena, &machine));
-    return runner_describe(job, part, info, machine.memory_bytes_allowed, arena, out_options);
+    const pen_cluster_device_spec *device = &job->cluster.devices[0];
+    const uint64_t memory_bytes =
+        device->kind == PEN_CLUSTER_CUDA ? device->memory_bytes : machine.memory_bytes_allowed;
+    return runner_describe(job, part, info, memory_bytes, arena, out_options);
 }
 
 // What would make the labels those that the loss takes, by their element and their number in an

@@ -48,7 +48,8 @@ static pen_status profile_open(pen_profiler *profiler) {
     PEN_TRY(pen_device_kind_find(target->kind, &kind));
     const pen_device_options options = {.name = target->device,
                                         .thread_count = target->threads,
-                                        .memory_bytes = target->memory_bytes};
+                                        .memory_bytes = target->memory_bytes,
+                                        .gpu = target->gpu};
     return kind->open(&options, &profiler->runner.device);
 }
 

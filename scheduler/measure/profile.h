@@ -30,6 +30,7 @@
 typedef struct pen_profile_target {
     const char *device; // the first of them: its name
     const char *kind;   // "cpu"
+    uint32_t gpu;       // of kind cuda
     uint32_t threads;
     uint64_t memory_bytes; // 0: no limit
     uint32_t device_count; // how many of the job's devices are such

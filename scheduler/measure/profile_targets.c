@@ -20,6 +20,7 @@ static pen_status targets_refuse_name(const pen_cluster *cluster, const char *de
     return pen_text_error(&text, PEN_NOT_FOUND);
 }
 
+// Devices of one kind, machine and number of threads are one target.
 static void targets_add(const pen_cluster *cluster, uint32_t index, pen_profile_target *items,
                         uint32_t *count) {
     const pen_cluster_device *device = &cluster->devices[index];
@@ -32,6 +33,7 @@ static void targets_add(const pen_cluster *cluster, uint32_t index, pen_profile_
     }
     items[(*count)++] = (pen_profile_target){.device = device->name,
                                              .kind = device->kind,
+                                             .gpu = device->gpu,
                                              .threads = device->threads,
                                              .memory_bytes = device->bytes_limit,
                                              .device_count = 1,

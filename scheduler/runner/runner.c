@@ -2,11 +2,15 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "graph/graph.h"
+#include "graph/op.h"
 #include "scheduler/store/joined_store.h"
 
 #define RUNNER_FORMS_LIMIT 16
+#define RUNNER_TOLD_LIMIT 100
 
 typedef struct runner_entry {
     pen_runner_form form;
@@ -102,6 +106,36 @@ static void runner_forget_file(const void *program) {
     pen_program_forget(program);
 }
 
+// Names the operators that have no kernel where the device's memory is, each once.
+static pen_status runner_tell_host(const pen_runner *runner, const pen_program *program) {
+    pen_device *device = runner->device;
+    const pen_op *told[RUNNER_TOLD_LIMIT];
+    uint32_t told_count = 0, count = 0;
+    const char *list;
+    pen_text text;
+    if (device->kind->runs_on_host == NULL) return PEN_OK;
+    pen_text_init(&text, runner->arena);
+    for (uint32_t p = 0; p < program->order_count; p++) {
+        const pen_op *op = pen_graph_node(program->graph, program->order[p])->op;
+        if (op->is_view) continue;
+        if (!device->kind->runs_on_host(device, program->graph, program->order[p])) continue;
+        bool is_told = told_count == RUNNER_TOLD_LIMIT;
+        for (uint32_t i = 0; i < told_count && !is_told; i++)
+            is_told = told[i] == op;
+        count += 1;
+        if (is_told) continue;
+        pen_text_print(&text, "%s%s", told_count == 0 ? "" : ", ", op->name);
+        told[told_count++] = op;
+    }
+    PEN_TRY(pen_text_finish(&text, &list));
+    if (count > 0) {
+        pen_log(PEN_LOG_NOTE,
+                "device '%s': %u of %u nodes run on the host, of operators without a kernel: %s",
+                runner->options.device.name, count, program->order_count, list);
+    }
+    return PEN_OK;
+}
+
 // The first form holds the parameters; others use its memory.
 static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
     pen_compile_request request = runner->options.compile;
@@ -125,7 +159,9 @@ static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
         .loaded_context = program,
         .shared = runner->entry_count > 0 ? runner->entries[0].form.executor : NULL,
     };
-    const pen_status status = pen_executor_create(&spec, &entry->form.executor);
+    pen_status status = PEN_OK;
+    if (runner->entry_count == 0) status = runner_tell_host(runner, program);
+    if (status == PEN_OK) status = pen_executor_create(&spec, &entry->form.executor);
     if (status != PEN_OK) pen_program_destroy(program);
     return status;
 }

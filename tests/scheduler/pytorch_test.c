@@ -153,7 +153,7 @@ static double case_train(pytorch_case *c, double *out_bound) {
         "data: {train: {format: npy, inputs: {input: %s/inputs.npy}, labels: %s/labels.npy}}\n"
         "train: {loss: softmax_cross_entropy, optimizer: %s, batch: 8, epochs: 100, steps: %d, "
         "shuffle: false}\n"
-        "devices: [{name: a, kind: %s, threads: 2}]\n",
+        "devices: [{name: a, kind: %s, threads: 2, memory: 1GiB}]\n",
         folder, folder, folder, c->optimizer->spec, PYTORCH_STEPS + 1, c->device);
     uint32_t row_count;
     const char *losses = case_file(c, "losses.csv");
@@ -221,6 +221,13 @@ static void reference_has_the_numbers(void **state) {
     check_models("reference", models, sizeof models / sizeof *models, 2);
 }
 
+// On an emulated GPU; recurrent layers, convolutions and Adam run on the host inside the device.
+static void cuda_has_the_numbers(void **state) {
+    (void)state;
+    static const char *const models[] = {"mlp", "lenet", "recurrent"};
+    check_models("cuda", models, sizeof models / sizeof *models, 2);
+}
+
 static void every_optimizer_has_the_numbers(void **state) {
     (void)state;
     for (uint32_t i = 0; i < sizeof more_optimizers / sizeof *more_optimizers; i++) {
@@ -230,4 +237,5 @@ static void every_optimizer_has_the_numbers(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(every_optimizer_has_the_numbers),
-              cmocka_unit_test(cpu_has_the_numbers), cmocka_unit_test(reference_has_the_numbers))
+              cmocka_unit_test(cpu_has_the_numbers), cmocka_unit_test(cuda_has_the_numbers),
+              cmocka_unit_test(reference_has_the_numbers))

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/graph.h"
 #include "graph/lanes.h"
 #include "graph/op.h"
@@ -51,21 +52,60 @@ static bool guard_is_clipped(const pen_executor *executor, const pen_node *node)
     return !pen_node_is(maker) || pen_graph_node(graph, maker)->op != PEN_OP(version_gradient);
 }
 
+bool executor_has_elements(const pen_executor *executor, pen_value_id value) {
+    const pen_tensor_type *type = pen_value_type(executor->spec.graph, value);
+    // else what is between is anything
+    return pen_executor_holds(executor, value) &&
+           pen_executor_bytes(executor, value) == pen_tensor_type_bytes(type);
+}
+
+// A copy is for diagnoses and for single numbers; large float32 values are looked at on the device.
+static const void *guard_copy(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                              uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    executor_copy *copy = executor->copy;
+    if (copy->size < bytes) {
+        pen_memory_free(copy->bytes);
+        copy->bytes = pen_memory_allocate(bytes, 1);
+        copy->size = copy->bytes == NULL ? 0 : bytes;
+    }
+    if (copy->bytes == NULL) return NULL;
+    const pen_status status = device->kind->read(
+        device, executor_operand(executor, value, microbatch), copy->bytes, bytes);
+    if (status == PEN_OK) return copy->bytes;
+    pen_status_ignore(status, "the next call to the device tells it, too");
+    return NULL;
+}
+
 const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
                           uint64_t *out_bytes) {
-    const pen_tensor_type *type = pen_value_type(executor->spec.graph, value);
     *out_bytes = pen_executor_bytes(executor, value);
-    if (*out_bytes != pen_tensor_type_bytes(type)) return NULL; // what is between is anything
-    return pen_executor_address(executor, value, microbatch);
+    if (!executor_has_elements(executor, value)) return NULL;
+    if (executor_is_seen(executor)) return pen_executor_address(executor, value, microbatch);
+    return guard_copy(executor, value, microbatch, *out_bytes);
+}
+
+// Of the first `bytes` of a value. What cannot be looked at has none.
+static double guard_magnitude_of(const pen_executor *executor, pen_value_id value,
+                                 uint64_t microbatch, uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    const pen_element_type element = pen_value_type(executor->spec.graph, value)->element;
+    uint64_t whole;
+    if (!executor_has_elements(executor, value)) return 0;
+    if (element != PEN_FLOAT32 || device->kind->magnitude == NULL) {
+        const void *memory = executor_look(executor, value, microbatch, &whole);
+        return memory == NULL ? 0 : pen_finite_magnitude(memory, bytes, element);
+    }
+    double magnitude = 0;
+    const pen_status status = device->kind->magnitude(
+        device, executor_operand(executor, value, microbatch), bytes, &magnitude);
+    pen_status_ignore(status, "the next call to the device tells it, too");
+    return magnitude;
 }
 
 static double guard_magnitude(const pen_executor *executor, pen_value_id value,
                               uint64_t microbatch) {
-    uint64_t bytes;
-    const void *memory = executor_look(executor, value, microbatch, &bytes);
-    if (memory == NULL) return 0; // is not here, or cannot be looked at
-    return pen_finite_magnitude(memory, bytes,
-                                pen_value_type(executor->spec.graph, value)->element);
+    return guard_magnitude_of(executor, value, microbatch, pen_executor_bytes(executor, value));
 }
 
 // ---- which
@@ -76,9 +116,8 @@ static bool guard_is_product(const pen_executor *executor, const pen_node *node)
     if (factor != NULL && fabs(pen_node_float(node, factor)) > 1) return false;
     uint64_t factors = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        uint64_t bytes;
         if (!pen_value_is(node->inputs[i])) return false;
-        if (executor_look(executor, node->inputs[i], 0, &bytes) == NULL) return false;
+        if (!executor_has_elements(executor, node->inputs[i])) return false;
         factors += pen_executor_bytes(executor, node->inputs[i]);
     }
     return factors < pen_executor_bytes(executor, node->outputs[0]);
@@ -88,8 +127,7 @@ static bool guard_is_product(const pen_executor *executor, const pen_node *node)
 static pen_node_id guard_sum(const pen_executor *executor, const pen_node *maker) {
     if (maker->op != PEN_OP(gather_backward)) return PEN_NODE_NONE;
     if (maker->input_count < 3 || !pen_value_is(maker->inputs[2])) return PEN_NODE_NONE;
-    uint64_t bytes;
-    if (executor_look(executor, maker->inputs[0], 0, &bytes) == NULL) return PEN_NODE_NONE;
+    if (!executor_has_elements(executor, maker->inputs[0])) return PEN_NODE_NONE;
     return pen_graph_value(executor->spec.graph, maker->inputs[2])->producer;
 }
 
@@ -172,7 +210,6 @@ static pen_status guard_find(pen_executor *executor, struct executor_guards *gua
 pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop) {
     struct executor_guards *guards;
     PEN_ASSERT(executor->guards == NULL && executor->launches != NULL);
-    if (!executor_is_seen(executor)) return PEN_OK;
     PEN_TRY(PEN_NEW(executor->arena, 1, &guards));
     PEN_TRY(guard_find(executor, guards));
     if (pen_value_is(stop)) {
@@ -249,11 +286,10 @@ static pen_status guard_look_at_stacks(const pen_executor *executor, guard_gradi
         const pen_lane_range range = {(uint32_t)bounds[i], (uint32_t)bounds[i + 1],
                                       run->lane_count};
         const uint64_t count = pen_lane_blocks_there(range, blocks);
-        uint64_t bytes;
-        const void *memory = executor_look(executor, node->inputs[i], microbatch, &bytes);
-        if (memory == NULL) continue; // is not here
-        bytes = bytes / (uint64_t)type->shape.dims[0] * count;
-        const double magnitude = pen_finite_magnitude(memory, bytes, type->element);
+        if (!executor_has_elements(executor, node->inputs[i])) continue; // is not here
+        const uint64_t bytes = pen_executor_bytes(executor, node->inputs[i]);
+        const double magnitude = guard_magnitude_of(executor, node->inputs[i], microbatch,
+                                                    bytes / (uint64_t)type->shape.dims[0] * count);
         if (!(magnitude < INFINITY)) return guard_refuse(executor, guard->value);
         bound += magnitude * (double)count;
     }

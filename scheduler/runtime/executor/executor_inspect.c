@@ -66,10 +66,6 @@ pen_status pen_executor_inspect(pen_executor *executor, uint32_t list_index, uin
     pen_device *device = executor->spec.device;
     const pen_memory_list *list = &executor->lists[list_index];
     inspection->bad = UINT32_MAX;
-    if (!executor_is_seen(executor)) {
-        return pen_error(PEN_UNSUPPORTED, "what a device of kind '%s' computes cannot be looked at",
-                         device->kind->name);
-    }
     for (uint32_t p = list->first; p < list->end; p++) {
         const pen_node *node = inspect_node(executor, p);
         const pen_launch *launch = executor_launch(executor, p, microbatch);

@@ -20,8 +20,8 @@
 // From now on pen_executor_run fails with NOT_FINITE, naming it, before it applies a gradient that
 // is not finite: before the first update of a list where gradients are there when the list begins;
 // where updates are made as gradients come, before that update, and then also before any, if it
-// can, when `stop` (a scalar, the loss; or none) is not finite. Once; the device's memory must be
-// the host's, else nothing is looked at. OUT_OF_MEMORY
+// can, when `stop` (a scalar, the loss; or none) is not finite. Once. Where the host does not
+// see the device's memory, the device looks, and each look waits for its work. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop);
 bool pen_executor_is_guarded(const pen_executor *executor);
 // Whether the run that failed had made an update before.

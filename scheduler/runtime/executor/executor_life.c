@@ -49,6 +49,7 @@ static pen_status executor_copy_lent(pen_executor *executor) {
 static pen_status executor_build(pen_executor *executor) {
     const uint32_t order_count = executor->spec.order_count;
     PEN_TRY(PEN_NEW(executor->arena, order_count, &executor->kernels));
+    PEN_TRY(PEN_NEW(executor->arena, 1, &executor->copy));
     PEN_TRY(executor_copy_lent(executor));
     PEN_TRY(executor_copy_lists(executor));
     PEN_TRY(executor_plan(executor));
@@ -80,6 +81,7 @@ void pen_executor_destroy(pen_executor *executor) {
         if (executor->kernels[p] != NULL) device->kind->release(device, executor->kernels[p]);
     }
     executor_release_values(executor);
+    if (executor->copy != NULL) pen_memory_free(executor->copy->bytes);
     pen_arena_destroy(executor->arena);
     pen_memory_free(executor);
 }

@@ -20,6 +20,12 @@ typedef struct executor_place {
     uint32_t copies; // 0: nowhere
 } executor_place;
 
+// A value whose memory this process does not see, copied.
+typedef struct executor_copy {
+    void *bytes;
+    uint64_t size;
+} executor_copy;
+
 struct pen_executor {
     pen_executor_spec spec; // what was borrowed for the call alone is NULL afterwards
     pen_arena *arena;
@@ -39,6 +45,7 @@ struct pen_executor {
     pen_launch **launches;  // NULL until bound
     double *node_seconds;   // [order_count], added to; NULL: nobody wants to know
     struct executor_guards *guards; // NULL: none
+    struct executor_copy *copy;     // where executor_look copies to
 };
 
 // The launch for this microbatch; NULL for views.
@@ -57,7 +64,10 @@ PEN_NODISCARD pen_status executor_guard_after(const pen_executor *executor, uint
 
 // Whether this process sees the memory in which the executor computes.
 bool executor_is_seen(const pen_executor *executor);
-// The memory of a value, for looking at every element; NULL: not here, or elements do not fill it.
+// Whether elements of a value are here, and fill its memory.
+bool executor_has_elements(const pen_executor *executor, pen_value_id value);
+// The memory of a value, for looking at every element; NULL: it has none here, or cannot be copied.
+// Where it is not seen it is copied, until the next look.
 const void *executor_look(const pen_executor *executor, pen_value_id value, uint64_t microbatch,
                           uint64_t *out_bytes);
 

@@ -1,0 +1,52 @@
+# A job on a GPU: an emulated one, which the command finds as it would find the driver of a real one.
+# Without a driver it says what is missing; mistakes in a job have their place.
+. tests/end_to_end/common.sh
+
+cat >job.yaml <<'Y'
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8, steps: 8, epochs: 9}
+devices: [{name: g, kind: cuda, memory: 1GiB}]
+Y
+
+# ---- mistakes
+fails 2 'devices\[0\].memory: missing, expected with kind cuda' \
+    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda}]'
+fails 2 'devices\[0\].gpu: found 1 with kind cpu, expected it with kind cuda' \
+    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, gpu: 1}]'
+fails 2 'devices\[0\].kind: found cuda, expected it as the only device of a job' \
+    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB}, {name: c}]'
+fails 2 'devices\[0\].kind: found cuda, expected it as the only device of a job' \
+    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB, host: localhost}]'
+
+# ---- no driver, where this machine has none
+if ! python3 -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then
+    fails 4 "libcuda.so.1, the driver of NVIDIA's GPUs, cannot be loaded" "$PENSTOCK" train job.yaml
+    penstock doctor | grep -q "^GPUs  *none: libcuda.so.1" || die "doctor does not say what is missing"
+fi
+
+# ---- an emulated GPU
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+penstock doctor | grep -q "^GPUs  *0: emulated GPU, 4.00 GiB" || die "doctor finds no GPU"
+penstock train job.yaml --json >first.json 2>messages
+grep -q "device 'g': .* nodes run on the host, of operators without a kernel: .*accuracy_count" messages ||
+    die "what runs on the host is not named: $(cat messages)"
+for settings in order=1 'order=2 late=200'; do
+    FAKE_CUDA=$settings penstock train job.yaml --json >again.json 2>/dev/null
+    [ "$(json 'd["parameters_hash"]' <again.json)" = "$(json 'd["parameters_hash"]' <first.json)" ] ||
+        die "other bits with $settings"
+done
+penstock train job.yaml --json --set 'devices[0].kind=reference' >reference.json 2>/dev/null
+found=$(json '[s["loss"] for s in d["steps"]]' <first.json)
+expected=$(json '[s["loss"] for s in d["steps"]]' <reference.json)
+python3 -c 'import sys
+a, b = (eval(text) for text in sys.argv[1:])
+assert len(a) == len(b) == 8 and all(abs(x - y) <= 1e-5 * abs(y) for x, y in zip(a, b)), (a, b)' \
+    "$found" "$expected" || die "losses of another training"
+
+# ---- what goes wrong on it
+fails 8 'step [0-9]+, microbatch 0 on device .g.: first in gemm' \
+    "$PENSTOCK" train job.yaml --set train.optimizer.sgd.lr=1e30
+fails 5 "device 'g': a buffer of .* does not fit" "$PENSTOCK" train job.yaml --set 'devices[0].memory=1kB'
+fails 4 "found no GPU 1, this machine has 1, from 0" "$PENSTOCK" train job.yaml --set 'devices[0].gpu=1'
