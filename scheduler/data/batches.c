@@ -73,8 +73,11 @@ static pen_status batches_read(const pen_batches *batches, const batches_buffer 
     if (!batches->options.is_training) {
         return pen_dataset_read(batches->dataset, batch->indices, batch->count, inputs, labels);
     }
-    return pen_dataset_read_epoch(batches->dataset, batch->position.epoch, batch->indices,
-                                  batch->count, inputs, labels);
+    PEN_TRY(pen_dataset_read_epoch(batches->dataset, batch->position.epoch, batch->indices,
+                                   batch->count, inputs, labels));
+    pen_dataset_mix(batches->dataset, batch->position.epoch, batch->position.index, batch->count,
+                    inputs, labels);
+    return PEN_OK;
 }
 
 static void batches_order(pen_batches *batches, uint64_t epoch) {

@@ -39,7 +39,8 @@ typedef struct pen_batches_options {
     uint32_t buffer_count;      // 2 to PEN_BATCHES_AHEAD_LIMIT, the consumer's included; 0: 3
     uint32_t held_count;        // batches that the consumer has at once, below buffer_count; 0: 1
     bool labels_only;           // inputs are read by pen_batches_complete alone
-    bool is_training;           // pictures are changed by chance, as the data's options say
+    bool is_training;           // pictures are changed by chance, and batches mixed, as
+                                // the data's options say
     bool is_whole;              // targets are weighed over the whole dataset, not over a batch
     pen_batches_position start; // the first batch to come
 } pen_batches_options;

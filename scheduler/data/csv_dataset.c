@@ -11,11 +11,12 @@
 typedef struct csv_state {
     pen_csv_table table;
     pen_normalization normalization;
+    bool has_classes; // labels are class indices
 } csv_state;
 
 // Whole numbers are class indices, unless numbers are asked for.
 static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_options *options,
-                                  const csv_state *state) {
+                                  csv_state *state) {
     const pen_csv_table *table = &state->table;
     pen_dataset_field *labels;
     PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
@@ -29,6 +30,7 @@ static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_option
                          "'%s': not all labels are whole numbers, but class indices are wanted",
                          options->path);
     }
+    state->has_classes = labels->element == PEN_DATASET_INT64;
     const char *source;
     PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path), &source));
     pen_dataset_set_labels(dataset, labels, source);
@@ -107,10 +109,9 @@ static pen_status csv_dataset_read(pen_dataset *dataset, const uint64_t *indices
     }
     void *labels = out_labels[0];
     if (labels == NULL) return PEN_OK;
-    const bool classes = dataset->info.labels->element == PEN_DATASET_INT64;
     for (uint64_t i = 0; i < count; i++) {
         const double label = table->labels[indices[i]];
-        if (classes) {
+        if (state->has_classes) {
             ((int64_t *)labels)[i] = (int64_t)label;
         } else {
             ((float *)labels)[i] = (float)label;

@@ -82,6 +82,11 @@ PEN_NODISCARD pen_status pen_dataset_read_epoch(pen_dataset *dataset, uint64_t e
                                                 const uint64_t *indices, uint64_t count,
                                                 void *const *out_inputs, void *const *out_labels);
 
+// Mixes the examples of batch `batch` of an epoch, as the options say, all that it has: `inputs` or
+// `labels`, or one of their pointers, may be NULL.
+void pen_dataset_mix(pen_dataset *dataset, uint64_t epoch, uint64_t batch, uint64_t count,
+                     void *const *inputs, void *const *labels);
+
 // From now on reading ends with CANCELLED once the number is not 0 (pen_interrupt_wished).
 void pen_dataset_set_cancel(pen_dataset *dataset, const volatile int *cancel);
 

@@ -2,6 +2,7 @@
 // it has one.
 #include "base/thread.h"
 #include "scheduler/data/augment/augment.h"
+#include "scheduler/data/augment/augment_mix.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/decode_team.h"
 
@@ -46,6 +47,9 @@ static bool changing_take(void *context, uint32_t member, uint64_t place) {
 pen_status pen_dataset_open_augment(pen_dataset *dataset, const pen_dataset_options *options) {
     const uint32_t member_count =
         dataset->team == NULL ? 1 : pen_decode_team_member_count(dataset->team);
+    if (pen_mix_is_wished(&options->mix)) {
+        PEN_TRY(pen_mix_create(options, &dataset->info, &dataset->mix));
+    }
     if (options->augment_count == 0) return PEN_OK;
     return pen_augment_create(options, &dataset->info, member_count, &dataset->augment);
 }
@@ -74,4 +78,11 @@ pen_status pen_dataset_read_epoch(pen_dataset *dataset, uint64_t epoch, const ui
     dataset->is_changed = false;
     dataset->epoch = 0;
     return status;
+}
+
+void pen_dataset_mix(pen_dataset *dataset, uint64_t epoch, uint64_t batch, uint64_t count,
+                     void *const *inputs, void *const *labels) {
+    if (dataset->mix == NULL) return;
+    const pen_mix_share share = pen_mix_draw(dataset->mix, epoch, batch);
+    pen_mix_apply(dataset->mix, &share, count, inputs, labels);
 }

@@ -53,6 +53,8 @@ struct pen_dataset {
     struct pen_decode_team *team;      // that decodes its pictures; NULL: it has none
     const volatile int *cancel;        // not 0: nothing is read any more; NULL: nobody may say so
     struct pen_augment *augment;       // NULL: pictures stay as they are
+    struct pen_mix *mix;               // NULL: batches stay as they are
+    uint32_t spread_count;             // classes that the only labels are spread over; 0: not done
     bool is_changed;                   // what is being read, for `epoch`
     uint64_t epoch;                    // that is read for; 0: none
     uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
@@ -91,6 +93,15 @@ PEN_NODISCARD pen_status pen_dataset_open_targets(pen_dataset *dataset,
 PEN_NODISCARD pen_status pen_dataset_check_targets(const pen_dataset *dataset,
                                                    const uint64_t *indices, uint64_t count,
                                                    void *const *labels);
+
+// Labels that are class indices become probabilities of all classes, if batches are to be mixed.
+//   INVALID_INPUT  it is not known how many classes there are, or there is not one label an example
+PEN_NODISCARD pen_status pen_dataset_open_spread(pen_dataset *dataset,
+                                                 const pen_dataset_options *options);
+// Does so with what was just read; `indices` are the format's.
+//   INVALID_INPUT  one is no class
+PEN_NODISCARD pen_status pen_dataset_spread(const pen_dataset *dataset, const uint64_t *indices,
+                                            uint64_t count, void *const *labels);
 
 // Changes of pictures (dataset_augment.c), as the options say. As pen_augment_create
 PEN_NODISCARD pen_status pen_dataset_open_augment(pen_dataset *dataset,

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/system/interrupt.h"
 #include "scheduler/data/augment/augment.h"
+#include "scheduler/data/augment/augment_mix.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/decode_team.h"
 
@@ -159,6 +160,7 @@ static pen_status dataset_open(pen_dataset *dataset, const pen_dataset_options *
     if (options->example_limit > 0) {
         info->example_count = pen_min_u64(info->example_count, options->example_limit);
     }
+    PEN_TRY(pen_dataset_open_spread(dataset, options));
     PEN_TRY(pen_dataset_open_targets(dataset, options));
     PEN_TRY(pen_dataset_open_augment(dataset, options));
     // class indices beyond the class names cannot come up: such formats number the names
@@ -185,6 +187,7 @@ void pen_dataset_close(pen_dataset *dataset) {
     pen_decode_team_destroy(dataset->team);
     if (dataset->format != NULL) dataset->format->close(dataset);
     pen_augment_destroy(dataset->augment);
+    pen_mix_destroy(dataset->mix);
     pen_memory_free(dataset->subset);
     pen_arena_destroy(dataset->arena);
     pen_memory_free(dataset);
@@ -202,6 +205,7 @@ static pen_status dataset_read_chunk(pen_dataset *dataset, const uint64_t *indic
                                      void *const *out_inputs, void *const *out_labels) {
     PEN_TRY(dataset->format->read(dataset, indices, count, out_inputs, out_labels));
     PEN_TRY(pen_dataset_change(dataset, indices, count, out_inputs));
+    PEN_TRY(pen_dataset_spread(dataset, indices, count, out_labels));
     return pen_dataset_check_targets(dataset, indices, count, out_labels);
 }
 

@@ -124,6 +124,7 @@ typedef struct pen_dataset_options {
     // Changes of pictures that are trained on.
     const pen_augment_step *augment; // [augment_count], in their order
     uint32_t augment_count;
+    pen_mix_rule mix; // of batches that are trained on; labels are probabilities in any batch
 
     // images, and formats that have some
     int64_t image_height;   // 0: 224; the picture is resized, its aspect is not kept

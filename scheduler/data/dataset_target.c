@@ -131,6 +131,64 @@ pen_status pen_dataset_check_targets(const pen_dataset *dataset, const uint64_t 
     return PEN_OK;
 }
 
+// ---- classes that become probabilities
+
+// Formats keep their field of the labels: what they read is spread behind them.
+pen_status pen_dataset_open_spread(pen_dataset *dataset, const pen_dataset_options *options) {
+    pen_dataset_info *info = &dataset->info;
+    const uint32_t said = options->mix.class_count;
+    const uint32_t count = said > 0 ? said : info->class_count;
+    pen_dataset_field *labels;
+    if (!pen_mix_is_wished(&options->mix) || info->labels == NULL) return PEN_OK;
+    if (info->label_count > 1) {
+        return pen_error(PEN_INVALID_INPUT, "mix: found several labels, expected one");
+    }
+    if (info->labels->element != PEN_DATASET_INT64) {
+        if (said == 0) return PEN_OK;
+        return pen_error(PEN_INVALID_INPUT, "mix: found classes, but labels that are numbers "
+                                            "already, expected class indices");
+    }
+    if (info->labels->element_count != 1 || dataset->format->token_hint != NULL) {
+        return pen_error(PEN_INVALID_INPUT, "mix: found several labels an example, expected one");
+    }
+    if (count < 2) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "mix: the labels are class indices, expected `classes: N` beside mixup "
+                         "or cutmix, how many there are");
+    }
+    PEN_TRY(PEN_NEW(dataset->arena, 1, &labels));
+    *labels = *info->labels;
+    labels->element = PEN_DATASET_FLOAT32;
+    labels->rank = 1;
+    labels->shape[0] = count;
+    PEN_TRY(pen_dataset_field_measure(labels, "mix: the probabilities of classes"));
+    info->labels = labels;
+    info->class_count = count;
+    dataset->spread_count = count;
+    return PEN_OK;
+}
+
+// In place, from the last to the first: two probabilities or more take as much room as an index.
+pen_status pen_dataset_spread(const pen_dataset *dataset, const uint64_t *indices, uint64_t count,
+                              void *const *labels) {
+    const uint32_t class_count = dataset->spread_count;
+    if (class_count == 0 || labels[0] == NULL) return PEN_OK;
+    for (uint64_t i = count; i > 0; i--) {
+        int64_t label;
+        memcpy(&label, (const char *)labels[0] + (i - 1) * sizeof label, sizeof label);
+        if (label < 0 || label >= class_count) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s': example %" PRIu64 " has the class %" PRId64
+                             ", expected 0 to %" PRIu32,
+                             dataset->label_sources[0], indices[i - 1], label, class_count - 1);
+        }
+        float *row = (float *)labels[0] + (i - 1) * class_count;
+        memset(row, 0, class_count * sizeof *row);
+        row[label] = 1;
+    }
+    return PEN_OK;
+}
+
 // ---- what targets weigh
 
 // A label that is no class weighs nothing: it is refused elsewhere.
@@ -204,6 +262,7 @@ pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t target, uint
 pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options,
                                               const char *name) {
     if (options->label_element != PEN_DATASET_AUTO) return options->label_element;
+    if (options->mix.class_count > 0) return PEN_DATASET_INT64;
     for (uint32_t i = 0; i < options->target_count; i++) {
         const pen_dataset_target *target = &options->targets[i];
         if (target->labels == NULL || strcmp(target->labels, name) != 0) continue;

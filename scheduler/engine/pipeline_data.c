@@ -108,6 +108,7 @@ pen_status pen_pipeline_describe_data(pipeline_engine *p) {
         return PEN_OK;
     }
     if (job->data.balance != 0) return PEN_OK; // the order follows from all labels
+    if (job->data.has_mix) return PEN_OK;      // whole batches are mixed
     if (pen_job_find_dataset(job, p->options.part)->tokens.has_mask) return PEN_OK;
     if (job->data.read_on == PEN_JOB_READ_ON_AUTO) {
         return is_in_memory || !data_is_seen(p) ? PEN_OK : data_describe(p);

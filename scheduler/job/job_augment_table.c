@@ -77,6 +77,50 @@ static const pen_option_table job_augment_table = {
 const pen_option_field pen_job_augment_item = {.kind = PEN_OPTION_ONE_OF,
                                                .table = &job_augment_table};
 
+#define JOB_ALPHA(member, text)                                                                    \
+    PEN_OPTION(NUMBER, pen_job_mix, member, text,                                                  \
+               PEN_OPTION_RANGE(PEN_MIX_ALPHA_LEAST, PEN_MIX_ALPHA_MOST))
+static const pen_option_field job_mix_fields[] = {
+    JOB_ALPHA(mixup,
+              "alpha: each example becomes a mean of two, with a share of Beta(alpha, alpha)"),
+    JOB_ALPHA(cutmix, "alpha: a box of each picture becomes that of another, with such a share of "
+                      "the area; with both, each batch has one of them"),
+    PEN_OPTION(NUMBER, pen_job_mix, probability, "of a batch to be mixed", PEN_OPTION_RANGE(0, 1),
+               .default_text = "1"),
+    PEN_OPTION(INTEGER, pen_job_mix, classes,
+               "how many there are, of labels that are class indices; folders of pictures say it "
+               "themselves",
+               PEN_OPTION_RANGE(2, PEN_MIX_CLASSES_LIMIT)),
+};
+
+static pen_status job_check_mix_keys(const void *object, const pen_option_source *source) {
+    const pen_job_mix *mix = object;
+    if (mix->mixup > 0 || mix->cutmix > 0) return PEN_OK;
+    return pen_option_blame(
+        source, mix,
+        pen_error(PEN_INVALID_INPUT, "mix: found neither mixup nor cutmix, expected one, or both"));
+}
+
+const pen_option_table pen_job_mix_table = {
+    PEN_OPTION_FIELDS(pen_job_mix, job_mix_fields),
+    .check = job_check_mix_keys,
+};
+
+// The targets of losses over classes are no indices any more.
+pen_status pen_job_check_mix(const pen_job *job) {
+    const pen_job_loss *losses = job->train.losses.items;
+    if (!job->data.has_mix) return PEN_OK;
+    for (uint32_t i = 0; i < job->train.losses.count; i++) {
+        if (!pen_loss_is_over_classes(losses[i].kind) || losses[i].has_probabilities) continue;
+        return pen_job_blame(job, &job->data.mix,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "data.mix: labels become probabilities of all classes, "
+                                       "expected `loss: softmax_cross_entropy` with "
+                                       "`probabilities: true`"));
+    }
+    return PEN_OK;
+}
+
 static void job_set_part(const pen_option_list *list, double low, double high, double *out_low,
                          double *out_high) {
     const double *numbers = list->items;

@@ -145,6 +145,14 @@ typedef struct pen_job_augment {
     pen_option_list ratio;
 } pen_job_augment;
 
+// `mix`: an alpha of 0 was not given.
+typedef struct pen_job_mix {
+    double mixup;
+    double cutmix;
+    double probability;
+    int64_t classes; // 0: as the data knows, or labels are numbers
+} pen_job_mix;
+
 // Who reads what is trained on.
 typedef enum pen_job_read_on {
     PEN_JOB_READ_ON_AUTO, // workers, where this process starts all of them
@@ -160,6 +168,8 @@ typedef struct pen_job_data {
     pen_job_normalize normalize;
     bool flatten;
     pen_option_list augment; // of pen_job_augment
+    pen_job_mix mix;
+    bool has_mix;
     pen_job_read_on read_on;
     int64_t threads;  // that decode pictures at once; 0: as many as there are cores
     unsigned balance; // 1: each class is trained on as often as any other

@@ -419,6 +419,9 @@ static const pen_option_field job_data_fields[] = {
                "changes by chance of the pictures that are trained on, in their order",
                .item = &pen_job_augment_item, .is_list_optional = true,
                .count_maximum = PEN_AUGMENT_STEPS_LIMIT),
+    PEN_OPTION(MAPPING, pen_job_data, mix,
+               "examples of a batch that is trained on are mixed by chance",
+               .present_offset = offsetof(pen_job_data, has_mix), .table = &pen_job_mix_table),
     PEN_OPTION(CHOICE, pen_job_data, balance,
                "class: examples that are trained on are drawn so that each class comes as often as "
                "any other",
@@ -453,6 +456,12 @@ static pen_status job_check_data(const void *object, const pen_option_source *so
                                 pen_error(PEN_INVALID_INPUT,
                                           "data.read_on: found workers, which know no classes, "
                                           "together with data.balance, expected coordinator"));
+    }
+    if (data->has_mix && data->read_on == PEN_JOB_READ_ON_WORKERS) {
+        return pen_option_blame(source, &data->read_on,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "data.read_on: found workers, which have no whole batch, "
+                                          "together with data.mix, expected coordinator"));
     }
     const bool has_mask = data->train.tokens.has_mask || data->eval.tokens.has_mask;
     if (has_mask && data->read_on == PEN_JOB_READ_ON_WORKERS) {

@@ -152,6 +152,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     PEN_TRY(job_check_evaluation(job));
     PEN_TRY(job_check_adapters(job));
     PEN_TRY(job_check_balance(job));
+    PEN_TRY(pen_job_check_mix(job));
     PEN_TRY(job_check_mask(job, &job->data.train));
     PEN_TRY(job_check_mask(job, &job->data.eval));
     if (job->tls.ca == NULL) job->tls = origin->tls;
@@ -472,6 +473,10 @@ pen_status pen_job_get_dataset(const pen_job *job, pen_dataset_part part, pen_ar
     options.part = is_held_out ? PEN_DATASET_PART_EVAL : PEN_DATASET_PART_TRAIN;
     options.holdout = dataset == &data->train ? data->holdout : 0;
     options.seed = (uint64_t)job->train.seed;
+    options.mix = (pen_mix_rule){.mixup = data->mix.mixup,
+                                 .cutmix = data->mix.cutmix,
+                                 .probability = data->mix.probability,
+                                 .class_count = (uint32_t)data->mix.classes};
     options.example_limit = (uint64_t)dataset->limit;
     options.arrays = job->arrays;
     options.array_count = job->array_count;

@@ -13,6 +13,9 @@ extern const pen_option_table pen_job_model_table;
 extern const pen_option_table pen_job_data_table;
 // An item of `data.augment`: fills pen_job_augment.
 extern const pen_option_field pen_job_augment_item;
+// `data.mix`: fills pen_job_mix; and what it needs of losses.
+extern const pen_option_table pen_job_mix_table;
+PEN_NODISCARD pen_status pen_job_check_mix(const pen_job *job);
 // Changes that the job asks for, as datasets take them. INVALID_INPUT, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_job_get_augment(const pen_job *job, pen_arena *arena,
                                              pen_dataset_options *options);

@@ -94,10 +94,9 @@ static bool augment_counts_channels(int64_t size) {
     return size == 1 || size == 3 || size == 4;
 }
 
-// Which of three dimensions counts channels is said by the options, else seen.
-static pen_status augment_choose_layout(const pen_dataset_options *options,
-                                        const pen_dataset_field *field,
-                                        pen_augment_layout *layout) {
+// One channel, three or four are dimensions that cannot be a side; of both, the first counts.
+pen_status pen_augment_find_layout(const pen_dataset_options *options,
+                                   const pen_dataset_field *field, pen_augment_layout *layout) {
     const int64_t *shape = field->picture;
     const bool may_be_first = augment_counts_channels(shape[0]);
     const bool may_be_last = augment_counts_channels(shape[2]);
@@ -169,7 +168,7 @@ static pen_status augment_take_inputs(pen_augment *augment, const pen_dataset_op
         const pen_dataset_field *field = &info->inputs[i];
         pen_augment_layout *layout = &augment->layouts[i];
         if (field->picture[0] == 0 || field->element != PEN_DATASET_FLOAT32) continue;
-        PEN_TRY(augment_choose_layout(options, field, layout));
+        PEN_TRY(pen_augment_find_layout(options, field, layout));
         PEN_TRY(augment_set_normalization(options, field, layout));
         PEN_TRY(augment_check_colours(augment, field, layout));
         augment->is_cut[i] = field->is_decoded;

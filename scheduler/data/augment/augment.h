@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "scheduler/data/augment/augment_draw.h"
+#include "scheduler/data/augment/augment_pixels.h"
 #include "scheduler/data/dataset.h"
 
 typedef struct pen_augment pen_augment;
@@ -16,6 +17,13 @@ typedef struct pen_augment pen_augment;
 // Looks at the numbers of a step, and whether it may be at this place of the list.
 //   INVALID_INPUT  names it by its place
 PEN_NODISCARD pen_status pen_augment_check_step(const pen_augment_step *step, uint32_t index);
+
+// How the pixels of a picture lie: which of three dimensions counts channels is said by the
+// options, else seen. Mean and deviation stay as they are.
+//   INVALID_INPUT  none does; or a side is above PEN_IMAGE_SIDE_LIMIT
+PEN_NODISCARD pen_status pen_augment_find_layout(const pen_dataset_options *options,
+                                                 const pen_dataset_field *field,
+                                                 pen_augment_layout *layout);
 
 // For `member_count` threads.
 //   INVALID_INPUT  no input is a picture, labels are, or a number is out of its range

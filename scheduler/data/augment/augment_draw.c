@@ -28,17 +28,26 @@ static double draw_between(pen_augment_dice dice, uint32_t k, double low, double
     return low + pen_augment_uniform(dice, k) * (high - low);
 }
 
-// low * (high / low) ^ u, so that the logarithm is uniform. The power is a product of repeated
-// square roots, one for each bit of u: libraries' own pow and exp differ in the last bit.
-static double draw_ratio(pen_augment_dice dice, uint32_t k, const pen_augment_step *step) {
-    const uint32_t u = (uint32_t)(pen_augment_uniform(dice, k) * (double)(1u << DRAW_POWER_BITS));
-    double root = step->ratio_high / step->ratio_low;
+double pen_augment_power(double base, double exponent) {
+    const double whole = floor(exponent);
+    const uint32_t part = (uint32_t)((exponent - whole) * (double)(1u << DRAW_POWER_BITS));
+    double root = base, square = base;
     double power = 1;
     for (uint32_t bit = 1u << (DRAW_POWER_BITS - 1); bit > 0; bit /= 2) {
         root = sqrt(root);
-        if ((u & bit) != 0) power *= root;
+        if ((part & bit) != 0) power *= root;
     }
-    return step->ratio_low * power;
+    for (uint32_t left = (uint32_t)whole; left > 0; left /= 2) {
+        if (left % 2 == 1) power *= square;
+        square *= square;
+    }
+    return power;
+}
+
+// low * (high / low) ^ u, so that the logarithm is uniform.
+static double draw_ratio(pen_augment_dice dice, uint32_t k, const pen_augment_step *step) {
+    const double u = pen_augment_uniform(dice, k);
+    return step->ratio_low * pen_augment_power(step->ratio_high / step->ratio_low, u);
 }
 
 static double draw_round(double value) {

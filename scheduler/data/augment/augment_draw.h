@@ -30,6 +30,10 @@ double pen_augment_uniform(pen_augment_dice dice, uint32_t k);
 // Number `k`, a whole one below `limit`, which is at least 1.
 uint32_t pen_augment_below(pen_augment_dice dice, uint32_t k, uint32_t limit);
 
+// `base` to the power of `exponent`, at least 0 and below 2^32, of which 24 binary places count: a
+// product of repeated squares and square roots. Libraries' own pow and exp differ in the last bit.
+double pen_augment_power(double base, double exponent);
+
 // A part of a picture. Width and height are at least 1.
 typedef struct pen_augment_box {
     uint32_t left;

@@ -5,10 +5,14 @@
 #ifndef PEN_SCHEDULER_DATA_AUGMENT_AUGMENT_OPTIONS_H
 #define PEN_SCHEDULER_DATA_AUGMENT_AUGMENT_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PEN_AUGMENT_STEPS_LIMIT 16
 #define PEN_AUGMENT_PADDING_LIMIT 4096
+#define PEN_MIX_ALPHA_LEAST 0.01
+#define PEN_MIX_ALPHA_MOST 100
+#define PEN_MIX_CLASSES_LIMIT 1000000
 
 typedef enum pen_augment_kind {
     PEN_AUGMENT_RANDOM_CROP,         // moved by up to `padding` pixels; `fill` comes in
@@ -34,5 +38,17 @@ typedef struct pen_augment_step {
     double saturation;
     double maximum; // of colours, before the mean is subtracted
 } pen_augment_step;
+
+// How examples of a batch are mixed, two and two. Both alphas 0: not at all.
+typedef struct pen_mix_rule {
+    double mixup;         // alpha of the Beta distribution of shares; 0: not done
+    double cutmix;        // the same; with both, each batch has one of them, by chance
+    double probability;   // of a batch to be mixed
+    uint32_t class_count; // labels are indices of so many classes; 0: as the data knows, or numbers
+} pen_mix_rule;
+
+static inline bool pen_mix_is_wished(const pen_mix_rule *rule) {
+    return rule->mixup > 0 || rule->cutmix > 0;
+}
 
 #endif // PEN_SCHEDULER_DATA_AUGMENT_AUGMENT_OPTIONS_H
