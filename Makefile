@@ -328,8 +328,8 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(call objects,$(support_sources)
 $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 
 # A GPU that there is not: a libcuda.so.1 with kernels that a C compiler compiled, and what runs them. Fibers and late
-# commands are none of a sanitizer's business. Tests of the device find it by their run path, the command by
-# LD_LIBRARY_PATH.
+# commands are none of a sanitizer's business. Tests of the device find it by their run path
+# (the old kind, which holds when a sanitizer opens it for them, too), the command by LD_LIBRARY_PATH.
 fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c)
 $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sources) device/cuda/cuda_driver.h | build/.has-build
@@ -338,7 +338,7 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
 cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test)
-$(cuda_test_programs): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
+$(cuda_test_programs): TEST_LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
 $(cuda_test_programs): | $(fake_cuda)
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
