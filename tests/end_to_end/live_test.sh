@@ -116,7 +116,7 @@ PY
 look() {
     local scheme=http ca=''
     case $1 in https://*) scheme=https ca=$3 ;; esac
-    penstock train job.yaml --live "$1" ${2:+--live-token token} >out 2>said &
+    "$PENSTOCK" train job.yaml --live "$1" ${2:+--live-token token} >out 2>said &
     local pid=$!
     for _ in $(seq 600); do
         grep -q "the page is at $scheme://" said && break
