@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 
 pen_status pen_host_buffer_allocate(void *context, pen_host_buffer *buffer) {
     (void)context;
@@ -12,20 +11,10 @@ pen_status pen_host_buffer_allocate(void *context, pen_host_buffer *buffer) {
     return buffer->bytes == NULL ? pen_error_out_of_memory() : PEN_OK;
 }
 
-// A device's limit is kept by counting here, so that two devices of one process cannot take each
-// other's share.
-pen_status pen_host_buffer_create(pen_host_memory *memory, uint64_t bytes,
+pen_status pen_host_buffer_create(pen_memory_budget *budget, uint64_t bytes,
                                   pen_host_buffer_fill fill, void *context,
                                   pen_buffer **out_buffer) {
-    if (memory->bytes_limit > 0 && bytes > memory->bytes_limit - memory->bytes_in_use) {
-        char wanted[PEN_QUANTITY_TEXT_BYTES], used[PEN_QUANTITY_TEXT_BYTES];
-        char limit[PEN_QUANTITY_TEXT_BYTES];
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "device '%s': a buffer of %s does not fit, %s of %s are in use",
-                         memory->device, pen_bytes_format(bytes, wanted),
-                         pen_bytes_format(memory->bytes_in_use, used),
-                         pen_bytes_format(memory->bytes_limit, limit));
-    }
+    PEN_TRY(pen_memory_budget_check(budget, bytes));
     pen_host_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
     if (buffer == NULL) return pen_error_out_of_memory();
     *buffer = (pen_host_buffer){.size = bytes};
@@ -34,16 +23,16 @@ pen_status pen_host_buffer_create(pen_host_memory *memory, uint64_t bytes,
         pen_memory_free(buffer);
         return status;
     }
-    memory->bytes_in_use += bytes;
+    budget->bytes_in_use += bytes;
     *out_buffer = (pen_buffer *)buffer;
     return PEN_OK;
 }
 
-void pen_host_buffer_destroy(pen_host_memory *memory, pen_buffer *handle) {
+void pen_host_buffer_destroy(pen_memory_budget *budget, pen_buffer *handle) {
     pen_host_buffer *buffer = (pen_host_buffer *)handle;
     if (buffer == NULL) return;
     if (!buffer->is_wrapped) {
-        memory->bytes_in_use -= buffer->size;
+        budget->bytes_in_use -= buffer->size;
         if (buffer->mapping != NULL) {
             munmap(buffer->mapping, buffer->mapping_size);
         } else {

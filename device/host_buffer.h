@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
+#include "device/memory_budget.h"
 
 typedef struct pen_host_buffer {
     uint8_t *bytes;
@@ -20,13 +21,6 @@ typedef struct pen_host_buffer {
     bool is_wrapped; // the memory is another's
 } pen_host_buffer;
 
-// What a device has taken.
-typedef struct pen_host_memory {
-    const char *device;   // its name
-    uint64_t bytes_limit; // 0: none
-    uint64_t bytes_in_use;
-} pen_host_memory;
-
 // Gives a buffer its bytes, and its mapping if it has one. OUT_OF_MEMORY
 typedef pen_status (*pen_host_buffer_fill)(void *context, pen_host_buffer *buffer);
 
@@ -34,11 +28,11 @@ typedef pen_status (*pen_host_buffer_fill)(void *context, pen_host_buffer *buffe
 PEN_NODISCARD pen_status pen_host_buffer_allocate(void *context, pen_host_buffer *buffer);
 
 // DOES_NOT_FIT, OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_host_buffer_create(pen_host_memory *memory, uint64_t bytes,
+PEN_NODISCARD pen_status pen_host_buffer_create(pen_memory_budget *budget, uint64_t bytes,
                                                 pen_host_buffer_fill fill, void *context,
                                                 pen_buffer **out_buffer);
 // Accepts NULL for `buffer`.
-void pen_host_buffer_destroy(pen_host_memory *memory, pen_buffer *buffer);
+void pen_host_buffer_destroy(pen_memory_budget *budget, pen_buffer *buffer);
 
 // NULL for no buffer.
 void *pen_host_buffer_address(pen_operand operand);

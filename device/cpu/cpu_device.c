@@ -27,7 +27,7 @@ typedef struct cpu_device {
     const char *name;
     int thread_count;
     pen_kernel_level level;
-    pen_host_memory memory;
+    pen_memory_budget budget;
     pen_layout_rules layout_rules;
 } cpu_device;
 
@@ -96,8 +96,8 @@ static pen_status cpu_open_in(const pen_device_options *options, pen_arena *aren
     PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &device->name));
     device->base.kind = &pen_cpu_device_kind;
     device->arena = arena;
-    device->memory =
-        (pen_host_memory){.device = device->name, .bytes_limit = options->memory_bytes};
+    device->budget =
+        (pen_memory_budget){.device = device->name, .bytes_limit = options->memory_bytes};
     device->layout_rules = (pen_layout_rules){.context = device, .choose = cpu_choose_layout};
     device->thread_count =
         options->thread_count == 0 ? cpu_core_count() : (int)options->thread_count;
@@ -172,11 +172,11 @@ static pen_status cpu_buffer_fill(void *device, pen_host_buffer *buffer) {
 
 static pen_status cpu_buffer_create(pen_device *base, uint64_t bytes, pen_buffer **out_buffer) {
     cpu_device *device = cpu_device_of(base);
-    return pen_host_buffer_create(&device->memory, bytes, cpu_buffer_fill, device, out_buffer);
+    return pen_host_buffer_create(&device->budget, bytes, cpu_buffer_fill, device, out_buffer);
 }
 
 static void cpu_buffer_destroy(pen_device *device, pen_buffer *buffer) {
-    pen_host_buffer_destroy(&cpu_device_of(device)->memory, buffer);
+    pen_host_buffer_destroy(&cpu_device_of(device)->budget, buffer);
 }
 
 static bool cpu_supports(pen_device *base, const pen_graph *graph, pen_node_id node) {

@@ -162,9 +162,6 @@ static void layout_reduce(const pen_graph *graph, const pen_node *node, pen_layo
         layout = PEN_LAYOUT_PLAIN;
     }
     inputs[0] = outputs[0] = layout;
-    for (uint32_t i = 1; i < node->input_count; i++) {
-        inputs[i] = PEN_LAYOUT_PLAIN;
-    }
 }
 
 // Gradients of convolutions of one channel each: our kernels take blocks alone. Sets nothing where

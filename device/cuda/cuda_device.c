@@ -34,6 +34,7 @@ typedef struct cuda_device {
     pen_cuda_memory memory;
     pen_cuda_host host;
     pen_cuda_module *module;
+    uint64_t text_hash; // of its kernels
     pen_cuda_function *functions[PEN_CUDA_KERNEL_COUNT];
     pen_cuda_address words;                 // [CUDA_WORDS]
     uint32_t *words_here;                   // pinned
@@ -80,9 +81,8 @@ static pen_status cuda_load_kernels(cuda_device *device) {
 #define CUDA_KERNEL_NAME(name) #name,
         PEN_CUDA_KERNELS(CUDA_KERNEL_NAME)};
     const pen_cuda_memory *memory = &device->memory;
-    uint64_t hash;
     char *text;
-    PEN_TRY(cuda_join_text(&text, &hash));
+    PEN_TRY(cuda_join_text(&text, &device->text_hash));
     const pen_cuda_result result = memory->driver->module_load(&device->module, text);
     pen_memory_free(text);
     PEN_TRY(pen_cuda_check(memory, result, "while its kernels were compiled"));
@@ -153,8 +153,9 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
         pen_arena_destroy(arena);
         return status;
     }
-    device->memory = (pen_cuda_memory){
-        .device = device->name, .gpu = (int)options->gpu, .bytes_limit = options->memory_bytes};
+    device->memory =
+        (pen_cuda_memory){.gpu = (int)options->gpu,
+                          .budget = {.device = device->name, .bytes_limit = options->memory_bytes}};
     status = cuda_open_parts(options, device);
     if (status != PEN_OK) {
         cuda_close(&device->base);
@@ -170,14 +171,10 @@ static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char *
     char memory[PEN_QUANTITY_TEXT_BYTES];
     const char *host;
     pen_cuda_gpu gpu;
-    uint64_t hash;
-    char *text;
     if (device->only_sizes) {
         return pen_arena_format(arena, out_text, "cuda '%s': for plans alone", device->name);
     }
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
-    PEN_TRY(cuda_join_text(&text, &hash));
-    pen_memory_free(text);
     PEN_TRY(pen_cpu_device_kind.describe(device->host.cpu, arena, &host));
     const char *level = strstr(host, "kernel level");
     return pen_arena_format(arena, out_text,
@@ -185,7 +182,8 @@ static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char *
                             "%d.%d, kernels %08x; on the host %s",
                             device->name, gpu.name, gpu.major, gpu.minor, gpu.processors,
                             pen_bytes_format(gpu.memory_bytes, memory), gpu.driver / 1000,
-                            gpu.driver % 1000 / 10, (unsigned)hash, level == NULL ? host : level);
+                            gpu.driver % 1000 / 10, (unsigned)device->text_hash,
+                            level == NULL ? host : level);
 }
 
 // ---- memory

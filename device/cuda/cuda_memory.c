@@ -4,7 +4,6 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 typedef struct cuda_buffer {
     pen_cuda_address address;
@@ -16,7 +15,7 @@ pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
                           const char *doing) {
     if (result == 0) return PEN_OK;
     return pen_error(result == PEN_CUDA_OUT_OF_MEMORY ? PEN_OUT_OF_MEMORY : PEN_INTERNAL,
-                     "device '%s': %s: the driver of GPU %d says %s", memory->device, doing,
+                     "device '%s': %s: the driver of GPU %d says %s", memory->budget.device, doing,
                      memory->gpu, pen_cuda_error_name(memory->driver, result));
 }
 
@@ -46,7 +45,7 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
     if ((uint32_t)memory->gpu >= count) {
         return pen_error(PEN_UNSUPPORTED,
                          "device '%s': found no GPU %d, this machine has %u, from 0",
-                         memory->device, memory->gpu, count);
+                         memory->budget.device, memory->gpu, count);
     }
     PEN_TRY(pen_cuda_driver_load(&memory->driver));
     PEN_TRY(pen_cuda_check(memory, memory->driver->device(&memory->handle, memory->gpu),
@@ -82,18 +81,10 @@ pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory) {
 
 // ---- buffers
 
-// The limit is counted here, since several devices may share a GPU.
+// It is zeros once the stream comes to it.
 pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
                                   pen_buffer **out_buffer) {
-    if (memory->bytes_limit > 0 && bytes > memory->bytes_limit - memory->bytes_in_use) {
-        char wanted[PEN_QUANTITY_TEXT_BYTES], used[PEN_QUANTITY_TEXT_BYTES];
-        char limit[PEN_QUANTITY_TEXT_BYTES];
-        return pen_error(PEN_DOES_NOT_FIT,
-                         "device '%s': a buffer of %s does not fit, %s of %s are in use",
-                         memory->device, pen_bytes_format(bytes, wanted),
-                         pen_bytes_format(memory->bytes_in_use, used),
-                         pen_bytes_format(memory->bytes_limit, limit));
-    }
+    PEN_TRY(pen_memory_budget_check(&memory->budget, bytes));
     PEN_TRY(pen_cuda_memory_enter(memory));
     cuda_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
     if (buffer == NULL) return pen_error_out_of_memory();
@@ -111,7 +102,7 @@ pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
         pen_memory_free(buffer);
         return status;
     }
-    memory->bytes_in_use += bytes;
+    memory->budget.bytes_in_use += bytes;
     *out_buffer = (pen_buffer *)buffer;
     return PEN_OK;
 }
@@ -124,7 +115,7 @@ void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *handle) {
         (void)memory->driver->context_set(memory->context);
         (void)memory->driver->stream_wait(memory->stream);
         (void)memory->driver->free(buffer->address);
-        memory->bytes_in_use -= buffer->size;
+        memory->budget.bytes_in_use -= buffer->size;
     }
     pen_memory_free(buffer);
 }
@@ -133,7 +124,7 @@ pen_status pen_cuda_buffer_wrap(const pen_cuda_memory *memory, pen_memory_place 
                                 uint64_t bytes, pen_buffer **out_buffer) {
     if (place.domain != &memory->domain) {
         return pen_error(PEN_UNSUPPORTED, "memory of %s cannot be reached by device '%s'",
-                         place.domain->name, memory->device);
+                         place.domain->name, memory->budget.device);
     }
     cuda_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
     if (buffer == NULL) return pen_error_out_of_memory();

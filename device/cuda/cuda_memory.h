@@ -9,6 +9,7 @@
 #include "base/memory_place.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/device.h"
+#include "device/memory_budget.h"
 
 #define PEN_CUDA_SLOTS 2u
 #define PEN_CUDA_SLOT_BYTES (1u << 20)
@@ -21,15 +22,13 @@ typedef struct pen_cuda_slot {
 
 typedef struct pen_cuda_memory {
     const pen_cuda_driver *driver; // NULL: nothing is open
-    const char *device;            // its name, for errors
     int gpu;
     int handle; // of the driver, of the GPU
     pen_cuda_context *context;
     pen_cuda_stream *stream;
     pen_cuda_slot slots[PEN_CUDA_SLOTS];
     uint32_t turn;
-    uint64_t bytes_limit; // 0: none
-    uint64_t bytes_in_use;
+    pen_memory_budget budget;
     pen_memory_domain domain;
 } pen_cuda_memory;
 

@@ -11,7 +11,7 @@ typedef struct reference_device {
     pen_device base;
     pen_arena *arena;
     const char *name;
-    pen_host_memory memory;
+    pen_memory_budget budget;
 } reference_device;
 
 typedef struct reference_launch {
@@ -33,8 +33,8 @@ static pen_status reference_open_in(const pen_device_options *options, pen_arena
     PEN_TRY(pen_arena_copy_text(arena, name, strlen(name), &device->name));
     device->base.kind = &pen_reference_device_kind;
     device->arena = arena;
-    device->memory =
-        (pen_host_memory){.device = device->name, .bytes_limit = options->memory_bytes};
+    device->budget =
+        (pen_memory_budget){.device = device->name, .bytes_limit = options->memory_bytes};
     *out_device = &device->base;
     return PEN_OK;
 }
@@ -60,12 +60,12 @@ static pen_status reference_describe(pen_device *device, pen_arena *arena, const
 static pen_status reference_buffer_create(pen_device *base, uint64_t bytes,
                                           pen_buffer **out_buffer) {
     reference_device *device = reference_device_of(base);
-    return pen_host_buffer_create(&device->memory, bytes, pen_host_buffer_allocate, NULL,
+    return pen_host_buffer_create(&device->budget, bytes, pen_host_buffer_allocate, NULL,
                                   out_buffer);
 }
 
 static void reference_buffer_destroy(pen_device *device, pen_buffer *buffer) {
-    pen_host_buffer_destroy(&reference_device_of(device)->memory, buffer);
+    pen_host_buffer_destroy(&reference_device_of(device)->budget, buffer);
 }
 
 static bool reference_supports(pen_device *device, const pen_graph *graph, pen_node_id node) {

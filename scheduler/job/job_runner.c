@@ -67,19 +67,27 @@ static pen_optimizer runner_optimizer(const pen_job_train *train) {
     return optimizer;
 }
 
+// All that the first device could have: the machine's memory, or of a GPU what the job says.
+static pen_status runner_whole_memory(const pen_cluster_spec *cluster, pen_arena *arena,
+                                      uint64_t *out_bytes) {
+    const pen_cluster_device_spec *device = &cluster->devices[0];
+    pen_machine machine;
+    PEN_TRY(pen_machine_detect(arena, &machine));
+    *out_bytes =
+        device->kind == PEN_CLUSTER_CUDA ? device->memory_bytes : machine.memory_bytes_allowed;
+    return PEN_OK;
+}
+
 // No more than the machine gives this process, whatever the job says: what is planned is touched.
 // The first of several devices, or one elsewhere, stands for what this process does alone: then it
 // has what the machine gives.
 static pen_status runner_memory(const pen_cluster_spec *cluster, pen_arena *arena,
                                 uint64_t *out_bytes) {
     const pen_cluster_device_spec *device = &cluster->devices[0];
-    pen_machine machine;
-    PEN_TRY(pen_machine_detect(arena, &machine));
     const bool is_alone = cluster->device_count == 1 && device->host == NULL;
-    uint64_t bytes = device->memory_bytes == 0 || !is_alone
-                         ? machine.memory_bytes_allowed
-                         : pen_min_u64(device->memory_bytes, machine.memory_bytes_allowed);
-    if (device->kind == PEN_CLUSTER_CUDA) bytes = device->memory_bytes; // of the GPU
+    uint64_t bytes;
+    PEN_TRY(runner_whole_memory(cluster, arena, &bytes));
+    if (device->memory_bytes > 0 && is_alone) bytes = pen_min_u64(device->memory_bytes, bytes);
     *out_bytes = bytes;
     if (!is_alone) return PEN_OK;
     *out_bytes = bytes - pen_min_u64(device->reserve_bytes, bytes);
@@ -216,11 +224,8 @@ pen_status pen_job_runner_options(const pen_job *job, pen_dataset_part part,
 pen_status pen_job_reference_options(const pen_job *job, pen_dataset_part part,
                                      const pen_dataset_info *info, pen_arena *arena,
                                      pen_runner_options *out_options) {
-    pen_machine machine;
-    PEN_TRY(pen_machine_detect(arena, &machine));
-    const pen_cluster_device_spec *device = &job->cluster.devices[0];
-    const uint64_t memory_bytes =
-        device->kind == PEN_CLUSTER_CUDA ? device->memory_bytes : machine.memory_bytes_allowed;
+    uint64_t memory_bytes;
+    PEN_TRY(runner_whole_memory(&job->cluster, arena, &memory_bytes));
     return runner_describe(job, part, info, memory_bytes, arena, out_options);
 }
 

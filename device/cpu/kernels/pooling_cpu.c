@@ -19,6 +19,12 @@
 // Below this many elements a pool is not worth a team.
 #define POOL_TEAM_ELEMENTS 16384
 
+typedef enum pool_rule {
+    POOL_FORWARD, // a mean, where all positions make one number
+    POOL_BACKWARD,
+    POOL_SUM,
+} pool_rule;
+
 typedef struct pool_state {
     pen_conv_geometry geometry;
     int64_t plane_count;
@@ -385,10 +391,9 @@ static pen_status pool_prepare_state(const pen_cpu_request *request, const pen_s
     return PEN_OK;
 }
 
-// The rule says whether it is the way back.
 static pen_status pool_prepare(const pen_cpu_request *request, void **out_state,
                                uint64_t *out_workspace_bytes) {
-    const bool is_backward = *(const bool *)request->rule;
+    const bool is_backward = *(const pool_rule *)request->rule == POOL_BACKWARD;
     pen_conv_geometry geometry = {0};
     pool_state *state;
     PEN_TRY((is_backward ? pen_pool_backward_geometry
@@ -408,10 +413,12 @@ static pen_status pool_prepare(const pen_cpu_request *request, void **out_state,
 
 static pen_status pool_prepare_global(const pen_cpu_request *request, void **out_state,
                                       uint64_t *out_workspace_bytes) {
-    const bool is_backward = *(const bool *)request->rule;
-    const pen_value_id whole = is_backward ? request->node->outputs[0] : request->node->inputs[0];
+    const pool_rule rule = *(const pool_rule *)request->rule;
+    const pen_node *node = request->node;
+    const pen_value_id whole = rule == POOL_BACKWARD ? node->outputs[0] : node->inputs[0];
     pool_state *state;
     PEN_TRY(pool_prepare_state(request, &pen_value_type(request->graph, whole)->shape, &state));
+    if (rule == POOL_SUM) state->share = 1;
     *out_state = state;
     *out_workspace_bytes = 0;
     return PEN_OK;
@@ -421,36 +428,24 @@ static bool pool_reduces_positions(const pen_cpu_request *request) {
     return pool_supports(request) && pen_cpu_reduces_positions(request->graph, request->node);
 }
 
-// The rule says whether it is a sum; else it is a mean.
-static pen_status pool_prepare_reduce(const pen_cpu_request *request, void **out_state,
-                                      uint64_t *out_workspace_bytes) {
-    const bool is_sum = *(const bool *)request->rule;
-    pool_state *state;
-    PEN_TRY(pool_prepare_state(
-        request, &pen_value_type(request->graph, request->node->inputs[0])->shape, &state));
-    if (is_sum) state->share = 1;
-    *out_state = state;
-    *out_workspace_bytes = 0;
-    return PEN_OK;
-}
-
-#define POOL_ENTRY(op, prepare, run, is_backward)                                                  \
-    PEN_CPU_ENTRY(op, "lanes", pool_supports, prepare, run), .rule = PEN_CPU_RULE(bool, is_backward)
+#define POOL_ENTRY(op, prepare, run, rule_op)                                                      \
+    PEN_CPU_ENTRY(op, "lanes", pool_supports, prepare, run),                                       \
+        .rule = PEN_CPU_RULE(pool_rule, rule_op)
 // Those of reduction_cpu.c have another order of sums, and numbers must not depend on the layout.
-#define POOL_REDUCTION(op, is_sum)                                                                 \
-    PEN_CPU_ENTRY(op, "lanes", pool_reduces_positions, pool_prepare_reduce, pool_reduce_run),      \
-        .prefers = pool_reduces_positions, .rule = PEN_CPU_RULE(bool, is_sum)
+#define POOL_REDUCTION(op, rule_op)                                                                \
+    PEN_CPU_ENTRY(op, "lanes", pool_reduces_positions, pool_prepare_global, pool_reduce_run),      \
+        .prefers = pool_reduces_positions, .rule = PEN_CPU_RULE(pool_rule, rule_op)
 
 static const pen_cpu_kernel pooling_kernels[] = {
-    {POOL_ENTRY("max_pool", pool_prepare, max_pool_run, false)},
-    {POOL_ENTRY("average_pool", pool_prepare, average_pool_run, false)},
-    {POOL_ENTRY("global_average_pool", pool_prepare_global, pool_reduce_run, false)},
-    {POOL_ENTRY("max_pool_backward", pool_prepare, max_pool_backward_run, true)},
-    {POOL_ENTRY("average_pool_backward", pool_prepare, average_pool_backward_run, true)},
+    {POOL_ENTRY("max_pool", pool_prepare, max_pool_run, POOL_FORWARD)},
+    {POOL_ENTRY("average_pool", pool_prepare, average_pool_run, POOL_FORWARD)},
+    {POOL_ENTRY("global_average_pool", pool_prepare_global, pool_reduce_run, POOL_FORWARD)},
+    {POOL_ENTRY("max_pool_backward", pool_prepare, max_pool_backward_run, POOL_BACKWARD)},
+    {POOL_ENTRY("average_pool_backward", pool_prepare, average_pool_backward_run, POOL_BACKWARD)},
     {POOL_ENTRY("global_average_pool_backward", pool_prepare_global,
-                global_average_pool_backward_run, true)},
-    {POOL_REDUCTION("reduce_sum", true)},
-    {POOL_REDUCTION("reduce_mean", false)},
+                global_average_pool_backward_run, POOL_BACKWARD)},
+    {POOL_REDUCTION("reduce_sum", POOL_SUM)},
+    {POOL_REDUCTION("reduce_mean", POOL_FORWARD)},
 };
 
 PEN_CPU_FAMILY_OF(pooling);

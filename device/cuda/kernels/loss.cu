@@ -25,18 +25,34 @@ DEVICE float loss_sum(const struct cuda_loss_args *a, const float *x, float larg
     return block_sum(sum, room);
 }
 
+// What both directions need of a target, the same in all threads.
+struct loss_target {
+    uint64_t at; // of its first score
+    const float *x;
+    int64_t label; // -1: there is no such class
+    float largest;
+    float sum; // of e^(score - largest)
+};
+
+DEVICE struct loss_target loss_look(const struct cuda_loss_args *a, uint64_t target, float *room) {
+    struct loss_target found;
+    found.at = target / a->stride * a->classes * a->stride + target % a->stride;
+    found.x = a->scores + found.at;
+    found.label = loss_label(a, target);
+    found.largest = loss_largest(a, found.x, room);
+    found.sum = loss_sum(a, found.x, found.largest, room);
+    return found;
+}
+
 KERNEL(loss, cuda_loss_args) {
     SHARED float room[PEN_CUDA_BLOCK / 32];
     for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
-        const uint64_t at = t / a.stride * a.classes * a.stride + t % a.stride;
-        const float *x = a.scores + at;
-        const int64_t label = loss_label(&a, t);
-        const float largest = loss_largest(&a, x, room);
-        const float all = logarithm(loss_sum(&a, x, largest, room));
+        const struct loss_target look = loss_look(&a, t, room);
+        const float all = logarithm(look.sum);
         for (uint32_t c = THREAD; c < a.classes; c += THREADS) {
-            const float found = x[c * a.stride] - largest - all;
-            if (a.logarithms) store(a.logarithms, at + c * a.stride, found, a.adds);
-            if ((int64_t)c == label) store(a.losses, t, -found, a.adds && a.is_each);
+            const float found = look.x[c * a.stride] - look.largest - all;
+            if (a.logarithms) store(a.logarithms, look.at + c * a.stride, found, a.adds);
+            if ((int64_t)c == look.label) store(a.losses, t, -found, a.adds && a.is_each);
         }
     }
 }
@@ -44,16 +60,12 @@ KERNEL(loss, cuda_loss_args) {
 KERNEL(loss_backward, cuda_loss_args) {
     SHARED float room[PEN_CUDA_BLOCK / 32];
     for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
-        const uint64_t at = t / a.stride * a.classes * a.stride + t % a.stride;
-        const float *x = a.scores + at;
-        const int64_t label = loss_label(&a, t);
-        const float largest = loss_largest(&a, x, room);
-        const float sum = loss_sum(&a, x, largest, room);
+        const struct loss_target look = loss_look(&a, t, room);
         const float dy = a.dy[a.is_each ? t : 0] * a.factor;
         for (uint32_t c = THREAD; c < a.classes; c += THREADS) {
-            const float share = exponential(x[c * a.stride] - largest) / sum;
-            const float hit = (int64_t)c == label ? 1.0f : 0.0f;
-            store(a.gradient, at + c * a.stride, dy * (share - hit), a.adds);
+            const float share = exponential(look.x[c * a.stride] - look.largest) / look.sum;
+            const float hit = (int64_t)c == look.label ? 1.0f : 0.0f;
+            store(a.gradient, look.at + c * a.stride, dy * (share - hit), a.adds);
         }
     }
 }
