@@ -23,7 +23,7 @@
 // What a worker says, before the number, to a coordinator of a lower generation than it knows of.
 #define PEN_WORKER_SUPERSEDED "superseded by generation"
 
-// And to one that sends tensors of a run that was left.
+// And to one that sends what a run needs that was left: tensors, or its description.
 #define PEN_WORKER_LEFT "nothing runs here"
 
 typedef struct pen_worker pen_worker;

@@ -174,13 +174,26 @@ static void worker_hear(pen_worker *worker) {
     PEN_ASSERT(count == 0);
 }
 
+// Nothing runs here: a run that failed was left, or the worker itself ends, which nobody expects.
+static pen_status worker_refuse_late(pen_worker *worker, const char *what) {
+    pen_mutex_lock(&worker->lock);
+    const bool is_closed = worker->is_closed;
+    pen_mutex_unlock(&worker->lock);
+    return pen_error(PEN_UNAVAILABLE, "a %s came while %s", what,
+                     is_closed ? "this worker ends" : PEN_WORKER_LEFT);
+}
+
+// The description comes when it was asked for, or late: its run was left while it was on its way.
 static pen_status worker_begin_blob(pen_worker *worker, uint32_t peer, const pen_frame *frame,
                                     pen_memory_place *out_place) {
     pen_mutex_lock(&worker->lock);
-    const bool is_asked = peer == 0 && worker->member.state == PEN_MEMBER_PULLING &&
+    const pen_member_core *member = &worker->member;
+    const bool is_asked = peer == 0 && member->state == PEN_MEMBER_PULLING &&
                           !worker->is_blob_begun && frame->bytes == worker->blob_bytes &&
-                          frame->generation == worker->member.generation && frame->offset == 0 &&
+                          frame->generation == member->generation && frame->offset == 0 &&
                           worker->blob != NULL;
+    const bool is_late = peer == 0 && frame->generation == member->generation &&
+                         (member->state == PEN_MEMBER_LEAVING || member->has_left);
     if (is_asked) {
         *out_place = pen_memory_place_at(worker->blob);
         worker->is_blob_begun = true;
@@ -188,24 +201,16 @@ static pen_status worker_begin_blob(pen_worker *worker, uint32_t peer, const pen
     }
     pen_mutex_unlock(&worker->lock);
     if (is_asked) return PEN_OK;
+    if (is_late) return worker_refuse_late(worker, "description");
     return pen_error(PEN_CORRUPT, "a description of %llu bytes that was not asked for",
                      (unsigned long long)frame->bytes);
-}
-
-// Nothing runs here: a run that failed was left, or the worker itself ends, which nobody expects.
-static pen_status worker_refuse_tensor(pen_worker *worker) {
-    pen_mutex_lock(&worker->lock);
-    const bool is_closed = worker->is_closed;
-    pen_mutex_unlock(&worker->lock);
-    return pen_error(PEN_UNAVAILABLE, "a tensor came while %s",
-                     is_closed ? "this worker ends" : PEN_WORKER_LEFT);
 }
 
 // To a survey, or to nothing.
 static pen_status worker_begin_survey(pen_worker *worker, uint32_t peer, const pen_frame *frame,
                                       pen_memory_place *out_place) {
     pen_worker_survey *survey = pen_worker_use_survey(worker);
-    if (survey == NULL) return worker_refuse_tensor(worker);
+    if (survey == NULL) return worker_refuse_late(worker, "tensor");
     const pen_status status = pen_worker_survey_begin(survey, peer, frame, out_place);
     if (status == PEN_OK) {
         pen_mutex_lock(&worker->lock);

@@ -226,6 +226,71 @@ static void what_it_refuses_with_is_judged(void **unused) {
     generation_case_deinit(&g);
 }
 
+// ---- and its refusal while another waits for the description of the run
+
+static const pen_transport_kind *late_real;
+static pen_transport_kind late_kind;
+static struct late_blob { // of worker 3, which is sent behind the order to stop
+    pen_frame frame;
+    pen_memory_place payload;
+    const uint32_t *checksums;
+    uint64_t token;
+    bool is_held, was_sent;
+} late_blob;
+
+static pen_status late_send_frame(pen_transport *transport, uint32_t peer, const pen_frame *frame,
+                                  pen_memory_place payload, const uint32_t *checksums,
+                                  uint64_t token) {
+    if (frame->kind != PEN_FRAME_BLOB || peer != 3) {
+        return late_real->send_frame(transport, peer, frame, payload, checksums, token);
+    }
+    late_blob = (struct late_blob){*frame, payload, checksums, token, true, false};
+    return PEN_OK;
+}
+
+static pen_status late_send_message(pen_transport *transport, uint32_t peer, const void *bytes,
+                                    uint64_t count) {
+    struct late_blob *late = &late_blob;
+    pen_message message;
+    CHECK_OK(pen_message_decode(bytes, (size_t)count, &message));
+    PEN_TRY(late_real->send_message(transport, peer, bytes, count));
+    if (message.kind != PEN_MESSAGE_STOP || peer != 3 || !late->is_held) return PEN_OK;
+    late->is_held = false;
+    late->was_sent = true;
+    return late_real->send_frame(transport, peer, &late->frame, late->payload, late->checksums,
+                                 late->token);
+}
+
+static pen_status late_create(const pen_transport_options *options,
+                              const pen_transport_events *events, pen_transport **out_transport) {
+    PEN_TRY(late_real->create(options, events, out_transport));
+    (*out_transport)->kind = &late_kind;
+    return PEN_OK;
+}
+
+// Worker 1 is refused by worker 2; worker 3 leaves before the description has come to it, and is
+// not the one that is blamed.
+static void who_leaves_before_the_description_comes_is_not_lost(void **unused) {
+    (void)unused;
+    generation_case g;
+    false_worker w;
+    pen_coordinator *coordinator;
+    generation_case_init(&g, "local");
+    false_worker_open(&w, &g);
+    w.refuses_workers = true;
+    late_real = g.transport;
+    late_kind = *late_real;
+    late_kind.create = late_create;
+    late_kind.send_frame = late_send_frame;
+    late_kind.send_message = late_send_message;
+    g.transport = &late_kind;
+    CHECK_ERROR(generation_begin(&g, 1, &coordinator), PEN_UNAVAILABLE, "nobody may");
+    CHECK(late_blob.was_sent, "worker 3 was not told to stop while it waited");
+    CHECK(!g.is_missing[3], "worker 3 is said to be missing");
+    false_worker_close(&w);
+    generation_case_deinit(&g);
+}
+
 static void its_words_are_cleaned(void **unused) {
     (void)unused;
     generation_case g;
@@ -250,4 +315,5 @@ static void its_words_are_cleaned(void **unused) {
 PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_are_judged),
               cmocka_unit_test(its_codes_of_surveys_are_judged),
               cmocka_unit_test(what_it_refuses_with_is_judged),
+              cmocka_unit_test(who_leaves_before_the_description_comes_is_not_lost),
               cmocka_unit_test(its_words_are_cleaned))
