@@ -9,6 +9,7 @@
 #include "partition/plan/plan_file.h"
 #include "scheduler/checkpoint/model_export.h"
 #include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/data/image/image_decode.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/transport/admit/token_file.h"
 #include "scheduler/transport/grpc/peer_certificate.h"
@@ -165,7 +166,7 @@ void pen_command_warn_skipped(const pen_dataset_info *info) {
                 info->broken_count == 1 ? "" : ", ...");
     }
     if (info->skipped_count == 0) return;
-    pen_log(PEN_LOG_WARNING, "%llu %s left out, being no pictures (.jpg, .jpeg or .png): %s%s",
+    pen_log(PEN_LOG_WARNING, "%llu %s left out, being no pictures (" PEN_IMAGE_ENDINGS "): %s%s",
             (unsigned long long)info->skipped_count,
             info->skipped_count == 1 ? "file is" : "files are", info->skipped_path,
             info->skipped_count == 1 ? "" : ", ...");

@@ -21,6 +21,7 @@
 #include "scheduler/data/gzip_reader.h"
 #include "scheduler/data/image/image_jpeg.h"
 #include "scheduler/data/image/image_png.h"
+#include "scheduler/data/image/image_webp.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/run/worker_program.h"
@@ -64,13 +65,10 @@ typedef struct doctor_library {
 } doctor_library;
 
 static const doctor_library doctor_libraries[] = {
-    {"jansson", pen_jansson_version},
-    {"libhdf5", pen_hdf5_version},
-    {"libpng", pen_png_version},
-    {"libyaml", pen_yaml_version},
-    {"libzip", pen_zip_version},
-    {"METIS", pen_metis_version},
-    {"libjpeg-turbo", pen_libjpeg_version},
+    {"jansson", pen_jansson_version}, {"libhdf5", pen_hdf5_version},
+    {"libpng", pen_png_version},      {"libwebp", pen_libwebp_version},
+    {"libyaml", pen_yaml_version},    {"libzip", pen_zip_version},
+    {"METIS", pen_metis_version},     {"libjpeg-turbo", pen_libjpeg_version},
     {"zlib", pen_zlib_version},
 };
 #define DOCTOR_LIBRARY_COUNT (sizeof doctor_libraries / sizeof *doctor_libraries)

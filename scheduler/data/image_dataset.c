@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/system/file.h"
 #include "scheduler/data/dataset_format.h"
+#include "scheduler/data/image/image_decode.h"
 #include "scheduler/data/picture_reader.h"
 
 #define IMAGE_LIST_CAPACITY_FIRST 64
@@ -85,15 +85,6 @@ static pen_status image_list_folder(const char *path, pen_arena *arena, image_li
     return status;
 }
 
-static bool image_is_picture(const char *path) {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
-    const char *dot = strrchr(pen_path_name(path), '.');
-    for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof endings[0]; i++) {
-        if (strcasecmp(dot, endings[i]) == 0) return true;
-    }
-    return false;
-}
-
 static pen_status image_is_folder(const char *path, bool *out_is_folder) {
     struct stat facts;
     if (stat(path, &facts) != 0) {
@@ -117,23 +108,22 @@ static pen_status image_list_class(image_state *state, const char *path, pen_are
     for (uint64_t i = first; i < state->paths.count; i++) {
         const char *name = state->paths.names[i];
         bool is_folder = false;
-        if (image_is_picture(name)) {
+        if (pen_image_is_named(pen_path_name(name))) {
             state->paths.names[kept++] = name;
             continue;
         }
         PEN_TRY(image_is_folder(name, &is_folder));
         if (is_folder) {
-            return pen_error(PEN_UNSUPPORTED,
-                             "'%s' is a folder, expected pictures (.jpg, .jpeg or .png) of the "
-                             "class",
-                             name);
+            return pen_error(
+                PEN_UNSUPPORTED,
+                "'%s' is a folder, expected pictures (" PEN_IMAGE_ENDINGS ") of the class", name);
         }
         image_skip(state, name);
     }
     state->paths.count = kept;
     if (kept > first) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT,
-                     "the class folder '%s' has no pictures (.jpg, .jpeg or .png)", path);
+                     "the class folder '%s' has no pictures (" PEN_IMAGE_ENDINGS ")", path);
 }
 
 // Leaves the folders of what is in the root.
@@ -146,7 +136,7 @@ static pen_status image_keep_folders(image_state *state) {
         PEN_TRY(image_is_folder(path, &is_folder));
         if (is_folder) {
             classes->names[kept++] = path;
-        } else if (image_is_picture(path)) {
+        } else if (pen_image_is_named(pen_path_name(path))) {
             return pen_error(PEN_INVALID_INPUT,
                              "'%s' is not in the folder of a class, expected one for each class",
                              path);

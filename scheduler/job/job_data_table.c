@@ -1,6 +1,7 @@
 // The keys of a job file's `data`: kinds, ranges, defaults, help.
 
 #include "scheduler/data/decode_team.h"
+#include "scheduler/data/image/image_decode.h"
 #include "scheduler/job/job_table.h"
 
 #define JOB_CHANNEL_COUNT_LIMIT 65536 // means and deviations
@@ -141,7 +142,8 @@ static const char *const job_image_formats[] = {"channels_first", "channels_last
 static const char *const job_on_error[] = {"stop", "skip", NULL};
 static const pen_option_field job_images_fields[] = {
     PEN_OPTION(PATH, pen_job_images, folder,
-               "folder with a folder of JPEG and PNG files for each class", .is_required = true),
+               "folder with a folder of pictures (" PEN_IMAGE_KINDS ") for each class",
+               .is_required = true),
     JOB_PICTURE_FIELDS(pen_job_images),
     PEN_OPTION(
         CHOICE, pen_job_images, on_error,
@@ -213,7 +215,8 @@ static const pen_option_field job_sql_fields[] = {
     PEN_OPTION(BOOL, pen_job_sql, refresh, "read the query anew in each command, though it is kept",
                .default_text = "false"),
     PEN_OPTION(CHOICE, pen_job_sql, element,
-               "the numbers that bytes are, little-endian; auto: bytes are JPEG or PNG files",
+               "the numbers that bytes are, little-endian; auto: bytes are " PEN_IMAGE_KINDS
+               " files",
                .choices = job_byte_elements, .default_text = "auto"),
     PEN_OPTION(LIST, pen_job_sql, shape, "of an example whose numbers are in bytes",
                .item = &job_length_item, .is_list_optional = true, .count_minimum = 1,
@@ -340,8 +343,8 @@ static const pen_option_field job_dataset_variants[] = {
     [PEN_JOB_CSV] =
         PEN_OPTION(MAPPING, pen_job_dataset, csv, "numbers in a CSV file", .table = &job_csv_table),
     [PEN_JOB_IMAGES] =
-        PEN_OPTION(MAPPING, pen_job_dataset, images, "JPEG and PNG files, labels by folder",
-                   .table = &job_images_table),
+        PEN_OPTION(MAPPING, pen_job_dataset, images,
+                   "pictures (" PEN_IMAGE_KINDS "), labels by folder", .table = &job_images_table),
     [PEN_JOB_TEXT] = PEN_OPTION(MAPPING, pen_job_dataset, text,
                                 "sequences of the bytes of a file, to predict the next",
                                 .table = &job_text_table),

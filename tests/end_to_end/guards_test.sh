@@ -135,7 +135,7 @@ END
 }
 photos
 penstock train job.yaml -q 2>messages || die "stray files: $(cat messages)"
-grep -q '^warning: 2 files are left out, being no pictures (.jpg, .jpeg or .png): more/pictures/readme.txt, ...$' messages ||
+grep -q '^warning: 2 files are left out, being no pictures (.jpg, .jpeg, .png, .webp or .bmp): more/pictures/readme.txt, ...$' messages ||
     die "stray files: $(cat messages)"
 picture=$(find more/pictures/class0 -name '*.png' -print -quit)
 cp "$picture" more/pictures/lost.png

@@ -6,7 +6,7 @@
 COUNT (40) pictures of 28 x 28 gray pixels in 10 classes, ordered by class, so that a folder of
 pictures has the order of the other files:
   images.idx labels.idx (and .gz) · inputs.npy (float32, pixel / 255) labels.npy · table.csv (pixels,
-  then the label, with names) · pictures/CLASS/NUMBER.png
+  then the label, with names) · pictures/CLASS/NUMBER.png · bitmaps/CLASS/NUMBER.bmp
 """
 import gzip
 import os
@@ -50,6 +50,14 @@ def png(pixels):
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def bmp(pixels):
+    """Eight bits a pixel, from the bottom up. SIDE is a multiple of four, so rows need no filling."""
+    rows = b"".join(pixels[r * SIDE:(r + 1) * SIDE] for r in reversed(range(SIDE)))
+    grays = b"".join(bytes([i, i, i, 0]) for i in range(256))
+    head = struct.pack("<IiiHHIIiiII", 40, SIDE, SIDE, 1, 8, 0, len(rows), 0, 0, 256, 0) + grays
+    return b"BM" + struct.pack("<III", 14 + len(head) + len(rows), 0, 14 + len(head)) + head + rows
+
+
 def main():
     folder, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 40
     examples = [picture(i, count) for i in range(count)]
@@ -76,6 +84,7 @@ def main():
     write("table.csv", ("\n".join(lines) + "\n").encode())
     for i, (p, label) in enumerate(examples):
         write(f"pictures/class{label}/{i:04}.png", png(p))
+        write(f"bitmaps/class{label}/{i:04}.bmp", bmp(p))
 
 
 if __name__ == "__main__":

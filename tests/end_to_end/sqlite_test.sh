@@ -74,7 +74,7 @@ refused 'near .1.: syntax error' 'query: selec 1, inputs: {input: png}, labels: 
 refused "row 5 has NULL in the column 'n'" 'query: select * from broken, partition: id, inputs: {input: n}'
 refused "row 5 has 8 bytes in the column 'l', expected 4 bytes, as in the first" \
     'query: select * from broken, inputs: {input: l}, element: float32'
-refused "row 1 has 4 bytes in the column 'l', expected a JPEG or PNG file; or say with 'element'" \
+refused "row 1 has 4 bytes in the column 'l', expected a JPEG, PNG, WebP or BMP file; or say with 'element'" \
     'query: select * from broken, inputs: {input: l}'
 refused "row 1 has 4 bytes in the column 'l', expected 1 numbers of float64" \
     'query: select * from broken, inputs: {input: l}, element: float64'

@@ -6,6 +6,7 @@ python3 "$top/tests/end_to_end/make_data.py" . 42
 cat >make_tar.py <<'PYTHON'
 import glob, io, struct, sys, tarfile
 names = sorted(glob.glob("pictures/*/*.png"))
+bitmaps = sorted(glob.glob("bitmaps/*/*.bmp"))
 labels = [int(line.rsplit(",", 1)[1]) for line in open("table.csv").readlines()[1:]]
 raw = open("inputs.npy", "rb").read()
 raw = raw[10 + struct.unpack("<H", raw[8:10])[0]:]
@@ -34,6 +35,7 @@ def make(path, first, last, kind=tarfile.PAX_FORMAT, prefix="", mode="w", change
 make("s-0.tar", 0, 5, tarfile.USTAR_FORMAT)
 make("s-1.tar", 5, 6, tarfile.GNU_FORMAT, prefix="long/" * 40)
 make("s-2.tar", 6, 42, prefix="lang-ä/" * 30)
+make("b-0.tar", 0, 42, change=lambda i, parts: {"bmp": open(bitmaps[i], "rb").read(), "cls": parts["cls"]})
 make("z-0.tar.gz", 0, 20, mode="w:gz")
 make("z-1.tar", 20, 42)
 make("lacks.tar", 0, 8, change=lambda i, parts: {k: v for k, v in parts.items() if i != 4 or k != "cls"})
@@ -51,10 +53,11 @@ python3 make_tar.py
 job files '{format: npy, inputs: {input: inputs.npy}, labels: labels.npy}' "$one"
 expected=$(numbers files)
 job png '{format: webdataset, shards: "s-*.tar", inputs: {input: [jpg, png]}, labels: cls, size: 28, channels: 1}' "$one"
+job bmp '{format: webdataset, shards: b-0.tar, inputs: {input: [webp, bmp]}, labels: cls, size: 28, channels: 1}' "$one"
 job npy '{format: webdataset, shards: [s-0.tar, "s-[12].tar"], inputs: {input: seg.npy}, labels: cls}' "$started" workers
 job gz '{format: webdataset, shards: ["z-*.tar.gz", z-1.tar], inputs: {input: png}, labels: cls, size: 28, channels: 1,
   cache: elsewhere}' "$started" workers
-for name in png npy gz; do
+for name in png bmp npy gz; do
     found=$(numbers "$name")
     [ "$found" = "$expected" ] || die "$name: $found, files have $expected"
     grep -q 'found 42 examples in . tar files' messages || die "$name: it is not told what was found: $(cat messages)"

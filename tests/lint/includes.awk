@@ -39,6 +39,7 @@ BEGIN {
     home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|scheduler/data/cache/array_cache|scheduler/report/run_log|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
     home["png.h"] = "^scheduler/data/image/image_png\\.c$"
     home["jpeglib.h"] = "^scheduler/data/image/image_jpeg\\.c$"
+    home["webp/decode.h"] = "^scheduler/data/image/image_webp\\.c$"
     home["zlib.h"] = "^(scheduler/data/gzip_reader|graph/import/stored_zip)\\.c$"
     home["omp.h"] = "^device/cpu/"
     home["hdf5.h"] = "^graph/import/keras/hdf5_library\\.h$"

@@ -2,30 +2,30 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "scheduler/data/image/image_bmp.h"
 #include "scheduler/data/image/image_jpeg.h"
 #include "scheduler/data/image/image_png.h"
+#include "scheduler/data/image/image_webp.h"
 
-// A PNG holds at most 1032 times its bytes (deflate); an eighth of that in pixels of one bit, and
-// some for headers. A JPEG has a bit at least for each block of 8 x 8 of its finest component (one
-// that is coded arithmetically may do with less, if it is blank: such are refused).
-#define IMAGE_PNG_PIXELS_PER_BYTE (1032u * 8)
-#define IMAGE_JPEG_PIXELS_PER_BYTE (64u * 8)
+// The kinds there are. Those who add one name it in PEN_IMAGE_KINDS and PEN_IMAGE_ENDINGS, too.
+static const pen_image_format *const image_formats[] = {
+    &pen_image_format_jpeg, &pen_image_format_png, &pen_image_format_webp, &pen_image_format_bmp};
+#define IMAGE_FORMAT_COUNT (sizeof image_formats / sizeof image_formats[0])
 
 struct pen_image_decoder {
-    pen_image_jpeg *jpeg;
-    pen_image_png *png;
+    void *readers[IMAGE_FORMAT_COUNT]; // of each kind
 };
-
-typedef enum image_kind { IMAGE_JPEG, IMAGE_PNG, IMAGE_OTHER } image_kind;
 
 pen_status pen_image_decoder_create(pen_image_decoder **out_decoder) {
     pen_image_decoder *decoder = pen_memory_allocate(1, sizeof *decoder);
     if (decoder == NULL) return pen_error_out_of_memory();
-    pen_status status = pen_image_jpeg_create(&decoder->jpeg);
-    if (status == PEN_OK) status = pen_image_png_create(&decoder->png);
+    pen_status status = PEN_OK;
+    for (size_t i = 0; i < IMAGE_FORMAT_COUNT && status == PEN_OK; i++)
+        status = image_formats[i]->create(&decoder->readers[i]);
     if (status != PEN_OK) {
         pen_image_decoder_destroy(decoder);
         return status;
@@ -36,25 +36,35 @@ pen_status pen_image_decoder_create(pen_image_decoder **out_decoder) {
 
 void pen_image_decoder_destroy(pen_image_decoder *decoder) {
     if (decoder == NULL) return;
-    pen_image_jpeg_destroy(decoder->jpeg);
-    pen_image_png_destroy(decoder->png);
+    for (size_t i = 0; i < IMAGE_FORMAT_COUNT; i++)
+        image_formats[i]->destroy(decoder->readers[i]);
     pen_memory_free(decoder);
 }
 
-static image_kind image_find_kind(const uint8_t *bytes, size_t size) {
-    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    static const uint8_t jpeg[3] = {0xff, 0xd8, 0xff};
-    if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) return IMAGE_PNG;
-    if (size >= sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0) return IMAGE_JPEG;
-    return IMAGE_OTHER;
+// The place of a file's kind in the list, IMAGE_FORMAT_COUNT if it is of none.
+static size_t image_find_format(const uint8_t *bytes, size_t size) {
+    size_t i = 0;
+    while (i < IMAGE_FORMAT_COUNT && !image_formats[i]->is(bytes, size))
+        i++;
+    return i;
 }
 
 bool pen_image_is(const uint8_t *bytes, size_t size) {
-    return image_find_kind(bytes, size) != IMAGE_OTHER;
+    return image_find_format(bytes, size) < IMAGE_FORMAT_COUNT;
+}
+
+bool pen_image_is_named(const char *name) {
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending != NULL && i < IMAGE_FORMAT_COUNT; i++) {
+        for (const char *const *known = image_formats[i]->endings; *known != NULL; known++) {
+            if (strcasecmp(ending, *known) == 0) return true;
+        }
+    }
+    return false;
 }
 
 // Before memory is taken: whether a picture is one that is read, and can be in a file of `bytes`.
-static pen_status image_check(pen_image_size size, uint64_t pixels_per_byte, size_t bytes,
+static pen_status image_check(pen_image_size size, const pen_image_format *format, size_t bytes,
                               const char *path) {
     const uint64_t pixels = (uint64_t)size.width * size.height;
     if (size.width == 0 || size.height == 0 || size.width > PEN_IMAGE_SIDE_LIMIT ||
@@ -65,11 +75,20 @@ static pen_status image_check(pen_image_size size, uint64_t pixels_per_byte, siz
                          path, size.width, size.height, PEN_IMAGE_SIDE_LIMIT,
                          PEN_IMAGE_PIXELS_LIMIT);
     }
-    if (pixels / pixels_per_byte <= bytes) return PEN_OK;
-    return pen_error(PEN_CORRUPT,
+    if (pixels <= format->pixels_of_few_bytes) return PEN_OK;
+    const uint64_t others = pixels - format->pixels_of_few_bytes;
+    if (others / format->pixels_per_byte <= bytes) return PEN_OK;
+    if (format->pixels_of_few_bytes == 0) {
+        return pen_error(PEN_CORRUPT,
+                         "'%s': the picture announces %" PRIu32 " x %" PRIu32
+                         " pixels, more than %zu bytes can hold",
+                         path, size.width, size.height, bytes);
+    }
+    return pen_error(PEN_UNSUPPORTED,
                      "'%s': the picture announces %" PRIu32 " x %" PRIu32
-                     " pixels, more than %zu bytes can hold",
-                     path, size.width, size.height, bytes);
+                     " pixels, a %s of %zu bytes is read up to %" PRIu64,
+                     path, size.width, size.height, format->name, bytes,
+                     format->pixels_of_few_bytes + format->pixels_per_byte * bytes);
 }
 
 // A larger file is none that holds so few pixels; decoders would look through all of it.
@@ -84,48 +103,27 @@ static pen_status image_other(const uint8_t *bytes, size_t size, const char *pat
         return pen_error(PEN_CORRUPT, "'%s' is not a picture: it has %zu bytes", path, size);
     }
     return pen_error(PEN_UNSUPPORTED,
-                     "'%s' is neither JPEG nor PNG: it begins with %02x %02x %02x %02x", path,
-                     bytes[0], bytes[1], bytes[2], bytes[3]);
+                     "'%s' is no " PEN_IMAGE_KINDS " file: it begins with %02x %02x %02x %02x",
+                     path, bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
 // Reads the head, and the rows if there is a taker. Whatever comes of it, the reader of the kind is
 // ready for the next file.
-static pen_status image_read_jpeg(pen_image_jpeg *jpeg, const uint8_t *bytes, size_t size,
-                                  const char *path, const pen_image_taker *taker,
-                                  pen_image_size *out_size) {
-    pen_status status = pen_image_jpeg_begin(jpeg, bytes, size, path, out_size);
-    if (status == PEN_OK) status = image_check(*out_size, IMAGE_JPEG_PIXELS_PER_BYTE, size, path);
-    if (status == PEN_OK && taker != NULL) status = taker->begin(taker->context, *out_size);
-    if (status == PEN_OK && taker != NULL) status = pen_image_jpeg_read(jpeg, taker);
-    pen_image_jpeg_end(jpeg);
-    return status;
-}
-
-static pen_status image_read_png(pen_image_png *png, const uint8_t *bytes, size_t size,
-                                 const char *path, const pen_image_taker *taker,
-                                 pen_image_size *out_size) {
-    pen_status status = pen_image_png_begin(png, bytes, size, path, out_size);
-    if (status == PEN_OK) status = image_check(*out_size, IMAGE_PNG_PIXELS_PER_BYTE, size, path);
-    if (status == PEN_OK && taker != NULL) status = taker->begin(taker->context, *out_size);
-    if (status == PEN_OK && taker != NULL) status = pen_image_png_read(png, taker);
-    pen_image_png_end(png);
-    return status;
-}
-
 static pen_status image_read(pen_image_decoder *decoder, const uint8_t *bytes, size_t size,
                              const char *path, const pen_image_taker *taker,
                              pen_image_size *out_size) {
     *out_size = (pen_image_size){0};
     PEN_TRY(image_check_file(size, path));
-    switch (image_find_kind(bytes, size)) {
-    case IMAGE_JPEG:
-        return image_read_jpeg(decoder->jpeg, bytes, size, path, taker, out_size);
-    case IMAGE_PNG:
-        return image_read_png(decoder->png, bytes, size, path, taker, out_size);
-    case IMAGE_OTHER:
-        break;
-    }
-    return image_other(bytes, size, path);
+    const size_t place = image_find_format(bytes, size);
+    if (place == IMAGE_FORMAT_COUNT) return image_other(bytes, size, path);
+    const pen_image_format *format = image_formats[place];
+    void *reader = decoder->readers[place];
+    pen_status status = format->begin(reader, bytes, size, path, out_size);
+    if (status == PEN_OK) status = image_check(*out_size, format, size, path);
+    if (status == PEN_OK && taker != NULL) status = taker->begin(taker->context, *out_size);
+    if (status == PEN_OK && taker != NULL) status = format->read(reader, taker);
+    format->end(reader);
+    return status;
 }
 
 pen_status pen_image_measure(pen_image_decoder *decoder, const uint8_t *bytes, size_t size,

@@ -14,7 +14,11 @@
 #define JPEG_ROWS 64         // that are decoded at once; libjpeg makes a row of blocks at a time
 #define JPEG_SCANS_LIMIT 500 // of a progressive picture: a small file may ask for very many
 
-struct pen_image_jpeg {
+// A bit at least for each block of 8 x 8 of the finest component (one that is coded arithmetically
+// may do with less, if it is blank: such are refused).
+#define JPEG_PIXELS_PER_BYTE (64u * 8)
+
+typedef struct image_jpeg {
     struct jpeg_decompress_struct libjpeg;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
@@ -27,12 +31,12 @@ struct pen_image_jpeg {
     size_t size;
     const char *path;
     const pen_image_taker *taker;
-};
+} image_jpeg;
 
 // ---- what libjpeg calls
 
 static void jpeg_leave(j_common_ptr common) {
-    pen_image_jpeg *jpeg = common->client_data;
+    image_jpeg *jpeg = common->client_data;
     jpeg->is_out_of_memory = common->err->msg_code == JERR_OUT_OF_MEMORY;
     common->err->format_message(common, jpeg->text);
     longjmp(jpeg->back, 1);
@@ -45,7 +49,7 @@ static void jpeg_hear(j_common_ptr common, int level) {
 }
 
 static void jpeg_advance(j_common_ptr common) {
-    pen_image_jpeg *jpeg = common->client_data;
+    image_jpeg *jpeg = common->client_data;
     if (jpeg->libjpeg.input_scan_number <= JPEG_SCANS_LIMIT) return;
     snprintf(jpeg->text, sizeof jpeg->text, "it has more than %d scans", JPEG_SCANS_LIMIT);
     longjmp(jpeg->back, 1);
@@ -58,7 +62,7 @@ static void jpeg_keep_quiet(j_common_ptr common) {
 // ---- steps
 
 // Runs one step of libjpeg, which owns nothing but what libjpeg does.
-static pen_status jpeg_run(pen_image_jpeg *jpeg, void (*step)(pen_image_jpeg *jpeg)) {
+static pen_status jpeg_run(image_jpeg *jpeg, void (*step)(image_jpeg *jpeg)) {
     jpeg->is_out_of_memory = false;
     if (setjmp(jpeg->back) == 0) {
         step(jpeg);
@@ -71,7 +75,7 @@ static pen_status jpeg_run(pen_image_jpeg *jpeg, void (*step)(pen_image_jpeg *jp
 
 // Made anew: libjpeg keeps the tables of the picture before, and would take them for a picture that
 // has none. To forget them alone would have it keep their memory, picture after picture.
-static void jpeg_read_head(pen_image_jpeg *jpeg) {
+static void jpeg_read_head(image_jpeg *jpeg) {
     jpeg_destroy_decompress(&jpeg->libjpeg);
     jpeg_create_decompress(&jpeg->libjpeg);
     jpeg->libjpeg.progress = &jpeg->progress;
@@ -79,7 +83,7 @@ static void jpeg_read_head(pen_image_jpeg *jpeg) {
     (void)jpeg_read_header(&jpeg->libjpeg, FALSE); // no error if there are tables alone
 }
 
-static bool jpeg_has_inks(const pen_image_jpeg *jpeg) {
+static bool jpeg_has_inks(const image_jpeg *jpeg) {
     const J_COLOR_SPACE space = jpeg->libjpeg.jpeg_color_space;
     return space == JCS_CMYK || space == JCS_YCCK;
 }
@@ -101,7 +105,7 @@ static void jpeg_turn_inks(uint8_t *row, size_t width) {
 }
 
 // Some rows at a time, which libjpeg may have ready together.
-static void jpeg_read_rows(pen_image_jpeg *jpeg) {
+static void jpeg_read_rows(image_jpeg *jpeg) {
     struct jpeg_decompress_struct *libjpeg = &jpeg->libjpeg;
     const bool has_inks = jpeg_has_inks(jpeg);
     const size_t row_bytes = (size_t)libjpeg->image_width * (has_inks ? 4 : 3);
@@ -124,8 +128,15 @@ static void jpeg_read_rows(pen_image_jpeg *jpeg) {
 
 // ---- the reader
 
-pen_status pen_image_jpeg_create(pen_image_jpeg **out_jpeg) {
-    pen_image_jpeg *jpeg = pen_memory_allocate(1, sizeof *jpeg);
+static const char *const jpeg_endings[] = {".jpg", ".jpeg", NULL};
+
+static bool jpeg_is(const uint8_t *bytes, size_t size) {
+    static const uint8_t mark[3] = {0xff, 0xd8, 0xff};
+    return size >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0;
+}
+
+static pen_status jpeg_create_reader(void **out_reader) {
+    image_jpeg *jpeg = pen_memory_allocate(1, sizeof *jpeg);
     if (jpeg == NULL) return pen_error_out_of_memory();
     jpeg->libjpeg.err = jpeg_std_error(&jpeg->errors);
     jpeg->libjpeg.client_data = jpeg;
@@ -134,19 +145,21 @@ pen_status pen_image_jpeg_create(pen_image_jpeg **out_jpeg) {
     jpeg->errors.output_message = jpeg_keep_quiet;
     jpeg->progress.progress_monitor = jpeg_advance;
     jpeg->path = "";
-    *out_jpeg = jpeg;
+    *out_reader = jpeg;
     return PEN_OK;
 }
 
-void pen_image_jpeg_destroy(pen_image_jpeg *jpeg) {
+static void jpeg_destroy_reader(void *reader) {
+    image_jpeg *jpeg = reader;
     if (jpeg == NULL) return;
     jpeg_destroy_decompress(&jpeg->libjpeg);
     pen_memory_free(jpeg->rows);
     pen_memory_free(jpeg);
 }
 
-pen_status pen_image_jpeg_begin(pen_image_jpeg *jpeg, const uint8_t *bytes, size_t size,
-                                const char *path, pen_image_size *out_size) {
+static pen_status jpeg_begin(void *reader, const uint8_t *bytes, size_t size, const char *path,
+                             pen_image_size *out_size) {
+    image_jpeg *jpeg = reader;
     const struct jpeg_decompress_struct *libjpeg = &jpeg->libjpeg;
     jpeg->bytes = bytes;
     jpeg->size = size;
@@ -159,7 +172,8 @@ pen_status pen_image_jpeg_begin(pen_image_jpeg *jpeg, const uint8_t *bytes, size
     return PEN_OK;
 }
 
-pen_status pen_image_jpeg_read(pen_image_jpeg *jpeg, const pen_image_taker *taker) {
+static pen_status jpeg_read(void *reader, const pen_image_taker *taker) {
+    image_jpeg *jpeg = reader;
     const size_t wanted =
         (size_t)jpeg->libjpeg.image_width * (jpeg_has_inks(jpeg) ? 4 : 3) * JPEG_ROWS;
     if (wanted > jpeg->capacity) {
@@ -174,9 +188,22 @@ pen_status pen_image_jpeg_read(pen_image_jpeg *jpeg, const pen_image_taker *take
 }
 
 // Gives back what libjpeg took for the file.
-void pen_image_jpeg_end(pen_image_jpeg *jpeg) {
+static void jpeg_end(void *reader) {
+    image_jpeg *jpeg = reader;
     jpeg_abort_decompress(&jpeg->libjpeg);
 }
+
+const pen_image_format pen_image_format_jpeg = {
+    .name = "JPEG",
+    .endings = jpeg_endings,
+    .pixels_per_byte = JPEG_PIXELS_PER_BYTE,
+    .is = jpeg_is,
+    .create = jpeg_create_reader,
+    .destroy = jpeg_destroy_reader,
+    .begin = jpeg_begin,
+    .read = jpeg_read,
+    .end = jpeg_end,
+};
 
 const char *pen_libjpeg_version(void) {
 #ifdef LIBJPEG_TURBO_VERSION

@@ -11,7 +11,11 @@
 #define PNG_TEXT_BYTES 128
 #define PNG_CHANNELS_LIMIT 4
 
-struct pen_image_png {
+// A PNG holds at most 1032 times its bytes (deflate); an eighth of that in pixels of one bit, and
+// some for headers.
+#define PNG_PIXELS_PER_BYTE (1032u * 8)
+
+typedef struct image_png {
     png_structp libpng; // of the file that was begun
     png_infop info;
     jmp_buf back; // where a step that fails goes
@@ -25,12 +29,12 @@ struct pen_image_png {
     pen_image_size size;
     bool has_alpha;
     int pass_count;
-};
+} image_png;
 
 // ---- what libpng calls
 
 static void png_leave(png_structp libpng, png_const_charp text) {
-    pen_image_png *png = png_get_error_ptr(libpng);
+    image_png *png = png_get_error_ptr(libpng);
     snprintf(png->text, sizeof png->text, "%s", text);
     longjmp(png->back, 1);
 }
@@ -42,7 +46,7 @@ static void png_keep_quiet(png_structp libpng, png_const_charp text) {
 }
 
 static void png_take_bytes(png_structp libpng, png_bytep out_bytes, size_t count) {
-    pen_image_png *png = png_get_io_ptr(libpng);
+    image_png *png = png_get_io_ptr(libpng);
     if (count > png->left) png_error(libpng, "it is cut short");
     memcpy(out_bytes, png->bytes, count);
     png->bytes += count;
@@ -52,7 +56,7 @@ static void png_take_bytes(png_structp libpng, png_bytep out_bytes, size_t count
 // ---- steps
 
 // Runs one step of libpng, which owns nothing but what libpng does.
-static pen_status png_run(pen_image_png *png, void (*step)(pen_image_png *png)) {
+static pen_status png_run(image_png *png, void (*step)(image_png *png)) {
     if (setjmp(png->back) == 0) {
         step(png);
         return PEN_OK;
@@ -63,7 +67,7 @@ static pen_status png_run(pen_image_png *png, void (*step)(pen_image_png *png)) 
 }
 
 // Errors of chunks that do not matter for the pixels are none.
-static void png_decode_head(pen_image_png *png) {
+static void png_decode_head(image_png *png) {
     png_set_read_fn(png->libpng, png, png_take_bytes);
     png_set_benign_errors(png->libpng, 1);
     png_read_info(png->libpng, png->info);
@@ -72,7 +76,7 @@ static void png_decode_head(pen_image_png *png) {
 // Eight bits, red, green and blue, and transparency where there is any; in sRGB, from what the file
 // says that it is in: 16 bits without a word of it are linear. The same, in the same order, as
 // libpng's simplified interface does, which only makes whole pictures.
-static void png_choose_form(pen_image_png *png) {
+static void png_choose_form(image_png *png) {
     const int colours = png_get_color_type(png->libpng, png->info);
     const bool is_wide = png_get_bit_depth(png->libpng, png->info) == 16;
     png->has_alpha = (colours & PNG_COLOR_MASK_ALPHA) != 0 ||
@@ -99,13 +103,13 @@ static void png_drop_alpha(uint8_t *pixels, size_t count) {
     }
 }
 
-static void png_hand_on(const pen_image_png *png, uint8_t *row) {
+static void png_hand_on(const image_png *png, uint8_t *row) {
     if (png->has_alpha) png_drop_alpha(row, png->size.width);
     png->taker->row(png->taker->context, row);
 }
 
 // An interlaced picture comes in passes over all of it.
-static void png_decode_rows(pen_image_png *png) {
+static void png_decode_rows(image_png *png) {
     const size_t row_bytes = (size_t)png->size.width * (png->has_alpha ? 4 : 3);
     if (png->pass_count == 1) {
         for (uint32_t y = 0; y < png->size.height; y++) {
@@ -124,22 +128,43 @@ static void png_decode_rows(pen_image_png *png) {
 
 // ---- the reader
 
-pen_status pen_image_png_create(pen_image_png **out_png) {
-    pen_image_png *png = pen_memory_allocate(1, sizeof *png);
+static const char *const png_endings[] = {".png", NULL};
+
+static bool png_is(const uint8_t *bytes, size_t size) {
+    static const uint8_t mark[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    return size >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0;
+}
+
+static pen_status png_create_reader(void **out_reader) {
+    image_png *png = pen_memory_allocate(1, sizeof *png);
     if (png == NULL) return pen_error_out_of_memory();
-    *out_png = png;
+    *out_reader = png;
     return PEN_OK;
 }
 
-void pen_image_png_destroy(pen_image_png *png) {
+// The room of a whole picture is given back, that of a row is kept.
+static void png_end(void *reader) {
+    image_png *png = reader;
+    png_destroy_read_struct(&png->libpng, &png->info, NULL);
+    if (png->pass_count > 1) {
+        pen_memory_free(png->rows);
+        png->rows = NULL;
+        png->capacity = 0;
+    }
+    png->pass_count = 0;
+}
+
+static void png_destroy_reader(void *reader) {
+    image_png *png = reader;
     if (png == NULL) return;
-    pen_image_png_end(png);
+    png_end(png);
     pen_memory_free(png->rows);
     pen_memory_free(png);
 }
 
-pen_status pen_image_png_begin(pen_image_png *png, const uint8_t *bytes, size_t size,
-                               const char *path, pen_image_size *out_size) {
+static pen_status png_begin(void *reader, const uint8_t *bytes, size_t size, const char *path,
+                            pen_image_size *out_size) {
+    image_png *png = reader;
     png->bytes = bytes;
     png->left = size;
     png->path = path;
@@ -155,7 +180,7 @@ pen_status pen_image_png_begin(pen_image_png *png, const uint8_t *bytes, size_t 
 
 // A file may announce rows that it lacks: room for all of an interlaced picture becomes resident as
 // they come.
-static pen_status png_make_room(pen_image_png *png) {
+static pen_status png_make_room(image_png *png) {
     const size_t row_bytes = (size_t)png->size.width * PNG_CHANNELS_LIMIT;
     const size_t wanted = png->pass_count == 1 ? row_bytes : row_bytes * png->size.height;
     if (wanted <= png->capacity) return PEN_OK;
@@ -167,23 +192,25 @@ static pen_status png_make_room(pen_image_png *png) {
     return PEN_OK;
 }
 
-pen_status pen_image_png_read(pen_image_png *png, const pen_image_taker *taker) {
+static pen_status png_read(void *reader, const pen_image_taker *taker) {
+    image_png *png = reader;
     png->taker = taker;
     PEN_TRY(png_run(png, png_choose_form));
     PEN_TRY(png_make_room(png));
     return png_run(png, png_decode_rows);
 }
 
-// The room of a whole picture is given back, that of a row is kept.
-void pen_image_png_end(pen_image_png *png) {
-    png_destroy_read_struct(&png->libpng, &png->info, NULL);
-    if (png->pass_count > 1) {
-        pen_memory_free(png->rows);
-        png->rows = NULL;
-        png->capacity = 0;
-    }
-    png->pass_count = 0;
-}
+const pen_image_format pen_image_format_png = {
+    .name = "PNG",
+    .endings = png_endings,
+    .pixels_per_byte = PNG_PIXELS_PER_BYTE,
+    .is = png_is,
+    .create = png_create_reader,
+    .destroy = png_destroy_reader,
+    .begin = png_begin,
+    .read = png_read,
+    .end = png_end,
+};
 
 const char *pen_png_version(void) {
     return png_get_libpng_ver(NULL);

@@ -2,7 +2,7 @@
 //
 //   inputs   a column of numbers, of arrays, or of bytes; or several columns of numbers, which
 //            become one array
-//   bytes    a JPEG or PNG file, or, where the options say what their numbers are, those numbers,
+//   bytes    a picture file, or, where the options say what their numbers are, those numbers,
 //            little-endian
 //
 // The first row says what each input is and how long: all others must be alike. A connection that

@@ -178,7 +178,8 @@ static pen_status rows_begin_field(pen_sql_rows *rows, rows_field *field) {
     field->cache.is_pictures = pen_image_is(value->data, value->bytes);
     if (field->cache.is_pictures && !field->field->is_label) return PEN_OK;
     return rows_refuse(rows, 0, column, value,
-                       "a JPEG or PNG file; or say with 'element' what numbers the bytes are");
+                       "a " PEN_IMAGE_KINDS
+                       " file; or say with 'element' what numbers the bytes are");
 }
 
 static pen_status rows_begin(pen_sql_rows *rows, pen_cache_writer *writer) {
@@ -263,7 +264,7 @@ static pen_status rows_refuse_other(const pen_sql_rows *rows, const rows_field *
     memcpy(copy.shape, cache->shape, sizeof copy.shape);
     rows_describe(&copy, text, sizeof text);
     snprintf(expected, sizeof expected, "%s, as in the first row",
-             cache->is_pictures ? "a JPEG or PNG file" : text);
+             cache->is_pictures ? "a " PEN_IMAGE_KINDS " file" : text);
     return rows_refuse(rows, row, field->field->columns[0], &rows->values[field->first_value],
                        expected);
 }

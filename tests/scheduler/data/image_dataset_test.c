@@ -266,7 +266,7 @@ static void refuses_other_and_absurd_files(void **state) {
     (void)state;
     taken_image image = {0};
     const encoded gif = {(uint8_t *)(uintptr_t) "GIF89a......", 12};
-    CHECK_ERROR(decode_copy(gif, 12, &image), PEN_UNSUPPORTED, "neither JPEG nor PNG");
+    CHECK_ERROR(decode_copy(gif, 12, &image), PEN_UNSUPPORTED, "no JPEG, PNG, WebP or BMP file");
     uint8_t pixels[3] = {0};
     const encoded png = encode_png(pixels, 1, 1, PNG_FORMAT_RGB);
     png.bytes[16 + 1] = 1; // the width becomes 65537, and the checksum wrong
