@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/data/image/image_room.h"
 
 #define BMP_FILE_HEADER 14 // bytes before the header that says what the picture is
 #define BMP_MASKS_AT                                                                               \
@@ -48,8 +49,7 @@ typedef struct image_bmp {
     uint8_t palette[BMP_PALETTE_LIMIT][3]; // blue, green, red
     bmp_channel channels[3];               // red, green, blue
     size_t pixels_at;
-    uint8_t *row; // [width][3], then [width] places in the palette
-    size_t row_capacity;
+    pen_image_room row;    // [width][3], then [width] places in the palette
     bmp_row_start *starts; // [height], of a packed picture
 } image_bmp;
 
@@ -87,7 +87,7 @@ static void bmp_destroy_reader(void *reader) {
     image_bmp *bmp = reader;
     if (bmp == NULL) return;
     bmp_end(bmp);
-    pen_memory_free(bmp->row);
+    pen_image_room_clear(&bmp->row);
     pen_memory_free(bmp);
 }
 
@@ -302,17 +302,17 @@ static void bmp_spread_bits(const image_bmp *bmp, const uint8_t *from, uint8_t *
 static pen_status bmp_read_rows(const image_bmp *bmp, const pen_image_taker *taker) {
     const uint32_t height = bmp->picture.height;
     const size_t row_bytes = (size_t)bmp_row_bytes(bmp);
-    uint8_t *spread = bmp->row + (size_t)bmp->picture.width * 3;
+    uint8_t *spread = bmp->row.bytes + (size_t)bmp->picture.width * 3;
     for (uint32_t y = 0; y < height; y++) {
         const size_t line = bmp->is_top_down ? y : height - 1 - y;
         const uint8_t *from = bmp->bytes + bmp->pixels_at + line * row_bytes;
         if (bmp->bits > 8) {
-            bmp_turn_channels(bmp, from, bmp->row);
+            bmp_turn_channels(bmp, from, bmp->row.bytes);
         } else {
             if (bmp->bits < 8) bmp_spread_bits(bmp, from, spread);
-            PEN_TRY(bmp_turn_places(bmp, bmp->bits < 8 ? spread : from, bmp->row));
+            PEN_TRY(bmp_turn_places(bmp, bmp->bits < 8 ? spread : from, bmp->row.bytes));
         }
-        taker->row(taker->context, bmp->row);
+        taker->row(taker->context, bmp->row.bytes);
     }
     return PEN_OK;
 }
@@ -404,28 +404,21 @@ static void bmp_unpack_row(const image_bmp *bmp, bmp_row_start start, uint8_t *p
 
 static pen_status bmp_read_packed(image_bmp *bmp, const pen_image_taker *taker) {
     const uint32_t height = bmp->picture.height;
-    uint8_t *places = bmp->row + (size_t)bmp->picture.width * 3;
+    uint8_t *places = bmp->row.bytes + (size_t)bmp->picture.width * 3;
     bmp->starts = pen_memory_allocate(height, sizeof *bmp->starts);
     if (bmp->starts == NULL) return pen_error_out_of_memory();
     PEN_TRY(bmp_find_rows(bmp));
     for (uint32_t y = 0; y < height; y++) {
         bmp_unpack_row(bmp, bmp->starts[height - 1 - y], places);
-        PEN_TRY(bmp_turn_places(bmp, places, bmp->row));
-        taker->row(taker->context, bmp->row);
+        PEN_TRY(bmp_turn_places(bmp, places, bmp->row.bytes));
+        taker->row(taker->context, bmp->row.bytes);
     }
     return PEN_OK;
 }
 
 static pen_status bmp_read(void *reader, const pen_image_taker *taker) {
     image_bmp *bmp = reader;
-    const size_t wanted = (size_t)bmp->picture.width * 4;
-    if (wanted > bmp->row_capacity) {
-        pen_memory_free(bmp->row);
-        bmp->row_capacity = 0;
-        bmp->row = pen_memory_allocate(wanted, 1);
-        if (bmp->row == NULL) return pen_error_out_of_memory();
-        bmp->row_capacity = wanted;
-    }
+    PEN_TRY(pen_image_room_reserve(&bmp->row, (size_t)bmp->picture.width * 4));
     return bmp_is_packed(bmp) ? bmp_read_packed(bmp, taker) : bmp_read_rows(bmp, taker);
 }
 

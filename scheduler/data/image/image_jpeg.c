@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/data/image/image_room.h"
 
 #define JPEG_ROWS 64         // that are decoded at once; libjpeg makes a row of blocks at a time
 #define JPEG_SCANS_LIMIT 500 // of a progressive picture: a small file may ask for very many
@@ -25,8 +26,7 @@ typedef struct image_jpeg {
     jmp_buf back; // where a step that fails goes
     char text[JMSG_LENGTH_MAX];
     bool is_out_of_memory;
-    uint8_t *rows;
-    size_t capacity;
+    pen_image_room rows;
     const uint8_t *bytes;
     size_t size;
     const char *path;
@@ -111,7 +111,7 @@ static void jpeg_read_rows(image_jpeg *jpeg) {
     const size_t row_bytes = (size_t)libjpeg->image_width * (has_inks ? 4 : 3);
     JSAMPROW rows[JPEG_ROWS];
     for (size_t i = 0; i < JPEG_ROWS; i++)
-        rows[i] = jpeg->rows + i * row_bytes;
+        rows[i] = jpeg->rows.bytes + i * row_bytes;
     libjpeg->out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
     (void)jpeg_start_decompress(libjpeg);
     while (libjpeg->output_scanline < libjpeg->output_height) {
@@ -153,7 +153,7 @@ static void jpeg_destroy_reader(void *reader) {
     image_jpeg *jpeg = reader;
     if (jpeg == NULL) return;
     jpeg_destroy_decompress(&jpeg->libjpeg);
-    pen_memory_free(jpeg->rows);
+    pen_image_room_clear(&jpeg->rows);
     pen_memory_free(jpeg);
 }
 
@@ -176,13 +176,7 @@ static pen_status jpeg_read(void *reader, const pen_image_taker *taker) {
     image_jpeg *jpeg = reader;
     const size_t wanted =
         (size_t)jpeg->libjpeg.image_width * (jpeg_has_inks(jpeg) ? 4 : 3) * JPEG_ROWS;
-    if (wanted > jpeg->capacity) {
-        pen_memory_free(jpeg->rows);
-        jpeg->capacity = 0;
-        jpeg->rows = pen_memory_allocate(wanted, 1);
-        if (jpeg->rows == NULL) return pen_error_out_of_memory();
-        jpeg->capacity = wanted;
-    }
+    PEN_TRY(pen_image_room_reserve(&jpeg->rows, wanted));
     jpeg->taker = taker;
     return jpeg_run(jpeg, jpeg_read_rows);
 }

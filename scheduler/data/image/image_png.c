@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/data/image/image_room.h"
 
 #define PNG_TEXT_BYTES 128
 #define PNG_CHANNELS_LIMIT 4
@@ -20,8 +21,7 @@ typedef struct image_png {
     png_infop info;
     jmp_buf back; // where a step that fails goes
     char text[PNG_TEXT_BYTES];
-    uint8_t *rows;
-    size_t capacity;
+    pen_image_room rows;
     const uint8_t *bytes; // not read yet
     size_t left;
     const char *path;
@@ -113,17 +113,17 @@ static void png_decode_rows(image_png *png) {
     const size_t row_bytes = (size_t)png->size.width * (png->has_alpha ? 4 : 3);
     if (png->pass_count == 1) {
         for (uint32_t y = 0; y < png->size.height; y++) {
-            png_read_row(png->libpng, png->rows, NULL);
-            png_hand_on(png, png->rows);
+            png_read_row(png->libpng, png->rows.bytes, NULL);
+            png_hand_on(png, png->rows.bytes);
         }
         return;
     }
     for (int pass = 0; pass < png->pass_count; pass++) {
         for (uint32_t y = 0; y < png->size.height; y++)
-            png_read_row(png->libpng, png->rows + y * row_bytes, NULL);
+            png_read_row(png->libpng, png->rows.bytes + y * row_bytes, NULL);
     }
     for (uint32_t y = 0; y < png->size.height; y++)
-        png_hand_on(png, png->rows + y * row_bytes);
+        png_hand_on(png, png->rows.bytes + y * row_bytes);
 }
 
 // ---- the reader
@@ -146,11 +146,7 @@ static pen_status png_create_reader(void **out_reader) {
 static void png_end(void *reader) {
     image_png *png = reader;
     png_destroy_read_struct(&png->libpng, &png->info, NULL);
-    if (png->pass_count > 1) {
-        pen_memory_free(png->rows);
-        png->rows = NULL;
-        png->capacity = 0;
-    }
+    if (png->pass_count > 1) pen_image_room_clear(&png->rows);
     png->pass_count = 0;
 }
 
@@ -158,7 +154,7 @@ static void png_destroy_reader(void *reader) {
     image_png *png = reader;
     if (png == NULL) return;
     png_end(png);
-    pen_memory_free(png->rows);
+    pen_image_room_clear(&png->rows);
     pen_memory_free(png);
 }
 
@@ -178,18 +174,11 @@ static pen_status png_begin(void *reader, const uint8_t *bytes, size_t size, con
     return PEN_OK;
 }
 
-// A file may announce rows that it lacks: room for all of an interlaced picture becomes resident as
-// they come.
+// A row, or all of an interlaced picture.
 static pen_status png_make_room(image_png *png) {
     const size_t row_bytes = (size_t)png->size.width * PNG_CHANNELS_LIMIT;
     const size_t wanted = png->pass_count == 1 ? row_bytes : row_bytes * png->size.height;
-    if (wanted <= png->capacity) return PEN_OK;
-    pen_memory_free(png->rows);
-    png->capacity = 0;
-    png->rows = pen_memory_allocate_lazily(wanted, 1);
-    if (png->rows == NULL) return pen_error_out_of_memory();
-    png->capacity = wanted;
-    return PEN_OK;
+    return pen_image_room_reserve(&png->rows, wanted);
 }
 
 static pen_status png_read(void *reader, const pen_image_taker *taker) {

@@ -5,6 +5,7 @@
 #include <webp/decode.h>
 
 #include "base/memory.h"
+#include "scheduler/data/image/image_room.h"
 
 #define WEBP_CHANNELS 3
 #define WEBP_ROOM_KEPT (3u << 20) // bytes that stay for the next picture
@@ -16,8 +17,7 @@ typedef struct image_webp {
     size_t size;
     const char *path;
     pen_image_size picture;
-    uint8_t *room;
-    size_t capacity;
+    pen_image_room room;
 } image_webp;
 
 static const char *const webp_endings[] = {".webp", NULL};
@@ -33,16 +33,11 @@ static pen_status webp_create_reader(void **out_reader) {
     return PEN_OK;
 }
 
-static void webp_forget_room(image_webp *webp) {
-    pen_memory_free(webp->room);
-    webp->room = NULL;
-    webp->capacity = 0;
-}
-
 static void webp_destroy_reader(void *reader) {
-    if (reader == NULL) return;
-    webp_forget_room(reader);
-    pen_memory_free(reader);
+    image_webp *webp = reader;
+    if (webp == NULL) return;
+    pen_image_room_clear(&webp->room);
+    pen_memory_free(webp);
 }
 
 static const char *webp_explain(VP8StatusCode code) {
@@ -84,16 +79,6 @@ static pen_status webp_begin(void *reader, const uint8_t *bytes, size_t size, co
     return PEN_OK;
 }
 
-// Room becomes resident as pixels come.
-static pen_status webp_make_room(image_webp *webp, size_t wanted) {
-    if (wanted <= webp->capacity) return PEN_OK;
-    webp_forget_room(webp);
-    webp->room = pen_memory_allocate_lazily(wanted, 1);
-    if (webp->room == NULL) return pen_error_out_of_memory();
-    webp->capacity = wanted;
-    return PEN_OK;
-}
-
 // libwebp only makes whole pictures. Without an alpha channel asked for, what is transparent keeps
 // its colour. It decodes within this thread: pictures are spread over threads, not their parts.
 static pen_status webp_read(void *reader, const pen_image_taker *taker) {
@@ -105,21 +90,21 @@ static pen_status webp_read(void *reader, const pen_image_taker *taker) {
         return pen_error(PEN_UNSUPPORTED, "libwebp %s is not one that this build can use",
                          pen_libwebp_version());
     }
-    PEN_TRY(webp_make_room(webp, wanted));
+    PEN_TRY(pen_image_room_reserve(&webp->room, wanted));
     config.output.colorspace = MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA =
-        (WebPRGBABuffer){.rgba = webp->room, .stride = (int)row_bytes, .size = wanted};
+        (WebPRGBABuffer){.rgba = webp->room.bytes, .stride = (int)row_bytes, .size = wanted};
     const VP8StatusCode code = WebPDecode(webp->bytes, webp->size, &config);
     if (code != VP8_STATUS_OK) return webp_error(webp, code);
     for (uint32_t y = 0; y < webp->picture.height; y++)
-        taker->row(taker->context, webp->room + y * row_bytes);
+        taker->row(taker->context, webp->room.bytes + y * row_bytes);
     return PEN_OK;
 }
 
 static void webp_end(void *reader) {
     image_webp *webp = reader;
-    if (webp->capacity > WEBP_ROOM_KEPT) webp_forget_room(webp);
+    if (webp->room.capacity > WEBP_ROOM_KEPT) pen_image_room_clear(&webp->room);
 }
 
 const pen_image_format pen_image_format_webp = {

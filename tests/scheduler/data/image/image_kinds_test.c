@@ -222,8 +222,36 @@ static void packed_rows_may_leave_pixels_out(void **state) {
     static const uint8_t moved[15] = {0, 0, 0, 3, 3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     CHECK_OK(decode_rle4("\0\0\1\x20\0\2\2\1\xff\x33\0\1", 12, found));
     assert_memory_equal(found, moved, 15);
+    // a run that is too long does not reach into the next row
+    static const uint8_t overlong[15] = {0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 1, 1, 1, 1, 1};
+    CHECK_OK(decode_rle4("\x09\x11\0\0\2\x22\0\1", 8, found));
+    assert_memory_equal(found, overlong, 15);
     CHECK_ERROR(decode_rle4("\5\x12\0\0", 4, found), PEN_CORRUPT, "cut short");
     CHECK_ERROR(decode_rle4("\5\x17\0\0\0\1", 6, found), PEN_CORRUPT, "a pixel of colour 7");
+}
+
+// Some programs do not say where pixels begin, or forget the palette: they follow what is before
+// them.
+static void pixels_without_a_place_follow_the_head(void **state) {
+    (void)state;
+    static const char *const names[] = {"masks_565", "masks_v4", "plain_24", "places_4", "os2_8"};
+    static const uint8_t headers[] = {40, 108, 40, 40, 12};
+    for (size_t i = 0; i < 5; i++) {
+        uint8_t pixels[2][BMP_WIDTH * BMP_HEIGHT * 3], copy[2048];
+        pen_mapping file = open_seed("bmp", names[i]);
+        taken_image image = {.pixels = pixels[0]};
+        assert_true(file.length <= sizeof copy);
+        memcpy(copy, file.bytes, file.length);
+        CHECK_OK(decode_copy(copy, file.length, &image));
+        for (int place = 0; place < (i < 3 ? 1 : 2); place++) {
+            memset(copy + 10, 0, 4);
+            if (place == 1) copy[10] = (uint8_t)(14 + headers[i]);
+            image.pixels = pixels[1];
+            CHECK_OK(decode_copy(copy, file.length, &image));
+            CHECK(memcmp(pixels[0], pixels[1], sizeof pixels[0]) == 0, "%s, %d", names[i], place);
+        }
+        pen_mapping_close(&file);
+    }
 }
 
 // Those who add a kind say it where users read.
@@ -252,4 +280,5 @@ PEN_TEST_MAIN(cmocka_unit_test(bmp_pixels_are_those_of_pillow),
               cmocka_unit_test(damaged_bmp_files_are_errors),
               cmocka_unit_test(refuses_other_webp_files),
               cmocka_unit_test(packed_rows_may_leave_pixels_out),
+              cmocka_unit_test(pixels_without_a_place_follow_the_head),
               cmocka_unit_test(kinds_and_endings_are_in_messages))
