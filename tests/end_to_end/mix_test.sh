@@ -43,6 +43,42 @@ train_losses plain.yaml >plain
 python3 -c 'a, b = (list(map(float, open(f).read().split())) for f in ("never", "plain"))
 assert len(a) == len(b) and all(abs(x - y) < 1e-5 for x, y in zip(a, b)), (a, b)' || die 'other losses unmixed'
 
+# pictures: their folders say how many classes there are; the same bits with any number of threads, of devices and of
+# readers, and the same examples with any number of microbatches
+python3 "$top/tests/end_to_end/make_data.py" . 40
+pictures() { # pictures FILE MIX MICROBATCHES THREADS READERS
+    cat >"$1" <<END
+version: 1
+model: {inputs: {x: {shape: [28, 28, 1]}}, layers: [{conv2d: {filters: 8, kernel_size: 3}}, flatten, {dense: {units: 10}}]}
+data: {train: {format: images, folder: pictures, size: 28, channels: 1, data_format: channels_last}, threads: $5, $2}
+train: {loss: softmax_cross_entropy, probabilities: true, optimizer: {sgd: {lr: 0.05}}, batch: 16, microbatches: $3,
+  epochs: 3, seed: 3}
+devices: [{name: a, threads: $4}]
+END
+}
+close() { # close TEXT MOST: the losses of pictures.yaml are no further from $expected
+    python3 -c 'import sys
+a, b, most = sys.argv[1].split(), sys.argv[2].split(), float(sys.argv[3])
+assert len(a) == len(b) == 9 and all(abs(float(x) - float(y)) <= most for x, y in zip(a, b)), (a, b)' \
+        "$expected" "$(train_losses pictures.yaml)" "$2" || die "$1"
+}
+for kind in 'mixup: 0.4' 'cutmix: 1' 'mixup: 0.4, cutmix: 1'; do
+    pictures pictures.yaml "mix: {$kind, classes: 10}" 1 1 1
+    expected=$(train_losses pictures.yaml)
+    hash=$(json 'd["parameters_hash"]' <losses.json)
+    for threads in '1 4' '3 2'; do
+        pictures pictures.yaml "mix: {$kind}" 1 "${threads% *}" "${threads#* }"
+        [ "$(train_losses pictures.yaml)" = "$expected" ] || die "$kind: other losses with threads $threads"
+        [ "$(json 'd["parameters_hash"]' <losses.json)" = "$hash" ] || die "$kind: other parameters with threads $threads"
+    done
+    for microbatches in 2 16; do
+        pictures pictures.yaml "mix: {$kind}" "$microbatches" 2 2
+        close "$kind: other examples with $microbatches microbatches" 1e-5
+    done
+done
+sed 's/seed: 3/seed: 4/' pictures.yaml >other.yaml
+[ "$(train_losses other.yaml)" != "$(train_losses pictures.yaml)" ] || die 'another seed mixes alike'
+
 wrong() { # wrong DATA TRAIN PATTERN
     job wrong.yaml "$1" "$2"
     fails 3 "$3" "$PENSTOCK" train wrong.yaml
