@@ -33,6 +33,13 @@ typedef struct pen_cuda_step {
         struct cuda_loss_args loss;
         struct cuda_total_args total;
         struct cuda_sgd_args sgd;
+        struct cuda_adam_args adam;
+        struct cuda_norm_args norm;
+        struct cuda_function_args function;
+        struct cuda_softmax_args softmax;
+        struct cuda_layer_norm_args layer_norm;
+        struct cuda_move_args move;
+        struct cuda_gather_args gather;
         struct cuda_magnitude_args magnitude;
     } args;
 } pen_cuda_step;
@@ -85,7 +92,10 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILY_OF(name)                                                                   \
     const pen_cuda_family pen_##name##_cuda = {name##_entries,                                     \
                                                sizeof name##_entries / sizeof *name##_entries}
-#define PEN_CUDA_FAMILIES(X) X(product) X(map) X(reduction) X(loss)
+// clang-format off
+#define PEN_CUDA_FAMILIES(X)                                                                       \
+    X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)
+// clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)
 

@@ -6,7 +6,12 @@
 
 #include "device/cuda/kernels/common.cuh"
 
+#include "device/cuda/kernels/function.cu"
 #include "device/cuda/kernels/map.cu"
+#include "device/cuda/kernels/move.cu"
 #include "device/cuda/kernels/product.cu"
 #include "device/cuda/kernels/reduction.cu"
 #include "device/cuda/kernels/loss.cu"
+#include "device/cuda/kernels/softmax.cu"
+#include "device/cuda/kernels/layer_norm.cu"
+#include "device/cuda/kernels/update.cu"

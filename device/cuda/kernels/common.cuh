@@ -1,5 +1,10 @@
 // What several kernels use.
 
+// The elements that a thread takes of `count`.
+#define EACH(i, count)                                                                             \
+    for (uint64_t i = (uint64_t)BLOCK_X * THREADS + THREAD; i < (count);                           \
+         i += (uint64_t)BLOCKS_X * THREADS)
+
 // Sets or adds.
 DEVICE void store(float *y, uint64_t i, float value, uint32_t adds) {
     y[i] = adds ? y[i] + value : value;
@@ -78,4 +83,56 @@ DEVICE float logarithm(float x) {
     p = multiply_add(p, z, 0.333333333f);
     p = multiply_add(p, z, 1.0f);
     return multiply_add((float)k, 0.693145752f, multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
+}
+
+DEVICE float magnitude_of(float x) {
+    return float_of_bits(bits_of_float(x) & 0x7fffffffu);
+}
+
+// `size`, at least 0, with the sign of x.
+DEVICE float signed_like(float size, float x) {
+    return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
+}
+
+// The polynomials of tangent_h and error_function are those of the host's kernels (vector_math.h).
+DEVICE float tangent_h(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (!(size < 0.65f))
+        return signed_like(1.0f - 2.0f / (exponential(2.0f * size) + 1.0f), x);
+    float p = 0.0020595825f; // (tanh x - x) / x^3
+    p = multiply_add(p, z, -0.0080856286f);
+    p = multiply_add(p, z, 0.0216634041f);
+    p = multiply_add(p, z, -0.0539399428f);
+    p = multiply_add(p, z, 0.1333315218f);
+    p = multiply_add(p, z, -0.3333332944f);
+    return multiply_add(x * z, p, x);
+}
+
+DEVICE float sigmoid_of(float x) {
+    return 1.0f / (1.0f + exponential(-x));
+}
+
+DEVICE float error_function(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (x != x) return x;
+    if (size < 1.0f) {
+        float p = 7.8534296500e-05f; // erf(x) / x - 1
+        p = multiply_add(p, z, -8.0100519219e-04f);
+        p = multiply_add(p, z, 5.1883097570e-03f);
+        p = multiply_add(p, z, -2.6853801014e-02f);
+        p = multiply_add(p, z, 1.1283584824e-01f);
+        p = multiply_add(p, z, -3.7612625783e-01f);
+        p = multiply_add(p, z, 1.283791657e-01f);
+        return multiply_add(x, p, x);
+    }
+    const float b = size > 4.1f ? 4.1f : size;
+    float q = -2.1445591647e-05f; // log(1 - erf(b)) from 0.95 to 4.1; beyond, erf rounds to 1
+    q = multiply_add(q, b, 4.3853021001e-04f);
+    q = multiply_add(q, b, -4.1908569720e-03f);
+    q = multiply_add(q, b, 2.5171811638e-02f);
+    q = multiply_add(q, b, -1.0836155655e-01f);
+    q = multiply_add(q, b, -6.3327241028e-01f);
+    q = multiply_add(q, b, -1.1295520430e+00f);
+    q = multiply_add(q, b, 1.8246048289e-04f);
+    return signed_like(1.0f - exponential(q), x);
 }

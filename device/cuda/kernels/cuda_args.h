@@ -33,7 +33,7 @@ struct cuda_product_args {
     float alpha, beta;
 };
 
-// y[i] of x[i]; relu_backward: of dy[i], too.
+// y[i] of x[i]; relu_backward: of dy[i], too. fill: x NULL: zeros.
 struct cuda_map_args {
     uint32_t adds;
     uint64_t count;
@@ -84,8 +84,85 @@ struct cuda_total_args {
     float factor;
 };
 
-// SGD as graph/ops/training/optimizer_op.c has it. Scalars are float64 where their bit is set, rate
-// bit 0, scale bit 1; `scale` NULL: 1; v NULL: no velocity; v_new NULL: it is not kept.
+// y[i] = a function of x[i]; backward: of dy[i], too, and x is what the derivative is of.
+enum {
+    PEN_CUDA_NEG,
+    PEN_CUDA_ABS,
+    PEN_CUDA_RECIPROCAL,
+    PEN_CUDA_SQRT,
+    PEN_CUDA_EXP,
+    PEN_CUDA_ERF,
+    PEN_CUDA_TANH,
+    PEN_CUDA_SIGMOID,
+    PEN_CUDA_GELU,
+    PEN_CUDA_GELU_TANH,
+    PEN_CUDA_SWISH,
+};
+struct cuda_function_args {
+    uint32_t adds, what; // one of the above
+    uint64_t count;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(float) y;
+    float alpha; // swish's
+};
+
+// Element (l / inner, k, l % inner) of a tensor of lines l and `count` elements k each, `inner`
+// apart. Backward x is the result.
+struct cuda_softmax_args {
+    uint32_t adds, is_logarithm;
+    uint64_t lines, count, inner;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(float) y;
+};
+
+// Of rows of x, [rows, columns]; what is NULL is left out. y: the result, or the gradient of x.
+struct cuda_moments {
+    float mean, inverse;
+};
+struct cuda_layer_norm_args {
+    uint32_t adds, is_centred;
+    uint64_t rows, columns;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(const float) scale; // [columns]
+    PEN_CUDA_PLACE(const float) bias;  // [columns]
+    PEN_CUDA_PLACE(float) y;
+    PEN_CUDA_PLACE(float) mean;                  // [rows]
+    PEN_CUDA_PLACE(float) inverse;               // [rows]
+    PEN_CUDA_PLACE(float) dscale;                // [columns]
+    PEN_CUDA_PLACE(float) dbias;                 // [columns]
+    PEN_CUDA_PLACE(struct cuda_moments) moments; // [rows]
+    float epsilon;
+};
+
+// y[y_first + sum of position * y_strides] = the same of x, for each position in a box of `dims`.
+#define PEN_CUDA_RANK 8
+struct cuda_move_args {
+    uint32_t adds, is_wide, rank;
+    uint64_t count; // of the box
+    int64_t x_first, y_first;
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+    uint64_t dims[PEN_CUDA_RANK];
+    int64_t x_strides[PEN_CUDA_RANK], y_strides[PEN_CUDA_RANK];
+};
+
+// The whole is [outer, dim, inner], the picked [outer, index_count, inner]. `error` is raised to
+// index_count - k where index k is outside, so that the first such index is left.
+struct cuda_gather_args {
+    uint32_t adds, indices_are_wide;
+    uint64_t outer, dim, index_count, inner;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const void) indices;
+    PEN_CUDA_PLACE(float) y;
+    PEN_CUDA_PLACE(unsigned int) error;
+};
+
+// SGD. Scalars are float64 where their bit in `wide` is set; `scale` NULL: 1; v NULL: no velocity;
+// v_new NULL: it is not kept.
+enum { PEN_CUDA_WIDE_RATE = 1, PEN_CUDA_WIDE_SCALE = 2, PEN_CUDA_WIDE_STEP = 4 };
 struct cuda_sgd_args {
     uint32_t adds, wide, nesterov;
     uint64_t count;
@@ -98,6 +175,33 @@ struct cuda_sgd_args {
     PEN_CUDA_PLACE(float) v_new;
     double rate_scale;
     float momentum, decay, most; // most: of a gradient's magnitude; 0: any
+};
+
+struct cuda_adam_args {
+    uint32_t adds, wide, decoupled;
+    uint64_t count;
+    PEN_CUDA_PLACE(const float) p;
+    PEN_CUDA_PLACE(const float) gradient;
+    PEN_CUDA_PLACE(const float) m;
+    PEN_CUDA_PLACE(const float) v;
+    PEN_CUDA_PLACE(const void) rate;
+    PEN_CUDA_PLACE(const void) step;
+    PEN_CUDA_PLACE(const void) scale; // NULL: 1
+    PEN_CUDA_PLACE(float) p_new;
+    PEN_CUDA_PLACE(float) m_new;
+    PEN_CUDA_PLACE(float) v_new;
+    double rate_scale, beta1, beta2, decay;
+    float epsilon, most; // most: as SGD's
+};
+
+// y = sum of the squares of x[count], a float64 where `wide`; `sums` has one for each block.
+#define PEN_CUDA_NORM_BLOCK 4096
+struct cuda_norm_args {
+    uint32_t adds, wide;
+    uint64_t count;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(double) sums;
+    PEN_CUDA_PLACE(void) y;
 };
 
 // Raises `largest` to the largest bits of a magnitude in x[count], as integers: what is infinite or
@@ -113,7 +217,10 @@ struct cuda_magnitude_args {
 // clang-format off
 #define PEN_CUDA_KERNELS(X)                                                                        \
     X(product) X(relu) X(relu_backward) X(pair) X(sum_columns) X(sum_rows) X(loss) X(total)        \
-    X(loss_backward) X(sgd) X(magnitude)
+    X(loss_backward) X(sgd) X(magnitude) X(function) X(function_backward) X(softmax)               \
+    X(softmax_backward) X(layer_norm) X(layer_norm_moments) X(layer_norm_weights)                  \
+    X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward) X(adam) X(norm_blocks)     \
+    X(norm_total)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

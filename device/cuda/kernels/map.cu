@@ -1,9 +1,5 @@
 // Element by element.
 
-#define EACH(i, count)                                                                             \
-    for (uint64_t i = (uint64_t)BLOCK_X * THREADS + THREAD; i < (count);                           \
-         i += (uint64_t)BLOCKS_X * THREADS)
-
 KERNEL(relu, cuda_map_args) {
     EACH(i, a.count) {
         const float x = a.x[i];
@@ -33,27 +29,4 @@ KERNEL(magnitude, cuda_magnitude_args) {
         largest = bits > largest ? bits : largest;
     }
     if (largest > 0) raise_to(a.largest, largest);
-}
-
-// p = p - rate * g, as graph/ops/training/optimizer_op.c has it. A scale below 0 applies nothing.
-KERNEL(sgd, cuda_sgd_args) {
-    const float rate = (float)((a.wide & 1 ? *(const double *)a.rate : (double)*(const float *)a.rate) *
-                               a.rate_scale);
-    float scale = 1.0f;
-    if (a.scale)
-        scale = a.wide & 2 ? (float)*(const double *)a.scale : *(const float *)a.scale;
-    EACH(i, a.count) {
-        const float p = a.p[i];
-        float g = a.gradient[i] * scale, v = a.v ? a.v[i] : 0.0f;
-        if (!(scale < 0.0f)) {
-            if (a.most > 0.0f) g = g < -a.most ? -a.most : g > a.most ? a.most : g;
-            g = g + a.decay * p;
-            if (a.v) {
-                v = a.momentum * v + g;
-                g = a.nesterov ? g + a.momentum * v : v;
-            }
-        }
-        a.p_new[i] = scale < 0.0f ? p : p - rate * g;
-        if (a.v_new) a.v_new[i] = v;
-    }
 }

@@ -1,4 +1,4 @@
-// Element by element: kernels/map.cu. Among them SGD.
+// Element by element: kernels/map.cu.
 #include "device/cuda/cuda_kernel.h"
 
 // ---- one operand, and its gradient
@@ -64,55 +64,6 @@ static uint32_t pair_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
-// ---- updates
-
-static bool sgd_is_number(const pen_graph *graph, const pen_node *node, uint32_t i) {
-    if (!pen_cuda_has(node, i)) return true;
-    const pen_element_type element = pen_value_type(graph, node->inputs[i])->element;
-    return element == PEN_FLOAT32 || element == PEN_FLOAT64;
-}
-
-// Gradients that are lists of rows are left to the host.
-static bool sgd_supports(const pen_graph *graph, const pen_node *node) {
-    const pen_op_update *at = &node->op->update;
-    if (pen_cuda_has(node, at->rows) || !pen_cuda_has(node, at->rate)) return false;
-    for (uint32_t i = 0; i < at->rate && i < node->input_count; i++)
-        if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
-    return sgd_is_number(graph, node, at->rate) && sgd_is_number(graph, node, at->scale);
-}
-
-static bool sgd_is_wide(const pen_cuda_call *call, uint32_t i) {
-    return pen_cuda_has(call->node, i) &&
-           pen_value_type(call->graph, call->node->inputs[i])->element == PEN_FLOAT64;
-}
-
-// What is left out has no address.
-static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    const pen_node *node = call->node;
-    const pen_op_update *at = &node->op->update;
-    const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
-    const uint32_t wide_scale = sgd_is_wide(call, at->scale) ? 2 : 0;
-    if (count == 0) return 0;
-    *steps = (pen_cuda_step){
-        .kernel = PEN_CUDA_KERNEL_sgd,
-        .grid = {pen_cuda_blocks_for(count), 1, 1},
-        .args.sgd = {.wide = sgd_is_wide(call, at->rate) | wide_scale,
-                     .nesterov = pen_node_int(node, "nesterov") != 0,
-                     .count = count,
-                     .p = call->inputs[0],
-                     .gradient = call->inputs[at->gradient],
-                     .v = pen_cuda_has(node, at->state) ? call->inputs[at->state] : 0,
-                     .rate = call->inputs[at->rate],
-                     .scale = pen_cuda_has(node, at->scale) ? call->inputs[at->scale] : 0,
-                     .p_new = call->outputs[0],
-                     .v_new = node->output_count > 1 ? call->outputs[1] : 0,
-                     .rate_scale = pen_node_float(node, "lr_scale"),
-                     .momentum = (float)pen_node_float(node, "momentum"),
-                     .decay = (float)pen_node_float(node, "weight_decay"),
-                     .most = (float)pen_node_float(node, "clip_value")}};
-    return 1;
-}
-
 #define MAP_ENTRY(op, supports_op, steps_op, rule_op)                                              \
     {                                                                                              \
         .op_name = (op), .can_accumulate = true, .supports = (supports_op), .steps = (steps_op),   \
@@ -125,7 +76,6 @@ static const pen_cuda_entry map_entries[] = {
     MAP_ENTRY("sub", pair_supports, pair_steps, PEN_CUDA_SUB),
     MAP_ENTRY("mul", pair_supports, pair_steps, PEN_CUDA_MUL),
     MAP_ENTRY("div", pair_supports, pair_steps, PEN_CUDA_DIV),
-    {.op_name = "sgd_update", .supports = sgd_supports, .steps = sgd_steps},
 };
 
 PEN_CUDA_FAMILY_OF(map);

@@ -1,0 +1,76 @@
+// Functions of one number, and their derivatives: v is x or y of the function, as
+// graph/ops/elementwise/unary_op.c and activation_op.c say; of gelu and swish it is x.
+
+// A gate, and its slope, by which gelu and swish multiply x.
+struct function_gate {
+    float value, slope;
+};
+
+DEVICE struct function_gate gelu_gate(float x) {
+    struct function_gate gate;
+    gate.value = 0.5f * (1.0f + error_function(0.707106781f * x));
+    gate.slope = 0.398942280f * exponential(-0.5f * x * x);
+    return gate;
+}
+
+DEVICE struct function_gate gelu_tanh_gate(float x) {
+    const float k = 0.797884561f, c = 0.044715f; // k = sqrt(2 / pi)
+    const float t = tangent_h(k * (x + c * x * x * x));
+    struct function_gate gate;
+    gate.value = 0.5f * (1.0f + t);
+    gate.slope = 0.5f * (1.0f - t * t) * k * (1.0f + 3.0f * c * x * x);
+    return gate;
+}
+
+DEVICE struct function_gate swish_gate(float x, float alpha) {
+    const float s = sigmoid_of(alpha * x);
+    struct function_gate gate;
+    gate.value = s;
+    gate.slope = alpha * s * (1.0f - s);
+    return gate;
+}
+
+DEVICE struct function_gate function_gate_of(uint32_t what, float x, float alpha) {
+    if (what == PEN_CUDA_GELU) return gelu_gate(x);
+    return what == PEN_CUDA_GELU_TANH ? gelu_tanh_gate(x) : swish_gate(x, alpha);
+}
+
+KERNEL(function, cuda_function_args) {
+    EACH(i, a.count) {
+        const float x = a.x[i];
+        float y = x;
+        switch (a.what) {
+        case PEN_CUDA_NEG: y = -x; break;
+        case PEN_CUDA_ABS: y = magnitude_of(x); break;
+        case PEN_CUDA_RECIPROCAL: y = 1.0f / x; break;
+        case PEN_CUDA_SQRT: y = square_root(x); break;
+        case PEN_CUDA_EXP: y = exponential(x); break;
+        case PEN_CUDA_ERF: y = error_function(x); break;
+        case PEN_CUDA_TANH: y = tangent_h(x); break;
+        case PEN_CUDA_SIGMOID: y = sigmoid_of(x); break;
+        default: y = x * function_gate_of(a.what, x, a.alpha).value; break;
+        }
+        store(a.y, i, y, a.adds);
+    }
+}
+
+KERNEL(function_backward, cuda_function_args) {
+    EACH(i, a.count) {
+        const float v = a.x[i], dy = a.dy[i];
+        float y = 0.0f;
+        switch (a.what) {
+        case PEN_CUDA_ABS: y = v > 0.0f ? dy : v < 0.0f ? -dy : dy * 0.0f; break;
+        case PEN_CUDA_RECIPROCAL: y = -dy * v * v; break;
+        case PEN_CUDA_SQRT: y = dy / (2.0f * v); break;
+        case PEN_CUDA_EXP: y = dy * v; break;
+        case PEN_CUDA_ERF: y = dy * 1.12837917f * exponential(-v * v); break;
+        case PEN_CUDA_TANH: y = dy * (1.0f - v * v); break;
+        case PEN_CUDA_SIGMOID: y = dy * v * (1.0f - v); break;
+        default: {
+            const struct function_gate gate = function_gate_of(a.what, v, a.alpha);
+            y = dy * (gate.value + v * gate.slope);
+        }
+        }
+        store(a.y, i, y, a.adds);
+    }
+}

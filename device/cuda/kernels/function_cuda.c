@@ -1,0 +1,56 @@
+// Functions of one number, and their derivatives: kernels/function.cu.
+#include <string.h>
+
+#include "device/cuda/cuda_kernel.h"
+
+static bool function_is_backward(const pen_node *node) {
+    return node->input_count > 1;
+}
+
+// The rule says GELU for both of its kinds.
+static uint32_t function_what(const pen_node *node) {
+    const uint32_t rule = pen_cuda_rule(node);
+    const bool is_tanh =
+        rule == PEN_CUDA_GELU && strcmp(pen_node_text(node, "approximate"), "tanh") == 0;
+    return is_tanh ? PEN_CUDA_GELU_TANH : rule;
+}
+
+static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
+    const bool is_backward = function_is_backward(node);
+    const uint32_t what = function_what(node);
+    if (count == 0) return 0;
+    *steps = (pen_cuda_step){
+        .kernel = is_backward ? PEN_CUDA_KERNEL_function_backward : PEN_CUDA_KERNEL_function,
+        .grid = {pen_cuda_blocks_for(count), 1, 1},
+        .args.function = {.what = what,
+                          .count = count,
+                          .x = call->inputs[is_backward],
+                          .dy = is_backward ? call->inputs[0] : 0,
+                          .y = call->outputs[0],
+                          .alpha =
+                              what == PEN_CUDA_SWISH ? (float)pen_node_float(node, "alpha") : 0}};
+    return 1;
+}
+
+#define FUNCTION_ENTRY(op, what)                                                                   \
+    {                                                                                              \
+        .op_name = op, .can_accumulate = true, .supports = pen_cuda_all_float,                     \
+        .steps = function_steps, .rule = (what)                                                    \
+    }
+#define FUNCTION_ENTRIES(op, what) FUNCTION_ENTRY(op, what), FUNCTION_ENTRY(op "_backward", what)
+static const pen_cuda_entry function_entries[] = {
+    FUNCTION_ENTRY("neg", PEN_CUDA_NEG),
+    FUNCTION_ENTRIES("abs", PEN_CUDA_ABS),
+    FUNCTION_ENTRIES("reciprocal", PEN_CUDA_RECIPROCAL),
+    FUNCTION_ENTRIES("sqrt", PEN_CUDA_SQRT),
+    FUNCTION_ENTRIES("exp", PEN_CUDA_EXP),
+    FUNCTION_ENTRIES("erf", PEN_CUDA_ERF),
+    FUNCTION_ENTRIES("tanh", PEN_CUDA_TANH),
+    FUNCTION_ENTRIES("sigmoid", PEN_CUDA_SIGMOID),
+    FUNCTION_ENTRIES("gelu", PEN_CUDA_GELU),
+    FUNCTION_ENTRIES("swish", PEN_CUDA_SWISH),
+};
+
+PEN_CUDA_FAMILY_OF(function);

@@ -1,0 +1,302 @@
+// Elements that only change their places: kernels/move.cu. The shape rules checked what is read of
+// attributes and constants here.
+#include "base/status.h"
+#include "device/cuda/cuda_kernel.h"
+#include "graph/ops/movement/slice_range.h"
+
+_Static_assert(PEN_RANK_LIMIT <= PEN_CUDA_RANK, "a box has room for the dimensions of a tensor");
+
+// Elements of 4 or 8 bytes; those that are added are float32.
+static bool move_supports(const pen_graph *graph, const pen_node *node) {
+    const pen_element_type element = pen_value_type(graph, node->inputs[0])->element;
+    const size_t bytes = pen_element_bytes(element);
+    if (node->accumulates && element != PEN_FLOAT32) return false;
+    return bytes == 4 || bytes == 8;
+}
+
+static uint32_t move_axis(const pen_node *node, const pen_shape *shape) {
+    const int64_t given = pen_node_int(node, "axis");
+    return (uint32_t)(given < 0 ? given + shape->rank : given);
+}
+
+// Of a tensor that lies row by row.
+static void move_strides(const pen_shape *shape, int64_t *out_strides) {
+    int64_t stride = 1;
+    for (uint32_t d = shape->rank; d-- > 0;) {
+        out_strides[d] = stride;
+        stride *= shape->dims[d];
+    }
+}
+
+// A box of this shape, from x to y; the caller says where either begins, and the strides of one.
+static struct cuda_move_args move_box(const pen_cuda_call *call, const pen_shape *box,
+                                      pen_cuda_address x, pen_cuda_address y) {
+    const pen_element_type element = pen_value_type(call->graph, call->node->inputs[0])->element;
+    struct cuda_move_args args = {.is_wide = pen_element_bytes(element) == 8,
+                                  .rank = box->rank,
+                                  .count = (uint64_t)pen_shape_element_count(box),
+                                  .x = x,
+                                  .y = y};
+    for (uint32_t d = 0; d < box->rank; d++)
+        args.dims[d] = (uint64_t)box->dims[d];
+    move_strides(box, args.x_strides);
+    move_strides(box, args.y_strides);
+    return args;
+}
+
+static uint32_t move_step(const struct cuda_move_args *args, pen_cuda_step *out_step) {
+    if (args->count == 0) return 0;
+    *out_step = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_move,
+                                .grid = {pen_cuda_blocks_for(args->count), 1, 1},
+                                .args.move = *args};
+    return 1;
+}
+
+static uint32_t transpose_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *x = &pen_value_type(call->graph, node->inputs[0])->shape;
+    const pen_shape *y = &pen_value_type(call->graph, node->outputs[0])->shape;
+    int64_t strides[PEN_RANK_LIMIT];
+    uint32_t count;
+    const int64_t *perm = pen_node_ints(node, "perm", &count);
+    struct cuda_move_args args = move_box(call, y, call->inputs[0], call->outputs[0]);
+    move_strides(x, strides);
+    for (uint32_t d = 0; d < y->rank; d++)
+        args.x_strides[d] = strides[perm != NULL ? (uint32_t)perm[d] : y->rank - 1 - d];
+    return move_step(&args, steps);
+}
+
+static uint32_t expand_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *x = &pen_value_type(call->graph, node->inputs[0])->shape;
+    const pen_shape *y = &pen_value_type(call->graph, node->outputs[0])->shape;
+    int64_t strides[PEN_RANK_LIMIT];
+    struct cuda_move_args args = move_box(call, y, call->inputs[0], call->outputs[0]);
+    move_strides(x, strides);
+    for (uint32_t d = 0; d < y->rank; d++) {
+        const uint32_t before = y->rank - x->rank;
+        const bool is_repeated = d < before || x->dims[d - before] == 1;
+        args.x_strides[d] = is_repeated ? 0 : strides[d - before];
+    }
+    return move_step(&args, steps);
+}
+
+// ---- parts of a whole along an axis
+
+static bool concat_supports(const pen_graph *graph, const pen_node *node) {
+    return node->input_count <= PEN_CUDA_STEPS && move_supports(graph, node);
+}
+
+static uint32_t concat_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
+    const uint32_t axis = move_axis(node, whole);
+    int64_t strides[PEN_RANK_LIMIT], start = 0;
+    uint32_t count = 0;
+    move_strides(whole, strides);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const pen_shape *part = &pen_value_type(call->graph, node->inputs[i])->shape;
+        struct cuda_move_args args = move_box(call, part, call->inputs[i], call->outputs[0]);
+        for (uint32_t d = 0; d < part->rank; d++)
+            args.y_strides[d] = strides[d];
+        args.y_first = start * strides[axis];
+        start += part->dims[axis];
+        count += move_step(&args, &steps[count]);
+    }
+    return count;
+}
+
+static bool split_supports(const pen_graph *graph, const pen_node *node) {
+    return node->output_count <= PEN_CUDA_STEPS && move_supports(graph, node);
+}
+
+// Each part is a box of the whole, and a launch of its own.
+static uint32_t split_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->inputs[0])->shape;
+    const uint32_t axis = move_axis(node, whole);
+    const int64_t *sizes = NULL;
+    int64_t strides[PEN_RANK_LIMIT], start = 0;
+    uint32_t count = 0, given = 0;
+    if (pen_cuda_has(node, 1)) {
+        pen_status_ignore(pen_value_read_ints(call->graph, node->inputs[1], &given, &sizes),
+                          "it was read when the shape was inferred");
+    }
+    move_strides(whole, strides);
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        pen_shape part = *whole;
+        part.dims[axis] = sizes != NULL ? sizes[i] : whole->dims[axis] / node->output_count;
+        struct cuda_move_args args = move_box(call, &part, call->inputs[0], 0);
+        for (uint32_t d = 0; d < part.rank; d++)
+            args.x_strides[d] = strides[d];
+        args.x_first = start * strides[axis];
+        start += part.dims[axis];
+        if (!pen_value_is(node->outputs[i])) continue;
+        args.y = call->outputs[i];
+        count += move_step(&args, &steps[count]);
+    }
+    return count;
+}
+
+// ---- slices
+
+static bool slice_integers(const pen_graph *graph, const pen_node *node, uint32_t i,
+                           uint32_t *out_count, const int64_t **out_integers) {
+    *out_integers = NULL;
+    if (!pen_cuda_has(node, i)) return true;
+    const pen_status status = pen_value_read_ints(graph, node->inputs[i], out_count, out_integers);
+    if (status == PEN_OK) return true;
+    pen_status_ignore(status, "the host's kernel reads it when it runs");
+    return false;
+}
+
+// What a slice, or its gradient, takes of a whole of this shape.
+static bool slice_range(const pen_graph *graph, const pen_node *node, const pen_shape *whole,
+                        pen_slice_range *out_range) {
+    pen_slice_spec spec;
+    uint32_t others = 0;
+    if (!slice_integers(graph, node, 1, &spec.count, &spec.starts) ||
+        !slice_integers(graph, node, 2, &others, &spec.ends) ||
+        !slice_integers(graph, node, 3, &others, &spec.axes) ||
+        !slice_integers(graph, node, 4, &others, &spec.steps)) {
+        return false;
+    }
+    const pen_status status = pen_slice_resolve(&spec, whole, out_range);
+    if (status == PEN_OK) return true;
+    pen_status_ignore(status, "the host's kernel says what is wrong");
+    return false;
+}
+
+typedef enum slice_rule { SLICE_FORWARD, SLICE_BACKWARD } slice_rule;
+
+static const pen_shape *slice_whole(const pen_graph *graph, const pen_node *node) {
+    const bool is_backward = pen_cuda_rule(node) == SLICE_BACKWARD;
+    return &pen_value_type(graph, is_backward ? node->outputs[0] : node->inputs[0])->shape;
+}
+
+static bool slice_supports(const pen_graph *graph, const pen_node *node) {
+    pen_slice_range range;
+    const bool is_backward = pen_cuda_rule(node) == SLICE_BACKWARD;
+    if (is_backward && !pen_cuda_is_float(graph, node->inputs[0])) return false;
+    return move_supports(graph, node) && slice_range(graph, node, slice_whole(graph, node), &range);
+}
+
+// Positions of the slice's box are strides apart in the whole; those of the other lie densely.
+static uint32_t slice_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = slice_whole(call->graph, node);
+    const bool is_backward = pen_cuda_rule(node) == SLICE_BACKWARD;
+    pen_slice_range range;
+    int64_t strides[PEN_RANK_LIMIT], first = 0;
+    uint32_t count = 0;
+    if (!slice_range(call->graph, node, whole, &range)) return 0;
+    struct cuda_move_args args = move_box(call, &range.shape, call->inputs[0], call->outputs[0]);
+    move_strides(whole, strides);
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        first += range.start[d] * strides[d];
+        (is_backward ? args.y_strides : args.x_strides)[d] = range.step[d] * strides[d];
+    }
+    *(is_backward ? &args.y_first : &args.x_first) = first;
+    const uint64_t elements = (uint64_t)pen_shape_element_count(whole);
+    if (is_backward && elements > 0) { // all that the slice did not take is 0
+        steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
+                                   .grid = {pen_cuda_blocks_for(elements), 1, 1},
+                                   .args.map = {.count = elements, .y = call->outputs[0]}};
+        count = 1;
+    }
+    return count + move_step(&args, &steps[count]);
+}
+
+// ---- rows of a table
+
+typedef enum gather_rule { GATHER_FORWARD, GATHER_BACKWARD } gather_rule;
+
+// Data comes first, then the indices; backward the gradient is the whole.
+static const pen_shape *gather_whole(const pen_graph *graph, const pen_node *node) {
+    const bool is_backward = pen_cuda_rule(node) == GATHER_BACKWARD;
+    return &pen_value_type(graph, is_backward ? node->outputs[0] : node->inputs[0])->shape;
+}
+
+static bool gather_supports(const pen_graph *graph, const pen_node *node) {
+    const uint64_t indices = pen_cuda_count(graph, node->inputs[1]);
+    return pen_cuda_is_float(graph, node->inputs[0]) && indices > 0 && indices < UINT32_MAX &&
+           pen_shape_element_count(gather_whole(graph, node)) > 0;
+}
+
+static struct cuda_gather_args gather_args(const pen_cuda_call *call) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = gather_whole(call->graph, node);
+    const uint32_t axis = move_axis(node, whole);
+    return (struct cuda_gather_args){
+        .indices_are_wide = pen_value_type(call->graph, node->inputs[1])->element == PEN_INT64,
+        .outer = (uint64_t)pen_shape_count(whole, 0, axis),
+        .dim = (uint64_t)whole->dims[axis],
+        .index_count = pen_cuda_count(call->graph, node->inputs[1]),
+        .inner = (uint64_t)pen_shape_count(whole, axis + 1, whole->rank),
+        .x = call->inputs[0],
+        .indices = call->inputs[1],
+        .y = call->outputs[0],
+        .error = call->error};
+}
+
+static uint32_t gather_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const struct cuda_gather_args args = gather_args(call);
+    const uint64_t count = args.outer * args.index_count * args.inner;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_gather,
+                             .grid = {pen_cuda_blocks_for(count), 1, 1},
+                             .args.gather = args};
+    return 1;
+}
+
+// Begins with zeros, or with the sum that is given.
+static uint32_t gather_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const struct cuda_gather_args args = gather_args(call);
+    const uint64_t count = args.outer * args.dim * args.inner;
+    const struct cuda_map_args begin = {.count = count,
+                                        .x = pen_cuda_has(call->node, 2) ? call->inputs[2] : 0,
+                                        .y = call->outputs[0]};
+    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
+                               .grid = {pen_cuda_blocks_for(count), 1, 1},
+                               .args.map = begin};
+    steps[1] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_gather_backward,
+                               .grid = {pen_cuda_blocks_for(args.outer * args.inner), 1, 1},
+                               .args.gather = args};
+    return 2;
+}
+
+static pen_status gather_blame(const pen_graph *graph, const pen_node *node, uint32_t word) {
+    const pen_shape *whole = gather_whole(graph, node);
+    const int64_t dim = whole->dims[move_axis(node, whole)];
+    const uint64_t position = pen_cuda_count(graph, node->inputs[1]) - word;
+    return pen_error(
+        PEN_INVALID_INPUT, "%s '%s': the index at position %llu is outside of [%lld, %lld)",
+        node->op->name, node->name, (unsigned long long)position, (long long)-dim, (long long)dim);
+}
+
+#define MOVE_ENTRY(op, supports_op, steps_op, rule_op)                                             \
+    {                                                                                              \
+        .op_name = (op), .can_accumulate = true, .supports = (supports_op), .steps = (steps_op),   \
+        .rule = (rule_op)                                                                          \
+    }
+static const pen_cuda_entry move_entries[] = {
+    MOVE_ENTRY("transpose", move_supports, transpose_steps, 0),
+    MOVE_ENTRY("expand", move_supports, expand_steps, 0),
+    MOVE_ENTRY("concat", concat_supports, concat_steps, 0),
+    MOVE_ENTRY("split", split_supports, split_steps, 0),
+    MOVE_ENTRY("slice", slice_supports, slice_steps, SLICE_FORWARD),
+    MOVE_ENTRY("slice_backward", slice_supports, slice_steps, SLICE_BACKWARD),
+    {.op_name = "gather",
+     .can_accumulate = true,
+     .supports = gather_supports,
+     .steps = gather_steps,
+     .blame = gather_blame,
+     .rule = GATHER_FORWARD},
+    {.op_name = "gather_backward",
+     .can_accumulate = true,
+     .supports = gather_supports,
+     .steps = gather_backward_steps,
+     .blame = gather_blame,
+     .rule = GATHER_BACKWARD},
+};
+
+PEN_CUDA_FAMILY_OF(move);

@@ -1,0 +1,103 @@
+// Updates of parameters, as graph/ops/training/optimizer_op.c has them. A scale below 0 applies
+// nothing.
+
+// A scalar operand.
+DEVICE double update_number(const void *number, uint32_t is_wide) {
+    return is_wide ? *(const double *)number : (double)*(const float *)number;
+}
+
+DEVICE float update_scale(const void *scale, uint32_t wide) {
+    return scale ? (float)update_number(scale, wide & PEN_CUDA_WIDE_SCALE) : 1.0f;
+}
+
+DEVICE float update_clip(float g, float most) {
+    if (!(most > 0.0f)) return g;
+    return g < -most ? -most : g > most ? most : g;
+}
+
+// p = p - rate * g.
+KERNEL(sgd, cuda_sgd_args) {
+    const float rate = (float)(update_number(a.rate, a.wide & PEN_CUDA_WIDE_RATE) * a.rate_scale);
+    const float scale = update_scale(a.scale, a.wide);
+    EACH(i, a.count) {
+        const float p = a.p[i];
+        float g = a.gradient[i] * scale, v = a.v ? a.v[i] : 0.0f;
+        if (!(scale < 0.0f)) {
+            g = update_clip(g, a.most);
+            g = g + a.decay * p;
+            if (a.v) {
+                v = a.momentum * v + g;
+                g = a.nesterov ? g + a.momentum * v : v;
+            }
+        }
+        a.p_new[i] = scale < 0.0f ? p : p - rate * g;
+        if (a.v_new) a.v_new[i] = v;
+    }
+}
+
+// x^n of a whole n from 1.
+DEVICE double update_power(double x, double n) {
+    double power = 1.0;
+    for (uint64_t left = (uint64_t)n; left > 0; left >>= 1) {
+        if (left & 1) power *= x;
+        x *= x;
+    }
+    return power;
+}
+
+KERNEL(adam, cuda_adam_args) {
+    const double rate = update_number(a.rate, a.wide & PEN_CUDA_WIDE_RATE) * a.rate_scale;
+    const double step = update_number(a.step, a.wide & PEN_CUDA_WIDE_STEP);
+    const float size = (float)(rate / (1.0 - update_power(a.beta1, step)));
+    const float correction = square_root((float)(1.0 - update_power(a.beta2, step)));
+    const float beta1 = (float)a.beta1, beta2 = (float)a.beta2;
+    const float rest1 = (float)(1.0 - a.beta1), rest2 = (float)(1.0 - a.beta2);
+    const float keeps = a.decoupled ? (float)(1.0 - rate * a.decay) : 1.0f;
+    const float decay = a.decoupled ? 0.0f : (float)a.decay;
+    const float scale = update_scale(a.scale, a.wide);
+    EACH(i, a.count) {
+        float p = a.p[i], m = a.m[i], v = a.v[i];
+        if (!(scale < 0.0f)) {
+            const float g = update_clip(a.gradient[i] * scale, a.most) + decay * p;
+            m = beta1 * m + rest1 * g;
+            v = beta2 * v + rest2 * g * g;
+            p = p * keeps - size * m / (square_root(v) / correction + a.epsilon);
+        }
+        a.p_new[i] = p;
+        a.m_new[i] = m;
+        a.v_new[i] = v;
+    }
+}
+
+// The squares of a block of elements, in double.
+KERNEL(norm_blocks, cuda_norm_args) {
+    SHARED double room[PEN_CUDA_BLOCK];
+    for (uint64_t block = BLOCK_X; block * PEN_CUDA_NORM_BLOCK < a.count; block += BLOCKS_X) {
+        double sum = 0.0;
+        for (uint32_t i = THREAD; i < PEN_CUDA_NORM_BLOCK; i += THREADS) {
+            const uint64_t at = block * PEN_CUDA_NORM_BLOCK + i;
+            const double x = at < a.count ? (double)a.x[at] : 0.0;
+            sum += x * x;
+        }
+        room[THREAD] = sum;
+        barrier();
+        for (uint32_t half = PEN_CUDA_BLOCK / 2; half > 0; half /= 2) {
+            if (THREAD < half) room[THREAD] += room[THREAD + half];
+            barrier();
+        }
+        if (THREAD == 0) a.sums[block] = room[0];
+        barrier(); // the room is used again
+    }
+}
+
+// The sum of the blocks' sums, by one thread.
+KERNEL(norm_total, cuda_norm_args) {
+    double sum = 0.0;
+    if (BLOCK_X > 0 || THREAD > 0) return;
+    for (uint64_t block = 0; block * PEN_CUDA_NORM_BLOCK < a.count; block++)
+        sum += a.sums[block];
+    if (a.wide)
+        *(double *)a.y = sum;
+    else
+        *(float *)a.y = (float)sum;
+}

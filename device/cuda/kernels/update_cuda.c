@@ -1,0 +1,133 @@
+// Updates of parameters, and the norms of gradients: kernels/update.cu. All other updates are left
+// to the host.
+#include "base/integer.h"
+#include "device/cuda/cuda_kernel.h"
+#include "graph/ops/training/optimizer_op.h"
+
+static bool update_is_number(const pen_graph *graph, const pen_node *node, uint32_t i) {
+    if (!pen_cuda_has(node, i)) return true;
+    const pen_element_type element = pen_value_type(graph, node->inputs[i])->element;
+    return element == PEN_FLOAT32 || element == PEN_FLOAT64;
+}
+
+// Gradients that are lists of rows are left to the host.
+static bool update_supports(const pen_graph *graph, const pen_node *node) {
+    const pen_op_update *at = &node->op->update;
+    if (pen_cuda_has(node, at->rows) || !pen_cuda_has(node, at->rate)) return false;
+    for (uint32_t i = 0; i < at->rate && i < node->input_count; i++)
+        if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
+    return update_is_number(graph, node, at->rate) && update_is_number(graph, node, at->scale) &&
+           (at->step == 0 || update_is_number(graph, node, at->step));
+}
+
+static bool update_is_wide(const pen_cuda_call *call, uint32_t i) {
+    return pen_cuda_has(call->node, i) &&
+           pen_value_type(call->graph, call->node->inputs[i])->element == PEN_FLOAT64;
+}
+
+static pen_cuda_address update_input(const pen_cuda_call *call, uint32_t i) {
+    return pen_cuda_has(call->node, i) ? call->inputs[i] : 0;
+}
+
+// What is left out has no address.
+static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_op_update *at = &node->op->update;
+    const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
+    const uint32_t wide = (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
+                          (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u);
+    if (count == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_sgd,
+                             .grid = {pen_cuda_blocks_for(count), 1, 1},
+                             .args.sgd = {.wide = wide,
+                                          .nesterov = pen_node_int(node, "nesterov") != 0,
+                                          .count = count,
+                                          .p = call->inputs[0],
+                                          .gradient = call->inputs[at->gradient],
+                                          .v = update_input(call, at->state),
+                                          .rate = call->inputs[at->rate],
+                                          .scale = update_input(call, at->scale),
+                                          .p_new = call->outputs[0],
+                                          .v_new = node->output_count > 1 ? call->outputs[1] : 0,
+                                          .rate_scale = pen_node_float(node, "lr_scale"),
+                                          .momentum = (float)pen_node_float(node, "momentum"),
+                                          .decay = (float)pen_node_float(node, "weight_decay"),
+                                          .most = (float)pen_node_float(node, "clip_value")}};
+    return 1;
+}
+
+// The kernel makes the step's corrections of the betas itself, for it alone knows the step.
+static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_op_update *at = &node->op->update;
+    const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
+    const uint32_t wide = (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
+                          (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u) |
+                          (update_is_wide(call, at->step) ? PEN_CUDA_WIDE_STEP : 0u);
+    if (count == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_adam,
+                             .grid = {pen_cuda_blocks_for(count), 1, 1},
+                             .args.adam = {.wide = wide,
+                                           .decoupled = pen_node_int(node, "decoupled") != 0,
+                                           .count = count,
+                                           .p = call->inputs[0],
+                                           .gradient = call->inputs[at->gradient],
+                                           .m = call->inputs[at->state],
+                                           .v = call->inputs[at->state + 1],
+                                           .rate = call->inputs[at->rate],
+                                           .step = call->inputs[at->step],
+                                           .scale = update_input(call, at->scale),
+                                           .p_new = call->outputs[0],
+                                           .m_new = call->outputs[1],
+                                           .v_new = call->outputs[2],
+                                           .rate_scale = pen_node_float(node, "lr_scale"),
+                                           .beta1 = pen_node_float(node, "beta1"),
+                                           .beta2 = pen_node_float(node, "beta2"),
+                                           .decay = pen_node_float(node, "weight_decay"),
+                                           .epsilon = (float)pen_node_float(node, "epsilon"),
+                                           .most = (float)pen_node_float(node, "clip_value")}};
+    return 1;
+}
+
+// ---- norms
+
+static bool norm_supports(const pen_graph *graph, const pen_node *node) {
+    return !pen_cuda_has(node, PEN_NORM_ROWS) && pen_cuda_is_float(graph, node->inputs[0]);
+}
+
+static uint64_t norm_blocks(const pen_graph *graph, const pen_node *node) {
+    const uint64_t count = pen_cuda_count(graph, node->inputs[0]);
+    return count / PEN_CUDA_NORM_BLOCK + (count % PEN_CUDA_NORM_BLOCK > 0);
+}
+
+static uint64_t norm_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+    return norm_blocks(graph, node) * sizeof(double);
+}
+
+static uint32_t norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const uint64_t blocks = norm_blocks(call->graph, node);
+    const struct cuda_norm_args args = {
+        .wide = pen_value_type(call->graph, node->outputs[0])->element == PEN_FLOAT64,
+        .count = pen_cuda_count(call->graph, node->inputs[0]),
+        .x = call->inputs[0],
+        .sums = call->workspace,
+        .y = call->outputs[0]};
+    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_norm_blocks,
+                               .grid = {pen_cuda_blocks(pen_max_u64(blocks, 1)), 1, 1},
+                               .args.norm = args};
+    steps[1] =
+        (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_norm_total, .grid = {1, 1, 1}, .args.norm = args};
+    return 2;
+}
+
+static const pen_cuda_entry update_entries[] = {
+    {.op_name = "sgd_update", .supports = update_supports, .steps = sgd_steps},
+    {.op_name = "adam_update", .supports = update_supports, .steps = adam_steps},
+    {.op_name = "squared_norm",
+     .supports = norm_supports,
+     .workspace_bytes = norm_workspace_bytes,
+     .steps = norm_steps},
+};
+
+PEN_CUDA_FAMILY_OF(update);

@@ -1,0 +1,154 @@
+// What changes places, and what reads where indices say, on an emulated GPU against the reference.
+#include "device/device.h"
+#include "tests/support/cuda_check.h"
+#include "tests/support/random_case.h"
+
+static op_case_input constant_ints(uint32_t count, const int64_t *data) {
+    return (op_case_input){
+        .type = op_type(PEN_INT64, 1, (int)count), .data = data, .is_constant = true};
+}
+
+static void transposes(void **state) {
+    (void)state;
+    static const int64_t perms[4][4] = {{0, 2, 1, 3}, {3, 1, 0, 2}, {0, 1, 3, 2}, {1, 0, 2, 3}};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        op_case c = {.op = "transpose", .input_count = 1, .attribute_count = seed < 7};
+        c.attributes[0] = pen_attribute_ints("perm", 4, perms[seed % 4]);
+        c.inputs[0] = (op_case_input){
+            .type = op_type(seed < 4 ? PEN_FLOAT32 : PEN_INT64, 4, 3, 5, 4, 7), .high = 100};
+        cuda_check(&c, seed, 1e-6);
+    }
+    op_case narrow = {.op = "transpose", .input_count = 1};
+    narrow.inputs[0].type = op_type(PEN_BOOL, 2, 3, 4);
+    cuda_check_place(&narrow, false);
+}
+
+static void expansions(void **state) {
+    (void)state;
+    static const int64_t shape[] = {4, 6, 5};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        op_case c = {.op = "expand", .input_count = 2};
+        c.inputs[0].type = seed == 0   ? op_type(PEN_FLOAT32, 3, 4, 1, 5)
+                           : seed == 1 ? op_type(PEN_FLOAT32, 1, 1)
+                                       : op_type(PEN_FLOAT32, 2, 6, 1);
+        c.inputs[1] = constant_ints(3, shape);
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
+static void parts(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {2, 0, 7};
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const int axis = (int)(seed % 3);
+        op_case whole = {.op = "concat", .input_count = 3, .attribute_count = 1};
+        whole.attributes[0] = pen_attribute_int("axis", axis - 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            int dims[] = {3, 4, 5};
+            dims[axis] = (int)i + 1;
+            whole.inputs[i].type = op_type(PEN_FLOAT32, 3, dims[0], dims[1], dims[2]);
+        }
+        cuda_check(&whole, seed, 1e-6);
+        op_case split = {.op = "split", .input_count = seed < 3 ? 2 : 1, .output_count = 3};
+        split.attribute_count = 1;
+        split.attributes[0] = pen_attribute_int("axis", axis);
+        split.inputs[0].type = op_type(PEN_FLOAT32, 3, 9, 9, 9);
+        split.inputs[1] = constant_ints(3, sizes);
+        if (seed == 5) split.absent_outputs = 2;
+        cuda_check(&split, seed, 1e-6);
+    }
+    op_case many = {.op = "concat", .input_count = 5, .attribute_count = 1};
+    many.attributes[0] = pen_attribute_int("axis", 0);
+    for (uint32_t i = 0; i < 5; i++)
+        many.inputs[i].type = op_type(PEN_FLOAT32, 1, 4);
+    cuda_check_place(&many, false);
+}
+
+static void slices(void **state) {
+    (void)state;
+    static const int64_t starts[3][2] = {{1, 2}, {-2, 100}, {0, 8}};
+    static const int64_t ends[3][2] = {{4, 9}, {-9, -100}, {6, 1}};
+    static const int64_t axes[3][2] = {{0, 1}, {0, 2}, {2, 1}};
+    static const int64_t steps[3][2] = {{1, 3}, {-1, -2}, {2, -3}};
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const uint64_t at = seed / 2;
+        const bool is_backward = seed % 2 == 1;
+        static const int64_t whole[] = {6, 10, 7};
+        static const int taken[3][3] = {{3, 3, 7}, {5, 10, 4}, {6, 3, 3}};
+        op_case c = {.op = is_backward ? "slice_backward" : "slice", .input_count = 5};
+        c.inputs[0].type = is_backward
+                               ? op_type(PEN_FLOAT32, 3, taken[at][0], taken[at][1], taken[at][2])
+                               : op_type(PEN_FLOAT32, 3, 6, 10, 7);
+        c.inputs[1] = constant_ints(2, starts[at]);
+        c.inputs[2] = constant_ints(2, ends[at]);
+        c.inputs[3] = constant_ints(2, axes[at]);
+        c.inputs[4] = constant_ints(2, steps[at]);
+        c.attribute_count = is_backward;
+        c.attributes[0] = pen_attribute_ints("shape", 3, whole);
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
+// Indices that come twice add up; they count from the end below 0.
+static void gathers(void **state) {
+    (void)state;
+    static const int64_t shape[] = {3, 6, 7};
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const bool is_backward = seed % 2 == 1;
+        const int axis = (int)(seed / 2 % 3);
+        int dims[] = {3, 6, 7}, picked[] = {3, 6, 7, 0};
+        const int dim = dims[axis];
+        for (int d = 3; d > axis; d--)
+            picked[d] = picked[d - 1];
+        picked[axis] = 4, picked[axis + 1] = 5;
+        op_case c = {.op = is_backward ? "gather_backward" : "gather", .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("axis", axis);
+        c.attributes[1] = pen_attribute_ints("shape", 3, shape);
+        c.attribute_count += is_backward;
+        c.input_count = is_backward && seed > 6 ? 3 : 2;
+        c.inputs[0].type = is_backward
+                               ? op_type(PEN_FLOAT32, 4, picked[0], picked[1], picked[2], picked[3])
+                               : op_type(PEN_FLOAT32, 3, 3, 6, 7);
+        c.inputs[1] =
+            (op_case_input){.type = op_type(seed % 4 < 2 ? PEN_INT64 : PEN_INT32, 2, 4, 5),
+                            .low = -dim,
+                            .high = dim};
+        c.inputs[2].type = op_type(PEN_FLOAT32, 3, 3, 6, 7);
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
+static void indices_that_are_outside_are_told(void **state) {
+    (void)state;
+    static const int64_t indices[] = {0, -3, 1, 3, 7};
+    op_case c = {.op = "gather", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 3, 4);
+    c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 1, 5), .data = indices};
+    const pen_device_kind *kind;
+    pen_device *device;
+    pen_buffer *buffer;
+    pen_kernel *kernel;
+    pen_launch *launch;
+    op_built built;
+    CHECK_OK(op_build(&c, &built));
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "g"}, &device));
+    CHECK_OK(kind->prepare(device, built.graph, built.node, built.arena, &kernel));
+    CHECK_OK(kind->buffer_create(device, 4096, &buffer));
+    CHECK_OK(kind->write(device, (pen_operand){buffer, 512}, indices, sizeof indices));
+    const pen_operand inputs[] = {{buffer, 0}, {buffer, 512}};
+    const pen_operand outputs[] = {{buffer, 1024}};
+    const pen_binding binding = {inputs, outputs, {buffer, 2048}};
+    CHECK_OK(kind->bind(device, kernel, &binding, built.arena, &launch));
+    CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
+    CHECK_ERROR(kind->synchronize(device), PEN_INVALID_INPUT,
+                "the index at position 3 is outside of [-3, 3)");
+    kind->release(device, kernel);
+    kind->buffer_destroy(device, buffer);
+    kind->close(device);
+    op_built_free(&built);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(expansions), cmocka_unit_test(parts),
+              cmocka_unit_test(slices), cmocka_unit_test(gathers),
+              cmocka_unit_test(indices_that_are_outside_are_told))
