@@ -51,7 +51,8 @@ LINK_FLAGS := # those of whoever packages
 LDFLAGS := -fopenmp $(sanitizers) $(if $(COVERAGE),--coverage) $(LINK_FLAGS)
 # Hundreds of test programs hold the whole library each: without what debuggers need, except where one
 # asks for that (5 GB more otherwise).
-TEST_LDFLAGS = $(LDFLAGS) $(if $(DEBUG)$(SANITIZE),,-Wl,--strip-debug)
+# A sanitizer has accept4, too: without being asked for, that of base/system/descriptors.c would not be linked.
+TEST_LDFLAGS = $(LDFLAGS) $(if $(DEBUG)$(SANITIZE),,-Wl,--strip-debug) $(if $(SANITIZE),-Wl$(comma)--undefined=pen_descriptors_prepare)
 # grpc names the C++ libraries below it too: only those that we call ourselves are linked
 LDLIBS = -Wl,--as-needed $(package_libs) -Wl,--no-as-needed -ldnnl -lmetis -lpthread -lm -ldl
 

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "tests/support/simulated_transport.h"
 
-#define STATION_PEER_LIMIT 64
+#define STATION_PEER_LIMIT 400
 #define STATION_TEXT_LIMIT 1024
 
 // Says whether a caller may come. It runs on the transport's thread.
