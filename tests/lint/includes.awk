@@ -35,7 +35,7 @@ BEGIN {
     # header: where it may be included (tests may include all)
     home["yaml.h"] = "^base/format/yaml_reader\\.c$"
     home["cblas.h"] = "^device/cpu/blas\\.c$"
-    home["dnnl.h"] = "^device/cpu/onednn/onednn[a-z_]*\\.[ch]$"
+    home["dnnl.h"] = "^device/cpu/onednn/onednn_version\\.h$"
     home["jansson.h"] = "^(scheduler/store/safetensors|scheduler/trace/trace_file_read|partition/problem/workload|base/format/json_reader|scheduler/data/cache/array_cache|scheduler/report/run_log|graph/keras_layers/layer_json|graph/import/keras/keras_(config|build|compiled|options|import)|graph/import/pytorch/pt2_(json|graph|model|weights))\\.[ch]$"
     home["png.h"] = "^scheduler/data/image/image_png\\.c$"
     home["jpeglib.h"] = "^scheduler/data/image/image_jpeg\\.c$"

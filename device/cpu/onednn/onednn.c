@@ -11,13 +11,14 @@ static dnnl_engine_t onednn_engine;
 static dnnl_stream_t onednn_stream;
 static char onednn_text[64];
 
-// What its kernels are made for. Two processes that differ in it compute other bits.
-static const char *onednn_isa_name(dnnl_cpu_isa_t isa) {
+// What its kernels are made for. Two processes that differ in it compute other bits. Sets that only
+// some versions know are numbers.
+static void onednn_isa_text(dnnl_cpu_isa_t isa, char text[static 32]) {
     static const struct {
         dnnl_cpu_isa_t isa;
         const char *name;
     } names[] = {
-        {dnnl_cpu_isa_all, "all"},
+        {(dnnl_cpu_isa_t)0, "all"},
         {dnnl_cpu_isa_sse41, "sse41"},
         {dnnl_cpu_isa_avx, "avx"},
         {dnnl_cpu_isa_avx2, "avx2"},
@@ -27,15 +28,15 @@ static const char *onednn_isa_name(dnnl_cpu_isa_t isa) {
         {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
         {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
     };
+    snprintf(text, 32, "instructions %#x", (unsigned)isa);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (names[i].isa == isa) return names[i].name;
+        if (names[i].isa == isa) snprintf(text, 32, "%s", names[i].name);
     }
-    return "another";
 }
 
 static void onednn_start_once(void) {
     static const dnnl_cpu_isa_t isas[PEN_KERNEL_LEVEL_COUNT] = {
-        [PEN_KERNEL_LEVEL_BASE] = dnnl_cpu_isa_all,
+        [PEN_KERNEL_LEVEL_BASE] = (dnnl_cpu_isa_t)0, // all
         [PEN_KERNEL_LEVEL_V2] = dnnl_cpu_isa_sse41,
         [PEN_KERNEL_LEVEL_V3] = dnnl_cpu_isa_avx2,
         [PEN_KERNEL_LEVEL_V4] = dnnl_cpu_isa_avx512_core,
@@ -43,8 +44,10 @@ static void onednn_start_once(void) {
     const dnnl_version_t *version = dnnl_version();
     // refused when another part of the process has used the library already: then it stays
     (void)dnnl_set_max_cpu_isa(isas[onednn_level]);
+    char isa_text[32];
+    onednn_isa_text(dnnl_get_effective_cpu_isa(), isa_text);
     snprintf(onednn_text, sizeof onednn_text, "oneDNN %d.%d.%d (%s)", version->major,
-             version->minor, version->patch, onednn_isa_name(dnnl_get_effective_cpu_isa()));
+             version->minor, version->patch, isa_text);
     onednn_start_status = dnnl_engine_create(&onednn_engine, dnnl_cpu, 0);
     if (onednn_start_status != dnnl_success) return;
     onednn_start_status =
@@ -86,9 +89,7 @@ pen_status pen_onednn_status(dnnl_status_t status, const char *what) {
         return pen_error(PEN_UNSUPPORTED, "oneDNN does not implement this: %s", what);
     case dnnl_invalid_arguments:
         return pen_error(PEN_INTERNAL, "oneDNN found invalid arguments, %s", what);
-    case dnnl_iterator_ends:
-    case dnnl_runtime_error:
-    case dnnl_not_required:
+    default: // versions have more, and other ones
         break;
     }
     return pen_error(PEN_INTERNAL, "oneDNN failed with status %d, %s", (int)status, what);

@@ -1,5 +1,4 @@
-// oneDNN: what all its users here share. dnnl.h is included by this header, onednn.c and files
-// called onednn_*.c, and nowhere else.
+// oneDNN: what all its users here share. dnnl.h is included by onednn_version.h, and nowhere else.
 //
 // oneDNN runs on the OpenMP team of the calling thread. Primitives remember the thread count they
 // were made with, so make them where they run: pen_cpu_request comes with the team set.
@@ -8,10 +7,9 @@
 #ifndef PEN_DEVICE_CPU_ONEDNN_ONEDNN_H
 #define PEN_DEVICE_CPU_ONEDNN_ONEDNN_H
 
-#include <dnnl.h>
-
 #include "base/status.h"
 #include "base/system/kernel_level.h"
+#include "device/cpu/onednn/onednn_version.h"
 
 // Limits the instruction set to the level's, and makes the engine, unless that was done.
 PEN_NODISCARD pen_status pen_onednn_start(pen_kernel_level level);

@@ -13,6 +13,7 @@
 
 #include "base/integer.h"
 #include "device/cpu/cpu_kernel.h"
+#include "device/cpu/cpu_layout.h"
 #include "device/cpu/one_thread.h"
 #include "device/cpu/onednn/onednn_layout.h"
 #include "device/cpu/onednn/onednn_operation.h"
@@ -40,87 +41,34 @@ typedef struct conv_operand {
     uint32_t index;
 } conv_operand;
 
-typedef struct conv_problem conv_problem;
-
 typedef struct conv_kind {
     const char *op_name;
     pen_status (*geometry)(const pen_graph *graph, const pen_node *node,
                            pen_conv_geometry *out_geometry);
-    dnnl_status_t (*describe)(const conv_problem *problem, dnnl_primitive_desc_t *out_description);
+    pen_onednn_pass pass;
     uint32_t operand_count;
     conv_operand operands[CONV_OPERAND_LIMIT]; // the bias, which may be left out, comes last
 } conv_kind;
 
-struct conv_problem {
+typedef struct conv_problem {
     const conv_kind *kind;
     dnnl_alg_kind_t algorithm; // of convolutions; transposed ones are always direct
     pen_conv_geometry geometry;
     uint32_t operand_count;
-    dnnl_memory_desc_t lies[CONV_PART_COUNT];   // how the values lie
-    dnnl_memory_desc_t wanted[CONV_PART_COUNT]; // what the primitive is asked for
+    pen_layout layouts[CONV_PART_COUNT];       // of input and output
+    pen_onednn_tensor lies[CONV_PART_COUNT];   // how the values lie
+    pen_onednn_tensor wanted[CONV_PART_COUNT]; // what the primitive is asked for
     dnnl_dims_t strides;
     dnnl_dims_t dilations; // oneDNN's: 0 is dense
     dnnl_dims_t pads_begin;
     dnnl_dims_t pads_end;
-    dnnl_primitive_attr_t attributes;
-};
-
-static dnnl_status_t conv_describe_forward(const conv_problem *p, dnnl_primitive_desc_t *out) {
-    dnnl_convolution_desc_t conv;
-    const dnnl_memory_desc_t *bias = p->lies[CONV_BIAS].ndims > 0 ? &p->lies[CONV_BIAS] : NULL;
-    const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &conv, dnnl_forward_training, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT],
-        bias, &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
-    if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(out, &conv, p->attributes, pen_onednn_engine(), NULL);
-}
-
-// Backward primitives are made with the forward one as a hint.
-static dnnl_status_t conv_describe_backward(const conv_problem *p,
-                                            const dnnl_convolution_desc_t *backward,
-                                            dnnl_primitive_desc_t *out) {
-    dnnl_primitive_desc_t forward;
-    dnnl_status_t status = conv_describe_forward(p, &forward);
-    if (status != dnnl_success) return status;
-    status = dnnl_primitive_desc_create(out, backward, p->attributes, pen_onednn_engine(), forward);
-    dnnl_primitive_desc_destroy(forward);
-    return status;
-}
-
-static dnnl_status_t conv_describe_backward_input(const conv_problem *p,
-                                                  dnnl_primitive_desc_t *out) {
-    dnnl_convolution_desc_t conv;
-    const dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
-        &conv, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT],
-        &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
-    return status != dnnl_success ? status : conv_describe_backward(p, &conv, out);
-}
-
-static dnnl_status_t conv_describe_backward_weight(const conv_problem *p,
-                                                   dnnl_primitive_desc_t *out) {
-    dnnl_convolution_desc_t conv;
-    const dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
-        &conv, p->algorithm, &p->wanted[CONV_INPUT], &p->wanted[CONV_WEIGHT], NULL,
-        &p->wanted[CONV_OUTPUT], p->strides, p->dilations, p->pads_begin, p->pads_end);
-    return status != dnnl_success ? status : conv_describe_backward(p, &conv, out);
-}
-
-static dnnl_status_t conv_describe_transpose(const conv_problem *p, dnnl_primitive_desc_t *out) {
-    dnnl_deconvolution_desc_t deconv;
-    const dnnl_memory_desc_t *bias = p->lies[CONV_BIAS].ndims > 0 ? &p->lies[CONV_BIAS] : NULL;
-    const dnnl_status_t status = dnnl_dilated_deconvolution_forward_desc_init(
-        &deconv, dnnl_forward_training, dnnl_deconvolution_direct, &p->wanted[CONV_OUTPUT],
-        &p->wanted[CONV_WEIGHT], bias, &p->wanted[CONV_INPUT], p->strides, p->dilations,
-        p->pads_begin, p->pads_end);
-    if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(out, &deconv, p->attributes, pen_onednn_engine(), NULL);
-}
+} conv_problem;
 
 static const conv_kind conv_kinds[] = {
     {
         .op_name = "conv",
         .geometry = pen_conv_geometry_of,
-        .describe = conv_describe_forward,
+        .pass = PEN_ONEDNN_FORWARD,
         .operand_count = 4,
         .operands = {{CONV_INPUT, DNNL_ARG_SRC, false, 0},
                      {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
@@ -130,7 +78,7 @@ static const conv_kind conv_kinds[] = {
     {
         .op_name = "conv_transpose",
         .geometry = pen_conv_transpose_geometry,
-        .describe = conv_describe_transpose,
+        .pass = PEN_ONEDNN_TRANSPOSED,
         .operand_count = 4,
         .operands = {{CONV_OUTPUT, DNNL_ARG_SRC, false, 0},
                      {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
@@ -140,7 +88,7 @@ static const conv_kind conv_kinds[] = {
     {
         .op_name = "conv_backward_input",
         .geometry = pen_conv_backward_input_geometry,
-        .describe = conv_describe_backward_input,
+        .pass = PEN_ONEDNN_BACKWARD_INPUT,
         .operand_count = 3,
         .operands = {{CONV_OUTPUT, DNNL_ARG_DIFF_DST, false, 0},
                      {CONV_WEIGHT, DNNL_ARG_WEIGHTS, false, 1},
@@ -149,7 +97,7 @@ static const conv_kind conv_kinds[] = {
     {
         .op_name = "conv_backward_weight",
         .geometry = pen_conv_backward_weight_geometry,
-        .describe = conv_describe_backward_weight,
+        .pass = PEN_ONEDNN_BACKWARD_WEIGHT,
         .operand_count = 3,
         .operands = {{CONV_INPUT, DNNL_ARG_SRC, false, 0},
                      {CONV_OUTPUT, DNNL_ARG_DIFF_DST, false, 1},
@@ -184,13 +132,14 @@ static void conv_set_windows(conv_problem *problem) {
 
 // (M, C / groups, kernel…) as it lies, with the groups as an axis of their own where there are
 // several, and the channel axes exchanged for a transposed convolution.
-static pen_status conv_set_weight(conv_problem *problem) {
+static void conv_set_weight(conv_problem *problem) {
     const pen_conv_geometry *g = &problem->geometry;
     const pen_shape weight = pen_conv_weight_shape(g);
     const int rank = (int)weight.rank + 1;
-    const bool is_transposed = problem->kind->describe == conv_describe_transpose;
+    const bool is_transposed = problem->kind->pass == PEN_ONEDNN_TRANSPOSED;
     dnnl_dims_t dims = {g->group_count, weight.dims[0] / g->group_count, weight.dims[1]};
     dnnl_dims_t strides;
+    pen_onednn_tensor *lies = &problem->lies[CONV_WEIGHT];
     for (int i = 3; i < rank; i++) {
         dims[i] = weight.dims[i - 1];
     }
@@ -206,13 +155,13 @@ static pen_status conv_set_weight(conv_problem *problem) {
         strides[2] = stride;
     }
     const int first = g->group_count > 1 ? 0 : 1;
-    dnnl_status_t status = dnnl_memory_desc_init_by_strides(
-        &problem->lies[CONV_WEIGHT], rank - first, dims + first, dnnl_f32, strides + first);
-    if (status == dnnl_success) {
-        status = dnnl_memory_desc_init_by_tag(&problem->wanted[CONV_WEIGHT], rank - first,
-                                              dims + first, dnnl_f32, dnnl_format_tag_any);
+    *lies = (pen_onednn_tensor){.rank = rank - first, .tag = dnnl_format_tag_undef};
+    for (int i = first; i < rank; i++) {
+        lies->dims[i - first] = dims[i];
+        lies->strides[i - first] = strides[i];
     }
-    return pen_onednn_status(status, "describing a convolution's weight");
+    problem->wanted[CONV_WEIGHT] = *lies;
+    problem->wanted[CONV_WEIGHT].tag = dnnl_format_tag_any;
 }
 
 static pen_value_id conv_value(const pen_node *node, const conv_operand *operand) {
@@ -227,7 +176,7 @@ static pen_status conv_set_slice(const pen_graph *graph, const pen_node *node,
     pen_shape shape = value->type.shape;
     shape.dims[0] = problem->geometry.batch;
     if (operand->part == CONV_OUTPUT) shape.dims[1] = problem->geometry.output_channels;
-    PEN_TRY(pen_onednn_layout_md(&shape, value->layout, &problem->lies[operand->part]));
+    PEN_TRY(pen_onednn_layout_tensor(&shape, value->layout, &problem->lies[operand->part]));
     problem->wanted[operand->part] = problem->lies[operand->part];
     return PEN_OK;
 }
@@ -237,7 +186,7 @@ static pen_status conv_problem_slice(const pen_graph *graph, const pen_node *nod
                                      int64_t output_channels, conv_problem *problem) {
     problem->geometry.batch = batch;
     problem->geometry.output_channels = output_channels;
-    PEN_TRY(conv_set_weight(problem));
+    conv_set_weight(problem);
     for (uint32_t i = 0; i < problem->operand_count; i++) {
         const conv_operand *operand = &problem->kind->operands[i];
         const bool is_sliced = operand->part == CONV_INPUT || operand->part == CONV_OUTPUT;
@@ -254,29 +203,46 @@ static pen_status conv_problem_make(const pen_graph *graph, const pen_node *node
     PEN_ASSERT(problem->kind != NULL);
     PEN_TRY(problem->kind->geometry(graph, node, &problem->geometry));
     conv_set_windows(problem);
-    PEN_TRY(conv_set_weight(problem));
+    conv_set_weight(problem);
     for (uint32_t i = 0; i < problem->kind->operand_count; i++) {
         const conv_operand *operand = &problem->kind->operands[i];
         const pen_value_id value = conv_value(node, operand);
         if (!pen_value_is(value)) break;
         problem->operand_count = i + 1;
         if (operand->part == CONV_WEIGHT) continue;
-        PEN_TRY(pen_onednn_layout_md_of_value(graph, value, &problem->lies[operand->part]));
+        problem->layouts[operand->part] = pen_graph_value(graph, value)->layout;
+        PEN_TRY(pen_onednn_layout_of_value(graph, value, &problem->lies[operand->part]));
         problem->wanted[operand->part] = problem->lies[operand->part];
         if (!any_layout || operand->part == CONV_BIAS) continue;
-        PEN_TRY(pen_onednn_layout_md_any(&pen_value_type(graph, value)->shape,
-                                         &problem->wanted[operand->part]));
+        pen_onednn_layout_any(&pen_value_type(graph, value)->shape,
+                              &problem->wanted[operand->part]);
     }
     return PEN_OK;
 }
 
-static dnnl_status_t conv_describe(conv_problem *problem, dnnl_primitive_desc_t *out_description) {
-    dnnl_status_t status = dnnl_primitive_attr_create(&problem->attributes);
-    if (status != dnnl_success) return status;
-    status =
-        dnnl_primitive_attr_set_scratchpad_mode(problem->attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = problem->kind->describe(problem, out_description);
-    dnnl_primitive_attr_destroy(problem->attributes);
+static dnnl_status_t conv_describe(const conv_problem *problem,
+                                   dnnl_primitive_desc_t *out_description) {
+    const bool is_transposed = problem->kind->pass == PEN_ONEDNN_TRANSPOSED;
+    pen_onednn_convolution convolution = {
+        .pass = problem->kind->pass,
+        .algorithm = problem->algorithm,
+        .source = &problem->wanted[is_transposed ? CONV_OUTPUT : CONV_INPUT],
+        .weight = &problem->wanted[CONV_WEIGHT],
+        .bias = &problem->lies[CONV_BIAS],
+        .result = &problem->wanted[is_transposed ? CONV_INPUT : CONV_OUTPUT],
+        .strides = problem->strides,
+        .dilations = problem->dilations,
+        .pads_begin = problem->pads_begin,
+        .pads_end = problem->pads_end,
+    };
+    dnnl_primitive_attr_t attributes;
+    dnnl_status_t status = pen_onednn_operation_attributes(&attributes);
+    convolution.attributes = attributes;
+    if (status == dnnl_success) {
+        status =
+            pen_onednn_convolution_describe(&convolution, pen_onednn_engine(), out_description);
+    }
+    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
     return status;
 }
 
@@ -300,9 +266,9 @@ static bool conv_node_suits(const pen_graph *graph, const pen_node *node) {
     return kind != NULL;
 }
 
-// Whether oneDNN can do it; with `by_gemm`, whether by matrix products, which it divides by the
-// number of threads.
-static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm, bool by_gemm) {
+// Whether oneDNN can do it; with `by_threads`, whether in a way that it divides by the number of
+// threads.
+static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm, bool by_threads) {
     if (!conv_node_suits(request->graph, request->node)) return false;
     conv_problem problem;
     const pen_status status = conv_problem_make(request->graph, request->node, false, &problem);
@@ -318,16 +284,16 @@ static bool conv_can(const pen_cpu_request *request, dnnl_alg_kind_t algorithm, 
         dnnl_success) {
         name = "";
     }
-    const bool is_gemm = strstr(name, "gemm") != NULL;
+    const bool is_divided = pen_onednn_sums_by_threads(name);
     dnnl_primitive_desc_destroy(description);
-    return is_gemm || !by_gemm;
+    return is_divided || !by_threads;
 }
 
 static bool conv_supports(const pen_cpu_request *request) {
     return conv_can(request, dnnl_convolution_direct, false);
 }
 
-static bool conv_supports_gemm(const pen_cpu_request *request) {
+static bool conv_supports_by_threads(const pen_cpu_request *request) {
     return conv_can(request, dnnl_convolution_direct, true);
 }
 
@@ -344,7 +310,7 @@ static bool conv_prefers_winograd(const pen_cpu_request *request) {
     PEN_ASSERT(status == PEN_OK); // it is supported
     const pen_conv_geometry *g = &problem.geometry;
     const int64_t tiles = g->batch * ((g->output_size[1] + 3) / 4) * ((g->output_size[2] + 3) / 4);
-    const int64_t least = problem.kind->describe == conv_describe_backward_weight ? 24 : 96;
+    const int64_t least = problem.kind->pass == PEN_ONEDNN_BACKWARD_WEIGHT ? 24 : 96;
     return tiles >= least && g->input_channels >= 64 && g->output_channels >= 64;
 }
 
@@ -377,8 +343,9 @@ static pen_status conv_prepare_with(const pen_cpu_request *request, dnnl_alg_kin
 }
 
 static bool conv_is_channels_last(const conv_problem *problem) {
-    const dnnl_blocking_desc_t *lies = &problem->lies[CONV_OUTPUT].format_desc.blocking;
-    return lies->inner_nblks == 0 && lies->strides[1] == 1;
+    const pen_layout layout = problem->layouts[CONV_OUTPUT];
+    if (layout == PEN_CPU_LAYOUT_CHANNELS_LAST) return true;
+    return layout == PEN_LAYOUT_PLAIN && problem->lies[CONV_OUTPUT].strides[1] == 1;
 }
 
 // Winograd's transforms cost more: of the weights for each part by images, of the whole input for
@@ -400,7 +367,7 @@ static pen_onednn_split conv_split_of(const conv_problem *problem) {
     const pen_conv_geometry *g = &problem->geometry;
     const pen_onednn_split images =
         pen_onednn_split_into(g->batch, PEN_ONEDNN_PART_LIMIT, 1, false);
-    const bool is_sum = problem->kind->describe == conv_describe_backward_weight;
+    const bool is_sum = problem->kind->pass == PEN_ONEDNN_BACKWARD_WEIGHT;
     if (!is_sum || g->group_count > 1 || conv_is_channels_last(problem)) return images;
     const pen_onednn_split channels =
         pen_onednn_split_into(g->output_channels, PEN_ONEDNN_PART_LIMIT, CONV_PART_CHANNELS, true);
@@ -417,12 +384,18 @@ static pen_onednn_split conv_split_of(const conv_problem *problem) {
     return of_images <= of_channels ? images : channels;
 }
 
+// With the lanes behind the last channel.
+static int64_t conv_padded_channels(const conv_problem *problem, conv_part part) {
+    const int64_t block = pen_cpu_layout_block(problem->layouts[part]);
+    return (problem->lies[part].dims[1] + block - 1) / block * block;
+}
+
 // Bytes of one image of an operand, or of so many of its channels.
 static uint64_t conv_image_bytes(const conv_problem *problem, conv_part part, int64_t channels) {
-    const dnnl_memory_desc_t *md = &problem->lies[part];
+    const pen_onednn_tensor *lies = &problem->lies[part];
     uint64_t bytes = sizeof(float) * (uint64_t)channels;
-    for (int d = 2; d < md->ndims; d++) {
-        bytes *= (uint64_t)md->dims[d];
+    for (int d = 2; d < lies->rank; d++) {
+        bytes *= (uint64_t)lies->dims[d];
     }
     return bytes;
 }
@@ -439,7 +412,7 @@ static void conv_part_place(const conv_problem *problem, const pen_onednn_split 
             if (operand->part == CONV_OUTPUT) at = conv_image_bytes(problem, CONV_OUTPUT, first);
             if (operand->part == CONV_WEIGHT) at = (uint64_t)first * row * sizeof(float);
         } else if (operand->part == CONV_INPUT || operand->part == CONV_OUTPUT) {
-            const int64_t channels = problem->lies[operand->part].padded_dims[1];
+            const int64_t channels = conv_padded_channels(problem, operand->part);
             at = (uint64_t)first * conv_image_bytes(problem, operand->part, channels);
         }
         if (operand->is_output) {
@@ -465,7 +438,7 @@ static pen_status conv_part_prepare(const pen_cpu_request *request, const conv_p
         split->by_channels ? extent : whole->geometry.output_channels, &problem));
     conv_part_place(whole, split, first, part);
     if (parts->sliced_input >= 0) {
-        const int64_t channels = problem.lies[CONV_OUTPUT].padded_dims[1];
+        const int64_t channels = conv_padded_channels(&problem, CONV_OUTPUT);
         part->slice_bytes = conv_image_bytes(&problem, CONV_OUTPUT, channels);
     }
     const bool accumulates = request->node->accumulates && parts->sum_count == 0;
@@ -485,8 +458,8 @@ static pen_status conv_prepare_parts_with(const pen_cpu_request *request, dnnl_a
     problem.algorithm = algorithm;
     const pen_onednn_split split = conv_split_of(&problem);
     const pen_shape weight = pen_conv_weight_shape(&problem.geometry);
-    const int64_t channels = problem.lies[CONV_OUTPUT].padded_dims[1];
-    const bool is_sum = problem.kind->describe == conv_describe_backward_weight;
+    const int64_t channels = conv_padded_channels(&problem, CONV_OUTPUT);
+    const bool is_sum = problem.kind->pass == PEN_ONEDNN_BACKWARD_WEIGHT;
     uint64_t own = 0;
     parts->input_count = request->node->input_count;
     parts->sliced_input =
@@ -538,7 +511,7 @@ static pen_status conv_prepare_winograd(const pen_cpu_request *request, void **o
     return conv_prepare_with(request, dnnl_convolution_winograd, out_state, out_workspace_bytes);
 }
 
-// Asks oneDNN which layouts it likes for the shape; weights and biases stay plain.
+// Asks oneDNN which layouts it likes for the shape, on one thread; weights and biases stay plain.
 pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id,
                                           pen_layout *inputs, pen_layout *outputs) {
     const pen_node *node = pen_graph_node(graph, id);
@@ -549,15 +522,16 @@ pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id
     conv_problem problem;
     PEN_TRY(conv_problem_make(graph, node, true, &problem));
     dnnl_primitive_desc_t description;
-    if (conv_describe(&problem, &description) != dnnl_success) return PEN_OK;
+    const int team = pen_one_thread_begin(); // the answer is no matter of how many ask
+    const dnnl_status_t described = conv_describe(&problem, &description);
+    pen_one_thread_end(team);
+    if (described != dnnl_success) return PEN_OK;
     for (uint32_t i = 0; i < problem.operand_count; i++) {
         const conv_operand *operand = &problem.kind->operands[i];
         if (operand->part == CONV_WEIGHT || operand->part == CONV_BIAS) continue;
-        const dnnl_memory_desc_t *md =
-            dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, operand->argument);
         const pen_shape *shape = &pen_value_type(graph, conv_value(node, operand))->shape;
-        const pen_layout layout = pen_onednn_layout_find(shape, md);
-        *(operand->is_output ? &outputs[operand->index] : &inputs[operand->index]) = layout;
+        *(operand->is_output ? &outputs[operand->index] : &inputs[operand->index]) =
+            pen_onednn_layout_wanted(description, operand->argument, shape);
     }
     dnnl_primitive_desc_destroy(description);
     return PEN_OK;
@@ -577,13 +551,13 @@ pen_status pen_onednn_convolution_layouts(const pen_graph *graph, pen_node_id id
 #define CONV_PARTS(op, title, supports, prepare)                                                   \
     PEN_CPU_ENTRY(op, title, supports, prepare, pen_onednn_parts_run),                             \
         .can_accumulate = true, .release = pen_onednn_parts_release
-#define CONV_KERNEL_GEMM(op)                                                                       \
-    { CONV_PARTS(op, "images", conv_supports_gemm, conv_prepare_parts) }
+#define CONV_KERNEL_IMAGES(op)                                                                     \
+    { CONV_PARTS(op, "images", conv_supports_by_threads, conv_prepare_parts) }
 
 static const pen_cpu_kernel onednn_convolution_kernels[] = {
-    CONV_KERNEL_GEMM("conv"),
-    CONV_KERNEL_GEMM("conv_transpose"),
-    CONV_KERNEL_GEMM("conv_backward_input"),
+    CONV_KERNEL_IMAGES("conv"),
+    CONV_KERNEL_IMAGES("conv_transpose"),
+    CONV_KERNEL_IMAGES("conv_backward_input"),
     CONV_KERNEL("conv"),
     CONV_KERNEL("conv_transpose"),
     CONV_KERNEL("conv_backward_input"),

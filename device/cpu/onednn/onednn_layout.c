@@ -1,5 +1,6 @@
 #include "device/cpu/onednn/onednn_layout.h"
 
+#include "device/cpu/onednn/onednn_operation.h"
 #include "graph/graph.h"
 
 static dnnl_format_tag_t layout_tag(uint32_t rank, pen_layout layout) {
@@ -12,55 +13,73 @@ static dnnl_format_tag_t layout_tag(uint32_t rank, pen_layout layout) {
     return tags[rank - 3][layout];
 }
 
-static void layout_dims(const pen_shape *shape, dnnl_dims_t dims) {
+static void layout_dims(const pen_shape *shape, pen_onednn_tensor *tensor) {
+    *tensor = (pen_onednn_tensor){.rank = (int)shape->rank};
     for (uint32_t d = 0; d < shape->rank; d++) {
-        dims[d] = shape->dims[d];
+        tensor->dims[d] = shape->dims[d];
     }
 }
 
-pen_status pen_onednn_layout_md(const pen_shape *shape, pen_layout layout,
-                                dnnl_memory_desc_t *out_md) {
-    const int rank = (int)shape->rank;
-    dnnl_dims_t dims = {0};
-    layout_dims(shape, dims);
+static void layout_plain_strides(pen_onednn_tensor *tensor) {
+    dnnl_dim_t stride = 1;
+    tensor->tag = dnnl_format_tag_undef;
+    for (int d = tensor->rank - 1; d >= 0; d--) {
+        tensor->strides[d] = stride;
+        stride *= tensor->dims[d];
+    }
+}
+
+pen_status pen_onednn_layout_tensor(const pen_shape *shape, pen_layout layout,
+                                    pen_onednn_tensor *out_tensor) {
+    const uint32_t rank = shape->rank;
+    layout_dims(shape, out_tensor);
+    if (layout == PEN_LAYOUT_PLAIN) {
+        layout_plain_strides(out_tensor);
+        return PEN_OK;
+    }
     // a graph that came from elsewhere may ask for anything
-    if (layout != PEN_LAYOUT_PLAIN && (rank < 3 || rank > 5 || layout >= PEN_CPU_LAYOUT_COUNT)) {
-        return pen_error(PEN_UNSUPPORTED, "the cpu device has no layout %u of %d dimensions",
+    if (rank < 3 || rank > 5 || layout >= PEN_CPU_LAYOUT_COUNT) {
+        return pen_error(PEN_UNSUPPORTED, "the cpu device has no layout %u of %u dimensions",
                          (unsigned)layout, rank);
     }
-    const dnnl_status_t status =
-        layout == PEN_LAYOUT_PLAIN
-            ? dnnl_memory_desc_init_by_strides(out_md, rank, dims, dnnl_f32, NULL)
-            : dnnl_memory_desc_init_by_tag(out_md, rank, dims, dnnl_f32,
-                                           layout_tag(shape->rank, layout));
-    return pen_onednn_status(status, "describing a tensor");
+    out_tensor->tag = layout_tag(rank, layout);
+    return PEN_OK;
 }
 
-pen_status pen_onednn_layout_md_any(const pen_shape *shape, dnnl_memory_desc_t *out_md) {
-    dnnl_dims_t dims = {0};
-    layout_dims(shape, dims);
-    return pen_onednn_status(
-        dnnl_memory_desc_init_by_tag(out_md, (int)shape->rank, dims, dnnl_f32, dnnl_format_tag_any),
-        "describing a tensor");
+void pen_onednn_layout_any(const pen_shape *shape, pen_onednn_tensor *out_tensor) {
+    layout_dims(shape, out_tensor);
+    out_tensor->tag = dnnl_format_tag_any;
 }
 
-pen_status pen_onednn_layout_md_of_value(const pen_graph *graph, pen_value_id id,
-                                         dnnl_memory_desc_t *out_md) {
+pen_status pen_onednn_layout_of_value(const pen_graph *graph, pen_value_id id,
+                                      pen_onednn_tensor *out_tensor) {
     const pen_value *value = pen_graph_value(graph, id);
     PEN_ASSERT(value->type.element == PEN_FLOAT32);
-    return pen_onednn_layout_md(&value->type.shape, value->layout, out_md);
+    return pen_onednn_layout_tensor(&value->type.shape, value->layout, out_tensor);
 }
 
-pen_layout pen_onednn_layout_find(const pen_shape *shape, const dnnl_memory_desc_t *md) {
-    for (int candidate_layout = 0; candidate_layout < PEN_CPU_LAYOUT_COUNT; candidate_layout++) {
-        const pen_layout layout = (pen_layout)candidate_layout;
-        dnnl_memory_desc_t candidate;
-        const pen_status status = pen_onednn_layout_md(shape, layout, &candidate);
+static bool layout_is_wanted(const_dnnl_primitive_desc_t primitive, int argument,
+                             const pen_onednn_tensor *tensor) {
+    dnnl_memory_t memory;
+    if (pen_onednn_memory_create(tensor, pen_onednn_engine(), &memory) != dnnl_success) {
+        return false;
+    }
+    const bool is_wanted = pen_onednn_is_wanted(primitive, argument, memory);
+    dnnl_memory_destroy(memory);
+    return is_wanted;
+}
+
+pen_layout pen_onednn_layout_wanted(const_dnnl_primitive_desc_t primitive, int argument,
+                                    const pen_shape *shape) {
+    for (int candidate = 0; candidate < PEN_CPU_LAYOUT_COUNT; candidate++) {
+        const pen_layout layout = (pen_layout)candidate;
+        pen_onednn_tensor tensor;
+        const pen_status status = pen_onednn_layout_tensor(shape, layout, &tensor);
         if (status != PEN_OK) {
             pen_status_ignore(status, "not a layout of this shape");
             continue;
         }
-        if (dnnl_memory_desc_equal(&candidate, md)) return layout;
+        if (layout_is_wanted(primitive, argument, &tensor)) return layout;
     }
     return PEN_LAYOUT_PLAIN;
 }

@@ -24,24 +24,50 @@ struct pen_onednn_operation {
     uint64_t scratch_offset;
 };
 
-static pen_status operation_memory(const dnnl_memory_desc_t *md, dnnl_memory_t *out_memory) {
+dnnl_status_t pen_onednn_operation_attributes(dnnl_primitive_attr_t *out_attributes) {
+    *out_attributes = NULL;
+    const dnnl_status_t status = dnnl_primitive_attr_create(out_attributes);
+    if (status != dnnl_success) return status;
+    return dnnl_primitive_attr_set_scratchpad_mode(*out_attributes, dnnl_scratchpad_mode_user);
+}
+
+static pen_onednn_md operation_md(const_dnnl_memory_t memory) {
+    pen_onednn_md md = NULL;
+    const dnnl_status_t status = dnnl_memory_get_memory_desc(memory, &md);
+    PEN_ASSERT(status == dnnl_success && md != NULL);
+    return md;
+}
+
+bool pen_onednn_is_wanted(const_dnnl_primitive_desc_t primitive, int argument,
+                          const_dnnl_memory_t memory) {
+    const pen_onednn_md wanted =
+        dnnl_primitive_desc_query_md(primitive, dnnl_query_exec_arg_md, argument);
+    return wanted != NULL && dnnl_memory_desc_equal(wanted, operation_md(memory)) != 0;
+}
+
+// A memory in the workspace, of which it takes the next bytes.
+static pen_status operation_memory(pen_onednn_md md, uint64_t *workspace_bytes,
+                                   uint64_t *out_offset, dnnl_memory_t *out_memory) {
+    *out_offset = *workspace_bytes;
+    *workspace_bytes += pen_align_up(dnnl_memory_desc_get_size(md), 64);
     return pen_onednn_status(
         dnnl_memory_create(out_memory, md, pen_onednn_engine(), DNNL_MEMORY_NONE),
         "making a memory");
 }
 
 // A reorder; with `adds`, its result is added to what is there.
-static pen_status operation_reorder(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                                    bool adds, dnnl_primitive_t *out_reorder) {
+static pen_status operation_reorder(const_dnnl_memory_t from, const_dnnl_memory_t to, bool adds,
+                                    dnnl_primitive_t *out_reorder) {
     dnnl_primitive_desc_t description = NULL;
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_post_ops_t post_ops = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
     if (status == dnnl_success) status = dnnl_post_ops_create(&post_ops);
-    if (status == dnnl_success && adds) status = dnnl_post_ops_append_sum(post_ops, 1.0f);
+    if (status == dnnl_success && adds) status = pen_onednn_append_sum(post_ops);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attributes, post_ops);
     if (status == dnnl_success) {
-        status = dnnl_reorder_primitive_desc_create(&description, from, pen_onednn_engine(), to,
+        status = dnnl_reorder_primitive_desc_create(&description, operation_md(from),
+                                                    pen_onednn_engine(), operation_md(to),
                                                     pen_onednn_engine(), attributes);
     }
     if (status == dnnl_success) status = dnnl_primitive_create(out_reorder, description);
@@ -59,22 +85,22 @@ static pen_status operation_take(pen_onednn_operation *operation, const pen_oned
     operation_operand *to = &operation->operands[operation->operand_count++];
     to->index = operand->index;
     to->is_output = operand->is_output;
-    const dnnl_memory_desc_t *wanted =
+    const pen_onednn_md wanted =
         dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, operand->argument);
     PEN_ASSERT(wanted != NULL);
+    PEN_TRY(
+        pen_onednn_status(pen_onednn_memory_create(&operand->lies, pen_onednn_engine(), &to->value),
+                          "making a memory"));
     const bool adds = accumulates && operand->is_output;
-    const bool lie_alike = dnnl_memory_desc_equal(wanted, &operand->lies) != 0;
-    PEN_TRY(operation_memory(&operand->lies, &to->value));
-    if (!lie_alike || adds) {
-        PEN_TRY(operation_memory(wanted, &to->staged));
-        to->offset = *workspace_bytes;
-        *workspace_bytes += pen_align_up(dnnl_memory_desc_get_size(wanted), 64);
+    const bool lies_alike = pen_onednn_is_wanted(description, operand->argument, to->value);
+    if (!lies_alike || adds) {
+        PEN_TRY(operation_memory(wanted, workspace_bytes, &to->offset, &to->staged));
     }
-    if (!lie_alike) {
-        PEN_TRY(operation_reorder(to->is_output ? wanted : &operand->lies,
-                                  to->is_output ? &operand->lies : wanted, false, &to->reorder));
+    if (!lies_alike) {
+        PEN_TRY(operation_reorder(to->is_output ? to->staged : to->value,
+                                  to->is_output ? to->value : to->staged, false, &to->reorder));
     }
-    if (adds) PEN_TRY(operation_reorder(wanted, &operand->lies, true, &to->addition));
+    if (adds) PEN_TRY(operation_reorder(to->staged, to->value, true, &to->addition));
     operation->arguments[operation->argument_count++].arg = operand->argument;
     return PEN_OK;
 }
@@ -87,13 +113,11 @@ static pen_status operation_fill(pen_onednn_operation *operation,
         PEN_TRY(operation_take(operation, &spec->operands[i], spec->accumulates, spec->primitive,
                                workspace_bytes));
     }
-    const dnnl_memory_desc_t *scratch =
+    const pen_onednn_md scratch =
         dnnl_primitive_desc_query_md(spec->primitive, dnnl_query_scratchpad_md, 0);
-    const size_t scratch_bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
-    if (scratch_bytes > 0) {
-        PEN_TRY(operation_memory(scratch, &operation->scratch));
-        operation->scratch_offset = *workspace_bytes;
-        *workspace_bytes += pen_align_up(scratch_bytes, 64);
+    if (scratch != NULL && dnnl_memory_desc_get_size(scratch) > 0) {
+        PEN_TRY(operation_memory(scratch, workspace_bytes, &operation->scratch_offset,
+                                 &operation->scratch));
         operation->arguments[operation->argument_count++] =
             (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, operation->scratch};
     }
@@ -120,7 +144,7 @@ pen_status pen_onednn_operation_make(const pen_cpu_request *request,
 }
 
 static dnnl_status_t operation_point(dnnl_memory_t memory, void *bytes) {
-    return dnnl_memory_set_data_handle_v2(memory, bytes, pen_onednn_stream());
+    return pen_onednn_memory_point(memory, bytes, pen_onednn_stream());
 }
 
 static dnnl_status_t operation_move(dnnl_primitive_t reorder, dnnl_memory_t from,

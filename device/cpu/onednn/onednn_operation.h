@@ -11,10 +11,10 @@
 #define PEN_ONEDNN_OPERAND_LIMIT 6
 
 typedef struct pen_onednn_operand {
-    int argument;            // DNNL_ARG_SRC, …
-    bool is_output;          // of the node
-    uint32_t index;          // of the node's inputs or outputs
-    dnnl_memory_desc_t lies; // how the value lies in memory
+    int argument;           // DNNL_ARG_SRC, …
+    bool is_output;         // of the node
+    uint32_t index;         // of the node's inputs or outputs
+    pen_onednn_tensor lies; // how the value lies in memory
 } pen_onednn_operand;
 
 typedef struct pen_onednn_operation_spec {
@@ -25,6 +25,14 @@ typedef struct pen_onednn_operation_spec {
 } pen_onednn_operation_spec;
 
 typedef struct pen_onednn_operation pen_onednn_operation;
+
+// The attributes of all primitives here: scratch memory comes from the caller. The caller destroys
+// them, on failure as well.
+dnnl_status_t pen_onednn_operation_attributes(dnnl_primitive_attr_t *out_attributes);
+
+// Whether a memory is what the primitive takes for an argument.
+bool pen_onednn_is_wanted(const_dnnl_primitive_desc_t primitive, int argument,
+                          const_dnnl_memory_t memory);
 
 // In the request's arena; `out_workspace_bytes` is what a run needs.
 PEN_NODISCARD pen_status pen_onednn_operation_make(const pen_cpu_request *request,

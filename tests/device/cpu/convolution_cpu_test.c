@@ -170,6 +170,21 @@ static void large_windows_of_three_equal_reference(void **state) {
     }
 }
 
+// Of one channel, windows that cannot move sideways, with a stride all the same: oneDNN 3.7.2 by
+// itself takes the second row for one that begins where the stride says.
+static void windows_that_stand_still_equal_reference(void **state) {
+    (void)state;
+    const int64_t kernel[] = {3, 2}, strides[] = {1, 3};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        op_case c = {.op = "conv", .input_count = 2, .attribute_count = 2};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 4, 2, 1, 11, 2 + (int)seed % 3);
+        c.inputs[1].type = op_type(PEN_FLOAT32, 4, 16 + (int)seed, 1, 3, 2);
+        c.attributes[0] = pen_attribute_ints("kernel_shape", 2, kernel);
+        c.attributes[1] = pen_attribute_ints("strides", 2, strides);
+        conv_check(&c, seed);
+    }
+}
+
 static void conv_backward_bias_equals_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < CONVOLUTION_CASES; seed++) {
@@ -221,6 +236,7 @@ static void depthwise_equals_reference(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(depthwise_equals_reference),
               cmocka_unit_test(large_windows_of_three_equal_reference),
+              cmocka_unit_test(windows_that_stand_still_equal_reference),
               cmocka_unit_test(conv_backward_bias_equals_reference),
               cmocka_unit_test(conv_equals_reference),
               cmocka_unit_test(conv_transpose_equals_reference),

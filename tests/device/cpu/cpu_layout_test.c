@@ -121,11 +121,12 @@ static void layouts_that_there_are_not_are_refused(void **state) {
     (void)state;
     const pen_tensor_type type = op_type(PEN_FLOAT32, 4, 2, 17, 3, 5);
     const pen_tensor_type flat = op_type(PEN_FLOAT32, 2, 2, 17);
-    dnnl_memory_desc_t md;
-    CHECK_OK(pen_onednn_layout_md(&type.shape, PEN_CPU_LAYOUT_BLOCKED_8, &md));
-    CHECK_ERROR(pen_onednn_layout_md(&type.shape, 77, &md), PEN_UNSUPPORTED, "no layout 77");
-    CHECK_ERROR(pen_onednn_layout_md(&flat.shape, PEN_CPU_LAYOUT_BLOCKED_8, &md), PEN_UNSUPPORTED,
-                "of 2 dimensions");
+    pen_onednn_tensor tensor;
+    CHECK_OK(pen_onednn_layout_tensor(&type.shape, PEN_CPU_LAYOUT_BLOCKED_8, &tensor));
+    CHECK_ERROR(pen_onednn_layout_tensor(&type.shape, 77, &tensor), PEN_UNSUPPORTED,
+                "no layout 77");
+    CHECK_ERROR(pen_onednn_layout_tensor(&flat.shape, PEN_CPU_LAYOUT_BLOCKED_8, &tensor),
+                PEN_UNSUPPORTED, "of 2 dimensions");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(elementwise_ops_work_on_blocks),
