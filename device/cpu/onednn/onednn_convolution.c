@@ -191,6 +191,10 @@ static pen_status conv_problem_slice(const pen_graph *graph, const pen_node *nod
         const conv_operand *operand = &problem->kind->operands[i];
         const bool is_sliced = operand->part == CONV_INPUT || operand->part == CONV_OUTPUT;
         if (is_sliced) PEN_TRY(conv_set_slice(graph, node, operand, problem));
+        const bool is_bias = operand->part == CONV_BIAS;
+        if (is_bias && problem->kind->pass == PEN_ONEDNN_FORWARD) {
+            problem->lies[CONV_BIAS].dims[0] = output_channels;
+        }
     }
     return PEN_OK;
 }
@@ -361,6 +365,7 @@ static pen_onednn_split conv_split_winograd(const pen_conv_geometry *g,
     return pen_onednn_split_into(g->batch, elements < 4 * weights ? 2 : 4, 1, false);
 }
 
+// By images where each makes results of its own; one image alone may be divided by channels.
 // Gradients of weights by images cost a result for each part, those by channels a copy of what
 // comes from behind, and that each part reads all of the input.
 static pen_onednn_split conv_split_of(const conv_problem *problem) {
@@ -368,9 +373,12 @@ static pen_onednn_split conv_split_of(const conv_problem *problem) {
     const pen_onednn_split images =
         pen_onednn_split_into(g->batch, PEN_ONEDNN_PART_LIMIT, 1, false);
     const bool is_sum = problem->kind->pass == PEN_ONEDNN_BACKWARD_WEIGHT;
-    if (!is_sum || g->group_count > 1 || conv_is_channels_last(problem)) return images;
+    const bool is_one =
+        problem->kind->pass == PEN_ONEDNN_FORWARD && g->batch == 1 && pen_onednn_divides_images();
+    if ((!is_sum && !is_one) || g->group_count > 1 || conv_is_channels_last(problem)) return images;
     const pen_onednn_split channels =
         pen_onednn_split_into(g->output_channels, PEN_ONEDNN_PART_LIMIT, CONV_PART_CHANNELS, true);
+    if (is_one) return channels;
     if (problem->algorithm == dnnl_convolution_winograd) {
         return conv_split_winograd(g, &images, &channels);
     }
@@ -411,6 +419,7 @@ static void conv_part_place(const conv_problem *problem, const pen_onednn_split 
             const uint64_t row = (uint64_t)(pen_shape_element_count(&w) / w.dims[0]);
             if (operand->part == CONV_OUTPUT) at = conv_image_bytes(problem, CONV_OUTPUT, first);
             if (operand->part == CONV_WEIGHT) at = (uint64_t)first * row * sizeof(float);
+            if (operand->part == CONV_BIAS) at = (uint64_t)first * sizeof(float);
         } else if (operand->part == CONV_INPUT || operand->part == CONV_OUTPUT) {
             const int64_t channels = conv_padded_channels(problem, operand->part);
             at = (uint64_t)first * conv_image_bytes(problem, operand->part, channels);

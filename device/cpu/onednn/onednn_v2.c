@@ -10,6 +10,11 @@ bool pen_onednn_sums_by_threads(const char *implementation) {
     return strstr(implementation, "gemm") != NULL;
 }
 
+// Only matrix products run in parts.
+bool pen_onednn_divides_images(void) {
+    return false;
+}
+
 static dnnl_status_t v2_describe(const pen_onednn_tensor *tensor, dnnl_memory_desc_t *out_md) {
     if (tensor->tag == dnnl_format_tag_undef) {
         return dnnl_memory_desc_init_by_strides(out_md, tensor->rank, tensor->dims, dnnl_f32,

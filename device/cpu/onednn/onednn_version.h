@@ -53,6 +53,10 @@ typedef struct pen_onednn_convolution {
 // by the number of threads. (Gradients of weights run in parts whatever this says.)
 bool pen_onednn_sums_by_threads(const char *implementation);
 
+// Whether the forward pass of one image, where it runs in parts, is divided by channels of the
+// result; else it is one part.
+bool pen_onednn_divides_images(void);
+
 // A memory without bytes, for the caller to destroy.
 dnnl_status_t pen_onednn_memory_create(const pen_onednn_tensor *tensor, dnnl_engine_t engine,
                                        dnnl_memory_t *out_memory);
