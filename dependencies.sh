@@ -4,8 +4,8 @@
 #   dependencies.sh [--check | --list] SET...      sets: build demo test databases lint
 #   fuzz faults engines coverage pages examples bench packages
 # With --check nothing is installed: what is missing is named, with the command that installs it. --list prints names.
-# Ubuntu's packages have the same names. Its 24.04, like Debian 13 and Fedora, has oneDNN 3, and Penstock needs
-# oneDNN 2: Debian 12 has it, on which all is tested, and by their lists Ubuntu 22.04 and Fedora's EPEL 9 (not tried).
+# Debian 12 and 13 have packages of these names: all is tested on 12, what docs/install.md says on 13. Ubuntu's have the
+# same names, by their lists: not tried. Penstock takes oneDNN 2 and oneDNN 3.
 set -u
 
 packages_of() {
@@ -19,7 +19,7 @@ packages_of() {
         python3-jsonschema python3-numpy python3-onnx python3-yaml zsh ;;
     databases) echo postgresql ;;
     lint) echo clang clang-format clang-tidy cppcheck eslint libomp-dev libcmocka-dev python3-tinycss2 ;;
-    fuzz) echo clang libclang-rt-14-dev libomp-dev ;;
+    fuzz) echo clang libclang-rt-dev libomp-dev ;;
     faults) echo iproute2 iptables util-linux ;;
     engines) echo munge openmpi-bin procps python3-jsonschema python3-numpy python3-yaml slurm-client slurmctld slurmd ;;
     coverage) echo lcov ;;
@@ -63,7 +63,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "dependencies.sh: this is not a Debian system; it needs what Debian calls:$wanted" >&2
     # shellcheck disable=SC2086 # a list of names
     if command -v dnf >/dev/null 2>&1; then
-        echo "what a build needs may be here, which nobody has tried yet (oneDNN must be of version 2):" >&2
+        echo "what a build needs may be here, which nobody has tried yet:" >&2
         echo "  dnf install" $fedora_build >&2
     fi
     [ "$mode" = check ] && exit 0 # the compiler will say what is not there

@@ -195,11 +195,12 @@ static void check_cut(const char *model, const char *schedule, uint32_t device_c
         const double modelled = (double)c.solution.device_memory[d].total;
         // The memory model knows no order of tasks, and takes devices for apart: it is exact for a
         // stage on each device, and else says rather too much; those of one worker read what they
-        // receive where it was made.
+        // receive where it was made. Turns say less where workspaces are large: 0.85 of what a
+        // small network takes with oneDNN 3, whose convolutions have one for each of their parts.
         const bool is_exact = !turns && !is_one_worker;
         const double lent = is_one_worker ? (double)c.solution.device_memory[d].receive_buffers : 0;
         CHECK(modelled - lent <= (is_exact ? 1.03 : 2.0) * taken &&
-                  modelled >= (is_exact ? 0.97 : 0.9) * taken,
+                  modelled >= (is_exact ? 0.97 : 0.8) * taken,
               "%s, device %u: the model says %.0f bytes, %.0f are taken", what, d, modelled, taken);
     }
     cut_free(&c);
