@@ -15,7 +15,7 @@
 
 // clang-format off
 #define PEN_KNOWN_OPS(X) \
-    X(accuracy_count) X(add) X(and) X(arg_max) X(attention) X(average_update) \
+    X(abs) X(accuracy_count) X(add) X(and) X(arg_max) X(attention) X(average_update) \
     X(batch_normalization) \
     X(batch_normalization_add_relu) X(batch_normalization_add_relu_backward) \
     X(batch_normalization_backward) X(batch_normalization_relu) \

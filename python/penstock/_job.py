@@ -89,7 +89,7 @@ def _take_dataset(dataset: Any, place: str, arrays: dict[str, _arrays.Data]) -> 
         return dataset
     taken = dict(dataset)
     before = len(arrays)
-    for field in ("inputs", "labels"):
+    for field in ("inputs", "labels", "weights"):
         if field in taken:
             taken[field] = _name_arrays(taken[field], f"{place}.{field}", arrays)
     if len(arrays) == before:

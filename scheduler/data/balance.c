@@ -50,7 +50,10 @@ static pen_status balance_read(pen_balance *balance, pen_dataset *dataset, uint6
         }
         PEN_TRY(pen_dataset_read(dataset, indices, piece, NULL, (void *const[]){labels}));
         for (uint64_t i = 0; i < piece; i++) {
-            if (pen_dataset_weigh(dataset, 0, 1, (void *const[]){&labels[i]}).count == 0) continue;
+            if (pen_dataset_weigh(dataset, 0, &indices[i], 1, (void *const[]){&labels[i]}).count ==
+                0) {
+                continue;
+            }
             balance->members[balance->member_count++] = (balance_member){labels[i], indices[i]};
         }
     }

@@ -110,17 +110,17 @@ static pen_status batches_weigh(pen_batches *batches, batches_buffer *buffer) {
     const pen_dataset_info *info = pen_dataset_get_info(batches->dataset);
     const uint64_t count = buffer->batch.count;
     for (uint32_t t = 0; info->labels != NULL && t < info->target_count; t++) {
-        pen_target_sum sum = pen_dataset_weigh(batches->dataset, t, count, buffer->labels);
-        uint64_t of = count;
+        pen_target_sum sum =
+            pen_dataset_weigh(batches->dataset, t, buffer->indices, count, buffer->labels);
+        pen_dataset_part_sum of = {.example_count = count, .is_whole = batches->options.is_whole};
         buffer->target_counts[t] = sum.count;
-        if (batches->options.is_whole) {
+        if (of.is_whole) {
             PEN_TRY(pen_dataset_weigh_all(batches->dataset, t, &sum)); // known: nothing is read
-            of = info->example_count;
+            of.example_count = info->example_count;
         }
-        const float scale = sum.weight > 0 ? (float)((double)of / sum.weight) : 0;
-        for (uint64_t i = 0; i < count; i++) {
-            buffer->scales[t][i] = scale;
-        }
+        of.weight = sum.weight;
+        PEN_TRY(
+            pen_dataset_scale(batches->dataset, buffer->indices, count, &of, buffer->scales[t]));
     }
     return PEN_OK;
 }

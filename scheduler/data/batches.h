@@ -53,9 +53,9 @@ typedef struct pen_batch {
     const uint64_t *indices;       // [count] of the dataset
     void *const *inputs;           // [input_count], each [batch_size][an example of the input]
     void *const *labels; // [label_count], each [batch_size][an example's labels]; NULL: none
-    // What losses are scaled by: examples / weight of their targets, of this batch or the whole
-    // dataset; 0 where none counts.
-    const float *const *scales;    // [target_count], each [batch_size] times the same
+    // What losses are scaled by, see pen_dataset_scale: of this batch or the whole dataset.
+    const float *const *scales;    // [target_count], each [batch_size]; without weights of examples
+                                   // all the same
     const uint64_t *target_counts; // [target_count] targets of this batch that count
 } pen_batch;
 

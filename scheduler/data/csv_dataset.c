@@ -73,6 +73,16 @@ static pen_status csv_read_table(const pen_dataset_options *options, pen_arena *
     return csv_read_file(options, &columns, arena, table);
 }
 
+// The table's column becomes the dataset's.
+static pen_status csv_take_weights(pen_dataset *dataset, const pen_dataset_options *options,
+                                   csv_state *state) {
+    PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path),
+                                &dataset->weight_source));
+    dataset->weights = state->table.weights;
+    state->table.weights = NULL;
+    return PEN_OK;
+}
+
 // The table is read whole and the file let go: rows are needed in any order, and numbers take less
 // than their text.
 static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *options) {
@@ -91,7 +101,9 @@ static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *opti
     dataset->info.example_count = state->table.row_count;
     dataset->info.held_bytes =
         state->table.row_count * (state->table.column_count * sizeof *state->table.values +
-                                  (state->table.labels != NULL) * sizeof *state->table.labels);
+                                  (state->table.labels != NULL) * sizeof *state->table.labels +
+                                  (state->table.weights != NULL) * sizeof *state->table.weights);
+    PEN_TRY(csv_take_weights(dataset, options, state));
     return state->table.labels == NULL ? PEN_OK : csv_open_labels(dataset, options, state);
 }
 

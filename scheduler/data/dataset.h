@@ -114,16 +114,33 @@ PEN_NODISCARD pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_
 
 // What some targets weigh.
 typedef struct pen_target_sum {
-    uint64_t count; // that are not ignored
-    double weight;  // the sum of the weights of their labels
+    uint64_t count; // that are not ignored; 0 where there are no classes
+    double weight;  // the sum of weight of the example * weight of the label
 } pen_target_sum;
 
-// Of target `target` in the labels of `count` examples, as pen_dataset_read gave them; zero when it
-// has no classes, or they are not there.
-pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target, uint64_t count,
-                                 void *const *labels);
+// Of target `target` in the labels of `count` examples, as pen_dataset_read gave them. Where it has
+// no classes, or they are not there, the sum is that of the examples' weights.
+pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target,
+                                 const uint64_t *indices, uint64_t count, void *const *labels);
 // Of all examples: reads their labels, the first time. As pen_dataset_read
 PEN_NODISCARD pen_status pen_dataset_weigh_all(pen_dataset *dataset, uint32_t target,
                                                pen_target_sum *out_sum);
+
+// The weight of an example in losses, at least 0; 1 where the data have none.
+double pen_dataset_weight(const pen_dataset *dataset, uint64_t example);
+
+// What losses are means over: a step's examples, or all of a dataset.
+typedef struct pen_dataset_part_sum {
+    uint64_t example_count;
+    double weight; // of their targets
+    bool is_whole; // all of a dataset, so that those of a batch may weigh nothing
+} pen_dataset_part_sum;
+
+// What the losses of `count` examples are scaled by: example_count * weight of the example / weight
+// of all targets; 0 where none counts.
+//   INVALID_INPUT  the weights of all examples of a step are 0; names one
+PEN_NODISCARD pen_status pen_dataset_scale(const pen_dataset *dataset, const uint64_t *indices,
+                                           uint64_t count, const pen_dataset_part_sum *of,
+                                           float *out_scales);
 
 #endif // PEN_SCHEDULER_DATA_DATASET_H

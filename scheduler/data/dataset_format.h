@@ -15,8 +15,9 @@ typedef struct pen_dataset_format {
     const char *token_hint; // NULL: labels are classes. Else they are tokens, and what messages
                             // about one that cannot be end with
 
-    // Fills dataset->info (all but `format` and targets), label_sources and state. Called with the
-    // dataset otherwise empty. On an error `close` is called too. Codes: see pen_dataset_open.
+    // Fills dataset->info (all but `format` and targets), label_sources and state; and weights,
+    // where they are a column. Called with the dataset otherwise empty. On an error `close` is
+    // called too. Codes: see pen_dataset_open.
     PEN_NODISCARD pen_status (*open)(pen_dataset *dataset, const pen_dataset_options *options);
 
     // As pen_dataset_read, for indices below the format's own example count; class indices need
@@ -57,7 +58,9 @@ struct pen_dataset {
     uint32_t spread_count;             // classes that the only labels are spread over; 0: not done
     bool is_changed;                   // what is being read, for `epoch`
     uint64_t epoch;                    // that is read for; 0: none
-    uint64_t *subset; // [info.example_count] indices of the format's; NULL: all of them
+    uint64_t *subset;          // [info.example_count] indices of the format's; NULL: all of them
+    float *weights;            // of all the format's examples, in losses; NULL: 1
+    const char *weight_source; // the file that they come from, for messages
 };
 
 extern const pen_dataset_format pen_dataset_format_idx;
@@ -110,6 +113,15 @@ PEN_NODISCARD pen_status pen_dataset_open_augment(pen_dataset *dataset,
 // pen_augment_apply
 PEN_NODISCARD pen_status pen_dataset_change(const pen_dataset *dataset, const uint64_t *indices,
                                             uint64_t count, void *const *inputs);
+
+// Takes memory for a weight of each of info.example_count examples. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_dataset_make_weights(pen_dataset *dataset, const char *source);
+// Reads weights that are in files of their own, and checks those that there are. Called before a
+// part of the examples is taken.
+//   INVALID_INPUT  one is negative or not finite, or there are not as many as examples
+//   else           see pen_dataset_open
+PEN_NODISCARD pen_status pen_dataset_open_weights(pen_dataset *dataset,
+                                                  const pen_dataset_options *options);
 
 // What the loss that takes labels of this name wants of them.
 pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options, const char *name);

@@ -156,6 +156,7 @@ static pen_status dataset_open(pen_dataset *dataset, const pen_dataset_options *
     if (info->example_count == 0) {
         return pen_error(PEN_INVALID_INPUT, "the %s data has no examples", info->format);
     }
+    PEN_TRY(pen_dataset_open_weights(dataset, options));
     if (options->holdout > 0) PEN_TRY(dataset_split(dataset, options));
     if (options->example_limit > 0) {
         info->example_count = pen_min_u64(info->example_count, options->example_limit);
@@ -189,6 +190,7 @@ void pen_dataset_close(pen_dataset *dataset) {
     pen_augment_destroy(dataset->augment);
     pen_mix_destroy(dataset->mix);
     pen_memory_free(dataset->subset);
+    pen_memory_free(dataset->weights);
     pen_arena_destroy(dataset->arena);
     pen_memory_free(dataset);
 }

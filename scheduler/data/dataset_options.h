@@ -105,6 +105,10 @@ typedef struct pen_dataset_options {
     const char *input_name;          // all but npy: name of the graph's input; NULL: ""
     const pen_dataset_input *inputs; // [input_count], npy and arrays
     uint32_t input_count;
+    const pen_dataset_input *weight_files; // [weight_file_count] of weights of the examples, NPY
+                                           // files, or arrays; none: all 1, or the column below
+    uint32_t weight_file_count;
+    const char *weight_column; // csv, sql: of weights of the rows, in csv as label_column; NULL: 1
     const pen_dataset_array *arrays; // [array_count], arrays: those that paths are names of
     uint32_t array_count;
     pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers

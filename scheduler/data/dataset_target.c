@@ -191,22 +191,36 @@ pen_status pen_dataset_spread(const pen_dataset *dataset, const uint64_t *indice
 
 // ---- what targets weigh
 
-// A label that is no class weighs nothing: it is refused elsewhere.
-pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target, uint64_t count,
-                                 void *const *labels) {
-    const pen_dataset_known_target *known = &dataset->targets[target];
-    const pen_dataset_target *rule = &known->rule;
+// The targets of one example, without its own weight. A label that is no class weighs nothing: it
+// is refused elsewhere.
+static pen_target_sum target_weigh(const pen_dataset_target *rule, const int64_t *classes,
+                                   uint64_t count) {
     pen_target_sum sum = {0};
-    if (known->labels == PEN_DATASET_NO_LABELS) return sum;
-    const uint64_t each = dataset->info.labels[known->labels].element_count;
-    const int64_t *classes = labels[known->labels];
-    for (uint64_t i = 0; i < count * each; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (target_is_ignored(rule, classes[i])) continue;
         sum.count += 1;
         if (rule->weights == NULL || classes[i] < 0 || classes[i] >= rule->weight_count) continue;
         sum.weight += (double)rule->weights[classes[i]];
     }
     if (rule->weights == NULL) sum.weight = (double)sum.count;
+    return sum;
+}
+
+pen_target_sum pen_dataset_weigh(const pen_dataset *dataset, uint32_t target,
+                                 const uint64_t *indices, uint64_t count, void *const *labels) {
+    const pen_dataset_known_target *known = &dataset->targets[target];
+    const bool has_classes = known->labels != PEN_DATASET_NO_LABELS;
+    const uint64_t each = has_classes ? dataset->info.labels[known->labels].element_count : 0;
+    const int64_t *classes = has_classes ? labels[known->labels] : NULL;
+    pen_target_sum sum = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        const double weight = pen_dataset_weight(dataset, indices[i]);
+        const pen_target_sum one = has_classes
+                                       ? target_weigh(&known->rule, classes + i * each, each)
+                                       : (pen_target_sum){.weight = 1};
+        sum.count += one.count;
+        sum.weight += weight * one.weight;
+    }
     return sum;
 }
 
@@ -219,8 +233,8 @@ static pen_status target_read_all(pen_dataset *dataset, uint32_t target, void *c
         const uint64_t now = pen_min_u64(count - done, TARGET_CHUNK);
         for (uint64_t i = 0; i < now; i++)
             indices[i] = done + i;
-        PEN_TRY(pen_dataset_read(dataset, indices, now, NULL, labels));
-        const pen_target_sum sum = pen_dataset_weigh(dataset, target, now, labels);
+        if (labels != NULL) PEN_TRY(pen_dataset_read(dataset, indices, now, NULL, labels));
+        const pen_target_sum sum = pen_dataset_weigh(dataset, target, indices, now, labels);
         out_sum->count += sum.count;
         out_sum->weight += sum.weight;
         done += now;
@@ -231,7 +245,9 @@ static pen_status target_read_all(pen_dataset *dataset, uint32_t target, void *c
 pen_status pen_dataset_weigh_all(pen_dataset *dataset, uint32_t target, pen_target_sum *out_sum) {
     pen_dataset_known_target *known = &dataset->targets[target];
     void *labels[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
-    if (!known->is_weighed && known->labels != PEN_DATASET_NO_LABELS) {
+    if (!known->is_weighed && known->labels == PEN_DATASET_NO_LABELS) {
+        PEN_TRY(target_read_all(dataset, target, NULL, &known->sum));
+    } else if (!known->is_weighed) {
         const uint64_t bytes = dataset->info.labels[known->labels].bytes;
         void *memory = pen_memory_allocate(TARGET_CHUNK, bytes);
         if (memory == NULL) return pen_error_out_of_memory();
@@ -253,10 +269,11 @@ pen_status pen_dataset_limit_classes(pen_dataset *dataset, uint32_t target, uint
     known->is_weighed = false;
     PEN_TRY(pen_dataset_weigh_all(dataset, target, &sum));
     if (sum.weight > 0) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT, "'%s': no target counts: %s",
-                     dataset->label_sources[known->labels],
-                     sum.count == 0 ? "all labels are ignore_index"
-                                    : "class_weights are 0 for all classes that are there");
+    return pen_error(
+        PEN_INVALID_INPUT, "'%s': no target counts: %s", dataset->label_sources[known->labels],
+        sum.count == 0             ? "all labels are ignore_index"
+        : dataset->weights == NULL ? "class_weights are 0 for all classes that are there"
+                                   : "the weights of the examples, or of their classes, are all 0");
 }
 
 pen_dataset_element pen_dataset_label_element(const pen_dataset_options *options,

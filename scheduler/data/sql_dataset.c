@@ -24,7 +24,7 @@ typedef struct sql_column {
 typedef struct sql_state {
     pen_sql_target target;
     pen_array_cache cache;
-    sql_column columns[PEN_CACHE_FIELDS_LIMIT]; // [cache.field_count] inputs, then labels
+    sql_column columns[PEN_CACHE_FIELDS_LIMIT]; // [cache.field_count] inputs, labels, weights
 } sql_state;
 
 // ---- the request
@@ -53,11 +53,13 @@ static pen_status sql_add_fields(const pen_dataset_input *inputs, uint32_t count
     return PEN_OK;
 }
 
-// Fields in the order of the dataset: inputs, then labels.
+// Fields in the order of the dataset: inputs, then labels; and weights, which are kept as labels
+// are.
 static pen_status sql_make_request(const pen_dataset_options *options, const pen_sql_target *target,
                                    pen_arena *arena, pen_sql_request *out_request) {
     const pen_dataset_input only = {.name = "labels", .path = options->labels};
-    const bool is_only = options->labels != NULL;
+    const pen_dataset_input weights = {.name = "weights", .path = options->weight_column};
+    const bool is_only = options->labels != NULL, is_weighed = options->weight_column != NULL;
     pen_sql_field *fields;
     uint32_t count = 0;
     PEN_TRY(PEN_NEW(arena, PEN_CACHE_FIELDS_LIMIT, &fields));
@@ -68,6 +70,7 @@ static pen_status sql_make_request(const pen_dataset_options *options, const pen
     }
     PEN_TRY(sql_add_fields(is_only ? &only : options->label_files,
                            is_only ? 1 : options->label_file_count, true, arena, fields, &count));
+    PEN_TRY(sql_add_fields(&weights, is_weighed ? 1 : 0, true, arena, fields, &count));
     *out_request = (pen_sql_request){.target = target,
                                      .query = options->query,
                                      .partition = options->partition,
@@ -198,11 +201,32 @@ static pen_status sql_open_label(pen_dataset *dataset, const pen_dataset_options
                                         pen_dataset_label_element(options, field->name), field);
 }
 
+// The numbers of the last field.
+static pen_status sql_open_weights(pen_dataset *dataset) {
+    sql_state *state = dataset->state;
+    const uint32_t field = state->cache.field_count - 1;
+    pen_array_source source;
+    pen_dataset_field read = {.name = "weights"};
+    PEN_TRY(sql_set_source(state, field, dataset->arena, &source));
+    PEN_TRY(pen_array_source_open_labels(&source, PEN_DATASET_FLOAT32, &read));
+    if (read.element_count != 1) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "%s: found %" PRIu64 " numbers a row, expected one, its weight",
+                         source.path, read.element_count);
+    }
+    PEN_TRY(pen_dataset_make_weights(dataset, source.path));
+    for (uint64_t i = 0; i < dataset->info.example_count; i++)
+        pen_array_source_read(&source, &i, 1, &dataset->weights[i]);
+    return PEN_OK;
+}
+
+// Weights are a field of the cache, but none of the dataset.
 static pen_status sql_open_fields(pen_dataset *dataset, const pen_dataset_options *options) {
     sql_state *state = dataset->state;
+    const bool is_weighed = options->weight_column != NULL;
     pen_dataset_field *fields;
     PEN_TRY(PEN_NEW(dataset->arena, state->cache.field_count, &fields));
-    for (uint32_t i = 0; i < state->cache.field_count; i++) {
+    for (uint32_t i = 0; i < state->cache.field_count - is_weighed; i++) {
         state->columns[i].state = state;
         state->columns[i].field = i;
         if (state->cache.fields[i].is_label) {
@@ -215,7 +239,7 @@ static pen_status sql_open_fields(pen_dataset *dataset, const pen_dataset_option
     dataset->info.inputs = fields;
     if (dataset->info.label_count > 0) dataset->info.labels = fields + dataset->info.input_count;
     dataset->info.example_count = state->cache.row_count;
-    return PEN_OK;
+    return is_weighed ? sql_open_weights(dataset) : PEN_OK;
 }
 
 static pen_status sql_open(pen_dataset *dataset, const pen_dataset_options *options) {
@@ -236,7 +260,7 @@ static pen_status sql_read(pen_dataset *dataset, const uint64_t *indices, uint64
                            void *const *out_inputs, void *const *out_labels) {
     const sql_state *state = dataset->state;
     const uint32_t input_count = dataset->info.input_count;
-    for (uint32_t i = 0; i < state->cache.field_count; i++) {
+    for (uint32_t i = 0; i < input_count + dataset->info.label_count; i++) {
         const sql_column *column = &state->columns[i];
         void *out = i < input_count ? out_inputs[i] : out_labels[i - input_count];
         if (out == NULL) continue;

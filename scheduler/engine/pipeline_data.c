@@ -70,12 +70,14 @@ static pen_status data_describe_files(pen_arena *arena, pen_dataset_options *opt
     return data_make_files_absolute(arena, &options->label_files, &options->label_file_count);
 }
 
+// The job's own options, without what only this process needs.
 static pen_status data_describe(pipeline_engine *p) {
     const pen_job *job = p->options.job;
     pen_run_data *data;
     PEN_TRY(PEN_NEW(p->arena, 1, &data));
     pen_dataset_options *options = &data->options;
     PEN_TRY(pen_job_get_dataset(job, p->options.part, p->arena, options));
+    options->weight_file_count = 0; // this process scales losses
     options->blame_normalization = NULL;
     options->blame_context = NULL;
     PEN_TRY(data_describe_files(p->arena, options));

@@ -33,8 +33,9 @@ typedef enum pen_job_label_type {
 
 typedef struct pen_job_idx {
     const char *images;
-    const char *labels; // NULL: none
-    const char *input;  // NULL: the model's only input
+    const char *labels;      // NULL: none
+    pen_option_list weights; // of const char *, NPY files; none: all 1
+    const char *input;       // NULL: the model's only input
 } pen_job_idx;
 
 // One entry of `inputs` or `labels`: {NAME: FILES}, or {NAME: ARRAY}.
@@ -47,12 +48,14 @@ typedef struct pen_job_npy {
     pen_option_list inputs;      // of pen_job_array
     const char *labels;          // NULL: none, or
     pen_option_list label_files; // of pen_job_array
+    pen_option_list weights;     // of const char *; none: all 1
 } pen_job_npy;
 
 typedef struct pen_job_csv {
     const char *file;
-    const char *label_column; // a name, or an index from 0 or (negative) from the end; NULL: none
-    bool header_is_given;     // else found out
+    const char *label_column;  // a name, or an index from 0 or (negative) from the end; NULL: none
+    const char *weight_column; // likewise
+    bool header_is_given;      // else found out
     bool header;
     const char *delimiter; // one character
     pen_dataset_categories categories;
@@ -97,6 +100,7 @@ typedef struct pen_job_sql {
     const char *connection;
     const char *query;
     pen_job_npy columns;   // names of columns in place of files
+    const char *weights;   // a column; NULL: all 1
     const char *partition; // NULL: none
     const char *cache;     // NULL: beside what the training writes
     bool refresh;
@@ -179,5 +183,10 @@ typedef struct pen_job_data {
 // Whether there are data to evaluate on: some of their own, or what is held out of those to train
 // on.
 bool pen_job_data_can_evaluate(const pen_job_data *data);
+
+// Whether its examples have weights of their own in the loss.
+bool pen_job_dataset_is_weighted(const pen_job_dataset *dataset);
+// Whether those of either of the job's datasets have.
+bool pen_job_data_is_weighted(const pen_job_data *data);
 
 #endif // PEN_SCHEDULER_JOB_JOB_DATA_H

@@ -7,10 +7,19 @@
 #define JOB_CHANNEL_COUNT_LIMIT 65536 // means and deviations
 #define JOB_COLUMN_COUNT_LIMIT 2048   // of a query
 
+static const pen_option_field job_weight_item = {
+    .kind = PEN_OPTION_PATH,
+    .help = "NPY file with a number for each example, or a pattern of several",
+};
+#define JOB_WEIGHTS_HELP "how much each example counts in the loss, in the order of the data"
+#define JOB_WEIGHTS_FIELD(type, what)                                                              \
+    PEN_OPTION(LIST, type, weights, JOB_WEIGHTS_HELP, .item = what, .is_list_optional = true,      \
+               .count_minimum = 1, .count_maximum = PEN_DATA_FILES_LIMIT)
 static const pen_option_field job_idx_fields[] = {
     PEN_OPTION(PATH, pen_job_idx, images, "IDX file of the inputs, may be .gz",
                .is_required = true),
     PEN_OPTION(PATH, pen_job_idx, labels, "IDX file of the labels, may be .gz"),
+    JOB_WEIGHTS_FIELD(pen_job_idx, &job_weight_item),
     PEN_OPTION(TEXT, pen_job_idx, input, "the model's input that takes them, when it has several"),
 };
 static const pen_option_table job_idx_table = {PEN_OPTION_FIELDS(pen_job_idx, job_idx_fields)};
@@ -37,6 +46,7 @@ static const pen_option_field job_npy_fields[] = {
                   .item = &job_array_item, .entry_bytes = sizeof(pen_job_array), .count_minimum = 1,
                   .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
                   .path_offset = offsetof(pen_job_npy, labels)),
+    JOB_WEIGHTS_FIELD(pen_job_npy, &job_weight_item),
 };
 static const pen_option_table job_npy_table = {PEN_OPTION_FIELDS(pen_job_npy, job_npy_fields)};
 
@@ -59,6 +69,7 @@ static const pen_option_field job_arrays_fields[] = {
                   .item = &job_name_item, .entry_bytes = sizeof(pen_job_array), .count_minimum = 1,
                   .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
                   .path_offset = offsetof(pen_job_npy, labels)),
+    JOB_WEIGHTS_FIELD(pen_job_npy, &job_text_item),
 };
 static const pen_option_table job_arrays_table = {
     PEN_OPTION_FIELDS(pen_job_npy, job_arrays_fields)};
@@ -75,6 +86,8 @@ static const pen_option_field job_csv_fields[] = {
     PEN_OPTION(TEXT, pen_job_csv, label_column,
                "name of the column with the labels, or its index from 0; -1 is the last; words "
                "are classes in their order"),
+    PEN_OPTION(TEXT, pen_job_csv, weight_column,
+               "column, named likewise, that says how much each row counts in the loss"),
     PEN_OPTION(BOOL, pen_job_csv, header,
                "whether the first line has names; found out when not given",
                .present_offset = offsetof(pen_job_csv, header_is_given)),
@@ -205,6 +218,8 @@ static const pen_option_field job_sql_fields[] = {
                   .item = &job_column_item, .entry_bytes = sizeof(pen_job_array),
                   .count_minimum = 1, .count_maximum = PEN_DATASET_LABEL_COUNT_LIMIT,
                   .path_offset = offsetof(pen_job_sql, columns.labels)),
+    PEN_OPTION_AS("weights", TEXT, pen_job_sql, weights,
+                  "the column that says how much each row counts in the loss"),
     PEN_OPTION(TEXT, pen_job_sql, partition,
                "a column with another whole number in each row: rows come in its order, whoever "
                "reads them"),
@@ -454,6 +469,12 @@ static pen_status job_check_data(const void *object, const pen_option_source *so
                                           "data.holdout: found together with data.eval, expected "
                                           "one of the two"));
     }
+    if (data->has_mix && data->has_train && pen_job_dataset_is_weighted(&data->train)) {
+        return pen_option_blame(source, &data->mix,
+                                pen_error(PEN_INVALID_INPUT,
+                                          "data.mix: found together with weights of the examples, "
+                                          "of which each would have two, expected one of the two"));
+    }
     if (data->balance != 0 && data->read_on == PEN_JOB_READ_ON_WORKERS) {
         return pen_option_blame(source, &data->read_on,
                                 pen_error(PEN_INVALID_INPUT,
@@ -480,6 +501,33 @@ const pen_option_table pen_job_data_table = {
     PEN_OPTION_FIELDS(pen_job_data, job_data_fields),
     .check = job_check_data,
 };
+
+// Each format has a key of its own for them, or none.
+bool pen_job_dataset_is_weighted(const pen_job_dataset *dataset) {
+    switch (dataset->format) {
+    case PEN_JOB_IDX:
+        return dataset->idx.weights.count > 0;
+    case PEN_JOB_NPY:
+        return dataset->npy.weights.count > 0;
+    case PEN_JOB_ARRAYS:
+        return dataset->arrays.weights.count > 0;
+    case PEN_JOB_CSV:
+        return dataset->csv.weight_column != NULL;
+    case PEN_JOB_SQL:
+        return dataset->sql.weights != NULL;
+    case PEN_JOB_IMAGES:
+    case PEN_JOB_TEXT:
+    case PEN_JOB_TOKENS:
+    case PEN_JOB_WEBDATASET:
+        break;
+    }
+    return false;
+}
+
+bool pen_job_data_is_weighted(const pen_job_data *data) {
+    return (data->has_train && pen_job_dataset_is_weighted(&data->train)) ||
+           (data->has_eval && pen_job_dataset_is_weighted(&data->eval));
+}
 
 bool pen_job_data_can_evaluate(const pen_job_data *data) {
     return data->has_eval || (data->has_train && data->holdout > 0);

@@ -98,6 +98,7 @@ static pen_compile_loss losses_describe(const pen_job *job, const pen_job_loss *
                  .label_smoothing = loss->label_smoothing,
                  .class_weights = weights->items,
                  .class_weight_count = weights->count,
+                 .weighs_examples = pen_job_data_is_weighted(&job->data),
                  .beta = loss->kind == PEN_LOSS_HUBER ? loss->delta : loss->beta},
         .output = loss->output,
         .labels = losses_label_name(job, loss),

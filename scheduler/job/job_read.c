@@ -269,6 +269,7 @@ static void job_set_csv(const pen_job *job, const pen_job_csv *csv, pen_dataset_
     options->path = csv->file;
     options->input_name = csv->input;
     options->label_column = csv->label_column;
+    options->weight_column = csv->weight_column;
     options->delimiter = csv->delimiter[0];
     if (csv->header_is_given) {
         options->header = csv->header ? PEN_DATASET_HEADER_YES : PEN_DATASET_HEADER_NO;
@@ -338,11 +339,25 @@ static pen_status job_set_arrays(const pen_option_list *list, pen_arena *arena,
     return PEN_OK;
 }
 
+// Each example has a weight in the losses, in files or arrays of their own.
+static pen_status job_set_weights(const pen_option_list *list, pen_arena *arena,
+                                  pen_dataset_options *options) {
+    const char *const *paths = list->items;
+    pen_dataset_input *files;
+    PEN_TRY(PEN_NEW(arena, list->count, &files));
+    for (uint32_t i = 0; i < list->count; i++)
+        files[i] = (pen_dataset_input){.name = "weights", .path = paths[i]};
+    options->weight_files = files;
+    options->weight_file_count = list->count;
+    return PEN_OK;
+}
+
 static pen_status job_set_npy(const char *format, const pen_job_npy *npy, pen_arena *arena,
                               pen_dataset_options *options) {
     options->format = format;
     options->labels = npy->labels;
     PEN_TRY(job_set_arrays(&npy->inputs, arena, &options->inputs, &options->input_count));
+    PEN_TRY(job_set_weights(&npy->weights, arena, options));
     return job_set_arrays(&npy->label_files, arena, &options->label_files,
                           &options->label_file_count);
 }
@@ -369,6 +384,7 @@ static pen_status job_set_sql(const pen_job *job, const pen_job_sql *sql, pen_ar
     }
     options->query = sql->query;
     options->partition = sql->partition;
+    options->weight_column = sql->weights;
     options->refresh = sql->refresh;
     options->byte_element = sql->element;
     options->byte_shape = sql->shape.items;
@@ -401,7 +417,7 @@ static pen_status job_set_files(const pen_job *job, const pen_job_dataset *datas
         options->path = dataset->idx.images;
         options->labels = dataset->idx.labels;
         options->input_name = dataset->idx.input;
-        return PEN_OK;
+        return job_set_weights(&dataset->idx.weights, arena, options);
     case PEN_JOB_NPY:
         return job_set_npy("npy", &dataset->npy, arena, options);
     case PEN_JOB_ARRAYS:

@@ -20,11 +20,11 @@ static bool choose_is_entropy(const pen_metric_loss *loss) {
 
 pen_metric_loss pen_metric_loss_of(const pen_loss_spec *spec, uint32_t class_count,
                                    bool has_penalty) {
-    return (pen_metric_loss){.kind = spec->kind,
-                             .class_count = class_count,
-                             .is_plain = pen_loss_takes_indices(spec) &&
-                                         spec->label_smoothing == 0 &&
-                                         spec->class_weights == NULL && !has_penalty};
+    return (pen_metric_loss){
+        .kind = spec->kind,
+        .class_count = class_count,
+        .is_plain = pen_loss_takes_indices(spec) && spec->label_smoothing == 0 &&
+                    spec->class_weights == NULL && !spec->weighs_examples && !has_penalty};
 }
 
 // What is looked for among the losses of each source, and how it is called.
@@ -91,8 +91,8 @@ static pen_status choose_add(const pen_metric_loss *losses, uint32_t loss_count,
         if (loss->is_plain) break;
         return pen_error(
             PEN_INVALID_INPUT,
-            "evaluation: found %s, but the loss is no plain cross-entropy: it has class "
-            "weights, label smoothing, probabilities or a model's penalty",
+            "evaluation: found %s, but the loss is no plain cross-entropy: it has weights of "
+            "classes or examples, label smoothing, probabilities or a model's penalty",
             kind->name);
     case PEN_METRIC_FROM_NUMBERS:
         choice->numbers_loss = index;

@@ -150,6 +150,15 @@ class Training(Scratch):
             self.assertIsNone(expected.evaluation)
             self.assertEqual(found.evaluation.examples, 24)
 
+    def test_weights_are_arrays_too(self):
+        weights = np.arange(len(X)) % 3
+        weighted, repeated = make_job(batch=len(X), shuffle=False), make_job(
+            inputs=np.repeat(X, weights, 0), labels=np.repeat(Y, weights, 0), batch=len(X), shuffle=False)
+        weighted["data"]["train"]["weights"] = weights
+        with penstock.train(weighted) as found, penstock.train(repeated) as expected:
+            self.assertEqual(int(weights.sum()), len(X))
+            np.testing.assert_allclose(losses(found), losses(expected), rtol=1e-5)
+
     def test_a_job_in_a_file_takes_arrays_by_name(self):
         data = {"train": {"format": "arrays", "inputs": {"x": "mine"}, "labels": "answers"}}
         job = _job.Job({**make_job(), "data": data})

@@ -3,6 +3,8 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
+#include "graph/passes/gradient/loss_nodes.h"
+#include "graph/passes/gradient/weighted_loss.h"
 
 #define LOSS_IGNORED (-100) // a label that is no class
 
@@ -33,27 +35,10 @@ const char *const pen_loss_kind_names[] = {
     NULL,
 };
 
-static pen_status loss_node(pen_graph *graph, const pen_op *op, uint32_t input_count,
-                            const pen_value_id *inputs, pen_value_id *out_output) {
-    const char *name;
-    PEN_TRY(pen_arena_format(pen_graph_arena(graph), &name, "loss/%s", op->name));
-    pen_node_spec spec = pen_node_spec_of(op, name);
-    spec.inputs = inputs;
-    spec.input_count = input_count;
-    return pen_graph_add_simple(graph, &spec, out_output);
-}
-
 static pen_status loss_add_input(pen_graph *graph, const char *name, const pen_tensor_type *type,
                                  pen_value_id *out_input) {
     const pen_value input = {.name = name, .kind = PEN_VALUE_INPUT, .type = *type};
     return pen_graph_add_own_value(graph, &input, out_input);
-}
-
-static pen_status loss_reshape(pen_graph *graph, pen_value_id value, const char *name,
-                               uint32_t rank, const int64_t *dims, pen_value_id *out_value) {
-    pen_value_id operands[2] = {value, PEN_VALUE_NONE};
-    PEN_TRY(pen_graph_constant_ints(graph, name, rank, dims, &operands[1]));
-    return loss_node(graph, PEN_OP(reshape), 2, operands, out_value);
 }
 
 // What a softmax over the classes reads: a model that ends with one, as Keras' do, is trained by
@@ -70,18 +55,12 @@ static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output
 
 // ---- masks
 
-static pen_status loss_pair(pen_graph *graph, const pen_op *op, pen_value_id a, pen_value_id b,
-                            pen_value_id *out_value) {
-    const pen_value_id operands[2] = {a, b};
-    return loss_node(graph, op, 2, operands, out_value);
-}
-
 static pen_status loss_where(pen_graph *graph, pen_value_id mask, pen_value_id value, double other,
                              pen_value_id *out_value) {
     pen_value_id operands[3] = {mask, value};
     const pen_element_type element = pen_value_type(graph, value)->element;
     PEN_TRY(pen_graph_constant_number(graph, "loss/masked", element, other, &operands[2]));
-    return loss_node(graph, PEN_OP(where), 3, operands, out_value);
+    return pen_loss_node(graph, PEN_OP(where), 3, operands, out_value);
 }
 
 // The mask under a shape of `rank` dimensions that goes with the output's.
@@ -95,76 +74,77 @@ static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_
         dims[d] = d < mask.shape.rank ? mask.shape.dims[d] : 1;
         fits = d >= mask.shape.rank || dims[d] == type.shape.dims[d];
     }
-    if (fits) return loss_reshape(graph, *io_mask, "loss/mask_shape", rank, dims, io_mask);
+    if (fits) return pen_loss_reshape(graph, *io_mask, "loss/mask_shape", rank, dims, io_mask);
     char texts[2][PEN_SHAPE_TEXT_BYTES];
     return pen_error(PEN_INVALID_INPUT, "the mask of output '%s' is %s, which does not go with %s",
                      pen_value_name(graph, output), pen_tensor_type_format(&mask, texts[0]),
                      pen_tensor_type_format(&type, texts[1]));
 }
 
-// A node of one operand and one attribute.
-static pen_status loss_map(pen_graph *graph, const pen_op *op, const char *name, pen_value_id value,
-                           pen_attribute_given attribute, pen_value_id *out_value) {
-    pen_node_spec spec = pen_node_spec_of(op, name);
-    spec.inputs = &value;
-    spec.input_count = 1;
-    spec.attributes = &attribute;
-    spec.attribute_count = 1;
-    return pen_graph_add_simple(graph, &spec, out_value);
-}
-
-static pen_status loss_cast(pen_graph *graph, pen_value_id value, const char *element,
-                            pen_value_id *out_value) {
-    return loss_map(graph, PEN_OP(cast), "loss/cast", value, pen_attribute_text("to", element),
-                    out_value);
-}
-
-// The sum of all elements.
-static pen_status loss_count(pen_graph *graph, pen_value_id value, pen_value_id *out_sum) {
-    return loss_map(graph, PEN_OP(reduce_sum), "loss/count", value,
-                    pen_attribute_int("keepdims", 0), out_sum);
-}
-
 // How many elements of the mask there are for each that counts, at most all.
 static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
     const double total = (double)pen_shape_element_count(&pen_value_type(graph, mask)->shape);
     pen_value_id count, least, all;
-    PEN_TRY(loss_cast(graph, mask, "float32", &count));
-    PEN_TRY(loss_count(graph, count, &count));
+    PEN_TRY(pen_loss_cast(graph, mask, "float32", &count));
+    PEN_TRY(pen_loss_total(graph, count, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
-    PEN_TRY(loss_pair(graph, PEN_OP(max), count, least, &count));
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(max), count, least, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32, total, &all));
-    return loss_pair(graph, PEN_OP(div), all, count, out_share);
+    return pen_loss_pair(graph, PEN_OP(div), all, count, out_share);
 }
 
 // Right answers of those that count, as if all counted.
 static pen_status loss_share_out(pen_graph *graph, pen_value_id mask, pen_value_id *io_accuracy) {
     pen_value_id share, right;
-    PEN_TRY(loss_cast(graph, *io_accuracy, "float32", &right));
+    PEN_TRY(pen_loss_cast(graph, *io_accuracy, "float32", &right));
     PEN_TRY(loss_mask_share(graph, mask, &share));
-    PEN_TRY(loss_pair(graph, PEN_OP(mul), right, share, &right));
-    PEN_TRY(loss_node(graph, PEN_OP(round), 1, &right, &right));
-    return loss_cast(graph, right, "int64", io_accuracy);
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(mul), right, share, &right));
+    PEN_TRY(pen_loss_node(graph, PEN_OP(round), 1, &right, &right));
+    return pen_loss_cast(graph, right, "int64", io_accuracy);
 }
 
 // ---- the divisor
+
+static pen_status loss_add_scale(pen_graph *graph, const pen_loss_place *place,
+                                 pen_attached_loss *out_loss) {
+    const int64_t count = (int64_t)place->example_count;
+    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
+    return loss_add_input(graph, place->scale, &type, &out_loss->scale);
+}
 
 // loss = sum * scale / examples, where the scale is fed for each example, always the same.
 static pen_status loss_scale(pen_graph *graph, const pen_loss_place *place, pen_value_id sum,
                              pen_attached_loss *out_loss) {
     const pen_element_type element = pen_value_type(graph, sum)->element;
-    const int64_t count = (int64_t)place->example_count;
-    const pen_tensor_type type = pen_tensor_type_make(PEN_FLOAT32, 1, &count);
     pen_value_id scale, share;
-    PEN_TRY(loss_add_input(graph, place->scale, &type, &out_loss->scale));
-    PEN_TRY(loss_map(graph, PEN_OP(reduce_max), "loss/scale", out_loss->scale,
-                     pen_attribute_int("keepdims", 0), &scale));
+    PEN_TRY(loss_add_scale(graph, place, out_loss));
+    PEN_TRY(pen_loss_map(graph, PEN_OP(reduce_max), "loss/scale", out_loss->scale,
+                         pen_attribute_int("keepdims", 0), &scale));
     if (element != PEN_FLOAT32) {
-        PEN_TRY(loss_cast(graph, scale, pen_element_name(element), &scale));
+        PEN_TRY(pen_loss_cast(graph, scale, pen_element_name(element), &scale));
     }
-    PEN_TRY(pen_graph_constant_number(graph, "loss/share", element, 1 / (double)count, &share));
-    PEN_TRY(loss_pair(graph, PEN_OP(mul), scale, share, &scale));
-    return loss_pair(graph, PEN_OP(mul), sum, scale, &out_loss->loss);
+    PEN_TRY(pen_graph_constant_number(graph, "loss/share", element,
+                                      1 / (double)place->example_count, &share));
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(mul), scale, share, &scale));
+    return pen_loss_pair(graph, PEN_OP(mul), sum, scale, &out_loss->loss);
+}
+
+// loss = factor * the sum over examples of scale * their losses, where scales differ.
+static pen_status loss_scale_each(pen_graph *graph, const pen_loss_place *place,
+                                  pen_value_id losses, double factor, pen_attached_loss *out_loss) {
+    PEN_TRY(loss_add_scale(graph, place, out_loss));
+    return pen_weighted_loss_sum(graph, losses, out_loss->scale, factor, &out_loss->loss);
+}
+
+// A mask says anew in each microbatch which targets count; what the model computes has no examples.
+static pen_status loss_check_weighing(const pen_graph *graph, const pen_loss_spec *spec,
+                                      const pen_loss_place *place) {
+    const bool has_mask = pen_value_is(place->mask);
+    if (!spec->weighs_examples || (!has_mask && spec->kind != PEN_LOSS_OUTPUT)) return PEN_OK;
+    return pen_error(PEN_UNSUPPORTED, "the data have weights of examples, but output '%s' %s",
+                     pen_value_name(graph, place->output),
+                     has_mask ? "has a mask; expected one of the two"
+                              : "is the loss itself, in which they cannot be told apart");
 }
 
 pen_status pen_attach_weighted(pen_graph *graph, pen_value_id loss, double weight,
@@ -173,15 +153,15 @@ pen_status pen_attach_weighted(pen_graph *graph, pen_value_id loss, double weigh
     pen_value_id factor;
     if (weight != 1) {
         PEN_TRY(pen_graph_constant_number(graph, "loss/weight", element, weight, &factor));
-        PEN_TRY(loss_pair(graph, PEN_OP(mul), loss, factor, &loss));
+        PEN_TRY(pen_loss_pair(graph, PEN_OP(mul), loss, factor, &loss));
     }
     if (!pen_value_is(*io_sum)) {
         *io_sum = loss;
         return PEN_OK;
     }
     const pen_element_type sum = pen_value_type(graph, *io_sum)->element;
-    if (element != sum) PEN_TRY(loss_cast(graph, loss, pen_element_name(sum), &loss));
-    return loss_pair(graph, PEN_OP(add), *io_sum, loss, io_sum);
+    if (element != sum) PEN_TRY(pen_loss_cast(graph, loss, pen_element_name(sum), &loss));
+    return pen_loss_pair(graph, PEN_OP(add), *io_sum, loss, io_sum);
 }
 
 // ---- losses over classes
@@ -195,6 +175,7 @@ bool pen_loss_takes_indices(const pen_loss_spec *spec) {
 }
 
 bool pen_loss_is_scaled(const pen_loss_spec *spec) {
+    if (spec->weighs_examples) return true;
     return pen_loss_takes_indices(spec) && (spec->ignores || spec->class_weights != NULL);
 }
 
@@ -266,10 +247,10 @@ static pen_status class_loss_shape(class_loss *loss) {
     const bool is_last = loss->axis + 1 == shape.rank;
     loss->scores = loss->output;
     if (loss->axis == 1) return PEN_OK;
-    PEN_TRY(loss_reshape(loss->graph, loss->output, "loss/scores_shape", is_last ? 2 : 3, dims,
-                         &loss->scores));
-    return loss_reshape(loss->graph, loss->targets, "loss/labels_shape", is_last ? 1 : 2, flat,
-                        &loss->targets);
+    PEN_TRY(pen_loss_reshape(loss->graph, loss->output, "loss/scores_shape", is_last ? 2 : 3, dims,
+                             &loss->scores));
+    return pen_loss_reshape(loss->graph, loss->targets, "loss/labels_shape", is_last ? 1 : 2, flat,
+                            &loss->targets);
 }
 
 // Copied to the graph, in the type of the scores.
@@ -289,11 +270,11 @@ static pen_status class_loss_add_weights(const class_loss *loss, pen_value_id *o
 }
 
 // The operator itself, with the options that are asked for, and no others.
-static pen_status class_loss_add(const class_loss *loss, bool is_scaled, pen_value_id *out_loss) {
+static pen_status class_loss_add(const class_loss *loss, const char *reduction,
+                                 pen_value_id *out_loss) {
     const pen_op *op = pen_op_known(loss_ops[loss->spec->kind]);
     pen_value_id operands[3] = {loss->scores, loss->targets};
-    pen_attribute_given attributes[3] = {
-        pen_attribute_text("reduction", is_scaled ? "sum" : "mean")};
+    pen_attribute_given attributes[3] = {pen_attribute_text("reduction", reduction)};
     const char *name;
     PEN_TRY(class_loss_add_weights(loss, &operands[2]));
     PEN_TRY(pen_arena_format(pen_graph_arena(loss->graph), &name, "loss/%s", op->name));
@@ -358,32 +339,27 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
     if (loss.has_mask) {
         PEN_TRY(loss_share_out(graph, mask, &out_loss->accuracy));
     }
-    PEN_TRY(class_loss_add(&loss, is_scaled, &sum));
+    if (spec->weighs_examples) {
+        PEN_TRY(class_loss_add(&loss, "none", &sum));
+        return loss_scale_each(graph, place, sum, 1 / (double)place->example_count, out_loss);
+    }
+    PEN_TRY(class_loss_add(&loss, is_scaled ? "sum" : "mean", &sum));
     out_loss->loss = sum;
     return is_scaled ? loss_scale(graph, place, sum, out_loss) : PEN_OK;
 }
 
 // ---- probabilities of classes
 
-// share * value
-static pen_status loss_multiply(pen_graph *graph, const char *name, double share,
-                                pen_value_id *io_value) {
-    pen_value_id factor;
-    const pen_element_type element = pen_value_type(graph, *io_value)->element;
-    PEN_TRY(pen_graph_constant_number(graph, name, element, share, &factor));
-    return loss_pair(graph, PEN_OP(mul), *io_value, factor, io_value);
-}
-
 // (1 - s) p + s / classes
 static pen_status loss_smooth(pen_graph *graph, double smoothing, int64_t class_count,
                               pen_value_id *io_targets) {
     pen_value_id all;
     if (smoothing == 0) return PEN_OK;
-    PEN_TRY(loss_multiply(graph, "loss/kept", 1 - smoothing, io_targets));
+    PEN_TRY(pen_loss_multiply(graph, "loss/kept", 1 - smoothing, io_targets));
     PEN_TRY(pen_graph_constant_number(graph, "loss/smoothed",
                                       pen_value_type(graph, *io_targets)->element,
                                       smoothing / (double)class_count, &all));
-    return loss_pair(graph, PEN_OP(add), *io_targets, all, io_targets);
+    return pen_loss_pair(graph, PEN_OP(add), *io_targets, all, io_targets);
 }
 
 // The weights of the classes lie along their dimension.
@@ -395,8 +371,8 @@ static pen_status loss_weigh(const class_loss *loss, pen_value_id *io_targets) {
     if (!pen_value_is(weights)) return PEN_OK;
     for (uint32_t d = 0; d < rank; d++)
         dims[d] = d == loss->axis ? loss->spec->class_weight_count : 1;
-    PEN_TRY(loss_reshape(loss->graph, weights, "loss/weights_shape", rank, dims, &weights));
-    return loss_pair(loss->graph, PEN_OP(mul), *io_targets, weights, io_targets);
+    PEN_TRY(pen_loss_reshape(loss->graph, weights, "loss/weights_shape", rank, dims, &weights));
+    return pen_loss_pair(loss->graph, PEN_OP(mul), *io_targets, weights, io_targets);
 }
 
 // Minus the sum of weight[c] p[c] log_softmax(x)[c], divided by the number of targets, which
@@ -421,13 +397,16 @@ static pen_status loss_attach_probabilities(pen_graph *graph, const pen_loss_spe
     targets = out_loss->labels;
     PEN_TRY(loss_smooth(graph, spec->label_smoothing, class_count, &targets));
     PEN_TRY(loss_weigh(&loss, &targets));
-    PEN_TRY(loss_map(graph, PEN_OP(log_softmax), "loss/log_softmax", loss.output,
-                     pen_attribute_int("axis", (int64_t)loss.axis), &logs));
-    PEN_TRY(loss_pair(graph, PEN_OP(mul), logs, targets, &sum));
-    PEN_TRY(loss_count(graph, sum, &sum));
+    PEN_TRY(pen_loss_map(graph, PEN_OP(log_softmax), "loss/log_softmax", loss.output,
+                         pen_attribute_int("axis", (int64_t)loss.axis), &logs));
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(mul), logs, targets, &sum));
     const double target_count =
         (double)pen_shape_element_count(&labels.shape) / (double)class_count;
-    PEN_TRY(loss_multiply(graph, "loss/share", -1 / target_count, &sum));
+    if (spec->weighs_examples) {
+        return loss_scale_each(graph, place, sum, -1 / target_count, out_loss);
+    }
+    PEN_TRY(pen_loss_total(graph, sum, &sum));
+    PEN_TRY(pen_loss_multiply(graph, "loss/share", -1 / target_count, &sum));
     out_loss->loss = sum;
     return PEN_OK;
 }
@@ -461,12 +440,25 @@ static pen_status loss_add_elements(pen_graph *graph, const pen_loss_spec *spec,
     return PEN_OK;
 }
 
+// The mean over the elements of an example, but for the divergence, which is their sum.
+static pen_status loss_weigh_elements(pen_graph *graph, const pen_loss_spec *spec,
+                                      const pen_loss_place *place, pen_attached_loss *out_loss) {
+    const pen_shape shape = pen_value_type(graph, place->output)->shape;
+    const bool is_sum = spec->kind == PEN_LOSS_KL_DIVERGENCE;
+    const double divisor =
+        is_sum ? (double)place->example_count : (double)pen_shape_element_count(&shape);
+    pen_value_id losses;
+    PEN_TRY(pen_weighted_loss_elements(graph, spec, place->output, out_loss->labels, &losses));
+    return loss_scale_each(graph, place, losses, 1 / divisor, out_loss);
+}
+
 // What the mask leaves out becomes a target that is met: its loss is 0.
 static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *spec,
                                        const pen_loss_place *place, pen_attached_loss *out_loss) {
     const pen_tensor_type type = *pen_value_type(graph, place->output);
     PEN_TRY(loss_add_input(graph, place->labels, &type, &out_loss->labels));
     pen_value_id operands[2] = {place->output, out_loss->labels};
+    if (spec->weighs_examples) return loss_weigh_elements(graph, spec, place, out_loss);
     if (!pen_value_is(place->mask)) {
         return loss_add_elements(graph, spec, operands, &out_loss->loss);
     }
@@ -477,7 +469,7 @@ static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *sp
     PEN_TRY(loss_where(graph, mask, operands[1], 0, &operands[1]));
     PEN_TRY(loss_add_elements(graph, spec, operands, &loss));
     PEN_TRY(loss_mask_share(graph, mask, &share));
-    return loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
+    return pen_loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
 }
 
 static pen_status loss_attach_output(const pen_graph *graph, pen_value_id output,
@@ -498,7 +490,7 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
         return pen_error(PEN_UNSUPPORTED, "the loss is %s: regularizers need float32",
                          pen_element_name(pen_value_type(graph, *io_loss)->element));
     }
-    return loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
+    return pen_loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
 }
 
 pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pen_loss_place *place,
@@ -512,6 +504,7 @@ pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pe
         return pen_error(PEN_INVALID_INPUT, "output '%s' is %s: no loss can be taken of it",
                          pen_value_name(graph, place->output), pen_element_name(type->element));
     }
+    PEN_TRY(loss_check_weighing(graph, spec, place));
     if (spec->kind == PEN_LOSS_OUTPUT) return loss_attach_output(graph, place->output, out_loss);
     if (spec->has_probabilities) return loss_attach_probabilities(graph, spec, place, out_loss);
     if (pen_loss_is_over_classes(spec->kind)) {

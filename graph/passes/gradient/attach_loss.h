@@ -1,10 +1,10 @@
 // Puts a loss, and for classifiers a count of right answers, behind a model's output.
 //
 // Every loss is what PyTorch's of the same options is over the whole step, whatever the
-// microbatches: the mean over all targets, or, where some are ignored or classes have weights, the
-// sum divided by the step's sum of the targets' weights. That divisor is not known here. It is fed:
-// `scale` is, for each example of the step, examples of the step / sum of the weights of its
-// targets.
+// microbatches: the mean over all targets, or, where some are ignored, or classes or examples have
+// weights, the sum divided by the step's sum of the targets' weights. That divisor is not known
+// here. It is fed: `scale` is, for each example of the step, examples of the step * its weight /
+// sum of the weights of its targets.
 #ifndef PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
 #define PEN_GRAPH_PASSES_GRADIENT_ATTACH_LOSS_H
 
@@ -12,39 +12,7 @@
 
 #include "base/status.h"
 #include "graph/graph_types.h"
-
-typedef enum pen_loss_kind {
-    PEN_LOSS_SOFTMAX_CROSS_ENTROPY,   // output: logits, or a softmax of them; labels: int64, the
-                                      // output's shape without the classes
-    PEN_LOSS_NEGATIVE_LOG_LIKELIHOOD, // output: log-probabilities; labels: likewise
-    PEN_LOSS_MEAN_SQUARED_ERROR,      // labels: as the output
-    PEN_LOSS_BINARY_CROSS_ENTROPY,    // output: probabilities; labels: as the output
-    PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS,
-    PEN_LOSS_L1,            // labels: as the output, likewise those below
-    PEN_LOSS_SMOOTH_L1,     //
-    PEN_LOSS_HUBER,         //
-    PEN_LOSS_KL_DIVERGENCE, // output: log-probabilities; labels: probabilities. The sum, divided by
-                            // the output's first dimension
-    PEN_LOSS_OUTPUT,        // the model's output is the loss: one element
-    PEN_LOSS_KIND_COUNT,
-} pen_loss_kind;
-
-// All zero but the kind and the axis is a good choice.
-typedef struct pen_loss_spec {
-    pen_loss_kind kind;
-    // over classes
-    int64_t class_axis; // dimension of the output that the classes are; negative: from the end; not
-                        // the first
-    bool ignores;
-    int64_t ignore_index;       // label of targets that do not count
-    bool has_probabilities;     // softmax_cross_entropy: labels are as the output, probabilities of
-                                // classes; none is ignored
-    double label_smoothing;     // softmax_cross_entropy: 0 to 1
-    const float *class_weights; // [class_weight_count], copied; NULL: all 1
-    uint32_t class_weight_count;
-    // of numbers
-    double beta; // of smooth_l1, and delta of huber
-} pen_loss_spec;
+#include "graph/passes/gradient/loss_spec.h"
 
 bool pen_loss_is_over_classes(pen_loss_kind kind);
 // Whether labels are class indices.

@@ -74,15 +74,16 @@ static pen_status columns_no_label(const columns_survey *survey, const char *wan
 }
 
 // What is wanted is a name, else an index from the start or, negative, from the end.
-static pen_status columns_find_label(const columns_survey *survey) {
-    const char *wanted = survey->options->label_column, *path = survey->cursor->path;
-    pen_csv_columns *columns = survey->columns;
+static pen_status columns_find_one(const columns_survey *survey, const char *wanted,
+                                   const char *what, uint64_t *out_index) {
+    const char *path = survey->cursor->path;
+    const pen_csv_columns *columns = survey->columns;
     const uint64_t count = columns->count;
-    columns->label_index = UINT64_MAX;
+    *out_index = UINT64_MAX;
     if (wanted == NULL) return PEN_OK;
     for (uint64_t i = 0; columns->names != NULL && i < count; i++) {
         if (strcmp(columns->names[i], wanted) != 0) continue;
-        columns->label_index = i;
+        *out_index = i;
         return PEN_OK;
     }
     const bool negative = wanted[0] == '-';
@@ -91,18 +92,36 @@ static pen_status columns_find_label(const columns_survey *survey) {
     if (length == 0 || length > 9 || strspn(digits, "0123456789") != length) {
         if (columns->names != NULL) return columns_no_label(survey, wanted);
         return pen_error(PEN_INVALID_INPUT,
-                         "'%s' has no header, so the label column must be an index, not '%s'", path,
-                         wanted);
+                         "'%s' has no header, so the %s column must be an index, not '%s'", path,
+                         what, wanted);
     }
     const uint64_t index = strtoull(digits, NULL, 10);
     if (negative ? index == 0 || index > count : index >= count) {
         return pen_error(PEN_INVALID_INPUT,
-                         "'%s': the label column is %s, expected 0 to %" PRIu64
-                         ", or -1 to -%" PRIu64,
-                         path, wanted, count - 1, count);
+                         "'%s': the %s column is %s, expected 0 to %" PRIu64 ", or -1 to -%" PRIu64,
+                         path, what, wanted, count - 1, count);
     }
-    columns->label_index = negative ? count - index : index;
+    *out_index = negative ? count - index : index;
     return PEN_OK;
+}
+
+// Columns that are no features.
+static pen_status columns_find_own(const columns_survey *survey) {
+    const pen_dataset_options *options = survey->options;
+    pen_csv_columns *columns = survey->columns;
+    PEN_TRY(columns_find_one(survey, options->label_column, "label", &columns->label_index));
+    PEN_TRY(columns_find_one(survey, options->weight_column, "weight", &columns->weight_index));
+    if (columns->weight_index == UINT64_MAX || columns->weight_index != columns->label_index) {
+        return PEN_OK;
+    }
+    return pen_error(PEN_INVALID_INPUT,
+                     "'%s': column %" PRIu64 " is both label_column and weight_column, expected "
+                     "two columns",
+                     survey->cursor->path, columns->weight_index);
+}
+
+bool pen_csv_columns_has(const pen_csv_columns *columns, uint64_t index) {
+    return index != columns->label_index && index != columns->weight_index;
 }
 
 static pen_status columns_read_head(columns_survey *survey) {
@@ -118,7 +137,7 @@ static pen_status columns_read_head(columns_survey *survey) {
     if (header == PEN_DATASET_HEADER_YES || is_found) {
         PEN_TRY(columns_read_names(survey));
     }
-    return columns_find_label(survey);
+    return columns_find_own(survey);
 }
 
 // ---- all rows
@@ -128,6 +147,7 @@ static columns_finding *columns_find(const columns_survey *survey, uint64_t inde
     if (index == survey->columns->label_index) {
         return survey->options->label_element == PEN_DATASET_FLOAT32 ? NULL : survey->label;
     }
+    if (index == survey->columns->weight_index) return NULL;
     return survey->findings == NULL ? NULL : &survey->findings[index];
 }
 

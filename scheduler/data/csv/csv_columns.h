@@ -31,6 +31,7 @@ typedef struct pen_csv_columns {
     uint64_t row_count;
     uint64_t count;           // fields in each line
     uint64_t label_index;     // UINT64_MAX: none
+    uint64_t weight_index;    // that has weights of rows; UINT64_MAX: none
     const char *const *names; // [count]; NULL: no header
     pen_csv_column label;     // all zero where labels are numbers
     pen_csv_column *features; // [count], that of the labels unused; NULL: not looked at
@@ -45,6 +46,9 @@ typedef struct pen_csv_columns {
 PEN_NODISCARD pen_status pen_csv_columns_read(pen_csv_cursor *cursor,
                                               const pen_dataset_options *options, locale_t locale,
                                               pen_arena *arena, pen_csv_columns *out_columns);
+
+// Whether a column is a feature: neither labels nor weights.
+bool pen_csv_columns_has(const pen_csv_columns *columns, uint64_t index);
 
 // The number of the word in a field; word_count: it has none.
 uint32_t pen_csv_column_find(const pen_csv_column *column, const pen_csv_field *field);

@@ -84,6 +84,17 @@ static pen_status csv_take_label(const csv_rows *rows, const pen_csv_field *fiel
                             pen_error(PEN_INVALID_INPUT, "a label is empty, expected a class"));
 }
 
+static pen_status csv_take_weight(const csv_rows *rows, const pen_csv_field *field,
+                                  float *out_weight) {
+    double weight;
+    PEN_TRY(csv_take_number(rows, field, true, &weight));
+    *out_weight = (float)weight;
+    if (weight >= 0) return PEN_OK;
+    return pen_csv_error_at(
+        &rows->cursor, field,
+        pen_error(PEN_INVALID_INPUT, "the weight is %g, expected at least 0", weight));
+}
+
 // Numbers that a column becomes.
 static uint64_t csv_width(const pen_dataset_options *options, const pen_csv_column *column) {
     if (column == NULL || !column->has_words) return 1;
@@ -123,12 +134,17 @@ static const pen_csv_column *csv_feature(const csv_rows *rows, uint64_t index) {
 }
 
 // Numbers are parsed in a locale of their own, since the process's may have a decimal comma.
-static pen_status csv_read_row(csv_rows *rows, float *out_values, double *out_label) {
+static pen_status csv_read_row(csv_rows *rows, float *out_values, double *out_label,
+                               float *out_weight) {
     for (uint64_t i = 0; i < rows->own.count; i++) {
         pen_csv_field field;
         PEN_TRY(pen_csv_take_field(&rows->cursor, &field));
         if (i == rows->own.label_index) {
             PEN_TRY(csv_take_label(rows, &field, out_label));
+            continue;
+        }
+        if (i == rows->own.weight_index && out_weight != NULL) {
+            PEN_TRY(csv_take_weight(rows, &field, out_weight));
             continue;
         }
         PEN_TRY(csv_take_feature(rows, csv_feature(rows, i), &field, out_values));
@@ -157,10 +173,15 @@ static pen_status csv_read_rows(csv_rows *rows, pen_csv_table *table) {
         table->labels = pen_memory_allocate(table->row_count, sizeof *table->labels);
         if (table->labels == NULL) return pen_error_out_of_memory();
     }
+    if (rows->own.weight_index != UINT64_MAX) {
+        table->weights = pen_memory_allocate(table->row_count, sizeof *table->weights);
+        if (table->weights == NULL) return pen_error_out_of_memory();
+    }
     table->labels_are_whole = true;
     for (uint64_t i = 0; i < table->row_count && pen_csv_has_line(&rows->cursor); i++) {
         double label = 0;
-        PEN_TRY(csv_read_row(rows, table->values + i * table->column_count, &label));
+        float *weight = table->weights == NULL ? NULL : &table->weights[i];
+        PEN_TRY(csv_read_row(rows, table->values + i * table->column_count, &label, weight));
         if (table->labels != NULL) table->labels[i] = label;
         if (label != trunc(label) || fabs(label) > CSV_WHOLE_LIMIT) {
             table->labels_are_whole = false;
@@ -179,7 +200,7 @@ static pen_status csv_name_columns(const csv_rows *rows, pen_csv_table *table) {
     next = names;
     for (uint64_t i = 0; i < rows->own.count; i++) {
         const pen_csv_column *column = csv_feature(rows, i);
-        if (i == rows->own.label_index) continue;
+        if (!pen_csv_columns_has(&rows->own, i)) continue;
         const uint64_t width = csv_width(rows->options, column);
         const bool is_one = column == NULL || !column->has_words ||
                             rows->options->categories == PEN_DATASET_CATEGORIES_INDEX;
@@ -197,10 +218,11 @@ static pen_status csv_name_columns(const csv_rows *rows, pen_csv_table *table) {
 static pen_status csv_check_known(const csv_rows *rows) {
     const pen_csv_columns *own = &rows->own, *known = rows->known;
     const char *other = rows->options->words_path;
-    if (own->count != known->count || own->label_index != known->label_index) {
+    if (own->count != known->count || own->label_index != known->label_index ||
+        own->weight_index != known->weight_index) {
         return pen_error(PEN_INVALID_INPUT,
                          "'%s' has %" PRIu64 " columns, but '%s' has %" PRIu64
-                         ", or another column of labels",
+                         ", or another column of labels or weights",
                          rows->cursor.path, own->count, other, known->count);
     }
     for (uint64_t i = 0; own->names != NULL && known->names != NULL && i < own->count; i++) {
@@ -214,13 +236,15 @@ static pen_status csv_check_known(const csv_rows *rows) {
 
 // What is known is settled, and memory taken for all rows.
 static pen_status csv_read(csv_rows *rows, pen_csv_table *table) {
-    const bool labels = rows->own.label_index != UINT64_MAX;
-    if (rows->own.count == labels) {
-        return pen_error(PEN_INVALID_INPUT, "'%s' has no column but the labels", rows->cursor.path);
+    const uint64_t others =
+        (uint64_t)(rows->own.label_index != UINT64_MAX) + (rows->own.weight_index != UINT64_MAX);
+    if (rows->own.count == others) {
+        return pen_error(PEN_INVALID_INPUT, "'%s' has no column but the labels%s",
+                         rows->cursor.path, others > 1 ? " and the weights" : "");
     }
     table->row_count = rows->own.row_count;
     for (uint64_t i = 0; i < rows->own.count; i++) {
-        if (i == rows->own.label_index) continue;
+        if (!pen_csv_columns_has(&rows->own, i)) continue;
         table->column_count += csv_width(rows->options, csv_feature(rows, i));
     }
     if (rows->known->label.has_words) {
@@ -286,5 +310,6 @@ pen_status pen_csv_read(const pen_csv_text *text, const pen_dataset_options *opt
 void pen_csv_table_free(pen_csv_table *table) {
     pen_memory_free(table->values);
     pen_memory_free(table->labels);
+    pen_memory_free(table->weights);
     *table = (pen_csv_table){0};
 }

@@ -29,15 +29,17 @@ typedef struct pen_csv_table {
     const char *const *names;       // [column_count], in the arena; NULL: no header
     float *values;                  // [row_count][column_count]
     double *labels;                 // [row_count]; NULL: no label column
+    float *weights;                 // [row_count], at least 0; NULL: no weight column
     bool labels_are_whole;          // all of them whole numbers that double holds exactly
     const char *const *class_names; // [class_count] of labels that are words, in the arena; or NULL
     uint32_t class_count;
 } pen_csv_table;
 
 // Reads a whole file that is in memory; a long read says how far it is (base/system/long_read.h).
-// From `options`: header, delimiter, label_column, label_element, categories, missing. `known` are
-// columns of another table, that of words_path, which says which words there are; NULL: this one.
-// Errors have path, line and column. Free the table, which is empty after an error.
+// From `options`: header, delimiter, label_column, weight_column, label_element, categories,
+// missing. `known` are columns of another table, that of words_path, which says which words there
+// are; NULL: this one. Errors have path, line and column. Free the table, which is empty after an
+// error.
 //   INVALID_INPUT  a field is not a finite number, lines differ in length, a quote is not closed,
 //                  no rows or no columns, a bad label column index
 //   NOT_FOUND      no column has the name; lists those there are

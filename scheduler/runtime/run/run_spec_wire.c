@@ -454,6 +454,7 @@ static pen_status decode_data(const wire_spec *given, pen_arena *arena, pen_run_
     options->labels = decode_or_none(options->labels);
     options->input_name = decode_or_none(options->input_name);
     options->label_column = decode_or_none(options->label_column);
+    options->weight_column = decode_or_none(options->weight_column);
     options->words_path = decode_or_none(options->words_path);
     options->connection = decode_or_none(options->connection);
     options->query = decode_or_none(options->query);

@@ -4,8 +4,8 @@ PyTorch makes of each case of losses in a few steps.
 
 Needs PyTorch, NumPy and onnx. Run in this folder.
 
-cases.txt has a line a case: a name, what stands in the job's `train`, and what its data has as `labels`, with tabs
-between them; @ is this folder. Row i of expected.npy has for case i
+cases.txt has a line a case: a name, what stands in the job's `train`, and what its data has as `labels` (and `weights`),
+with tabs between them; @ is this folder. Row i of expected.npy has for case i
 the losses of STEPS steps, the loss of all examples after them and how many of its targets are right and count (-1: no
 classes), and all parameters."""
 import numpy as np
@@ -91,6 +91,7 @@ def make_data():
         "weights": np.array([0.5, 2, 0, 1, 3.25], np.float32),
     }
     data["shares"][0] = np.eye(BOX, dtype=np.float32)[2]  # zeros among the probabilities
+    data["rows"] = np.array([1, 0, 2.5, 0.25, 0.5, 4, 0, 1.75, 3, 0.1], np.float32)  # of examples
     data["likely"] = random.dirichlet(np.ones(CLASSES), (EXAMPLES, SIDE, SIDE)).transpose(0, 3, 1, 2).astype(np.float32)
     for name, values in data.items():
         np.save(name + ".npy", values)
@@ -115,6 +116,25 @@ def log_likelihood(labels, weights=None, **options):
 
 def of(function, output, labels, **options):
     return lambda out, data: function(out[output], data[labels], **options)
+
+
+def by_rows(each, per_row=None):
+    """Each example counts as `rows` says: (w * loss).sum() / w.sum(). `each` has a loss for each target or number;
+    `per_row`, what these count by themselves, as classes do."""
+    def compute(out, data):
+        losses, rows = each(out, data).flatten(1), data["rows"]
+        if per_row is None:
+            return (rows * losses.mean(1)).sum() / rows.sum()
+        return (rows[:, None] * losses).sum() / (rows[:, None] * per_row(data).flatten(1)).sum()
+
+    return compute
+
+
+def by_rows_summed(each):
+    def compute(out, data):
+        return (data["rows"] * each(out, data).flatten(1).sum(1)).sum() / data["rows"].sum()
+
+    return compute
 
 
 def both(*parts):
@@ -188,6 +208,36 @@ CASES = [
           (2, cross_entropy("logits", "some", weights=True, ignore_index=255)),
           (0.4, cross_entropy("last", "masks", -1, label_smoothing=0.1)),
           (1, of(F.kl_div, "shares", "shares", reduction="batchmean"))), "some", 255),
+    ("rows", f"loss: {CE}, loss_output: last, labels: masks, weights: rows",
+     by_rows(cross_entropy("last", "masks", -1, reduction="none")), "masks", None),
+    ("rows_everything", f"loss: {CE}, loss_output: middle, class_axis: 2, ignore_index: 255, {NUMBERS}, "
+     "label_smoothing: 0.1, labels: some, weights: rows",
+     by_rows(cross_entropy("middle", "some", 2, weights=True, ignore_index=255, label_smoothing=0.1,
+                           reduction="none"),
+             lambda data: torch.cat([data["weights"], torch.zeros(251)])[data["some"].long()]), "some", 255),
+    ("rows_likelihood", "loss: negative_log_likelihood, loss_output: logs, class_axis: 1, labels: masks, "
+     "weights: rows", by_rows(log_likelihood("masks", reduction="none")), "masks", None),
+    ("rows_probable", f"loss: {CE}, loss_output: logits, class_axis: 1, probabilities: true, {NUMBERS}, "
+     "labels: likely, weights: rows",
+     by_rows(lambda out, data: F.cross_entropy(out["logits"], data["likely"], weight=data["weights"],
+                                               reduction="none")), None, None),
+    *[(f"rows_{name}", f"loss: {loss}, labels: {labels}, weights: rows",
+       by_rows(of(function, loss.split("loss_output: ")[1].split(",")[0], labels, reduction="none", **options)),
+       None, None) for name, loss, labels, function, options in (
+           ("mse", "mean_squared_error, loss_output: boxes", "boxes", F.mse_loss, {}),
+           ("l1", "l1, loss_output: boxes", "boxes", F.l1_loss, {}),
+           ("smooth_l1", "smooth_l1, loss_output: boxes, beta: 0.25", "boxes", F.smooth_l1_loss, {"beta": 0.25}),
+           ("sharp", "smooth_l1, loss_output: boxes, beta: 0", "boxes", F.smooth_l1_loss, {"beta": 0.0}),
+           ("huber", "huber, loss_output: boxes, delta: 0.7", "boxes", F.huber_loss, {"delta": 0.7}),
+           ("binary", "binary_cross_entropy, loss_output: chances", "chances", F.binary_cross_entropy, {}),
+           ("binary_logits", "binary_cross_entropy_with_logits, loss_output: boxes", "chances",
+            F.binary_cross_entropy_with_logits, {}))],
+    ("rows_divergence", "loss: kl_divergence, loss_output: shares, labels: shares, weights: rows",
+     by_rows_summed(of(F.kl_div, "shares", "shares", reduction="none")), None, None),
+    ("rows_two", f"losses: [{{output: logits, labels: masks, kind: {CE}, class_axis: 1}}, "
+     "{output: boxes, kind: smooth_l1, weight: 0.5}], labels: {masks: @masks.npy, boxes: @boxes.npy}, weights: rows",
+     both((1, by_rows(cross_entropy("logits", "masks", reduction="none"))),
+          (0.5, by_rows(of(F.smooth_l1_loss, "boxes", "boxes", reduction="none")))), "masks", None),
 ]
 
 
@@ -228,7 +278,9 @@ def main():
     with open("cases.txt", "w") as file:
         for name, text, *_ in CASES:
             train, labels = text.rsplit(", labels: ", 1)
+            labels, *weights = labels.split(", weights: ")
             labels = labels if labels.startswith("{") else f"@{labels}.npy"
+            labels += "".join(f", weights: @{name}.npy" for name in weights)
             file.write(f"{name}\t{train}\t{labels}\n")
 
 

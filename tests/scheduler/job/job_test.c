@@ -200,7 +200,7 @@ static const mistake job_mistakes[] = {
     {4, 19, "  train: {format: mnist}", "data.train.format: ", "found \"mnist\"",
      "one of idx, npy, csv, images"},
     {4, 24, "  train: {format: idx, image: a}", "data.train: ", "unknown key \"image\"",
-     "possible: images, format, limit, label_type, labels, input"},
+     "possible: images, format, limit, label_type, labels, weights, input"},
     {4, 10, "  train: {format: idx, labels: a}", "data.train: ", "'images' is missing", "a path"},
     {4, 32, "  train: {format: idx, images: {}}", "data.train.images: ", "found a mapping",
      "a path"},

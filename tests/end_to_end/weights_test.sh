@@ -1,0 +1,134 @@
+# Weights of examples: equal numbers from every format, whoever reads, on any devices, with replicas, after a stop and
+# where a worker is lost; a weight of 2 is an example that comes twice; what cannot be is named.
+. tests/end_to_end/common.sh
+. "$top/tests/end_to_end/data_jobs.sh"
+python3 "$top/tests/end_to_end/make_data.py" . 42
+python3 "$top/tests/end_to_end/make_database.py" . base.db
+connection=sqlite:base.db
+/usr/bin/python3 - <<'END'
+import csv
+import sqlite3
+import numpy
+
+weights = numpy.random.default_rng(3).gamma(0.7, size=42).astype(numpy.float32)
+weights[5::7] = 0
+numpy.save("weights.npy", weights)
+numpy.save("weights-0.npy", weights[:9])
+numpy.save("weights-1.npy", weights[9:])
+numpy.save("column.npy", weights[:, None])
+rows = list(csv.reader(open("table.csv")))
+texts = ["w", *(repr(float(weight)) for weight in weights)]
+with open("weighted.csv", "w") as file:  # in the midst of the inputs
+    for row, text in zip(rows, texts):
+        print(*row[:100], text, *row[100:], sep=",", file=file)
+base = sqlite3.connect("base.db")
+base.execute("alter table examples add column w real")
+base.executemany("update examples set w = ? where id = ?", [(float(w), i) for i, w in enumerate(weights)])
+base.commit()
+for name, place, value in ("negative", 7, -1), ("infinite", 8, numpy.inf), ("none", 9, numpy.nan):
+    changed = weights.copy()
+    changed[place] = value
+    numpy.save(f"{name}.npy", changed)
+numpy.save("short.npy", weights[:41])
+zeros = weights.copy()
+zeros[16:32] = 0
+numpy.save("zeros.npy", zeros)
+END
+
+npy='format: npy, inputs: {input: inputs.npy}, labels: labels.npy'
+job plain "{$npy}" "$one"
+job alone "{$npy, weights: weights.npy}" "$one"
+expected=$(numbers alone)
+[ "$expected" != "$(numbers plain)" ] || die 'weights change nothing'
+job parts "{$npy, weights: weights-*.npy}" "$one"
+job idx '{format: idx, images: images.idx, labels: labels.idx, weights: [weights-0.npy, weights-1.npy]}' "$started" workers
+job many "{$npy, weights: weights.npy}" "$started" workers
+job fed "{$npy, weights: column.npy}" "$started" coordinator
+job csv '{format: csv, file: weighted.csv, label_column: label, weight_column: w}' "$started" workers \
+    'scale: 0.00392156862745098'
+job sql "$(sql 'query: "select * from examples", inputs: {input: raw}, labels: label, weights: w, partition: id,
+  element: float32')" "$started" workers
+for name in parts idx many fed csv sql; do
+    found=$(numbers "$name")
+    [ "$found" = "$expected" ] || die "$name: $found, one device has $expected"
+done
+
+# examples held out keep their weights, and evaluations are weighed as steps are
+job held "{$npy, weights: weights.npy}" "$one" auto '' 'holdout: 0.25'
+job held_many '{format: csv, file: weighted.csv, label_column: label, weight_column: w}' "$started" workers \
+    'scale: 0.00392156862745098' 'holdout: 0.25'
+[ "$(numbers held)" = "$(numbers held_many)" ] || die 'other weights of what is left after a holdout'
+penstock train -q held.yaml --save held.safetensors 2>messages || die "$(cat messages)"
+loss() { penstock eval --json "$1.yaml" --parameters held.safetensors "${@:2}" 2>messages | json 'd["loss"]'; }
+[ "$(loss held)" = "$(loss held_many)" ] || die 'an evaluation is weighed otherwise'
+job unweighed "{$npy}" "$one" auto '' 'holdout: 0.25'
+[ "$(loss held)" != "$(loss unweighed)" ] || die 'evaluations are not weighed'
+
+# a weight of 2 is an example that comes twice, and one of 0 an example that does not
+/usr/bin/python3 - <<'END'
+import numpy
+
+inputs, labels = numpy.load("inputs.npy"), numpy.load("labels.npy")
+counts = numpy.arange(42) % 3
+numpy.save("counts.npy", counts)
+numpy.save("repeated.npy", numpy.repeat(inputs, counts, 0))
+numpy.save("repeated_labels.npy", numpy.repeat(labels, counts, 0))
+END
+job counted "{$npy, weights: counts.npy}" "$one"
+job repeated '{format: npy, inputs: {input: repeated.npy}, labels: repeated_labels.npy}' "$one"
+sed -i 's/batch: 16, microbatches: 4,/batch: 42, shuffle: false,/' counted.yaml repeated.yaml
+close() {
+    python3 -c "import sys; a, b = [[float(x) for x in t.split()] for t in sys.argv[1:]]
+assert len(a) == len(b) and all(abs(x - y) < 1e-5 for x, y in zip(a, b))" "$1" "$2"
+}
+counted=$(train_losses counted.yaml)
+repeated=$(train_losses repeated.yaml)
+close "$counted" "$repeated" || die "counted $counted, repeated $repeated"
+
+# replicas, a stop, and a worker that is lost
+lanes() { sed "s/microbatches: 4,/microbatches: 4, lanes: 4,/; $2" "many.yaml" >"$1.yaml"; }
+lanes lanes '/^devices/s/\[.*/[{name: a, threads: 1}]/'
+lanes replicas 's/^devices/placement: {replicas: 2}\n&/'
+whole=$(numbers lanes)
+found=$(numbers replicas)
+[ "$found" = "$whole" ] || die "two replicas: $found, one device $whole"
+first=$(train_losses alone.yaml --steps 2 --checkpoint kept)
+rest=$(train_losses many.yaml --resume kept)
+[ "$first $rest" = "$(head -n 1 <<<"$expected")" ] || die "after a stop: $first $rest, not $expected"
+sed 's/^devices:/checkpoint: {dir: lost, every: 1 steps}\nrecovery: {on_loss: wait}\n&/' many.yaml >lost.yaml
+found=$(PENSTOCK_FAILPOINT=worker.task_done:20:kill numbers lost)
+check 'd["measured"]["recoveries"] > 0' losses.json
+[ "$found" = "$expected" ] || die "a worker is lost: $found, not $expected"
+
+# classes that are balanced are weighed, too, but batches that are mixed are not
+job balanced "{$npy, weights: weights.npy}" "$one" auto '' 'balance: class'
+job balanced_many "{$npy, weights: weights.npy}" "$started" auto '' 'balance: class'
+[ "$(numbers balanced)" = "$(numbers balanced_many)" ] || die 'balanced: two devices differ'
+job mixed "{$npy, weights: weights.npy}" "$one" auto '' 'mix: {mixup: 0.2, classes: 10}'
+sed -i 's/softmax_cross_entropy/&, probabilities: true/' mixed.yaml
+fails 3 'mixed.yaml:.*data.mix: found together with weights of the examples' "$PENSTOCK" train mixed.yaml
+
+wrong() { # PATTERN DATA
+    job wrong "$2" "$one"
+    fails 3 "$1" "$PENSTOCK" train wrong.yaml
+}
+wrong "'negative.npy': the weight of example 7 .counted from 0. is -1, expected a number of at least 0" \
+    "{$npy, weights: negative.npy}"
+wrong "'infinite.npy': the weight of example 8 .counted from 0. is inf" "{$npy, weights: infinite.npy}"
+wrong "'none.npy': the weight of example 9 .counted from 0. is -*nan" "{$npy, weights: none.npy}"
+wrong "'short.npy' has 41 weights of 1 numbers, but there are 42 examples" "{$npy, weights: short.npy}"
+wrong "'inputs.npy' has 42 weights of 784 numbers" "{$npy, weights: inputs.npy}"
+wrong "no column is called 'v'" '{format: csv, file: weighted.csv, label_column: label, weight_column: v}'
+wrong 'column 100 is both label_column and weight_column' \
+    '{format: csv, file: weighted.csv, label_column: w, weight_column: w}'
+sed '4s/^\(\([^,]*,\)\{100\}\)[^,]*/\1-0.5/' weighted.csv >negative.csv
+wrong 'negative.csv:4:.*the weight is -0.5, expected at least 0' \
+    '{format: csv, file: negative.csv, label_column: label, weight_column: w}'
+job wrong "{$npy, weights: zeros.npy}" "$one"
+sed -i 's/seed: 3/shuffle: false/' wrong.yaml
+fails 3 "'zeros.npy': the weights of all 16 examples of a step are 0, as of example 16 .counted from 0." \
+    "$PENSTOCK" train wrong.yaml
+job wrong "{$npy, weights: weights.npy}" "$one"
+sed -i 's/^devices/evaluation: {metrics: perplexity}\n&/; s/^data:/&\n  holdout: 0.25/' wrong.yaml
+fails 3 'found perplexity, but the loss is no plain cross-entropy: it has weights of classes or examples' \
+    "$PENSTOCK" train wrong.yaml
