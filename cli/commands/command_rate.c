@@ -2,17 +2,23 @@
 
 #include <stdio.h>
 
+#include "base/system/file.h"
 #include "cli/command.h"
+#include "cli/run_output.h"
 #include "cli/training_job.h"
+#include "scheduler/report/rate_curve.h"
+#include "scheduler/report/report.h"
 #include "scheduler/train/find_rate.h"
 
-#define RATE_LINES 25 // of the table, at most
+#define RATE_LINES 25        // of the table, at most
+#define RATE_BOX_LIMIT 40000 // of the page, as in `show`
 
 typedef struct rate_options {
     pen_cli_common common;
     int64_t steps;
     double from;
     double to;
+    const char *report; // file of the page; NULL: none
     bool no_memory_check;
     bool insecure;
 } rate_options;
@@ -67,6 +73,26 @@ static pen_status rate_print_json(const pen_job *job, const pen_found_rate *foun
     return pen_json_finish(&json);
 }
 
+// What a page is made of.
+typedef struct rate_page {
+    const pen_job *job;
+    const char *path;
+    pen_arena *arena;
+} rate_page;
+
+// The model with the curve, while there is still an engine that has both.
+static pen_status rate_write_page(void *context, pen_engine *engine, const pen_found_rate *found) {
+    const rate_page *page = context;
+    const pen_run_picture picture = {.title = page->job->file, .box_limit = RATE_BOX_LIMIT};
+    const pen_rate_curve curve = {.found = found, .job = page->job->train.optimizer.lr};
+    pen_report report;
+    const char *text;
+    PEN_TRY(pen_run_picture_draw(engine, &picture, page->arena, &report));
+    report.search = &curve;
+    PEN_TRY(pen_report_html(&report, page->arena, &text));
+    return pen_file_write_text(page->path, text);
+}
+
 // The range is checked before the job is read; all else is what a training checks.
 static pen_status rate_run(pen_command_context *context, const void *options_given) {
     const rate_options *options = options_given;
@@ -80,12 +106,17 @@ static pen_status rate_run(pen_command_context *context, const void *options_giv
                          options->to);
     }
     PEN_TRY(pen_command_read_job(context, options->common.operands[0], &job, &plan));
+    const pen_run_output output = {.page = options->report};
+    rate_page page = {.job = job, .path = options->report, .arena = context->arena};
+    PEN_TRY(pen_run_output_check(context, &output, job));
     const pen_find_rate_options find = {.step_count = (uint32_t)options->steps,
                                         .from = options->from,
                                         .to = options->to,
                                         .no_memory_check = options->no_memory_check,
                                         .insecure = options->insecure,
-                                        .plan = plan};
+                                        .plan = plan,
+                                        .look = options->report == NULL ? NULL : rate_write_page,
+                                        .context = &page};
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_find_rate(job, &find, context->arena, &found));
     return options->common.json ? rate_print_json(job, &found) : rate_print(job, &found);
@@ -98,6 +129,8 @@ static const pen_cli_option rate_cli_options[] = {
                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.0000001"),
     PEN_CLI_VALUE(0, "to", "R", NUMBER, rate_options, to, "rate of the last step",
                   .minimum = PEN_OPTION_ABOVE(0), .default_text = "10"),
+    PEN_CLI_VALUE(0, "report", "FILE", PATH, rate_options, report,
+                  "an HTML page with the curve, and the model"),
     PEN_CLI_NO_MEMORY_CHECK(rate_options),
     PEN_CLI_INSECURE(rate_options),
 };
@@ -108,7 +141,7 @@ const pen_command pen_command_rate = {
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(rate_cli_options),
               .takes_job = true,
               .examples = "penstock rate job.yaml\n"
-                          "penstock rate --steps 200 --to 1 job.yaml\n"},
+                          "penstock rate --steps 200 --to 1 --report rate.html job.yaml\n"},
     .connects = true,
     .starts_itself = true,
     .options_bytes = sizeof(rate_options),

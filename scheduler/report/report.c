@@ -13,6 +13,7 @@
 #include "partition/costs/device_memory.h"
 #include "partition/plan/plan_dump.h"
 #include "scheduler/report/page/page_text.h"
+#include "scheduler/report/rate_curve.h"
 #include "scheduler/report/report_run.h"
 
 // Nothing is loaded from anywhere, save by a page that asks where it comes from how it goes on.
@@ -252,6 +253,7 @@ static pen_status report_json(const pen_report *report, uint32_t indent, pen_are
     if (report->plan != NULL) report_plan_json(&json, report->plan);
     PEN_TRY(pen_report_run_json(&json, report, arena));
     pen_training_history_write(report->history, &json);
+    pen_rate_curve_write(report->search, &json);
     PEN_TRY(report_drawing_json(&json, report, arena));
     if (report->modules != NULL) PEN_TRY(report_modules_json(&json, report, arena));
     pen_json_end_object(&json);

@@ -20,6 +20,7 @@ typedef struct pen_report {
     const pen_trace *trace;              // of a run of the plan, or NULL
     const pen_engine_report *figures;    // of that run; NULL: those that plan and trace tell
     const pen_training_history *history; // of that run, or NULL
+    const struct pen_rate_curve *search; // for a learning rate (rate_curve.h), or NULL
     bool is_live;       // the run goes on, and is asked for its curves where the page comes from
     const char *notice; // what its reader must know first, or NULL
 } pen_report;

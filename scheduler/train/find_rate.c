@@ -86,8 +86,11 @@ pen_status pen_find_rate(const pen_job *job, const pen_find_rate_options *option
     PEN_TRY(PEN_NEW(arena, options->step_count, &points));
     out_found->points = points;
     PEN_TRY(pen_trainer_create(job, &trainer_options, &trainer));
-    const pen_status status = rate_run(trainer, options->step_count, points, out_found);
-    pen_trainer_destroy(trainer);
+    pen_status status = rate_run(trainer, options->step_count, points, out_found);
     pen_rate_choose(out_found);
+    if (status == PEN_OK && options->look != NULL) {
+        status = options->look(options->context, pen_trainer_engine(trainer), out_found);
+    }
+    pen_trainer_destroy(trainer);
     return status;
 }

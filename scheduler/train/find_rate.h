@@ -12,7 +12,10 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "partition/plan/plan.h"
+#include "scheduler/engine/engine.h"
 #include "scheduler/job/job.h"
+
+typedef struct pen_found_rate pen_found_rate;
 
 typedef struct pen_find_rate_options {
     uint32_t step_count; // at least 2
@@ -20,6 +23,9 @@ typedef struct pen_find_rate_options {
     bool no_memory_check;
     bool insecure;
     const pen_plan *plan; // that the job's devices run; NULL: one is made
+    // Looks at what was trained, once all is found and before it is gone; NULL: nobody does.
+    pen_status (*look)(void *context, pen_engine *engine, const pen_found_rate *found);
+    void *context;
 } pen_find_rate_options;
 
 typedef struct pen_rate_point {
@@ -30,14 +36,14 @@ typedef struct pen_rate_point {
     double least;       // smoothed loss so far
 } pen_rate_point;
 
-typedef struct pen_found_rate {
+struct pen_found_rate {
     uint32_t count; // steps that were done
     const pen_rate_point *points;
     bool is_cut;   // the loss became four times the least, or no number: the steps after that were
                    // left out
     uint32_t best; // where the smoothed loss falls fastest; the count: it never falls
     uint32_t least;
-} pen_found_rate;
+};
 
 // As pen_trainer_create and pen_trainer_step; a loss that is not finite is no error. CANCELLED
 PEN_NODISCARD pen_status pen_find_rate(const pen_job *job, const pen_find_rate_options *options,

@@ -45,3 +45,25 @@ penstock rate --from 0.001 --to 1000 --steps 61 job.yaml >text
 grep -qE '^suggested: [0-9.e+-]+, where the loss falls fastest; .*The job has 0.001$' text || die "$(cat text)"
 [ "$(grep -c ' <$' text)" = 1 ] || die "$(cat text)"
 fails 2 'error: --from: found 1, expected less than --to, which is 0.1' "$PENSTOCK" rate --from 1 --to 0.1 job.yaml
+
+# the page has the same curve, and nothing else is left
+penstock rate --json --from 0.001 --to 1000 --steps 61 --report rate.html job.yaml >again.json
+cmp -s again.json found.json || die 'other numbers with a page'
+python3 - <<'END' || die 'the page has another curve'
+import json
+text = open("rate.html").read()
+at = text.index('"search":') + len('"search":')
+search, found = json.JSONDecoder().raw_decode(text[at:].lstrip())[0], json.load(open("found.json"))
+assert search["points"] == [[s["rate"], s["loss"], s["smoothed"]] for s in found["steps"]]
+assert search["suggested"] == found["suggested"] and search["job"] == 0.001
+END
+if command -v chromium >/dev/null; then
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --enable-logging=stderr \
+        --user-data-dir="$work/browser" --dump-dom "file://$work/rate.html" >dom 2>browser.err ||
+        die "the browser fails: $(tail -n 3 browser.err)"
+    if grep -q ':CONSOLE' browser.err; then die "$(grep ':CONSOLE' browser.err)"; fi
+    for text in 'Search for a learning rate' 'Loss by learning rate' 'suggested: '; do
+        grep -qF -- "$text" dom || die "rate.html: '$text' is missing"
+    done
+fi
+fails 2 "--report: found 'rate.txt', expected a file that ends with .html" "$PENSTOCK" rate --report rate.txt job.yaml

@@ -32,7 +32,7 @@ function showTab(name) {
     redrawTime();
     drawCharts();
 }
-var hasRun = Boolean(run || data.losses || data.evaluations || data.is_live);
+var hasRun = Boolean(run || data.losses || data.evaluations || data.search || data.is_live);
 var facts = countText(data.boxes.length) + ' boxes, ' + countText(data.arrows.length) + ' arrows';
 if (plan) facts = plan.devices.length + ' devices, ' + plan.stages.length +
     ' stages, step ' + secondsText(plan.step_seconds) + ', bubble ' +
@@ -41,7 +41,7 @@ add(bar, make('h1', data.title));
 bar.firstChild.title = data.title;
 if (plan && plan.set) facts = 'set ' + plan.set.join(', ') + '; ' + facts;
 if (hasRun) {
-    var runName = !run || run.measured || data.losses || data.is_live ? 'Run' : 'Plan';
+    var runName = !run || run.measured || data.losses || data.search || data.is_live ? 'Run' : 'Plan';
     document.getElementById('run').setAttribute('aria-label', runName);
     tabs.run = button(runName, runName + ': time line, curves, memory, traffic',
         function () { showTab('run'); });

@@ -1,8 +1,15 @@
-// ---- curves: losses, learning rate, and what evaluations came to
+// ---- curves: losses, learning rate, and what evaluations came to; losses over the rates of a search
 
 var CURVE = {height: 210, left: 62, right: 14, top: 12, bottom: 28};
 var DASHES = ['', '7 4', '2 3', '9 3 2 3', '1 4', '12 4'];
 var curvesArea = null, charts = [];
+// What lies along a chart: steps, or rates, which are drawn by their logarithm.
+var STEPS = {name: 'step', best: 'best after step', tick: String,
+    text: function (step) { return 'step ' + (Number.isInteger(step) ? step : 'about ' + Math.round(step)); },
+    cell: function (step) { return String(Math.round(step)); }, isBest: 'the best evaluation'};
+var RATES = {name: 'rate', best: 'suggested:', tick: function (power) { return numberText(Math.pow(10, power)); },
+    text: function (power) { return 'rate ' + RATES.tick(power); }, isBest: 'suggested: here it falls fastest'};
+RATES.cell = RATES.tick;
 
 function numberText(value) {
     var size = Math.abs(value);
@@ -20,7 +27,7 @@ function roundStep(length, count) {
     });
     return step;
 }
-// The points of all series that are numbers: one that is not finite is none.
+// The points of all series that are numbers: one that is not finite is none. A rough one may leave the chart above.
 function chartRange(chart) {
     var range = {first: Infinity, last: -Infinity, low: Infinity, high: -Infinity};
     chart.series.forEach(function (one) {
@@ -29,7 +36,7 @@ function chartRange(chart) {
             range.last = Math.max(range.last, point[0]);
             if (!isNumber(point[1])) return;
             range.low = Math.min(range.low, point[1]);
-            range.high = Math.max(range.high, point[1]);
+            if (!one.isRough) range.high = Math.max(range.high, point[1]);
         });
     });
     if (range.low > range.high) range.low = range.high = 0;
@@ -67,7 +74,7 @@ function drawGrid(svg, chart, width, x, y) {
     step = Math.max(1, roundStep(range.last - range.first, Math.max(2, width / 80)));
     for (i = Math.ceil(range.first / step); i * step <= range.last; i++) {
         add(svg, draw2('path', {'class': 'grid', d: 'M' + x(i * step) + ' ' + (CURVE.height - CURVE.bottom) + 'v5'}),
-            draw2('text', {x: x(i * step), y: CURVE.height - 8, 'class': 'step'}, String(i * step)));
+            draw2('text', {x: x(i * step), y: CURVE.height - 8, 'class': 'step'}, chart.axis.tick(i * step)));
     }
 }
 function drawBest(svg, chart, x, y) {
@@ -117,14 +124,14 @@ function stepsOf(chart) {
     return Array.from(all).sort(function (a, b) { return a - b; });
 }
 function textAt(chart, step) {
-    var text = 'step ' + (Number.isInteger(step) ? step : 'about ' + Math.round(step));
+    var text = chart.axis.text(step);
     chart.series.forEach(function (one) {
         one.points.forEach(function (point) {
             if (point[0] !== step) return;
             text += '\n' + one.name + ' ' + (isNumber(point[1]) ? numberText(point[1]) : 'not finite');
         });
     });
-    return text + (step === chart.best ? '\nthe best evaluation' : '');
+    return text + (step === chart.best ? '\n' + chart.axis.isBest : '');
 }
 function pointAt(chart, index) {
     var place = chart.svg.getBoundingClientRect();
@@ -174,6 +181,7 @@ function lastNumber(points) {
     for (var i = points.length - 1; i >= 0; i--) if (isNumber(points[i][1])) return points[i][1];
     return null;
 }
+function bestText(chart) { return chart.axis.best + ' ' + chart.axis.cell(chart.best); }
 function curveLegend(chart) {
     var legend = make('figcaption', null, 'soft');
     chart.series.forEach(function (one) {
@@ -183,7 +191,7 @@ function curveLegend(chart) {
     if (chart.best) chart.series.forEach(function (one) {
         one.points.forEach(function (point) {
             if (one.isDotted && point[0] === chart.best && isNumber(point[1])) add(legend, make('span',
-                '\u25ef best after step ' + chart.best + ': ' + numberText(point[1]), 'named best'));
+                '\u25ef ' + bestText(chart) + ': ' + numberText(point[1]), 'named best'));
         });
     });
     return legend;
@@ -191,7 +199,7 @@ function curveLegend(chart) {
 // The same as numbers: not more rows than can be read.
 function curveTable(chart) {
     var table = make('table'), head = make('tr'), every = Math.ceil(chart.steps.length / 40);
-    ['step'].concat(chart.series.map(function (one) { return one.name; })).forEach(function (name) {
+    [chart.axis.name].concat(chart.series.map(function (one) { return one.name; })).forEach(function (name) {
         var cell = make('th', name, 'number');
         cell.scope = 'col';
         add(head, cell);
@@ -199,7 +207,7 @@ function curveTable(chart) {
     add(table, head);
     chart.steps.forEach(function (step, index) {
         if (index % every !== 0 && index !== chart.steps.length - 1 && step !== chart.best) return;
-        var line = add(make('tr'), make('td', String(Math.round(step)), 'number'));
+        var line = add(make('tr'), make('td', chart.axis.cell(step), 'number'));
         chart.series.forEach(function (one) {
             var found = one.points.filter(function (point) { return point[0] === step; })[0];
             add(line, make('td', found && isNumber(found[1]) ? numberText(found[1]) : '', 'number'));
@@ -221,13 +229,15 @@ function curveDetails(chart) {
 }
 var openTables = new Set();
 function prepareChart(chart) {
+    chart.axis = chart.axis || STEPS;
     chart.steps = stepsOf(chart);
     chart.series.forEach(function (one, index) { one.number = index; });
     chart.at = chart.steps.length - 1;
     return chart;
 }
 function showChart(area, chart) {
-    chart.svg = draw2('svg', {'class': 'curves', tabindex: 0, role: 'slider', 'aria-label': chart.title + ', by step',
+    chart.svg = draw2('svg', {'class': 'curves', tabindex: 0, role: 'slider',
+        'aria-label': chart.title + ', by ' + chart.axis.name,
         'aria-valuemin': Math.round(chart.steps[0]), 'aria-valuemax': Math.round(chart.steps[chart.at]),
         'aria-valuenow': Math.round(chart.steps[chart.at]),
         'aria-valuetext': textAt(chart, chart.steps[chart.at]).replace(/\n/g, ', ')});
@@ -253,7 +263,15 @@ function listCharts() {
     });
     if (data.rate) list.push({title: 'Learning rate', fromZero: true,
         series: [{name: 'learning rate', points: data.rate.points}]});
+    if (data.search) list.push(searchChart(data.search));
     return list;
+}
+function searchChart(search) {
+    function over(column) {
+        return search.points.map(function (point) { return [Math.log10(point[0]), point[column]]; });
+    }
+    return {title: 'Loss by learning rate', axis: RATES, best: search.suggested && Math.log10(search.suggested),
+        series: [{name: 'smoothed', points: over(2), isDotted: true}, {name: 'loss', points: over(1), isRough: true}]};
 }
 // Those that are there already take what is new, and keep the focus; but what is pointed at stays.
 function renewChart(chart, made) {
@@ -287,8 +305,8 @@ function fillCurves() {
     drawCharts();
 }
 function showCurves(area) {
-    if (data.is_live || (!data.losses && !data.evaluations)) return;
+    if (data.is_live || (!data.losses && !data.evaluations && !data.search)) return;
     curvesArea = make('div', null, 'charts');
-    add(section(area, 'Training'), curvesArea);
+    add(section(area, data.search ? 'Search for a learning rate' : 'Training'), curvesArea);
     fillCurves();
 }
