@@ -4,7 +4,9 @@ void pen_history_feed_step(pen_training_history *history, const pen_step_report 
     const pen_training_history_step step = {.step = report->step,
                                             .loss = report->loss,
                                             .terms = report->terms,
-                                            .learning_rate = report->learning_rate};
+                                            .learning_rate = report->learning_rate,
+                                            .target_count = report->target_count,
+                                            .correct_count = report->correct_count};
     pen_training_history_add(history, &step);
 }
 

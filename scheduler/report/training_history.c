@@ -6,7 +6,8 @@
 struct pen_training_history {
     const char *const *names; // [term_count]
     uint32_t term_count;
-    uint32_t column_count; // of `sums`: the loss, the terms, the learning rate
+    uint32_t column_count; // of `sums`: the loss, the terms, the learning rate, predictions judged
+                           // and those of them that were right
     uint64_t first_step, last_step;
     uint64_t steps_a_point;
     uint32_t point_count; // the last one may have fewer steps
@@ -37,7 +38,7 @@ pen_status pen_training_history_new(const char *const *names, uint32_t count, pe
     pen_training_history *history;
     PEN_TRY(PEN_NEW(arena, 1, &history));
     *history = (pen_training_history){
-        .names = names, .term_count = count, .column_count = count + 2, .steps_a_point = 1};
+        .names = names, .term_count = count, .column_count = count + 4, .steps_a_point = 1};
     PEN_TRY(history_make_room(history, arena));
     *out_history = history;
     return PEN_OK;
@@ -116,7 +117,10 @@ void pen_training_history_add(pen_training_history *history,
     for (uint32_t t = 0; t < history->term_count; t++) {
         sums[1 + t] += step->terms[t];
     }
-    sums[1 + history->term_count] += step->learning_rate;
+    sums += 1 + history->term_count;
+    sums[0] += step->learning_rate;
+    sums[1] += (double)step->target_count;
+    sums[2] += (double)step->correct_count;
 }
 
 // ---- evaluations
@@ -178,6 +182,31 @@ static void history_write_column(const pen_training_history *history, uint32_t c
     pen_json_end_array(json);
 }
 
+// The share of right predictions of each point; nothing where no step has any.
+static void history_write_accuracy(const pen_training_history *history, pen_json_writer *json) {
+    const uint32_t judged = 2 + history->term_count;
+    double all = 0;
+    for (uint32_t p = 0; p < history->point_count; p++) {
+        all += history_sums(history, p)[judged];
+    }
+    if (all == 0) return;
+    pen_json_key_object(json, "accuracy");
+    pen_json_key_array(json, "points");
+    for (uint32_t p = 0; p < history->point_count; p++) {
+        const double *sums = history_sums(history, p) + judged;
+        pen_json_begin_array(json);
+        pen_json_number(json, history->steps[p] / (double)history->counts[p]);
+        if (sums[0] > 0) {
+            pen_json_number(json, sums[1] / sums[0]);
+        } else {
+            pen_json_null(json);
+        }
+        pen_json_end_array(json);
+    }
+    pen_json_end_array(json);
+    pen_json_end_object(json);
+}
+
 static void history_write_steps(const pen_training_history *history, pen_json_writer *json) {
     pen_json_key_object(json, "losses");
     pen_json_key_unsigned(json, "first_step", history->first_step);
@@ -191,6 +220,7 @@ static void history_write_steps(const pen_training_history *history, pen_json_wr
     }
     pen_json_end_array(json);
     pen_json_end_object(json);
+    history_write_accuracy(history, json);
     pen_json_key_object(json, "rate");
     history_write_column(history, 1 + history->term_count, json);
     pen_json_end_object(json);

@@ -1,4 +1,5 @@
-// What a training came to, step by step, for its page: losses, learning rate, and evaluations.
+// What a training came to, step by step, for its page: losses, accuracy, learning rate, and
+// evaluations.
 //
 // However many steps there are, at most PEN_TRAINING_HISTORY_POINTS points are kept: when there
 // would be more, neighbours become their mean. So all steps are in it, each with the same weight.
@@ -28,6 +29,8 @@ typedef struct pen_training_history_step {
     double loss;
     const double *terms; // [count] of the several losses
     double learning_rate;
+    uint64_t target_count;  // predictions judged; 0: the loss is not over classes
+    uint64_t correct_count; // of those
 } pen_training_history_step;
 
 // An evaluation: every one has the same metrics in the same order.
@@ -57,10 +60,11 @@ void pen_training_history_evaluate(pen_training_history *history,
 
 // "losses": {"first_step": 1, "last_step": 9, "series": [{"name": "loss", "points": [[1, 2.3], …]},
 // …]}: the loss that is trained first, each point with the mean of its steps' numbers.
-// "rate": {"points": [[1, 0.1], …]}.
-// "evaluations": {"best_step": 4, "deciding": "accuracy", "series": [{"name": "accuracy",
-// "points": [[2, 0.7], …]}, …]}.
-// Nothing where there are no steps, or `history` is NULL; "best_step" only where one is the best.
+// "accuracy": {"points": [[1, 0.25], …]}: the share that was right of what each point's steps
+// judged; left out where none judged anything. "rate": {"points": [[1, 0.1], …]}. "evaluations":
+// {"best_step": 4, "deciding": "accuracy", "series": [{"name": "accuracy", "points": [[2, 0.7],
+// …]}, …]}. Nothing where there are no steps, or `history` is NULL; "best_step" only where one is
+// the best.
 void pen_training_history_write(const pen_training_history *history, pen_json_writer *json);
 
 #endif // PEN_SCHEDULER_REPORT_TRAINING_HISTORY_H

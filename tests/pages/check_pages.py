@@ -288,12 +288,12 @@ def check_curves(page, name, titles, best):
 def check_run(page, name):
     tab(page, "Run")
     check_time_line(page, name)
-    check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
+    check_curves(page, name, ["Losses", "Accuracy", "Learning rate"], 2)
 
 
 def check_one_device(page, name):
     tab(page, "Run")
-    check_curves(page, name, ["Losses", "Evaluation: accuracy", "Learning rate"], 2)
+    check_curves(page, name, ["Losses", "Accuracy", "Learning rate"], 2)
 
 
 def canvas_text(page):

@@ -248,17 +248,22 @@ function showChart(area, chart) {
         chart.legend, chart.details));
     charts.push(chart);
 }
-// The evaluations' loss stands beside that of the training, other metrics by themselves.
+// Loss and accuracy of evaluations stand beside those of the training, other metrics by themselves.
 function listCharts() {
-    var list = [], evaluations = data.evaluations || {series: []}, losses = [];
+    var list = [], evaluations = data.evaluations || {series: []}, losses = [], right = [],
+        others = [];
     if (data.losses) losses = data.losses.series.map(function (one) { return {name: one.name, points: one.points}; });
+    if (data.accuracy) right.push({name: 'accuracy', points: data.accuracy.points});
     evaluations.series.forEach(function (one) {
-        if (one.name === 'loss') losses.push({name: 'evaluation', points: one.points, isDotted: true});
+        var beside = one.name === 'loss' ? losses : one.name === 'accuracy' && data.accuracy ? right : null;
+        if (beside) beside.push({name: 'evaluation', points: one.points, isDotted: true});
+        else others.push(one);
     });
     if (losses.length > 0) list.push({title: losses.length > 1 && data.losses ? 'Losses' : 'Loss', series: losses,
         fromZero: true, best: evaluations.best_step});
-    evaluations.series.forEach(function (one) {
-        if (one.name !== 'loss') list.push({title: 'Evaluation: ' + one.name, best: evaluations.best_step,
+    if (data.accuracy) list.push({title: 'Accuracy', series: right, best: evaluations.best_step});
+    others.forEach(function (one) {
+        list.push({title: 'Evaluation: ' + one.name, best: evaluations.best_step,
             series: [{name: one.name, points: one.points, isDotted: true}]});
     });
     if (data.rate) list.push({title: 'Learning rate', fromZero: true,

@@ -172,6 +172,38 @@ static void many_evaluations_keep_the_best(void **state) {
     pen_arena_destroy(arena);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(each_loss_is_a_series), cmocka_unit_test(many_steps_become_means),
+// Points have the share of all their steps' predictions, and steps that judge nothing have none.
+static void accuracy_is_that_of_all_predictions(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_training_history *history;
+    CHECK_OK(pen_training_history_new(NULL, 0, arena, &history));
+    for (uint64_t s = 1; s <= PEN_TRAINING_HISTORY_POINTS + 1; s++) {
+        const pen_training_history_step one = {.step = s,
+                                               .target_count = s == 1   ? 30
+                                                               : s == 2 ? 10
+                                                                        : 0,
+                                               .correct_count = s == 1   ? 3
+                                                                : s == 2 ? 9
+                                                                         : 0};
+        pen_training_history_add(history, &one);
+        if (s > 1) continue;
+        json_t *alone = written_as(history, "accuracy");
+        const json_t *pair = json_array_get(json_object_get(alone, "points"), 0);
+        CHECK(json_number_value(json_array_get(pair, 1)) == 0.1, "3 of 30");
+        json_decref(alone);
+    }
+    json_t *accuracy = written_as(history, "accuracy");
+    const json_t *points = json_object_get(accuracy, "points");
+    const json_t *first = json_array_get(points, 0), *second = json_array_get(points, 1);
+    CHECK(json_number_value(json_array_get(first, 0)) == 1.5, "steps 1 and 2");
+    CHECK(json_number_value(json_array_get(first, 1)) == 0.3, "12 of 40");
+    CHECK(json_is_null(json_array_get(second, 1)), "of nothing");
+    json_decref(accuracy);
+    pen_arena_destroy(arena);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(accuracy_is_that_of_all_predictions),
+              cmocka_unit_test(each_loss_is_a_series), cmocka_unit_test(many_steps_become_means),
               cmocka_unit_test(evaluations_say_which_is_best),
               cmocka_unit_test(many_evaluations_keep_the_best))
