@@ -102,6 +102,15 @@ pen_status pen_job_check_checkpoint_folders(const pen_job *job, pen_arena *arena
     return PEN_OK;
 }
 
+// Whether the coordinator links to a worker of this process. Both show the job's certificate, so
+// what the job's own authority refuses could never begin.
+static bool job_links_to_itself(const pen_job *job) {
+    for (uint32_t d = 0; d < job->cluster.device_count; d++) {
+        if (job->cluster.devices[d].host == NULL) return true;
+    }
+    return false;
+}
+
 static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
     const char *const *const paths[] = {&job->tls.ca, &job->tls.cert, &job->tls.key};
     pen_pem_files files;
@@ -112,6 +121,8 @@ static pen_status job_check_certificates(const pen_job *job, pen_arena *arena) {
                               pen_pem_read(*paths[i], (pen_pem_kind)i, arena, &files.texts[i])));
     }
     PEN_TRY(pen_job_blame(job, &job->tls.key, pen_pem_check(&files)));
+    if (job_links_to_itself(job))
+        PEN_TRY(pen_job_blame(job, &job->tls.cert, pen_pem_judge(&files)));
     if (job->tls.crl == NULL) return PEN_OK;
     pen_revocations *lists = NULL;
     const pen_status status = pen_revocations_open(job->tls.crl, job->tls.ca, &lists);

@@ -40,7 +40,7 @@ typedef struct doctor_options {
 typedef struct doctor_host {
     const char *host;
     bool answers;
-    const char *trouble; // why one that answers takes no link; NULL: it was not asked, or would
+    const char *trouble; // why it does not answer, or takes no link; NULL: it does, as far as asked
 } doctor_host;
 
 // What was found.
@@ -149,7 +149,7 @@ static pen_status doctor_check_lists(const pen_job_tls *tls, const pen_pem_files
     return status;
 }
 
-// Files that are read and fit, or what is wrong with them. What others will not take is warned of.
+// Files that are read and fit, or what is wrong with them.
 static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *arena,
                                             doctor_report *report) {
     const char *const paths[3] = {tls->ca, tls->cert, tls->key};
@@ -157,6 +157,7 @@ static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *a
     if (tls->ca == NULL) return PEN_OK;
     pen_status status = pen_pem_read_all(paths, arena, &files);
     if (status == PEN_OK) status = doctor_check_lists(tls, &files);
+    if (status == PEN_OK) status = pen_pem_judge(&files);
     report->has_certificates = status == PEN_OK;
     if (status == PEN_OK) {
         pen_pem_warn(&files);
@@ -193,7 +194,9 @@ static pen_status doctor_call_hosts(const pen_job *job, pen_arena *arena, doctor
             is_known = strcmp(hosts[i].host, host) == 0;
         if (is_known) continue;
         doctor_host *one = &hosts[report->host_count++];
-        *one = (doctor_host){host, pen_address_answers(host, DOCTOR_ANSWER_SECONDS), NULL};
+        const pen_address_answer answer = pen_address_ask(host, DOCTOR_ANSWER_SECONDS);
+        *one = (doctor_host){host, answer == PEN_ADDRESS_ANSWERS, NULL};
+        if (!one->answers) one->trouble = pen_address_answer_words(answer);
         if (one->answers && report->has_certificates) PEN_TRY(doctor_try_link(job, arena, one));
     }
     return PEN_OK;
@@ -218,7 +221,7 @@ static pen_status doctor_look_at_job(pen_command_context *context, const char *p
 
 // ---- what is printed
 
-// `trouble` is there only for a host that answers and would get no link.
+// `trouble` is there for a host that does not answer, and for one that would get no link.
 static void doctor_write_job(pen_json_writer *json, const doctor_report *report) {
     pen_json_key_object(json, "job");
     pen_json_key_text(json, "file", report->job);

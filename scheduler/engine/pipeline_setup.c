@@ -60,9 +60,9 @@ static pen_status setup_open_device(pipeline_engine *p) {
 
 // Other machines are only reached with TLS, as the job says or the command line gives up.
 static pen_status setup_check_addresses(const pipeline_engine *p) {
-    if (p->job->tls.ca != NULL || p->options.insecure) return PEN_OK;
+    const bool is_protected = p->job->tls.ca != NULL || p->options.insecure;
     for (uint32_t d = 0; d < p->job->cluster.device_count; d++) {
-        PEN_TRY(pen_run_workers_check_address(&p->job->cluster, d));
+        PEN_TRY(pen_run_workers_check_address(&p->job->cluster, d, is_protected));
     }
     return PEN_OK;
 }

@@ -26,7 +26,8 @@ static void leader_ask(task_life *task, bool is_served) {
     leader->asked_at = now;
     const pen_address_answer answer =
         pen_address_ask(leader->record.address, LEADER_ANSWER_SECONDS);
-    leader->refusal_count = answer == PEN_ADDRESS_REFUSES ? leader->refusal_count + 1 : 0;
+    const bool is_nobody = answer == PEN_ADDRESS_REFUSES || answer == PEN_ADDRESS_WRONG;
+    leader->refusal_count = is_nobody ? leader->refusal_count + 1 : 0;
 }
 
 // Alive is whose beat goes on, or who serves this task's worker; not whose address refuses.

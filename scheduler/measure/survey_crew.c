@@ -55,8 +55,8 @@ static pen_status crew_seat(pen_survey_crew *crew) {
     for (uint32_t s = 0; s < options->seat_count; s++) {
         const uint32_t device = options->seats[s].device;
         devices[s] = options->cluster->devices[device];
-        if (options->job->tls.ca != NULL || options->is_insecure) continue;
-        PEN_TRY(pen_run_workers_check_address(&options->job->cluster, device));
+        PEN_TRY(pen_run_workers_check_address(
+            &options->job->cluster, device, options->job->tls.ca != NULL || options->is_insecure));
     }
     crew->cluster = (pen_cluster){.device_count = options->seat_count, .devices = devices};
     PEN_TRY(pen_run_workers_number(&crew->cluster, false, crew->arena, &crew->workers));

@@ -112,6 +112,7 @@ code=0
 penstock doctor --json away.yaml >doctor.json || code=$?
 [ "$code" = 6 ] || die "doctor: exit code $code"
 check '[h["answers"] for h in d["job"]["hosts"]] == [True, False] and d["job"]["has_certificates"]' doctor.json
+check '[h.get("trouble", "")[:19] for h in d["job"]["hosts"]] == ["", "connection refused:"]' doctor.json
 job unlike "$(at c "$two")" 'tls: {ca: certs/ca.pem, cert: certs/coordinator.pem, key: certs/localhost.key}'
 code=0
 penstock doctor unlike.yaml >doctor.txt 2>&1 || code=$?
@@ -148,6 +149,11 @@ for line in 'warning: still waiting, for up to [0-9] s more, for ' 'error: not t
 done
 grep -q "tls: the certificate 'tls/expired.pem' has expired" expired.log || die "expired: $(cat expired.log)"
 kill -CONT "${started[4]}"
+# how to start a worker is only told where none runs
+grep '^error' fails.err | grep -qF '`penstock worker --listen HOST:PORT` starts one' || die "nothing of a start: $(cat fails.err)"
+job stale "$(at c "$expired")" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem}'
+fails 6 '^error: not there after [0-9]+ s: ' "$PENSTOCK" train -q --save stale.safetensors stale.yaml
+! grep -q 'starts one' fails.err || die "of one that answers: $(cat fails.err)"
 
 code=0
 wait "$mixed" || code=$?

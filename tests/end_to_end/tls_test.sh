@@ -52,6 +52,29 @@ fails 3 "^broken.yaml:8:.*tls/broken.pem: tls: cert: the file holds no certifica
 fails 3 "^error: tls/broken.pem: tls: cert: the file holds no certificate" "$PENSTOCK" worker --listen 127.0.0.1:0 --tls tls/ca.pem,tls/broken.pem,tls/key.pem
 job unlike "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/other_key.pem}'
 fails 3 "unlike.yaml:8:.*tls/other_key.pem: tls: key: it is not the key of the certificate" "$PENSTOCK" train -q unlike.yaml
+# what this machine's own authority refuses is said at once, also by doctor, and not waited for
+job over "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/expired.pem, key: tls/key.pem}'
+fails 3 "^over.yaml:8:.*tls: the certificate '.*tls/expired.pem' has expired, on Feb  1 00:00:00 2020 GMT$" "$PENSTOCK" train -q over.yaml
+job foreign "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/other_cert.pem, key: tls/other_key.pem}'
+fails 3 "^foreign.yaml:8:.*tls: the certificate '.*tls/other_cert.pem' is not signed by '.*tls/ca.pem'$" "$PENSTOCK" train -q foreign.yaml
+for name in over foreign; do
+    doctor_code=0
+    penstock doctor "$name.yaml" >doctor.txt 2>doctor.err || doctor_code=$?
+    [ $doctor_code = 3 ] && grep -qE "^certificates +tls: the certificate .*(has expired|is not signed)" doctor.txt ||
+        die "doctor $name.yaml: $doctor_code, $(cat doctor.txt doctor.err)"
+done
+# a worker without a port
+job portless "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: 127.0.0.1}" "$mine"
+sed -i 's/host: 127.0.0.1}/host: 10.0.0.9}/' portless.yaml
+fails 3 "^portless.yaml:5:[0-9]+: error: address '10.0.0.9': expected host:port.*" "$PENSTOCK" train -q portless.yaml
+grep -q "for the worker of device 'b'" fails.err || die "portless: $(cat fails.err)"
+doctor_code=0
+penstock doctor portless.yaml >doctor.txt || doctor_code=$?
+[ $doctor_code = 6 ] && grep -qE "^host +10.0.0.9 does not answer" doctor.txt && grep -qE "^ +expected HOST:PORT" doctor.txt ||
+    die "doctor portless.yaml: $doctor_code, $(cat doctor.txt)"
+# why a worker cannot listen
+fails 2 "^error: cannot listen at 127.0.0.1:$first_port: the port is taken$" "$PENSTOCK" worker --listen "127.0.0.1:$first_port"
+fails 2 "^error: cannot listen at 192.0.2.1:7070: the address is not this machine's" "$PENSTOCK" worker --listen 192.0.2.1:7070 --insecure
 job unlisted "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem, crl: none.pem}'
 fails 3 "^unlisted.yaml:8:.*cannot open '.*none.pem'.*" "$PENSTOCK" train -q unlisted.yaml
 grep -q "while reading the file 'tls: crl'" fails.err || die "unlisted: $(cat fails.err)"

@@ -306,17 +306,21 @@ static pen_status coordinator_add_waits(pen_coordinator *c, pen_status status, d
 }
 
 // "worker 2 (10.0.0.2:7070): connection refused; worker 3 (10.0.0.3:7070): no answer". "" when
-// nobody is missing.
+// nobody is missing. out_is_absent: somebody is not there at all, as far as can be seen.
 static pen_status coordinator_list_missing(pen_coordinator *c, pen_arena *arena,
-                                           const char **out_names) {
+                                           const char **out_names, bool *out_is_absent) {
     pen_text text;
     pen_text_init(&text, arena);
+    *out_is_absent = false;
     pen_mutex_lock(&c->lock);
     for (uint32_t w = 1; w <= c->table->worker_count; w++) {
         const coordinator_worker *worker = &c->workers[w];
         if (pen_coordinator_core_is_present(c->core, w)) continue;
         const char *why = worker->is_up ? "it has not introduced itself" : "no answer";
         if (!worker->is_up && worker->trouble[0] != '\0') why = worker->trouble;
+        if (!worker->is_up && (why != worker->trouble || strcmp(why, "connection refused") == 0)) {
+            *out_is_absent = true;
+        }
         pen_text_print(&text, "%s%s: %s", text.length == 0 ? "" : "; ", c->spec->workers[w].name,
                        why);
     }
@@ -326,7 +330,8 @@ static pen_status coordinator_list_missing(pen_coordinator *c, pen_arena *arena,
 
 static pen_status coordinator_say_late(pen_coordinator *c, pen_arena *arena) {
     const char *names;
-    PEN_TRY(coordinator_list_missing(c, arena, &names));
+    bool is_absent;
+    PEN_TRY(coordinator_list_missing(c, arena, &names, &is_absent));
     if (names[0] == '\0') return PEN_OK;
     pen_log(PEN_LOG_WARNING, "still waiting, for up to %.0f s more, for %s",
             fmax(c->setup.rendezvous->end - pen_clock_seconds(), 0), names);
@@ -345,20 +350,21 @@ void pen_coordinator_say_late(pen_coordinator *c) {
     pen_arena_destroy(arena);
 }
 
-// All that are missing are named at once, with why each could not be reached, and how to start one.
+// All that are missing are named at once, with why each could not be reached, and, where none seems
+// to run, how to start one.
 static pen_status coordinator_explain_missing(pen_coordinator *c) {
     pen_arena *arena;
     const char *names;
+    bool is_absent;
     const double waited = c->setup.rendezvous == NULL
                               ? c->setup.rendezvous_seconds
                               : pen_clock_seconds() - c->setup.rendezvous->began;
     PEN_TRY(pen_arena_create(&arena));
-    pen_status status = coordinator_list_missing(c, arena, &names);
+    pen_status status = coordinator_list_missing(c, arena, &names, &is_absent);
     if (status == PEN_OK) {
-        status = pen_error(PEN_UNAVAILABLE,
-                           "not there after %.4g s: %s; `penstock worker --listen HOST:PORT` "
-                           "starts one",
-                           waited < 1 ? waited : round(waited), names);
+        status = pen_error(PEN_UNAVAILABLE, "not there after %.4g s: %s%s",
+                           waited < 1 ? waited : round(waited), names,
+                           is_absent ? "; `penstock worker --listen HOST:PORT` starts one" : "");
     }
     pen_arena_destroy(arena);
     pen_mutex_lock(&c->lock);

@@ -67,12 +67,15 @@ pen_status pen_run_workers_name(pen_run_workers *workers, pen_arena *arena) {
     return PEN_OK;
 }
 
-pen_status pen_run_workers_check_address(const pen_cluster_spec *spec, uint32_t index) {
+pen_status pen_run_workers_check_address(const pen_cluster_spec *spec, uint32_t index,
+                                         bool is_protected) {
     const pen_cluster_device_spec *device = &spec->devices[index];
     pen_address address;
     if (device->host == NULL || pen_host_is_started(device->host)) return PEN_OK;
     pen_status status = pen_address_read(device->host, &address);
-    if (status == PEN_OK && !pen_address_is_loopback(&address)) {
+    if (status != PEN_OK) {
+        status = pen_status_add_context(status, "for the worker of device '%s'", device->name);
+    } else if (!is_protected && !pen_address_is_loopback(&address)) {
         status = pen_error(PEN_INVALID_INPUT,
                            "device '%s' is at '%s', on another machine, and there is no TLS: "
                            "give tls: {ca, cert, key}, or say --insecure",

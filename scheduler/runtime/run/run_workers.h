@@ -27,9 +27,10 @@ PEN_NODISCARD pen_status pen_run_workers_number(const pen_cluster *cluster, bool
 // Names those that have none: "worker 2 (10.0.0.2:7070)". OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_run_workers_name(pen_run_workers *workers, pen_arena *arena);
 
-// Another machine is reached with TLS only, unless the caller says otherwise and does not ask.
-// `index` is the device's in the spec. INVALID_INPUT with the position of its host
-PEN_NODISCARD pen_status pen_run_workers_check_address(const pen_cluster_spec *spec,
-                                                       uint32_t index);
+// The host of a device that a worker elsewhere serves has a port; one on another machine is reached
+// only where `is_protected`: the job has TLS, or the user does without. `index` is the device's in
+// the spec. INVALID_INPUT with the position of its host
+PEN_NODISCARD pen_status pen_run_workers_check_address(const pen_cluster_spec *spec, uint32_t index,
+                                                       bool is_protected);
 
 #endif // PEN_SCHEDULER_RUNTIME_RUN_RUN_WORKERS_H

@@ -33,7 +33,27 @@ static pen_address_answer answer_try(const struct addrinfo *target, double secon
                answer_wait(fd, POLLIN, seconds);
     close(fd);
     if (is_there) return PEN_ADDRESS_ANSWERS;
+    if (error == EHOSTUNREACH || error == ENETUNREACH) return PEN_ADDRESS_AWAY;
     return error == ECONNREFUSED ? PEN_ADDRESS_REFUSES : PEN_ADDRESS_SILENT;
+}
+
+const char *pen_address_answer_words(pen_address_answer answer) {
+    switch (answer) {
+    case PEN_ADDRESS_ANSWERS:
+        return "it answers";
+    case PEN_ADDRESS_REFUSES:
+        return "connection refused: no worker runs there, or it listens at another port";
+    case PEN_ADDRESS_SILENT:
+        return "nothing comes back: the machine is off, a firewall is between, or what listens "
+               "there stands still";
+    case PEN_ADDRESS_AWAY:
+        return "no route to the host: the address is wrong, or the machine is off";
+    case PEN_ADDRESS_UNKNOWN:
+        return "the host's name cannot be looked up";
+    case PEN_ADDRESS_WRONG:
+        return "expected HOST:PORT, as in 10.0.0.2:7070";
+    }
+    return "";
 }
 
 // A name may stand for several addresses: one that answers is enough. What cannot be read as an
@@ -46,10 +66,10 @@ pen_address_answer pen_address_ask(const char *text, double seconds) {
     const pen_status status = pen_address_read(text, &address);
     if (status != PEN_OK) {
         pen_status_ignore(status, "nobody listens there");
-        return PEN_ADDRESS_REFUSES;
+        return PEN_ADDRESS_WRONG;
     }
     snprintf(port, sizeof port, "%u", address.port);
-    if (getaddrinfo(address.host, port, &hints, &found) != 0) return PEN_ADDRESS_SILENT;
+    if (getaddrinfo(address.host, port, &hints, &found) != 0) return PEN_ADDRESS_UNKNOWN;
     pen_address_answer answer = PEN_ADDRESS_SILENT;
     for (const struct addrinfo *one = found; one != NULL && answer != PEN_ADDRESS_ANSWERS;
          one = one->ai_next) {

@@ -97,6 +97,23 @@ static void log_find_caller(log_caller *out) {
     }
 }
 
+// OpenSSL's reasons that a user can do something about, in words.
+static const char *log_reason_words(const char *reason) {
+    static const struct {
+        const char *reason, *words;
+    } known[] = {
+        {"certificate verify failed",
+         "its certificate is not of the authority 'tls: ca', or has expired"},
+        {"wrong version number", "it seems to speak without TLS"},
+        {"http request", "it seems to speak HTTP, without TLS"},
+        {"peer did not return a certificate", "it shows no certificate"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(reason, known[i].reason, strlen(known[i].reason)) == 0) return known[i].words;
+    }
+    return reason;
+}
+
 // The reason, without where in gRPC it was found.
 static void log_shorten(const char *message, char *out_text, size_t size) {
     const char *from = strstr(message, "failed: ");
@@ -113,7 +130,7 @@ static void log_shorten(const char *message, char *out_text, size_t size) {
     if (again != NULL) {
         char reason[200];
         snprintf(reason, sizeof reason, "%s", again + strlen("SSL routines::"));
-        snprintf(out_text, size, "TLS handshake: %s", reason);
+        snprintf(out_text, size, "TLS handshake: %s", log_reason_words(reason));
     }
     for (size_t length = strlen(out_text); length != 0 && out_text[length - 1] == ' ';) {
         out_text[--length] = '\0';

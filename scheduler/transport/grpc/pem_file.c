@@ -153,23 +153,53 @@ static void pem_warn_key(const char *path) {
             path, (unsigned)(about.st_mode & 07777));
 }
 
-void pen_pem_warn(const pen_pem_files *files) {
-    const char *const *paths = files->paths, *const *texts = files->texts;
-    BIO *from = pem_open(texts[PEN_PEM_CERTIFICATE]);
+// "Nov 28 03:45:45 2026 GMT"
+static void pem_write_time(const ASN1_TIME *when, char out_text[64]) {
+    BIO *to = BIO_new(BIO_s_mem());
+    out_text[0] = '\0';
+    if (to != NULL && ASN1_TIME_print(to, when) == 1) {
+        const int length = BIO_read(to, out_text, 63);
+        out_text[length > 0 ? length : 0] = '\0';
+    }
+    BIO_free(to);
+}
+
+// Both ends of its time: a clock that is wrong has it begin in the future.
+static pen_status pem_judge_time(const char *path, const char *text) {
+    char when[64];
+    BIO *from = pem_open(text);
     X509 *certificate = pem_certificate(from);
-    const bool is_over =
-        certificate != NULL && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0;
+    pen_status status = PEN_OK;
+    if (certificate != NULL && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) {
+        pem_write_time(X509_get0_notAfter(certificate), when);
+        status = pen_error(PEN_INVALID_INPUT, "tls: the certificate '%s' has expired, on %s", path,
+                           when);
+    } else if (certificate != NULL && X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) {
+        pem_write_time(X509_get0_notBefore(certificate), when);
+        status = pen_error(PEN_INVALID_INPUT,
+                           "tls: the certificate '%s' is not valid before %s; is this machine's "
+                           "clock right?",
+                           path, when);
+    }
     X509_free(certificate);
     BIO_free(from);
-    if (is_over) {
-        pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' has expired",
-                paths[PEN_PEM_CERTIFICATE]);
-    }
-    if (!pem_is_signed(texts[PEN_PEM_AUTHORITIES], texts[PEN_PEM_CERTIFICATE])) {
-        pen_log(PEN_LOG_WARNING, "tls: the certificate '%s' is not signed by '%s'",
-                paths[PEN_PEM_CERTIFICATE], paths[PEN_PEM_AUTHORITIES]);
-    }
-    pem_warn_key(paths[PEN_PEM_KEY]);
+    ERR_clear_error();
+    return status;
+}
+
+pen_status pen_pem_judge(const pen_pem_files *files) {
+    const char *const *paths = files->paths, *const *texts = files->texts;
+    PEN_TRY(pem_judge_time(paths[PEN_PEM_CERTIFICATE], texts[PEN_PEM_CERTIFICATE]));
+    if (pem_is_signed(texts[PEN_PEM_AUTHORITIES], texts[PEN_PEM_CERTIFICATE])) return PEN_OK;
+    return pen_error(PEN_INVALID_INPUT, "tls: the certificate '%s' is not signed by '%s'",
+                     paths[PEN_PEM_CERTIFICATE], paths[PEN_PEM_AUTHORITIES]);
+}
+
+void pen_pem_warn(const pen_pem_files *files) {
+    const pen_status status = pen_pem_judge(files);
+    if (status != PEN_OK) pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
+    pen_status_ignore(status, "others may take it all the same, and files may be replaced");
+    pem_warn_key(files->paths[PEN_PEM_KEY]);
 }
 
 static bool pem_take_alternative(const GENERAL_NAME *name, char out_name[PEN_PEM_NAME_BYTES]) {

@@ -25,8 +25,10 @@ typedef struct pen_pem_files {
 
 // Whether a certificate has that key. INVALID_INPUT
 PEN_NODISCARD pen_status pen_pem_check(const pen_pem_files *files);
-// Warns of a certificate that has expired, or was not signed by the authorities: others will not
-// take it; and of a key that everybody on this machine can read.
+// Whether others who trust the same authorities take the certificate now. INVALID_INPUT: it has
+// expired, is not valid yet, or none of the authorities has signed it.
+PEN_NODISCARD pen_status pen_pem_judge(const pen_pem_files *files);
+// Warns of what pen_pem_judge says, and of a key that everybody on this machine can read.
 void pen_pem_warn(const pen_pem_files *files);
 
 // A name that a certificate is for, as whoever checks it would be told: that of a host, an address,
