@@ -67,6 +67,9 @@ static pen_status serve_run_verb(pen_command_context *context, const void *optio
         return pen_error(PEN_INVALID_INPUT, "--http and --https exclude each other");
     }
     PEN_TRY(pen_job_read(options->common.operands[0], context->arena, &made.job));
+    context->input_exit_code = PEN_EXIT_USAGE;
+    PEN_TRY(pen_serve_check_doors(&made));
+    context->input_exit_code = PEN_EXIT_SPEC;
     PEN_TRY(
         pen_job_find_parameters(made.job, options->parameters, context->arena, &made.parameters));
     pen_process_heap_prepare();

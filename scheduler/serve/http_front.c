@@ -217,6 +217,14 @@ static bool http_is_model_path(const http_call *call, const char *path, const ch
     return strcmp(path, rest) == 0;
 }
 
+// Says where the model is: a wrong name or version is the most frequent slip.
+static pen_status http_refuse_path(const http_call *call, const char *path) {
+    return pen_error(PEN_NOT_FOUND,
+                     "there is nothing at '%.200s'; the model is at /v2/models/%.100s, and its "
+                     "version, if named, is %s",
+                     path, call->front->door.options.model->name, PEN_INFER_VERSION);
+}
+
 // Health is 503 while a lost worker is looked after: balancers go elsewhere.
 static enum MHD_Result http_get(http_call *call, const char *path) {
     const bool is_ready = pen_batcher_is_ready(call->front->door.options.batcher);
@@ -236,7 +244,10 @@ static enum MHD_Result http_get(http_call *call, const char *path) {
     if (strcmp(path, "/metrics") == 0) {
         return http_answer_text(call, 200, "text/plain; version=0.0.4", http_write_metrics);
     }
-    return http_fail(call, 0, pen_error(PEN_NOT_FOUND, "there is nothing at this path"));
+    if (http_is_model_path(call, path, "/infer")) {
+        return http_fail(call, 405, pen_error(PEN_INVALID_INPUT, "expected POST at this path"));
+    }
+    return http_fail(call, 0, http_refuse_path(call, path));
 }
 
 // Before the body: what can be refused by its head alone. True: it was, with *out_result.
@@ -253,8 +264,7 @@ static bool http_refuse_head(http_call *call, const char *path, const char *meth
     } else if (!is_post && strcmp(method, "GET") != 0) {
         *out_result = http_fail(call, 405, pen_error(PEN_INVALID_INPUT, "expected GET or POST"));
     } else if (is_post && !http_is_model_path(call, path, "/infer")) {
-        *out_result =
-            http_fail(call, 0, pen_error(PEN_NOT_FOUND, "there is no model at '%.200s'", path));
+        *out_result = http_fail(call, 0, http_refuse_path(call, path));
     } else if (is_post && (!http_get_length(call, "Content-Length", 0, &length) ||
                            length > options->bytes_limit)) {
         *out_result = http_fail(call, 413,

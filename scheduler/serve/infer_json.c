@@ -143,8 +143,9 @@ static pen_status json_read_input(json_reading *r, const json_t *input, size_t j
     uint32_t index;
     uint64_t bytes;
     if (!json_is_array(shape) || rank > PEN_RANK_LIMIT || json_count(shape) != rank) {
-        return pen_error(PEN_INVALID_INPUT, "an input lacks a shape: a list of at most %d integers",
-                         PEN_RANK_LIMIT);
+        return pen_error(PEN_INVALID_INPUT,
+                         "input '%.100s': it lacks a shape, a list of at most %d integers",
+                         json_get_text(input, "name"), PEN_RANK_LIMIT);
     }
     for (size_t d = 0; d < rank; d++) {
         const json_t *dim = json_array_get(shape, d);
@@ -184,7 +185,7 @@ static pen_status json_read_root(json_reading *r, const json_t *root, size_t jso
     size_t i;
     const json_t *input;
     if (!json_is_object(root) || !json_is_array(inputs)) {
-        return pen_error(PEN_INVALID_INPUT, "the body is no object with a list of inputs");
+        return pen_error(PEN_INVALID_INPUT, "the body is no object with a list 'inputs'");
     }
     if (strlen(id) >= sizeof r->request->id) {
         return pen_error(PEN_INVALID_INPUT, "id: found more than %zu bytes",

@@ -13,6 +13,7 @@
 // Numbers of fields.
 enum {
     REQUEST_MODEL = 1,
+    REQUEST_VERSION = 2,
     REQUEST_ID = 3,
     REQUEST_INPUT = 5,
     REQUEST_OUTPUT = 6,
@@ -217,6 +218,9 @@ static pen_status proto_read_field(proto_reading *r, const pen_protobuf_reader *
     case REQUEST_MODEL:
         PEN_TRY(proto_text(field, name, sizeof name));
         return pen_infer_check_model(r->request->model, name);
+    case REQUEST_VERSION:
+        PEN_TRY(proto_text(field, name, sizeof name));
+        return pen_infer_check_version(r->request->model, name);
     case REQUEST_ID:
         return proto_text(field, r->request->id, sizeof r->request->id);
     case REQUEST_INPUT:
@@ -259,12 +263,18 @@ pen_status pen_infer_proto_read(const pen_served_model *model, const void *bytes
 pen_status pen_infer_proto_check_name(const pen_served_model *model, const void *bytes,
                                       size_t length) {
     pen_protobuf_reader reader;
-    char name[PROTO_TEXT_BYTES] = "";
+    char name[PROTO_TEXT_BYTES] = "", version[PROTO_TEXT_BYTES] = "";
     pen_protobuf_init(&reader, bytes, length);
     for (;;) {
         pen_protobuf_field field;
         PEN_TRY(pen_protobuf_next(&reader, &field));
-        if (field.number == 0) return pen_infer_check_model(model, name);
+        if (field.number == 0) {
+            PEN_TRY(pen_infer_check_model(model, name));
+            return pen_infer_check_version(model, version);
+        }
+        if (field.number == REQUEST_VERSION) {
+            PEN_TRY(proto_text(&field, version, sizeof version));
+        }
         if (field.number == REQUEST_MODEL) PEN_TRY(proto_text(&field, name, sizeof name));
     }
 }

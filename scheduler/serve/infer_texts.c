@@ -10,6 +10,12 @@ pen_status pen_infer_check_model(const pen_served_model *model, const char *name
                      model->name);
 }
 
+pen_status pen_infer_check_version(const pen_served_model *model, const char *version) {
+    if (version[0] == '\0' || strcmp(version, PEN_INFER_VERSION) == 0) return PEN_OK;
+    return pen_error(PEN_NOT_FOUND, "there is no version '%.100s' of model '%.100s', but '%s'",
+                     version, model->name, PEN_INFER_VERSION);
+}
+
 pen_status pen_infer_check_filled(const pen_served_model *model, const bool *is_filled) {
     for (uint32_t i = 0; i < model->input_count; i++) {
         if (is_filled[i]) continue;

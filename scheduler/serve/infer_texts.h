@@ -10,6 +10,9 @@
 
 // NOT_FOUND: another model is asked for
 PEN_NODISCARD pen_status pen_infer_check_model(const pen_served_model *model, const char *name);
+// NOT_FOUND: a version other than the one that there is; "" is any
+PEN_NODISCARD pen_status pen_infer_check_version(const pen_served_model *model,
+                                                 const char *version);
 // INVALID_INPUT: an input has no contents; is_filled [input_count]
 PEN_NODISCARD pen_status pen_infer_check_filled(const pen_served_model *model,
                                                 const bool *is_filled);

@@ -1,6 +1,7 @@
 #include "scheduler/serve/serve.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/integer.h"
 #include "base/log.h"
@@ -290,6 +291,13 @@ static pen_status serve_read_token(pen_serve *serve) {
     PEN_TRY(pen_job_blame(
         job, &job->serve.token,
         pen_file_read(job->serve.token, SERVE_TOKEN_BYTES, serve->arena, &text, &length)));
+    struct stat about;
+    if (stat(job->serve.token, &about) == 0 && (about.st_mode & S_IROTH) != 0) {
+        pen_log(PEN_LOG_WARNING,
+                "serve.token: '%s' can be read by everybody on this machine (mode %04o), expected "
+                "its owner alone: chmod 600",
+                job->serve.token, (unsigned)(about.st_mode & 07777));
+    }
     length = strcspn(text, "\r\n");
     if (length < 16) {
         return pen_job_blame(job, &job->serve.token,
@@ -301,30 +309,29 @@ static pen_status serve_read_token(pen_serve *serve) {
     return pen_arena_copy_text(serve->arena, text, length, &serve->token);
 }
 
-static pen_status serve_check_door(const pen_serve *serve, const char *door, const char *text,
-                                   bool has_tls) {
+static pen_status serve_check_door(const pen_serve_options *options, const char *door,
+                                   const char *text, bool has_tls) {
     pen_address address;
     PEN_TRY(pen_status_add_context(pen_address_read(text, &address), "for --%s", door));
-    if (pen_address_is_loopback(&address) || serve->options.insecure || has_tls ||
-        serve->token != NULL) {
+    if (pen_address_is_loopback(&address) || options->insecure || has_tls ||
+        options->job->serve.token != NULL) {
         return PEN_OK;
     }
     return pen_error(PEN_INVALID_INPUT,
-                     "--%s %s can be reached from other machines: give serve.token%s, or say "
-                     "--insecure",
+                     "--%s %s can be reached from other machines: give the job serve: {token: "
+                     "FILE}%s, or say --insecure",
                      door, text, strcmp(door, "grpc") == 0 ? " or tls: {ca, cert, key}" : "");
 }
 
-static pen_status serve_check_doors(const pen_serve *serve) {
-    const pen_serve_options *options = &serve->options;
+pen_status pen_serve_check_doors(const pen_serve_options *options) {
     const bool has_tls = options->job->tls.ca != NULL;
-    if (options->grpc != NULL) PEN_TRY(serve_check_door(serve, "grpc", options->grpc, has_tls));
+    if (options->grpc != NULL) PEN_TRY(serve_check_door(options, "grpc", options->grpc, has_tls));
     if (options->is_https && !has_tls) {
         return pen_error(PEN_INVALID_INPUT, "--https needs tls: {ca, cert, key} in the job");
     }
     if (options->http != NULL) {
         PEN_TRY(
-            serve_check_door(serve, options->is_https ? "https" : "http", options->http, false));
+            serve_check_door(options, options->is_https ? "https" : "http", options->http, false));
     }
     if (options->grpc != NULL || options->http != NULL) return PEN_OK;
     return pen_error(PEN_INVALID_INPUT,
@@ -373,7 +380,7 @@ static pen_status serve_start(pen_serve *serve) {
     PEN_TRY(pen_arena_create(&serve->arena));
     PEN_TRY(serve_check_batches(serve));
     PEN_TRY(serve_read_token(serve));
-    PEN_TRY(serve_check_doors(serve));
+    PEN_TRY(pen_serve_check_doors(&serve->options));
     PEN_TRY(serve_look(serve, &part));
     PEN_TRY(serve_limit_rows(serve));
     const pen_inference_options inference = {.job = job,

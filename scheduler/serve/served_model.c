@@ -60,6 +60,10 @@ static pen_status request_find(const pen_served_tensor *tensors, uint32_t count,
     for (*out_index = 0; *out_index < count; *out_index += 1) {
         if (strcmp(tensors[*out_index].name, name) == 0) return PEN_OK;
     }
+    if (name[0] == '\0') {
+        return pen_error(PEN_INVALID_INPUT, "an %s lacks a name; the model's first is '%.100s'",
+                         what, tensors[0].name);
+    }
     return pen_error(PEN_NOT_FOUND, "the model has no %s '%.100s'; its first is '%.100s'", what,
                      name, tensors[0].name);
 }
@@ -72,20 +76,33 @@ static bool request_has_shape(const pen_tensor_type *row, const pen_infer_claim 
     return true;
 }
 
+// "found the shape [1,4], expected [N,3]"
+static pen_status request_refuse_shape(const pen_served_tensor *tensor,
+                                       const pen_infer_claim *claim) {
+    char found[PEN_SHAPE_TEXT_BYTES], expected[PEN_SHAPE_TEXT_BYTES];
+    pen_shape shape = {.rank = claim->rank};
+    memcpy(shape.dims, claim->dims, claim->rank * sizeof *claim->dims);
+    pen_shape_format(&tensor->row.shape, expected);
+    return pen_error(PEN_INVALID_INPUT,
+                     "input '%.100s': found the shape %s, expected [N%s%s with N rows",
+                     tensor->name, pen_shape_format(&shape, found),
+                     tensor->row.shape.rank == 0 ? "" : ",", expected + 1);
+}
+
 static pen_status request_check_type(const pen_served_tensor *tensor,
                                      const pen_infer_claim *claim) {
     const char *expected = pen_served_datatype(tensor->row.element);
-    char text[PEN_SHAPE_TEXT_BYTES];
+    if (claim->datatype[0] == '\0') {
+        return pen_error(PEN_INVALID_INPUT, "input '%.100s': it lacks a datatype, expected %s",
+                         tensor->name, expected);
+    }
     if (strcmp(claim->datatype, expected) != 0) {
         return pen_error(PEN_INVALID_INPUT,
                          "input '%.100s': found the datatype '%.20s', expected %s", tensor->name,
                          claim->datatype, expected);
     }
     if (request_has_shape(&tensor->row, claim)) return PEN_OK;
-    return pen_error(PEN_INVALID_INPUT,
-                     "input '%.100s': found another shape, expected rows of %s behind the number "
-                     "of rows",
-                     tensor->name, pen_shape_format(&tensor->row.shape, text));
+    return request_refuse_shape(tensor, claim);
 }
 
 // All that a request says of an input is compared with the model before memory is taken for it.

@@ -105,8 +105,8 @@ job closed "{name: a, threads: 1$kind}" 'serve: {name: net, max_batch: 16, max_b
 serve closed
 client check "$http" "$grpc" net inputs.npy outputs.npy $any "$(cat token)" || die "token: $(cat closed.log)"
 finish closed
-fails 4 'can be reached from other machines: give serve.token or tls' "$PENSTOCK" serve one.yaml --grpc 0.0.0.0:0
-fails 4 'expected --grpc HOST:PORT, --http HOST:PORT or --https HOST:PORT' "$PENSTOCK" serve one.yaml
+fails 2 'can be reached from other machines: give the job serve: .token: FILE. or tls' "$PENSTOCK" serve one.yaml --grpc 0.0.0.0:0
+fails 2 'expected --grpc HOST:PORT, --http HOST:PORT or --https HOST:PORT' "$PENSTOCK" serve one.yaml
 
 # ---- all workers are gone for good: the server ends, and says so
 job stopped "{name: a, threads: 1$own}, {name: b, threads: 1$own}" 'recovery: {on_loss: stop}'

@@ -91,6 +91,8 @@ mine='tls/ca.pem tls/cert.pem tls/key.pem'
 }
 client tokens "$http" net "$(cat token)" || die "tokens: $(cat both.log)"
 finish both
+grep -q "warning: serve.token: '.*token' can be read by everybody on this machine (mode 0644)" both.log || die "nothing of the token: $(cat both.log)"
+chmod 600 token
 
 # ---- HTTP with TLS: the server shows its certificate, callers a token
 https() { # CODE FILE OF CA [AUTHORIZATION [NEWEST TLS]]
@@ -138,13 +140,13 @@ except (http.client.HTTPException, OSError):
     pass
 END
 finish both
-fails 4 '--https 0.0.0.0:0 can be reached from other machines: give serve.token, or say --insecure' \
+fails 2 '--https 0.0.0.0:0 can be reached from other machines: give the job serve: .token: FILE., or say --insecure' \
     "$PENSTOCK" serve secured.yaml --https 0.0.0.0:0
-fails 4 '--https needs tls: {ca, cert, key} in the job' "$PENSTOCK" serve one.yaml --https 127.0.0.1:0
+fails 2 '--https needs tls: {ca, cert, key} in the job' "$PENSTOCK" serve one.yaml --https 127.0.0.1:0
 fails 2 '--http and --https exclude each other' "$PENSTOCK" serve one.yaml --https 127.0.0.1:0 --http 127.0.0.1:0
 
 # ---- HTTP without TLS: without a token it is for this machine
-fails 4 '--http 0.0.0.0:0 can be reached from other machines: give serve.token, or say --insecure' \
+fails 2 '--http 0.0.0.0:0 can be reached from other machines: give the job serve: .token: FILE., or say --insecure' \
     "$PENSTOCK" serve secured.yaml --http 0.0.0.0:0
 for text in '' short; do
     echo "$text" >token

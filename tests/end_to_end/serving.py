@@ -155,6 +155,9 @@ def check_grpc(port, model, name, rows, outputs, metadata, parts):
     codes = grpc.StatusCode
     refused("ModelInfer", infer_message("other", name, rows[:1]), codes.NOT_FOUND)
     refused("ModelInfer", infer_message(model, "other", rows[:1]), codes.NOT_FOUND)
+    assert fields(call("ModelReady", field(1, model) + field(2, "1"))) == [(1, 1)]
+    refused("ModelMetadata", field(1, model) + field(2, "2"), codes.NOT_FOUND)
+    refused("ModelInfer", field(2, "2") + infer_message(model, name, rows[:1]), codes.NOT_FOUND)
     refused("ModelInfer", infer_message(model, name, rows[:1, :-1]), codes.INVALID_ARGUMENT)
     refused("ModelInfer", infer_message(model, name, rows[:2])[:-3], codes.INVALID_ARGUMENT)
     refused("ModelInfer", b"\xff\xff\xff", codes.INVALID_ARGUMENT)
@@ -194,6 +197,20 @@ def check_http(port, model, name, rows, outputs, headers, parts):
         body = body if isinstance(body, str) else json.dumps(body)
         found = request(port, "POST", path + "/infer", body.encode(), headers)
         assert found[0] == expected and json.loads(found[2])["error"], (body[:80], found)
+    shape = json.dumps(good["shape"][1:], separators=(",", ":"))
+    said = [  # what is wrong, and what would be right
+        ({**good, "shape": [1, *good["shape"][1:], 7]}, f"found the shape [1,{shape[1:-1]},7], expected [N,{shape[1:]} with N rows"),
+        ({key: good[key] for key in good if key != "datatype"}, "it lacks a datatype, expected FP32"),
+        ({key: good[key] for key in good if key != "shape"}, f"input '{name}': it lacks a shape"),
+        ({key: good[key] for key in good if key != "name"}, f"an input lacks a name; the model's first is '{name}'"),
+    ]
+    for body, text in said:
+        found = request(port, "POST", path + "/infer", json.dumps({"inputs": [body]}).encode(), headers)
+        assert found[0] == 400 and text in json.loads(found[2])["error"], (text, found)
+    for method, wrong_path in ("POST", path + "/versions/2/infer"), ("GET", "/v2/models/other"):
+        found = request(port, method, wrong_path, b"{}" if method == "POST" else b"", headers)
+        assert found[0] == 404 and f"the model is at {path}," in json.loads(found[2])["error"], found
+    assert status("GET", path + "/infer") == 405
     assert status("POST", path + "/infer", b"{}", {"Inference-Header-Content-Length": "9"}) == 400
     assert status("POST", path + "/infer", b"{}", {"Inference-Header-Content-Length": "-1"}) == 400
     assert status("POST", "/v2/models/other/infer", b"{}") == 404
