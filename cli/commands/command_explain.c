@@ -113,7 +113,7 @@ static pen_status explain_run(pen_command_context *context, const void *options_
         return pen_error(PEN_INVALID_INPUT, "%s names no job: --job says which", path);
     }
     const pen_plan_job_options job_options = {
-        .objective = -1, .seed = -1, .cost_table = plan->costs};
+        .objective = -1, .seed = -1, .cost_table = plan->costs, .given = plan};
     PEN_TRY(pen_status_add_context(pen_command_open_planned(context, job_path, plan, &job),
                                    "while reading the job of %s", path));
     context->input_exit_code = PEN_EXIT_MODEL;

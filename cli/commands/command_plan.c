@@ -143,6 +143,7 @@ static pen_status plan_run(pen_command_context *context, const void *options_giv
     if (options->from != NULL) {
         PEN_TRY(plan_read_given(options, context->arena, &job_options, &given));
     }
+    job_options.given = given;
     context->input_exit_code = PEN_EXIT_MODEL;
     PEN_TRY(pen_plan_job_create(job, &job_options, &plan_job));
     context->input_exit_code = PEN_EXIT_SPEC;

@@ -229,8 +229,11 @@ static pen_status show_plan_file(pen_command_context *context, const show_option
     if (job_path == NULL) {
         return pen_error(PEN_INVALID_INPUT, "%s names no job: --job says which", path);
     }
-    const pen_plan_job_options job_options = {
-        .objective = -1, .seed = -1, .cost_table = plan->costs, .schedule = plan->schedule};
+    const pen_plan_job_options job_options = {.objective = -1,
+                                              .seed = -1,
+                                              .cost_table = plan->costs,
+                                              .schedule = plan->schedule,
+                                              .given = plan};
     PEN_TRY(pen_status_add_context(pen_command_open_planned(context, job_path, plan, &job),
                                    "while reading the job of %s", path));
     context->input_exit_code = PEN_EXIT_MODEL;

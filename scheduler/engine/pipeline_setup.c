@@ -22,6 +22,7 @@ static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan_job_options options = {.objective = -1,
                                           .seed = -1,
                                           .schedule = given == NULL ? NULL : given->schedule,
+                                          .given = given,
                                           .info = p->info,
                                           .part = p->options.part,
                                           .mode = p->options.mode,

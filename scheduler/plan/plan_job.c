@@ -164,6 +164,9 @@ static pen_status plan_start(pen_plan_job *p) {
     if (p->options->run != NULL) {
         PEN_TRY(
             pen_cluster_see(p->request.cluster, p->options->run, p->arena, &p->request.cluster));
+    } else if (p->options->given != NULL) {
+        PEN_TRY(
+            pen_cluster_slow(p->request.cluster, p->options->given, p->arena, &p->request.cluster));
     }
     PEN_TRY(pen_plan_check_demands(job, p->request.cluster, p->arena));
     const pen_plan_model_request model = {.job = job,

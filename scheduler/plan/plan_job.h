@@ -26,6 +26,7 @@ typedef struct pen_plan_job_options {
     int64_t seed;              // -1: the job's
     const char *cost_table;    // NULL: the job's
     const char *run;           // trace of a run whose figures count besides; NULL: none
+    const pen_plan *given;     // whose devices' slowness counts, without `run`; NULL: none
     const char *schedule;      // NULL: the job's
     // Of data that is open already, and which data that is; NULL: the training data is opened.
     const pen_dataset_info *info;

@@ -86,3 +86,22 @@ pen_status pen_cluster_see(const pen_cluster *cluster, const char *path, pen_are
     *out_cluster = made;
     return PEN_OK;
 }
+
+pen_status pen_cluster_slow(const pen_cluster *cluster, const pen_plan *plan, pen_arena *arena,
+                            const pen_cluster **out_cluster) {
+    pen_cluster *made;
+    pen_cluster_device *devices;
+    PEN_TRY(PEN_NEW(arena, 1, &made));
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &devices));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        devices[d] = cluster->devices[d];
+        for (uint32_t i = 0; i < plan->device_count; i++) {
+            if (strcmp(plan->devices[i].name, devices[d].name) != 0) continue;
+            devices[d].slowness = plan->devices[i].slowness;
+        }
+    }
+    *made = *cluster;
+    made->devices = devices;
+    *out_cluster = made;
+    return PEN_OK;
+}

@@ -147,9 +147,11 @@ pen_status pen_run_blame_text(const pen_run_blame *blame, const char *trace, pen
         pen_text_print(&text, "; bubble %.0f %%, not %.0f %%", 100 * blame->bubble,
                        100 * blame->bubble_predicted);
     }
-    pen_text_print(&text, "\n`penstock plan JOB --from-run %s` plans with what was seen%s\n",
-                   trace != NULL ? trace : "TRACE",
-                   trace != NULL ? "" : " by a training with --trace TRACE");
+    pen_text_print(
+        &text,
+        "\n`penstock plan JOB --from-run %s -o PLAN` plans with what was seen%s; `penstock "
+        "train PLAN` trains by it\n",
+        trace != NULL ? trace : "TRACE", trace != NULL ? "" : " by a training with --trace TRACE");
     return pen_text_finish(&text, out_text);
 }
 

@@ -138,6 +138,36 @@ static void recomputing_makes_it_fit(void **state) {
     pen_arena_destroy(arena);
 }
 
+// What a plan learned of its devices counts wherever figures are made for it again.
+static void slowness_stays_with_a_plan(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_job *job = planned_reference(arena, "mlp", 4, PLANNED_FOUR_DEVICES);
+    pen_plan_job_options options = {.objective = -1, .seed = -1};
+    const char *path = scratch_path("slow.yaml");
+    pen_plan_job *plan_job;
+    pen_plan *plan, *read, *again;
+    CHECK_OK(pen_plan_job_create(job, &options, &plan_job));
+    CHECK_OK(pen_plan_job_place(plan_job, arena, &plan));
+    pen_plan_device *devices = (pen_plan_device *)(uintptr_t)plan->devices;
+    for (uint32_t d = 0; d < plan->device_count; d++)
+        devices[d].slowness = 3;
+    const double seconds = plan->step_seconds;
+    CHECK_OK(pen_plan_write(plan, path, arena));
+    CHECK_OK(pen_plan_read(path, arena, &read));
+    CHECK_OK(pen_plan_job_rebuild(plan_job, read, arena, &again));
+    CHECK(again->step_seconds == seconds && again->devices[0].slowness == 0, "%g, %g",
+          again->step_seconds, seconds);
+    pen_plan_job_destroy(plan_job);
+    options.given = read;
+    CHECK_OK(pen_plan_job_create(job, &options, &plan_job));
+    CHECK_OK(pen_plan_job_rebuild(plan_job, read, arena, &again));
+    CHECK(again->step_seconds > seconds && again->devices[0].slowness == 3, "%g, %g",
+          again->step_seconds, seconds);
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 static void wrong_names_are_told(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -254,5 +284,6 @@ PEN_TEST_MAIN(cmocka_unit_test(plans_without_data_that_workers_read),
               cmocka_unit_test(recomputing_makes_it_fit),
               cmocka_unit_test(plans_list_what_was_searched),
               cmocka_unit_test(options_go_before_the_job), cmocka_unit_test(wrong_names_are_told),
+              cmocka_unit_test(slowness_stays_with_a_plan),
               cmocka_unit_test(data_need_not_be_there), cmocka_unit_test(cost_tables_are_used),
               cmocka_unit_test(plans_repeat))

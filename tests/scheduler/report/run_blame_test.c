@@ -258,7 +258,8 @@ static void terms_sum_up_to_the_difference(void **state) {
     CHECK_OK(pen_run_blame_text(&blame, "run.json", arena, &text));
     assert_non_null(strstr(text, "most by computing: a step took"));
     assert_non_null(strstr(text, "('b' most: 1.50 times as long), transfers +250 ms, waiting"));
-    assert_non_null(strstr(text, "--from-run run.json` plans with what was seen\n"));
+    assert_non_null(strstr(text, "--from-run run.json -o PLAN` plans with what was seen; `penstock "
+                                 "train PLAN` trains by it\n"));
     // a second of nothing is waiting
     report.step_seconds += 10;
     CHECK_OK(pen_run_blame_find(&run->planned->plan, &report, &run->trace, arena, &blame));
