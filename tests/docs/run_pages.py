@@ -32,7 +32,7 @@ NETWORK = ("ip link set lo up && for n in 1 2 3 4; do ip addr add 10.0.0.$n/32 d
 SCP = '#!/bin/sh\nfor last; do :; done\nwhile [ $# -gt 1 ]; do cp "$1" "$PAGE_FOLDER/there/" || exit; shift; done\n'
 LEFT_OUT = "left out"
 PYTHON = os.environ.get("PAGE_PYTHON", "python3")
-MODULES = {"torch": "import torch, safetensors; torch.export.Dim.DYNAMIC"}  # what tells that a module will do
+MODULES = {"torch": "import numpy, torch; torch.export.Dim.DYNAMIC"}  # what tells that a module will do
 LIMIT_SECONDS = 900
 
 
