@@ -16,6 +16,7 @@ typedef struct assigner {
     const char *name;           // names the value in errors: "--set train.batch=7"
     const pen_yaml_node *value; // to put where the path leads
     const char *text;           // "train.batch=7"
+    bool removes;               // the value is "null": the key is taken away
     uint32_t step_count;
     const char *steps[ASSIGN_DEPTH_LIMIT];
     const char *ends[ASSIGN_DEPTH_LIMIT]; // of each step, within the text
@@ -185,6 +186,28 @@ static pen_status assign_rebuild(const assigner *a, const pen_yaml_node *node,
     return PEN_OK;
 }
 
+// A copy of the mapping without `old`, as if that had not been written.
+static pen_status assign_remove(const assigner *a, const pen_yaml_node *mapping,
+                                const pen_yaml_node *old, const pen_yaml_node **out_node) {
+    pen_yaml_node *whole, *last = NULL;
+    PEN_TRY(PEN_NEW(a->arena, 1, &whole));
+    *whole = *mapping;
+    whole->first = NULL;
+    whole->count = mapping->count - 1;
+    for (const pen_yaml_node *member = mapping->first; member != NULL; member = member->next) {
+        pen_yaml_node *copy;
+        if (member == old) continue;
+        PEN_TRY(PEN_NEW(a->arena, 1, &copy));
+        *copy = *member;
+        copy->next = NULL;
+        if (last == NULL) whole->first = copy;
+        if (last != NULL) last->next = copy;
+        last = copy;
+    }
+    *out_node = whole;
+    return PEN_OK;
+}
+
 // What stands at a step of the path, changed, in a copy of what it stands in. Of several keys of
 // which one is possible, the one that is set replaces the other.
 static pen_status assign_step(const assigner *a, const pen_option_field *field,
@@ -198,6 +221,12 @@ static pen_status assign_step(const assigner *a, const pen_option_field *field,
         PEN_TRY(assign_find_item(a, node, depth, &old));
     } else {
         old = pen_yaml_find(node, step);
+    }
+    // an unknown key goes on, for the reader to say so
+    if (a->removes && depth + 1 == a->step_count && node->kind == PEN_YAML_MAPPING &&
+        within != NULL) {
+        *out_node = node;
+        return old == NULL ? PEN_OK : assign_remove(a, node, old, out_node);
     }
     PEN_TRY(assign_within(a, within, old, depth + 1, &inner));
     PEN_ASSERT(inner != NULL);
@@ -290,5 +319,6 @@ pen_status pen_option_assign(const pen_option_table *table, const pen_yaml_node 
     PEN_TRY(pen_status_at_position(assign_read_path(&a, &value), "--set", 0, 0));
     PEN_TRY(assign_parse(&a, value, &placed));
     a.value = placed;
+    a.removes = value[0] != '\0' && pen_yaml_is_nothing(placed);
     return assign_within(&a, &whole, root, 0, out_root);
 }

@@ -29,6 +29,14 @@ check 'd["set"][0] == "train.optimizer.sgd.lr=7" and len(d["set"]) == 5' set.jso
 penstock train --json -q job.yaml >plain.json
 check '"set" not in d' plain.json
 
+# null takes a key away, within another one, too, and one that is not there
+sed 's/momentum: 0.5/&, nesterov: true/; s/^train: {/&clip_norm: 0.001, /' edited.yaml >more.yaml
+[ "$(train_losses more.yaml)" != "$(train_losses edited.yaml)" ] || die "the keys to take away change nothing"
+[ "$(train_losses more.yaml --set train.clip_norm=null --set train.optimizer.sgd.nesterov=null --set costs=null)" = \
+    "$(train_losses edited.yaml)" ] || die "null does not take keys away"
+fails 2 '^--set train.bach=null: error: train: unknown key "bach"' "$PENSTOCK" train job.yaml --set train.bach=null
+fails 3 "^job.yaml:5:.*'loss' is missing" "$PENSTOCK" train job.yaml --set train.loss=null
+
 # wrong ones name the option and the path, and mean exit code 2
 fails 2 '^--set train.batch=no: error: train.batch: found "no", expected an integer' \
     "$PENSTOCK" train job.yaml --set train.batch=no
