@@ -175,10 +175,10 @@ PEN_NODISCARD pen_status pen_option_read(const pen_option_table *table, const pe
 // The tree with the value of "PATH=VALUE" where PATH leads, as read by pen_option_read next. VALUE
 // is YAML. A path has keys of mappings, and of lists indices from 0 or the `name` of an item:
 // "train.optimizer.sgd.lr=0.01", "devices.a.memory=2GiB", "links[0].latency=1ms"; a key with dots
-// stands in quotes. Mappings on the way that are not there are made. The VALUE null takes a key of a
-// mapping away, as if it had not been written; where it is not there, nothing is done. What is set names "--set" and
-// the assignment as its file in errors, and no line; all else keeps its place. INVALID_INPUT, and
-// NOT_FOUND, IO of a part in a file of its own; OUT_OF_MEMORY
+// stands in quotes. Mappings on the way that are not there are made. The VALUE null takes a key of
+// a mapping away, as if it had not been written; where it is not there, nothing is done. What is
+// set names "--set" and the assignment as its file in errors, and no line; all else keeps its
+// place. INVALID_INPUT, and NOT_FOUND, IO of a part in a file of its own; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_option_assign(const pen_option_table *table, const pen_yaml_node *root,
                                            const char *text, const pen_option_settings *settings,
                                            pen_arena *arena, const pen_yaml_node **out_root);

@@ -211,6 +211,7 @@ static pen_status proto_read_output(proto_reading *r, const pen_protobuf_reader 
     return pen_infer_request_ask(r->request, output.name, &r->is_first_output, &index);
 }
 
+// A field of a request, as soon as it comes: what is wrong with it is said before more is read.
 static pen_status proto_read_field(proto_reading *r, const pen_protobuf_reader *reader,
                                    const pen_protobuf_field *field) {
     char name[PROTO_TEXT_BYTES];
