@@ -65,6 +65,7 @@ typedef struct pen_run_context {
 typedef struct pen_device_kind {
     const char *name;    // "cpu"
     const char *summary; // one line
+    bool has_own_memory; // the host does not see it: values come and go by copies
 
     // UNSUPPORTED: this machine has no such device; says what is missing.
     PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);

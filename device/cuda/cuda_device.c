@@ -390,6 +390,7 @@ static void cuda_release(pen_device *base, pen_kernel *handle) {
 const pen_device_kind pen_cuda_device_kind = {
     .name = "cuda",
     .summary = "a GPU of NVIDIA: own kernels, and the host's for what has none",
+    .has_own_memory = true,
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

@@ -350,8 +350,8 @@ static pen_status cluster_count(const pen_cluster_spec *spec, uint32_t *out_coun
     return PEN_OK;
 }
 
-// A GPU is the only device of its job, in this process: no memory of a GPU is sent to other
-// devices.
+// What a GPU may have must be said. Of tasks that are started elsewhere, several may be on one
+// machine: nothing says which GPU is whose.
 static pen_status cluster_check_gpu(const pen_cluster_spec *spec, uint32_t index) {
     const pen_cluster_device_spec *items = spec->written_devices.items;
     const pen_cluster_device_spec *device = &items[index];
@@ -368,13 +368,9 @@ static pen_status cluster_check_gpu(const pen_cluster_spec *spec, uint32_t index
                                         "missing, expected with kind cuda how much of the GPU's "
                                         "memory may be used"));
     }
-    if (spec->device_count == 1 && device->host == NULL && device->per == PEN_CLUSTER_PER_JOB) {
-        return PEN_OK;
-    }
+    if (device->per == PEN_CLUSTER_PER_JOB) return PEN_OK;
     return cluster_refuse(spec, index, "kind", &device->kind,
-                          pen_error(PEN_INVALID_INPUT,
-                                    "found cuda, expected it as the only device of a job, without "
-                                    "host and per"));
+                          pen_error(PEN_INVALID_INPUT, "found cuda, expected it without per"));
 }
 
 pen_status pen_cluster_spec_complete(pen_cluster_spec *spec, const pen_option_source *source,

@@ -1,10 +1,22 @@
 #include "scheduler/engine/audit_room.h"
 
+#include "device/device.h"
+
 #define ROOM_TIMES 2 // what a device takes
 
 static uint64_t room_taken(const pen_plan *plan, uint32_t device) {
     const pen_device_memory *memory = &plan->devices[device].memory;
     return memory->total - memory->saved;
+}
+
+// Whether the host sees the device's memory. What is kept for an audit is read there; and bits of a
+// GPU are not those of a device of another kind, which would be asked to compute the same.
+static bool room_is_seen(const pen_cluster *cluster, uint32_t device) {
+    const pen_device_kind *kind;
+    const pen_status status = pen_device_kind_find(cluster->devices[device].kind, &kind);
+    if (status == PEN_OK) return !kind->has_own_memory;
+    pen_status_ignore(status, "who opens the device says it");
+    return false;
 }
 
 // What the plan leaves of a worker's devices.
@@ -14,6 +26,7 @@ static uint64_t room_left(const pen_plan *plan, const pen_cluster *cluster,
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const uint64_t limit = cluster->devices[d].bytes_limit, taken = room_taken(plan, d);
         if (workers->worker_of_device[d] != worker || limit <= taken) continue;
+        if (!room_is_seen(cluster, d)) continue;
         bytes += limit - taken < UINT64_MAX - bytes ? limit - taken : UINT64_MAX - bytes;
     }
     return bytes;
@@ -33,6 +46,7 @@ pen_status pen_audit_room_find(const pen_plan *plan, const pen_cluster *cluster,
     }
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const uint64_t bytes = room_taken(plan, d);
+        if (!room_is_seen(cluster, d)) continue;
         if (left[workers->worker_of_device[d]] < bytes) continue;
         for (uint32_t w = 1; w <= workers->count; w++) {
             has_room[d * width + w] = left[w] / ROOM_TIMES >= bytes;
@@ -67,9 +81,18 @@ pen_status pen_audit_room_describe(const pen_plan *plan, const pen_cluster *clus
     if (every == 0) return pen_arena_format(arena, out_text, "off: recovery.audit is 0");
     PEN_TRY(pen_audit_room_find(plan, cluster, &workers, arena, &has_room));
     const uint32_t count = room_count_judged(plan, &workers, has_room);
-    if (count == 0) {
+    bool are_seen = true;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        are_seen = are_seen && room_is_seen(cluster, d);
+    }
+    if (count == 0 && are_seen) {
         return pen_arena_format(arena, out_text,
                                 "off: no worker has memory left for what another does");
+    }
+    if (count == 0) {
+        return pen_arena_format(arena, out_text,
+                                "off: GPUs are not audited, and for other devices no worker has "
+                                "memory left");
     }
     const char *often = "every step";
     if (every > 1) {
@@ -79,7 +102,8 @@ pen_status pen_audit_room_describe(const pen_plan *plan, const pen_cluster *clus
         return pen_arena_format(arena, out_text, "%s, of all devices", often);
     }
     return pen_arena_format(arena, out_text,
-                            "%s, of %u of %u devices: for the others no worker has "
+                            "%s, of %u of %u devices: %sfor the others no worker has "
                             "memory left",
-                            often, count, plan->device_count);
+                            often, count, plan->device_count,
+                            are_seen ? "" : "GPUs are not audited, and ");
 }

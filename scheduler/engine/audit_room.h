@@ -1,6 +1,7 @@
 // Who could compute again what another worker does (scheduler/audit/audit_core.h): a worker whose
 // devices have by the plan twice as much memory left as the other's device takes, once for what
-// comes and once for what computes. Who computed it first needs it once, for what it keeps.
+// comes and once for what computes. Who computed it first needs it once, for what it keeps. What a
+// GPU does is computed again by nobody.
 //
 // Lifetime: what is made is in the arena. Threads: pure.
 #ifndef PEN_SCHEDULER_ENGINE_AUDIT_ROOM_H

@@ -20,8 +20,9 @@ typedef struct forms_builder {
 static uint64_t forms_value_bytes(const void *context, const pen_graph *graph, pen_value_id value) {
     const forms_builder *b = context;
     pen_device *device = b->request->device;
-    return device->kind->value_bytes != NULL ? device->kind->value_bytes(device, graph, value)
-                                             : pen_tensor_type_bytes(pen_value_type(graph, value));
+    return device != NULL && device->kind->value_bytes != NULL
+               ? device->kind->value_bytes(device, graph, value)
+               : pen_tensor_type_bytes(pen_value_type(graph, value));
 }
 
 // ---- what a form's parts are

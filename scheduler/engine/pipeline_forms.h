@@ -39,7 +39,7 @@ typedef struct pen_pipeline_request {
     pen_compile_mode mode;        // PREDICT: the plan has a device that collects (collector.h)
     const pen_program *program;   // that was planned: form 0 of a training
     const pen_compile_request *compile; // of all: mode, size, accumulate and device are not read
-    pen_device *device;                 // whose layouts are used
+    pen_device *device;                 // whose layouts are used; NULL: the plain one
     const pen_run_spec_device *devices; // [device_count of the plan]
     const pen_run_spec_worker *workers; // [worker_count + 1]
     uint32_t worker_count;

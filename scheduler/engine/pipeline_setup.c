@@ -40,20 +40,18 @@ static pen_status setup_plan(pipeline_engine *p) {
     return pen_plan_schedule(plan, p->placed, &p->schedule);
 }
 
+// Devices of different kinds have values in the plain layout; of one kind, in its own. No kernel is
+// run here: a GPU need not be there.
 static pen_status setup_open_device(pipeline_engine *p) {
-    const pen_cluster_device *first = &p->request->cluster->devices[0];
+    const pen_cluster *cluster = p->request->cluster;
     const pen_device_kind *kind;
-    for (uint32_t d = 1; d < p->request->cluster->device_count; d++) {
-        if (strcmp(p->request->cluster->devices[d].kind, first->kind) == 0) continue;
-        return pen_cluster_spec_blame(
-            &p->job->cluster, &p->job->cluster.devices[d].written->kind,
-            pen_error(PEN_UNSUPPORTED,
-                      "devices: found the kinds %s and %s, which give different "
-                      "numbers, expected one kind",
-                      first->kind, p->request->cluster->devices[d].kind));
+    for (uint32_t d = 1; d < cluster->device_count; d++) {
+        if (strcmp(cluster->devices[d].kind, cluster->devices[0].kind) != 0) return PEN_OK;
     }
-    PEN_TRY(pen_device_kind_find(first->kind, &kind));
-    const pen_device_options options = {.name = first->name, .thread_count = first->threads};
+    PEN_TRY(pen_device_kind_find(cluster->devices[0].kind, &kind));
+    const pen_device_options options = {.name = cluster->devices[0].name,
+                                        .thread_count = cluster->devices[0].threads,
+                                        .only_sizes = kind->has_own_memory};
     return kind->open(&options, &p->device);
 }
 
@@ -64,6 +62,19 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
     const bool is_protected = p->job->tls.ca != NULL || p->options.insecure;
     for (uint32_t d = 0; d < p->job->cluster.device_count; d++) {
         PEN_TRY(pen_run_workers_check_address(&p->job->cluster, d, is_protected));
+    }
+    return PEN_OK;
+}
+
+// A kind of device whose memory this process sees.
+static pen_status setup_find_host_kind(const pen_cluster *cluster, const char **out_name) {
+    *out_name = pen_cluster_device_kind_name(PEN_CLUSTER_CPU);
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        const pen_device_kind *kind;
+        PEN_TRY(pen_device_kind_find(cluster->devices[d].kind, &kind));
+        if (kind->has_own_memory) continue;
+        *out_name = kind->name;
+        break;
     }
     return PEN_OK;
 }
@@ -80,11 +91,14 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .name = device->name,
             .kind = device->kind,
             .thread_count = device->threads,
+            .gpu = device->gpu,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
     if (collects) {
+        const char *kind;
+        PEN_TRY(setup_find_host_kind(cluster, &kind));
         p->devices[cluster->device_count] = (pen_run_spec_device){.name = PEN_COLLECTOR_NAME,
-                                                                  .kind = cluster->devices[0].kind,
+                                                                  .kind = kind,
                                                                   .thread_count = 1,
                                                                   .memory_bytes = UINT64_MAX};
     }

@@ -18,6 +18,7 @@
 #include "scheduler/plan/plan_model.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/plan/plan_seen.h"
+#include "scheduler/plan/plan_sizes.h"
 #include "scheduler/plan/process_memory.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
@@ -39,7 +40,7 @@ struct pen_plan_job {
     pen_plan_model model;
     pen_placement_spec placement;
     pen_planned_graph planned;
-    pen_kernel_sizes *sizes;
+    pen_plan_sizes sizes;
     pen_plan_request request;
     const char *schedule; // NULL: all are tried
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
@@ -54,18 +55,15 @@ struct pen_plan_job {
 // Of what only plans forward, batches are not divided.
 static pen_status plan_ask_device(pen_plan_job *p) {
     const pen_program *program = p->model.program;
-    uint64_t *bytes, *workspace;
-    PEN_TRY(pen_kernel_sizes_new(p->model.device, p->arena, &p->sizes));
-    PEN_TRY(pen_kernel_sizes_of_all(p->sizes, program->graph, program->order, program->order_count,
-                                    &bytes, &workspace));
+    PEN_TRY(pen_plan_sizes_find(&p->model, p->request.cluster->device_count, p->arena, &p->sizes));
     p->planned = (pen_planned_graph){.graph = program->graph,
                                      .order = program->order,
                                      .order_count = program->order_count,
                                      .update_first = program->update_first,
                                      .kept = program->kept,
                                      .kept_count = program->kept_count,
-                                     .bytes_of_value = bytes,
-                                     .workspace_of_node = workspace,
+                                     .bytes_of_value = p->sizes.bytes,
+                                     .workspace_of_node = p->sizes.workspace,
                                      .microbatch_count =
                                          p->is_forward ? 1 : (uint32_t)p->job->train.microbatches,
                                      .is_local = p->request.cluster->device_count == 1 &&
@@ -342,7 +340,8 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
                                        .is_saved = p->job->checkpoint.dir != NULL,
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
-                                       .context = &p->sizes};
+                                       .contexts = p->sizes.of_device,
+                                       .has_own_memory = p->sizes.has_own_memory};
     PEN_TRY(pen_plan_schedule(plan, arena, &request.schedule));
     return pen_plan_memory_refine(&request, arena, plan);
 }

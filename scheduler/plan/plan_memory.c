@@ -34,7 +34,7 @@ static pen_status measure_copies(plan_measure *m) {
                                           .trains = true,
                                           .worker_of_device = m->worker_of_device,
                                           .value_bytes = m->request->value_bytes,
-                                          .value_bytes_context = m->request->context};
+                                          .value_bytes_context = m->request->contexts[0]};
     return pen_run_form_build(&request, m->arena, &m->built);
 }
 
@@ -45,6 +45,9 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
     for (uint32_t c = 0; c < m->cut->channel_count; c++) {
         const pen_channel *channel = &m->cut->channels[c];
         if (channel->target != device || !m->built.form.channels[c].is_shared) continue;
+        if (m->request->has_own_memory[channel->source] || m->request->has_own_memory[device]) {
+            continue; // it is copied
+        }
         lent[lent_count++] = channel->to;
     }
     const pen_part_memory_request request = {.part = &m->cut->parts[device],
@@ -53,7 +56,7 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
                                              .lent_count = lent_count,
                                              .value_bytes = m->request->value_bytes,
                                              .workspace = m->request->workspace,
-                                             .context = m->request->context};
+                                             .context = m->request->contexts[device]};
     return pen_part_memory_find(&request, out_memory);
 }
 
@@ -68,7 +71,7 @@ static pen_status measure_process(plan_measure *m, uint32_t device,
     for (uint32_t d = 0; d < device_count; d++) {
         if (m->worker_of_device[d] != m->worker_of_device[device]) continue;
         graphs[count++] = m->cut->parts[d].graph;
-        buffer_bytes += memory[d].memory.total;
+        if (!m->request->has_own_memory[d]) buffer_bytes += memory[d].memory.total;
     }
     const pen_worker_memory_request request = {
         .graphs = graphs,

@@ -22,7 +22,8 @@ typedef struct pen_plan_memory_request {
     bool is_saved;                // checkpoints are made
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
-    const void *context; // of both
+    const void *const *contexts; // of both, [device_count]
+    const bool *has_own_memory;  // [device_count] a device's memory is none of its process's
 } pen_plan_memory_request;
 
 typedef struct pen_plan_device_memory {

@@ -22,22 +22,37 @@ static pen_status model_open_data(const pen_plan_model_request *wanted, pen_aren
     return PEN_OK;
 }
 
-// The device whose layouts and kernels are planned with: of the kind that all have.
-static pen_status model_open_device(const pen_plan_model_request *wanted, pen_plan_model *model,
-                                    bool *out_is_uniform) {
-    const pen_cluster *cluster = wanted->cluster;
-    const pen_cluster_device *first = &cluster->devices[0];
+static pen_status model_open_kind(const pen_plan_model_request *wanted, uint32_t index,
+                                  pen_device **out_device) {
+    const pen_cluster_device *device = &wanted->cluster->devices[index];
     const pen_device_kind *kind;
-    *out_is_uniform = true;
-    for (uint32_t d = 1; d < cluster->device_count; d++) {
-        if (strcmp(cluster->devices[d].kind, first->kind) != 0) *out_is_uniform = false;
-    }
-    PEN_TRY(pen_device_kind_find(first->kind, &kind));
-    const pen_device_options options = {.name = first->name,
-                                        .thread_count = first->threads,
+    PEN_TRY(pen_device_kind_find(device->kind, &kind));
+    const pen_device_options options = {.name = device->name,
+                                        .thread_count = device->threads,
+                                        .gpu = device->gpu,
                                         .level = wanted->job->numerics.level,
                                         .only_sizes = true};
-    return kind->open(&options, &model->device);
+    return kind->open(&options, out_device);
+}
+
+// The devices whose layouts and kernels are planned with: one of each kind.
+static pen_status model_open_devices(const pen_plan_model_request *wanted, pen_arena *arena,
+                                     pen_plan_model *model) {
+    const pen_cluster *cluster = wanted->cluster;
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &model->devices));
+    PEN_TRY(PEN_NEW(arena, cluster->device_count, &model->number_of_device));
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        uint32_t number = 0;
+        while (number < model->device_count &&
+               strcmp(model->devices[number]->kind->name, cluster->devices[d].kind) != 0) {
+            number++;
+        }
+        model->number_of_device[d] = number;
+        if (number < model->device_count) continue;
+        PEN_TRY(model_open_kind(wanted, d, &model->devices[number]));
+        model->device_count++;
+    }
+    return PEN_OK;
 }
 
 // Forward passes alone are over whole batches, by one lane.
@@ -45,9 +60,8 @@ pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *
                                pen_plan_model *out_model) {
     const pen_dataset_info none = {.format = "none"};
     pen_compile_request request;
-    bool is_uniform;
     PEN_TRY(model_open_data(wanted, arena, out_model));
-    PEN_TRY(model_open_device(wanted, out_model, &is_uniform));
+    PEN_TRY(model_open_devices(wanted, arena, out_model));
     PEN_TRY(pen_job_compile_request(wanted->job, wanted->part,
                                     out_model->info == NULL ? &none : out_model->info, arena,
                                     &request));
@@ -59,12 +73,14 @@ pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *
         request.accumulate = false;
         request.lanes = 1;
     }
-    request.device = is_uniform ? out_model->device : NULL;
+    request.device = out_model->device_count == 1 ? out_model->devices[0] : NULL;
     return pen_compile(&request, &out_model->program);
 }
 
 void pen_plan_model_close(pen_plan_model *model) {
     pen_program_destroy(model->program);
-    if (model->device != NULL) model->device->kind->close(model->device);
+    for (uint32_t k = 0; k < model->device_count; k++) {
+        model->devices[k]->kind->close(model->devices[k]);
+    }
     pen_dataset_close(model->dataset);
 }

@@ -15,7 +15,9 @@
 typedef struct pen_plan_model {
     pen_dataset *dataset;         // NULL: what is known of the data was given, or there is none
     const pen_dataset_info *info; // NULL: the data is not on this machine
-    pen_device *device;           // of the first device's kind; it computes nothing
+    pen_device **devices;         // [device_count] one of each kind that the cluster has, which
+    uint32_t device_count;        // computes nothing: no GPU need be there
+    uint32_t *number_of_device;   // [device_count of the cluster] in `devices`
     const pen_program *program;
 } pen_plan_model;
 

@@ -15,10 +15,8 @@ fails 2 'devices\[0\].memory: missing, expected with kind cuda' \
     "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda}]'
 fails 2 'devices\[0\].gpu: found 1 with kind cpu, expected it with kind cuda' \
     "$PENSTOCK" train job.yaml --set 'devices=[{name: g, gpu: 1}]'
-fails 2 'devices\[0\].kind: found cuda, expected it as the only device of a job' \
-    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB}, {name: c}]'
-fails 2 'devices\[0\].kind: found cuda, expected it as the only device of a job' \
-    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB, host: localhost}]'
+fails 2 'devices\[0\].kind: found cuda, expected it without per' \
+    "$PENSTOCK" train job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB, per: task}]'
 
 # ---- no driver, where this machine has none
 if ! python3 -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then

@@ -101,6 +101,13 @@ PEN_NODISCARD pen_status pen_executor_write_part(pen_executor *executor, pen_val
                                                  uint64_t first, const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value,
                                                 uint64_t first, void *host, uint64_t bytes);
+// The first `bytes` of a value that has a place, for this microbatch, as they lie there; the second
+// waits until they are there.
+PEN_NODISCARD pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value,
+                                              uint64_t microbatch, const void *host,
+                                              uint64_t bytes);
+PEN_NODISCARD pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value,
+                                               uint64_t microbatch, void *host, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
 // Where the value lies for this microbatch, in its layout; at NULL of the host: nowhere.

@@ -241,6 +241,22 @@ pen_status pen_executor_read(pen_executor *executor, pen_value_id value, uint64_
     return device->kind->read(device, executor_operand(executor, value, microbatch), host, bytes);
 }
 
+pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                                const void *host, uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    PEN_ASSERT(pen_executor_holds(executor, value));
+    PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
+    return device->kind->write(device, executor_operand(executor, value, microbatch), host, bytes);
+}
+
+pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                                 void *host, uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    PEN_ASSERT(pen_executor_holds(executor, value));
+    PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
+    return device->kind->read(device, executor_operand(executor, value, microbatch), host, bytes);
+}
+
 pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, uint64_t first,
                                    const void *host, uint64_t bytes) {
     PEN_ASSERT(pen_executor_holds(executor, value));

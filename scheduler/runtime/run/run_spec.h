@@ -20,6 +20,7 @@ typedef struct pen_run_spec_device {
     const char *kind;      // of device: "cpu"
     uint32_t thread_count; // of its kernel team
     uint64_t memory_bytes; // its buffers may not exceed it; 0: no limit
+    uint32_t gpu;          // of kind cuda: which of the worker's machine
 } pen_run_spec_device;
 
 typedef struct pen_run_spec_worker {

@@ -76,6 +76,7 @@ static const pen_record_field device_fields[] = {
     DEVICE(NAME, 2, kind, "\"cpu\""),
     DEVICE(NUMBER, 3, thread_count, NULL),
     DEVICE(NUMBER, 4, memory_bytes, "that its buffers may take; 0: any"),
+    DEVICE(NUMBER, 5, gpu, "of kind cuda: which of the machine"),
 };
 static const pen_record_field channel_fields[] = {
     CHANNEL(NAME, 1, "value", value, "its name in the whole graph", .is_required = true),

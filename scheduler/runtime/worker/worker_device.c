@@ -137,6 +137,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     }
     PEN_TRY(device_write_scalars(device, round));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
+    PEN_TRY(pen_worker_staging_before(device, round->form, task, round->round));
     if (task->list != PEN_RUN_LIST_NONE) {
         pen_evidence *noted = pen_worker_run_begin_noting(device, round, task, &context);
         const pen_status status =
@@ -144,6 +145,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
         pen_worker_run_end_noting(device, noted);
         PEN_TRY(status);
     }
+    PEN_TRY(pen_worker_staging_after(device, round->form, task));
     PEN_TRY(device_hand_collected(device, round, task));
     if (!task->makes_loss) return PEN_OK;
     PEN_TRY(device_tell_seen(device, round, task));

@@ -24,13 +24,22 @@ typedef struct worker_slot {
     uint32_t *checksums; // [chunks]
     double start_seconds;
     bool is_checked; // its checksums were compared
+    bool is_copied;  // into the memory of a device that the host does not see
 } worker_slot;
 
+// Room in the host's memory for a channel's frames, as many as it has places (worker_staging.c).
+typedef struct worker_staging {
+    char *memory; // NULL: none is needed
+    uint64_t stride;
+} worker_staging;
+
 typedef struct worker_channel {
-    worker_slot *sends;    // [copies]; NULL: not sent from here
-    worker_slot *receives; // [capacity]; NULL: not received here
-    uint32_t send_first;   // number of sends[0] among all
-    uint32_t sent_first;   // of the run's `sent`: a place for each microbatch
+    worker_slot *sends;      // [copies]; NULL: not sent from here
+    worker_slot *receives;   // [capacity]; NULL: not received here
+    uint32_t send_first;     // number of sends[0] among all
+    uint32_t sent_first;     // of the run's `sent`: a place for each microbatch
+    worker_staging leaving;  // what leaves a device whose memory the host does not see
+    worker_staging arriving; // what comes to such a one
 } worker_channel;
 
 typedef struct worker_send {
@@ -53,10 +62,19 @@ typedef struct worker_piece {
     uint32_t checksum;
 } worker_piece;
 
+// A part of a tensor that a device's thread is to copy out.
+typedef struct worker_read {
+    pen_value_id value; // of form 0
+    uint64_t first;
+    void *out;
+    uint64_t bytes;
+} worker_read;
+
 typedef struct worker_device {
     pen_worker_run *run;
     uint32_t index; // of the table
     uint32_t row;   // of the recorder
+    bool is_staged; // its kind has memory that the host does not see
     pen_device *device;
     pen_executor **executors;  // [form_count]
     uint32_t first_microbatch; // of a step, that is run here
@@ -74,6 +92,7 @@ typedef struct worker_device {
     pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
     pen_status call_status;
     bool is_called;
+    worker_read read; // of the call, written before it
 
     uint64_t saved_bytes; // of copies, set when it is loaded
 
@@ -89,6 +108,13 @@ typedef struct worker_device {
     double task_started;                          // the one that runs; 0: none
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
 } worker_device;
+
+// A tensor that is saved, and where it lies.
+typedef struct worker_saved {
+    worker_device *device;
+    pen_value_id value; // in its part of form 0
+    const char *memory; // NULL: the host does not see it
+} worker_saved;
 
 // The shard that was written last.
 typedef struct worker_shard {
@@ -116,8 +142,10 @@ struct pen_worker_run {
     pen_arena *arena;
     worker_device *devices; // [device_count of this worker]
     uint32_t device_count;
-    uint32_t *local_of_device;  // [device_count of the table]; UINT32_MAX: another worker's
-    worker_channel **channels;  // [form_count][channel_count]
+    uint32_t *local_of_device; // [device_count of the table]; UINT32_MAX: another worker's
+    worker_channel **channels; // [form_count][channel_count]
+    char *staging;             // of all of them; NULL: none is needed
+    bool copies; // between devices of this process, some of which have memory of their own
     worker_slot **slot_of_send; // [send_count] all sends, by number
     worker_send *what_of_send;  // [send_count]
     uint32_t send_count;
@@ -129,7 +157,7 @@ struct pen_worker_run {
     pen_worker_reader *reader;   // NULL: nothing is read here
     pen_snapshot_writer *writer; // NULL: nothing is saved here
     pen_shard_tensor *saved;     // [saved_count]
-    const char **saved_memory;   // [saved_count]
+    worker_saved *saved_places;  // [saved_count]
     uint32_t saved_count;
     worker_shard shard;        // guarded by lock
     pen_round_figures *told;   // [device_count], of who tells of a round
@@ -142,6 +170,7 @@ struct pen_worker_run {
     pen_flight_recorder *flight;
     pen_run_round rounds[WORKER_ROUND_RING];
     worker_piece pieces[WORKER_PIECES];
+    char *piece_staging; // [WORKER_PIECES][PEN_TRANSPORT_CHUNK_BYTES]; NULL: none is needed
     pen_tensor_piece pulled[WORKER_PULLS]; // a ring: they wait for a place among the pieces
     uint32_t pulled_first;
     uint32_t pulled_count;
@@ -164,6 +193,10 @@ struct pen_worker_run {
 
 // Starts the device's thread. UNAVAILABLE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_device_start(worker_device *device);
+
+// Has a device's thread do something, and waits for it. CANCELLED: the run is closed
+PEN_NODISCARD pen_status pen_worker_run_call(pen_worker_run *run, worker_device *device,
+                                             pen_status (*call)(worker_device *device));
 
 // Tells the core; `device` is that of the calling thread, or NULL. CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *event,
@@ -193,9 +226,18 @@ pen_evidence *pen_worker_run_begin_noting(worker_device *device, const pen_run_r
                                           const pen_run_task *task, const pen_run_context *context);
 void pen_worker_run_end_noting(worker_device *device, pen_evidence *evidence);
 
-// Where a piece of a parameter or state lies. CORRUPT: there is none
+// Checks that there is such a piece of a parameter or state. CORRUPT: there is none
 PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
                                                     const pen_tensor_piece *piece,
                                                     pen_memory_place *out_place);
+
+// ---- values of devices of this process that cannot read each other's memory (worker_staging.c)
+// On the device's thread, after a task: what it made for devices of this process that cannot read
+// its memory.
+PEN_NODISCARD pen_status pen_worker_staging_after(worker_device *device, uint32_t form,
+                                                  const pen_run_task *task);
+// On the device's thread, before a task: what it reads of them.
+PEN_NODISCARD pen_status pen_worker_staging_before(worker_device *device, uint32_t form,
+                                                   const pen_run_task *task, uint64_t round);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H

@@ -8,6 +8,7 @@
 #include "base/system/failpoint.h"
 #include "graph/graph.h"
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_staging.h"
 
 #define FRAMES_PIECE_TOKEN ((uint64_t)1 << 32) // tokens from here on are of pieces of tensors
 
@@ -115,8 +116,13 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     const uint32_t index = (uint32_t)(place % channel->copies);
     worker_slot *slot = &ends->sends[index];
     const worker_device *device = frames_device(run, channel->source_device);
-    const pen_memory_place payload =
-        pen_executor_place(device->executors[send->form], spec->from, place);
+    pen_memory_place payload = pen_executor_place(device->executors[send->form], spec->from, place);
+    if (ends->leaving.memory != NULL) {
+        void *room = pen_worker_staging_place(&ends->leaving, place, channel->copies);
+        PEN_TRY(pen_executor_copy_out(device->executors[send->form], spec->from, place, room,
+                                      channel->bytes));
+        payload = pen_memory_place_at(room);
+    }
     slot->sequence = send->sequence;
     slot->start_seconds = pen_clock_seconds();
     const pen_frame frame = {.kind = PEN_FRAME_VALUE,
@@ -202,8 +208,20 @@ static pen_status frames_check_value(const pen_worker_run *run, uint32_t peer,
     return PEN_OK;
 }
 
-// Where the value goes: straight into the place that the reading executor has for it. The core says
-// first that the place is free.
+// Where a frame's bytes come to.
+static pen_memory_place frames_target(const pen_worker_run *run, const worker_device *device,
+                                      uint32_t form, uint32_t c, uint64_t microbatch) {
+    const worker_staging *arriving = &run->channels[form][c].arriving;
+    const uint32_t places = run->table->forms[form].channels[c].capacity;
+    if (arriving->memory != NULL) {
+        return pen_memory_place_at(pen_worker_staging_place(arriving, microbatch, places));
+    }
+    return pen_executor_place(device->executors[form], frames_channel(run, form, c)->to,
+                              microbatch);
+}
+
+// Where the value goes: straight into the place that the reading executor has for it, if the host
+// sees it. The core says first that the place is free.
 static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const pen_frame *frame,
                                      pen_memory_place *out_place) {
     PEN_TRY(frames_check_value(run, peer, frame));
@@ -227,7 +245,7 @@ static pen_status frames_begin_value(pen_worker_run *run, uint32_t peer, const p
                          is_seen ? "it came before" : pen_worker_fault_text(fault));
     }
     slot->start_seconds = pen_clock_seconds();
-    *out_place = pen_executor_place(device->executors[frame->form], spec->to, frame->microbatch);
+    *out_place = frames_target(run, device, frame->form, frame->channel, frame->microbatch);
     return PEN_OK;
 }
 
@@ -252,7 +270,7 @@ pen_status pen_worker_run_find_tensor(pen_worker_run *run, const pen_tensor_piec
     const bool is_kept = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE;
     const pen_memory_place place = pen_executor_place(executor, id, 0);
     const uint64_t bytes = is_kept ? pen_executor_bytes(executor, id) : 0;
-    if (!is_kept || pen_memory_place_address(place) == NULL || piece->offset > bytes ||
+    if (!is_kept || !pen_executor_holds(executor, id) || piece->offset > bytes ||
         piece->bytes > bytes - piece->offset || piece->bytes > PEN_TRANSPORT_CHUNK_BYTES) {
         return pen_error(PEN_CORRUPT,
                          "%llu bytes from byte %llu of '%s', which has %llu that are kept",
@@ -279,13 +297,17 @@ static void frames_hand_over(pen_worker_run *run, worker_piece *piece, const pen
     pen_condition_signal(&frames_device(run, what->device)->wake);
 }
 
+// *place changes where a piece that arrives goes elsewhere first.
 static pen_status frames_take_piece(pen_worker_run *run, const pen_tensor_piece *what,
-                                    worker_piece_state state) {
+                                    worker_piece_state state, pen_memory_place *place) {
     pen_status status = PEN_OK;
     pen_mutex_lock(&run->lock);
     worker_piece *piece = frames_find_free(run, state);
     if (piece != NULL) {
         frames_hand_over(run, piece, what, state);
+        if (pen_worker_is_staged(run, what->device)) {
+            *place = pen_memory_place_at(pen_worker_staging_piece(run, piece));
+        }
     } else if (state == WORKER_PIECE_SEND && run->pulled_count < WORKER_PULLS) {
         // those that were sent before are not yet known to have come
         run->pulled[(run->pulled_first + run->pulled_count++) % WORKER_PULLS] = *what;
@@ -334,7 +356,7 @@ pen_status pen_worker_run_begin(pen_worker_run *run, uint32_t peer, const pen_fr
         const pen_tensor_piece piece = frames_piece(frame);
         if (peer != 0) return pen_error(PEN_CORRUPT, "a piece of a tensor from worker %u", peer);
         PEN_TRY(pen_worker_run_find_tensor(run, &piece, out_place));
-        return frames_take_piece(run, &piece, WORKER_PIECE_ARRIVING);
+        return frames_take_piece(run, &piece, WORKER_PIECE_ARRIVING, out_place);
     }
     case PEN_FRAME_BLOB:
         break;
@@ -370,6 +392,7 @@ void pen_worker_run_end(pen_worker_run *run, const pen_frame *frame, const uint3
         &run->channels[frame->form][frame->channel].receives[frame->microbatch % channel->capacity];
     slot->sequence = frame->sequence;
     slot->is_checked = is_compared;
+    slot->is_copied = false;
     memcpy(slot->checksums, checksums,
            pen_frame_chunk_count(frame->bytes) * sizeof *slot->checksums);
     const worker_send what = {frame->form, frame->channel, frame->sequence};
@@ -392,6 +415,7 @@ void pen_worker_run_note_read(pen_worker_run *run, const pen_reading *reading) {
         &run->channels[reading->form][reading->channel].receives[place % channel->capacity];
     slot->sequence = reading->sequence;
     slot->is_checked = true; // nothing was sent
+    slot->is_copied = false;
     const worker_send what = {reading->form, reading->channel, reading->sequence};
     frames_record(run, PEN_TRACE_RECEIVE, &what, reading->started);
 }
@@ -405,7 +429,7 @@ static pen_status frames_check_one(pen_worker_run *run, const pen_run_form *form
     const uint64_t place = frames_place(form, channel, sequence);
     worker_slot *slot = &run->channels[form_index][c].receives[place % channel->capacity];
     const worker_device *device = frames_device(run, channel->target_device);
-    const void *memory = pen_executor_address(device->executors[form_index], spec->to, place);
+    const void *memory = pen_memory_place_address(frames_target(run, device, form_index, c, place));
     PEN_ASSERT(slot->sequence == sequence);
     if (slot->is_checked) return PEN_OK; // by the task that read it first
     slot->is_checked = true;
@@ -424,8 +448,10 @@ pen_status pen_worker_run_check_frames(pen_worker_run *run, const pen_run_form *
         const pen_run_channel *channel = &form->channels[c];
         if (channel->is_shared) continue;
         const uint32_t microbatch = channel->is_per_step ? 0 : task->task.microbatch;
-        PEN_TRY(frames_check_one(run, form, form_index, c,
-                                 pen_run_sequence(form, channel, round, microbatch)));
+        const uint64_t sequence = pen_run_sequence(form, channel, round, microbatch);
+        PEN_TRY(frames_check_one(run, form, form_index, c, sequence));
+        PEN_TRY(
+            pen_worker_staging_take_in(run, form_index, c, frames_place(form, channel, sequence)));
     }
     return PEN_OK;
 }
@@ -450,16 +476,22 @@ static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece,
 pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                    worker_piece *piece) {
     pen_memory_place place;
+    const bool is_staged = pen_worker_is_staged(run, device->index);
     PEN_TRY(pen_worker_run_find_tensor(run, &piece->piece, &place));
-    (void)device;
-    if (piece->state == WORKER_PIECE_SEND) return frames_send_piece(run, piece, place);
+    if (is_staged) place = pen_memory_place_at(pen_worker_staging_piece(run, piece));
+    if (piece->state == WORKER_PIECE_SEND) {
+        if (is_staged) PEN_TRY(pen_worker_staging_move_piece(run, device, piece));
+        return frames_send_piece(run, piece, place);
+    }
     const pen_tensor_piece done = piece->piece;
     const uint32_t chunk =
         pen_checksum_find_difference(pen_memory_place_address(place), done.bytes, &piece->checksum);
+    const bool is_good = chunk == pen_frame_chunk_count(done.bytes);
+    if (is_staged && is_good) PEN_TRY(pen_worker_staging_move_piece(run, device, piece));
     pen_mutex_lock(&run->lock);
     piece->state = WORKER_PIECE_FREE;
     pen_mutex_unlock(&run->lock);
-    if (chunk != pen_frame_chunk_count(done.bytes)) {
+    if (!is_good) {
         return pen_error(PEN_CORRUPT, "a piece of a tensor was damaged on the way");
     }
     (void)PEN_FAILPOINT("worker.piece_taken");
@@ -482,7 +514,7 @@ pen_status pen_worker_run_send_piece(pen_worker_run *run, const pen_tensor_piece
     pen_memory_place place;
     PEN_TRY(pen_worker_run_find_tensor(run, piece, &place));
     if (frames_is_repeated(run, piece->sequence)) return PEN_OK;
-    return frames_take_piece(run, piece, WORKER_PIECE_SEND);
+    return frames_take_piece(run, piece, WORKER_PIECE_SEND, &place);
 }
 
 // ---- places for what is kept of frames
@@ -506,8 +538,9 @@ static pen_status frames_prepare_form(pen_worker_run *run, uint32_t f) {
     for (uint32_t c = 0; c < form->channel_count; c++) {
         const pen_run_channel *channel = &form->channels[c];
         worker_channel *ends = &run->channels[f][c];
-        if (channel->is_shared) continue;
-        if (channel->source_worker == me && !pen_run_channel_is_read(channel)) {
+        const bool is_copied = pen_worker_is_copied(run, channel);
+        if (channel->is_shared && !is_copied) continue;
+        if (channel->source_worker == me && !pen_run_channel_is_read(channel) && !is_copied) {
             ends->send_first = run->send_count;
             run->send_count += channel->copies;
             PEN_TRY(frames_new_slots(run, channel->copies, channel->bytes, &ends->sends));

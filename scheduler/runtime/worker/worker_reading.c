@@ -1,6 +1,7 @@
 // Examples that a worker's run reads by itself: what its core asks for, and where it goes.
 
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_staging.h"
 
 static void reading_done(void *context, const pen_reading *reading) {
     pen_worker_run *run = context;
@@ -52,6 +53,7 @@ void pen_worker_run_read(pen_worker_run *run, const pen_worker_action *action) {
     const pen_run_spec_channel *spec = &run->spec->forms[action->form].channels[action->channel];
     const worker_device *device = &run->devices[run->local_of_device[channel->target_device]];
     const uint64_t microbatch = pen_run_microbatch(form, channel, action->sequence);
+    const worker_staging *arriving = &run->channels[action->form][action->channel].arriving;
     const pen_run_round *round = &run->rounds[action->round % WORKER_ROUND_RING];
     const pen_reading reading = {
         .form = action->form,
@@ -63,6 +65,9 @@ void pen_worker_run_read(pen_worker_run *run, const pen_worker_action *action) {
         .first = round->first_example + microbatch * form->microbatch_size,
         .count = form->microbatch_size,
         .bytes = channel->bytes,
-        .memory = pen_executor_address(device->executors[action->form], spec->to, microbatch)};
+        .memory =
+            arriving->memory != NULL
+                ? pen_worker_staging_place(arriving, microbatch, channel->capacity)
+                : pen_executor_address(device->executors[action->form], spec->to, microbatch)};
     pen_worker_reader_ask(run->reader, &reading);
 }

@@ -8,6 +8,7 @@
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_staging.h"
 #include "scheduler/schedule/schedule.h"
 
 // ---- what the core says
@@ -220,6 +221,7 @@ static pen_status run_load_form(worker_device *device, uint32_t form) {
     for (uint32_t c = 0; c < channel_count; c++) {
         const pen_run_channel *channel = &run->table->forms[form].channels[c];
         if (!channel->is_shared || channel->target_device != device->index) continue;
+        if (pen_worker_is_copied(run, channel)) continue;
         lent[lent_count++] = run->spec->forms[form].channels[c].to;
     }
     const pen_executor_spec executor = {.device = device->device,
@@ -257,8 +259,10 @@ static pen_status run_open_device(worker_device *device) {
     const pen_run_spec_device *spec = &device->run->spec->devices[device->index];
     const pen_device_kind *kind;
     PEN_TRY(pen_device_kind_find(spec->kind, &kind));
-    const pen_device_options options = {
-        .name = spec->name, .thread_count = spec->thread_count, .memory_bytes = spec->memory_bytes};
+    const pen_device_options options = {.name = spec->name,
+                                        .thread_count = spec->thread_count,
+                                        .memory_bytes = spec->memory_bytes,
+                                        .gpu = spec->gpu};
     PEN_TRY(kind->open(&options, &device->device));
     for (uint32_t f = 0; f < device->run->table->form_count; f++) {
         PEN_TRY(run_load_form(device, f));
@@ -278,7 +282,7 @@ static pen_status run_check_bytes(const worker_device *device, uint32_t form, ui
     const uint64_t bytes = pen_executor_bytes(executor, value);
     const uint32_t copies = pen_executor_copies(executor, value);
     if (bytes >= channel->bytes && copies >= (is_source ? channel->copies : channel->capacity) &&
-        pen_executor_address(executor, value, 0) != NULL) {
+        pen_executor_holds(executor, value)) {
         return PEN_OK;
     }
     return pen_error(
@@ -298,6 +302,7 @@ static pen_status run_bind_device(worker_device *device) {
             const pen_run_channel *channel = &form->channels[c];
             const pen_run_spec_channel *spec = &run->spec->forms[f].channels[c];
             if (!channel->is_shared || channel->target_device != device->index) continue;
+            if (pen_worker_is_copied(run, channel)) continue;
             const worker_device *maker = run_device(run, channel->source_device);
             PEN_TRY(
                 pen_executor_lend(device->executors[f], spec->to, maker->executors[f], spec->from));
@@ -312,15 +317,21 @@ static pen_status run_bind_device(worker_device *device) {
     return PEN_OK;
 }
 
-// Has a device's thread do something, and waits for it.
-static pen_status run_call_one(pen_worker_run *run, worker_device *device,
+// A thread that has ended takes no call: one that was not taken is withdrawn when the run is
+// closed.
+pen_status pen_worker_run_call(pen_worker_run *run, worker_device *device,
                                pen_status (*call)(worker_device *device)) {
     pen_mutex_lock(&run->lock);
     device->call = call;
     device->is_called = false;
     pen_condition_signal(&device->wake);
-    while (!device->is_called) {
+    while (!device->is_called && !(run->is_closed && device->call != NULL)) {
         pen_condition_wait(&run->called, &run->lock);
+    }
+    if (!device->is_called) {
+        device->call = NULL;
+        pen_mutex_unlock(&run->lock);
+        return pen_error(PEN_CANCELLED, "the run is over");
     }
     const pen_status status = device->call_status;
     device->call_status = PEN_OK;
@@ -331,7 +342,7 @@ static pen_status run_call_one(pen_worker_run *run, worker_device *device,
 // One device after another: their graphs share an arena, from which kernels take what they keep.
 static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device *device)) {
     for (uint32_t d = 0; d < run->device_count; d++) {
-        PEN_TRY(run_call_one(run, &run->devices[d], call));
+        PEN_TRY(pen_worker_run_call(run, &run->devices[d], call));
     }
     return PEN_OK;
 }
@@ -381,6 +392,9 @@ static uint32_t run_first_microbatch(const pen_run_form *form, uint32_t device) 
 
 static pen_status run_new_device(pen_worker_run *run, uint32_t index, uint32_t local) {
     worker_device *device = &run->devices[local];
+    const pen_device_kind *kind;
+    PEN_TRY(pen_device_kind_find(run->spec->devices[index].kind, &kind));
+    device->is_staged = kind->has_own_memory;
     device->run = run;
     device->index = index;
     device->row = local;
@@ -428,12 +442,13 @@ static pen_status run_build(pen_worker_run *run) {
     PEN_TRY(PEN_NEW(run->arena, run->action_limit, &run->other_actions));
     PEN_TRY(PEN_NEW(run->arena, table->device_count, &run->devices));
     PEN_TRY(PEN_NEW(run->arena, table->device_count, &run->local_of_device));
-    PEN_TRY(pen_worker_frames_prepare(run));
     for (uint32_t d = 0; d < table->device_count; d++) {
         run->local_of_device[d] = UINT32_MAX;
         if (table->forms[0].devices[d].worker != run->options.worker) continue;
         PEN_TRY(run_new_device(run, d, run->device_count++));
     }
+    PEN_TRY(pen_worker_frames_prepare(run));
+    PEN_TRY(pen_worker_staging_prepare(run));
     PEN_TRY(PEN_NEW(run->arena, run->device_count, &run->told));
     PEN_TRY(
         PEN_NEW(run->arena, (size_t)run->device_count * PEN_ROUND_FIGURES_BYTES, &run->told_bytes));
@@ -472,6 +487,7 @@ void pen_worker_run_close(pen_worker_run *run) {
     for (uint32_t d = 0; d < run->device_count; d++) {
         pen_condition_signal(&run->devices[d].wake);
     }
+    pen_condition_broadcast(&run->called); // who waits for a device
     pen_mutex_unlock(&run->lock);
 }
 
@@ -514,6 +530,8 @@ void pen_worker_run_destroy(pen_worker_run *run) {
         pen_arena_destroy(run->devices[d].arena);
         pen_condition_deinit(&run->devices[d].wake);
     }
+    pen_memory_free(run->staging);
+    pen_memory_free(run->piece_staging);
     pen_evidence_destroy(run->noting.evidence);
     pen_trace_recorder_destroy(run->recorder);
     pen_flight_recorder_destroy(run->flight);

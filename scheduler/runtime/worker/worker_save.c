@@ -7,11 +7,25 @@
 #include "graph/graph.h"
 #include "scheduler/runtime/worker/worker_device.h"
 
+// On the device's thread.
+static pen_status save_read_here(worker_device *device) {
+    const worker_read *read = &device->read;
+    return pen_executor_read_part(device->executors[0], read->value, read->first, read->out,
+                                  read->bytes);
+}
+
+// What the host does not see is read by its device's thread.
 static pen_status save_read(void *context, uint32_t index, uint64_t first, void *out,
                             uint64_t bytes) {
-    const pen_worker_run *run = context;
-    memcpy(out, run->saved_memory[index] + first, bytes);
-    return PEN_OK;
+    pen_worker_run *run = context;
+    const worker_saved *saved = &run->saved_places[index];
+    if (saved->memory != NULL) {
+        memcpy(out, saved->memory + first, bytes);
+        return PEN_OK;
+    }
+    saved->device->read =
+        (worker_read){.value = saved->value, .first = first, .out = out, .bytes = bytes};
+    return pen_worker_run_call(run, saved->device, save_read_here);
 }
 
 static void save_tell(const pen_worker_run *run, uint64_t order, uint64_t step,
@@ -45,7 +59,10 @@ static pen_status save_add(pen_worker_run *run, const pen_run_spec_saved *saved)
     }
     run->saved[run->saved_count] =
         (pen_shard_tensor){.name = saved->name, .type = *type, .bytes = bytes};
-    run->saved_memory[run->saved_count++] = pen_memory_place_address(place);
+    run->saved_places[run->saved_count++] =
+        (worker_saved){.device = device,
+                       .value = saved->value,
+                       .memory = device->is_staged ? NULL : pen_memory_place_address(place)};
     device->saved_bytes += bytes;
     return PEN_OK;
 }
@@ -65,7 +82,7 @@ static bool save_has_room(const pen_worker_run *run) {
 pen_status pen_worker_run_prepare_save(pen_worker_run *run) {
     const pen_run_spec *spec = run->spec;
     PEN_TRY(PEN_NEW(run->arena, spec->saved_count, &run->saved));
-    PEN_TRY(PEN_NEW(run->arena, spec->saved_count, &run->saved_memory));
+    PEN_TRY(PEN_NEW(run->arena, spec->saved_count, &run->saved_places));
     for (uint32_t i = 0; i < spec->saved_count; i++) {
         if (run->local_of_device[spec->saved[i].device] == UINT32_MAX) continue;
         PEN_TRY(save_add(run, &spec->saved[i]));

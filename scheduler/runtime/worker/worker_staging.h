@@ -1,0 +1,30 @@
+// Copies by way of the host's memory, for devices that the host does not see, as a GPU: of what
+// their channels carry, and of pieces of their tensors. What such a device sends lies in the host's
+// memory until it is let go; what comes to it arrives there first.
+//
+// Lifetime: the room is the run's. Threads: as each function says.
+#ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
+#define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
+
+#include "scheduler/runtime/worker/worker_device.h"
+
+// Room for all, once channels have their places. OUT_OF_MEMORY; NOT_FOUND: a kind of device
+PEN_NODISCARD pen_status pen_worker_staging_prepare(pen_worker_run *run);
+// Whether the host does not see the memory of this worker's device.
+bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device);
+// Whether the reader of a shared channel has memory of its own, into which values are copied.
+bool pen_worker_is_copied(const pen_worker_run *run, const pen_run_channel *channel);
+// The place of a frame in the host's memory: where it leaves, or arrives.
+void *pen_worker_staging_place(const worker_staging *staging, uint64_t microbatch, uint32_t places);
+// On the target device's thread: a frame that came into the host's memory goes on to its device,
+// once.
+PEN_NODISCARD pen_status pen_worker_staging_take_in(pen_worker_run *run, uint32_t form, uint32_t c,
+                                                    uint64_t microbatch);
+// Room for a piece of a device that the host does not see.
+char *pen_worker_staging_piece(const pen_worker_run *run, const worker_piece *piece);
+// On the device's thread, between its memory and that room: out where the piece is to be sent, in
+// where it has come.
+PEN_NODISCARD pen_status pen_worker_staging_move_piece(pen_worker_run *run, worker_device *device,
+                                                       const worker_piece *piece);
+
+#endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
