@@ -116,6 +116,7 @@ static pen_status plan_print(const plan_options *options, pen_plan_job *plan_job
     pen_text text;
     pen_text_init(&text, arena);
     pen_plan_dump(plan, options->nodes, &text);
+    PEN_TRY(pen_plan_job_add_kinds(plan_job, plan, arena, &text));
     PEN_TRY(plan_add_audit(plan_job, job, plan, arena, &text));
     return pen_command_print(&text);
 }

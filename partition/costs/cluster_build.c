@@ -98,10 +98,11 @@ static void cluster_share(cluster_builder *builder) {
     for (uint32_t i = 0; i < builder->spec->device_count; i++) {
         const pen_cluster_device_spec *device = &builder->spec->devices[i];
         if (builder->seats[i].host != 0) continue;
-        bytes_open += device->memory_bytes == 0;
+        const bool is_of_host = device->kind != PEN_CLUSTER_CUDA; // a GPU has memory of its own
+        bytes_open += is_of_host && device->memory_bytes == 0;
         threads_open += device->threads == 0;
         threads_stated += (uint64_t)device->threads;
-        if (!pen_u64_add(bytes_stated, device->memory_bytes, &bytes_stated)) {
+        if (is_of_host && !pen_u64_add(bytes_stated, device->memory_bytes, &bytes_stated)) {
             bytes_stated = UINT64_MAX;
         }
     }

@@ -402,7 +402,7 @@ static pen_status local_estimate_process(const local_engine *local, pen_arena *s
                                                 .info = local->info,
                                                 .batch = (uint64_t)local->job->train.batch,
                                                 .buffer_bytes =
-                                                    pen_runner_device_bytes(local->runner),
+                                                    pen_runner_host_bytes(local->runner),
                                                 .exports = local->job->outputs.export != NULL};
     return pen_process_memory_estimate(&request, scratch, out_bytes);
 }
@@ -420,7 +420,8 @@ static pen_status local_memory(pen_engine *engine, pen_engine_memory *out_memory
                                       .persistent_bytes = memory.persistent_bytes,
                                       .arena_bytes = memory.arena_bytes,
                                       .live_bytes_peak = memory.live_bytes_peak,
-                                      .resident_bytes_peak = device_bytes + process_bytes +
+                                      .resident_bytes_peak = pen_runner_host_bytes(local->runner) +
+                                                             process_bytes +
                                                              pen_local_save_bytes(local->save)};
     return status;
 }

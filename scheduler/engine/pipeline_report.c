@@ -118,7 +118,10 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
         PEN_TRY(report_inquire(p, w, arena, &figures, &devices, &count));
         for (uint32_t i = 0; i < count; i++) {
             out_memory->device_bytes += devices[i].bytes;
-            if (w == p->workers.local) out_memory->resident_bytes_peak += devices[i].bytes;
+            const uint32_t d = (uint32_t)devices[i].device;
+            const bool is_here = w == p->workers.local && devices[i].device < p->plan->device_count;
+            if (!is_here || pen_pipeline_has_own_memory(p, d)) continue;
+            out_memory->resident_bytes_peak += devices[i].bytes;
         }
     }
     return PEN_OK;
@@ -208,14 +211,14 @@ static pen_status report_predict(const pipeline_engine *p, pen_arena *arena,
     return PEN_OK;
 }
 
-// Its buffers of all devices, and what a process takes besides.
+// Its buffers of all devices but GPUs, and what a process takes besides.
 static double report_process_predicted(const pipeline_engine *p, uint32_t worker,
                                        const uint64_t *predicted, uint64_t buffer_bytes) {
     uint64_t bytes = 0, besides = 0;
     for (uint32_t d = 0; d < p->plan->device_count; d++) {
         if (p->workers.worker_of_device[d] != worker) continue;
-        bytes += predicted[d];
         besides = p->plan->devices[d].process_bytes;
+        if (!pen_pipeline_has_own_memory(p, d)) bytes += predicted[d];
     }
     return besides == 0 ? -1 : (double)(pen_max_u64(bytes, buffer_bytes) + besides);
 }
@@ -251,6 +254,8 @@ static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
         PEN_TRY(report_inquire(p, w, arena, &process, &figures, &count));
         uint64_t buffer_bytes = 0; // with those of evaluations
         for (uint32_t i = 0; i < count; i++) {
+            const bool is_planned = figures[i].device < p->plan->device_count;
+            if (is_planned && pen_pipeline_has_own_memory(p, (uint32_t)figures[i].device)) continue;
             buffer_bytes += figures[i].bytes;
         }
         for (uint32_t i = 0; i < count; i++) {

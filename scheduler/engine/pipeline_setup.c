@@ -198,6 +198,14 @@ static pen_status setup_allocate(pipeline_engine *p) {
     return pen_pipeline_prepare_passes(p);
 }
 
+bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint32_t device) {
+    const pen_device_kind *kind;
+    const pen_status status = pen_device_kind_find(p->devices[device].kind, &kind);
+    if (status == PEN_OK) return kind->has_own_memory;
+    pen_status_ignore(status, "it was found when the job was planned");
+    return false;
+}
+
 // What each worker's process takes by the plan, so that one that may not have as much is refused
 // before it loads anything. Copies for checkpoints are no part: without room they are not made.
 static pen_status setup_sum_memory(pipeline_engine *p) {
@@ -208,6 +216,7 @@ static pen_status setup_sum_memory(pipeline_engine *p) {
         const pen_plan_device *device = &p->plan->devices[d];
         uint64_t *needed = &p->needed_bytes[p->workers.worker_of_device[d]];
         if (*needed == 0) *needed = device->process_bytes; // the same for all its devices
+        if (pen_pipeline_has_own_memory(p, d)) continue;
         *needed += device->memory.total - device->memory.saved;
     }
     return PEN_OK;

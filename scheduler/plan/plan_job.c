@@ -14,6 +14,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"
 #include "scheduler/plan/plan_demands.h"
+#include "scheduler/plan/plan_kinds.h"
 #include "scheduler/plan/plan_memory.h"
 #include "scheduler/plan/plan_model.h"
 #include "scheduler/plan/plan_schedule.h"
@@ -564,4 +565,12 @@ pen_status pen_plan_job_add_reasons(pen_plan_job *plan_job, pen_plan *plan, pen_
     const pen_plan_request *request;
     PEN_TRY(pen_plan_job_use_plan(plan_job, plan, &request));
     return pen_plan_add_reasons(request, plan, arena);
+}
+
+pen_status pen_plan_job_add_kinds(const pen_plan_job *plan_job, const pen_plan *plan,
+                                  pen_arena *arena, pen_text *text) {
+    const pen_schedule *schedule;
+    PEN_TRY(pen_plan_schedule(plan, arena, &schedule));
+    return pen_plan_add_kinds(&plan_job->model, plan_job->request.cluster, plan, schedule, arena,
+                              text);
 }

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "partition/replicas/plan_whole.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/dataset.h"
@@ -69,6 +70,11 @@ PEN_NODISCARD pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen
 // The same under the schedule called `schedule`. NOT_FOUND
 PEN_NODISCARD pen_status pen_plan_job_get_request(pen_plan_job *plan_job, const char *schedule,
                                                   const pen_plan_request **out_request);
+
+// Of a plan that was placed or rebuilt here: kinds of devices, and what GPUs leave to the host, as
+// lines. As pen_plan_add_kinds.
+PEN_NODISCARD pen_status pen_plan_job_add_kinds(const pen_plan_job *plan_job, const pen_plan *plan,
+                                                pen_arena *arena, pen_text *text);
 
 const pen_program *pen_plan_job_program(const pen_plan_job *plan_job);
 

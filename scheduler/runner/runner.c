@@ -4,13 +4,11 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "device/on_host.h"
 #include "graph/graph.h"
-#include "graph/op.h"
 #include "scheduler/store/joined_store.h"
 
 #define RUNNER_FORMS_LIMIT 16
-#define RUNNER_TOLD_LIMIT 100
 
 typedef struct runner_entry {
     pen_runner_form form;
@@ -108,30 +106,14 @@ static void runner_forget_file(const void *program) {
 
 // Names the operators that have no kernel where the device's memory is, each once.
 static pen_status runner_tell_host(const pen_runner *runner, const pen_program *program) {
-    pen_device *device = runner->device;
-    const pen_op *told[RUNNER_TOLD_LIMIT];
-    uint32_t told_count = 0, count = 0;
-    const char *list;
-    pen_text text;
-    if (device->kind->runs_on_host == NULL) return PEN_OK;
-    pen_text_init(&text, runner->arena);
-    for (uint32_t p = 0; p < program->order_count; p++) {
-        const pen_op *op = pen_graph_node(program->graph, program->order[p])->op;
-        if (op->is_view) continue;
-        if (!device->kind->runs_on_host(device, program->graph, program->order[p])) continue;
-        bool is_told = told_count == RUNNER_TOLD_LIMIT;
-        for (uint32_t i = 0; i < told_count && !is_told; i++)
-            is_told = told[i] == op;
-        count += 1;
-        if (is_told) continue;
-        pen_text_print(&text, "%s%s", told_count == 0 ? "" : ", ", op->name);
-        told[told_count++] = op;
-    }
-    PEN_TRY(pen_text_finish(&text, &list));
-    if (count > 0) {
+    pen_on_host found;
+    if (runner->device->kind->runs_on_host == NULL) return PEN_OK;
+    PEN_TRY(pen_on_host_find(runner->device, program->graph, program->order, program->order_count,
+                             runner->arena, &found));
+    if (found.count > 0) {
         pen_log(PEN_LOG_NOTE,
                 "device '%s': %u of %u nodes run on the host, of operators without a kernel: %s",
-                runner->options.device.name, count, program->order_count, list);
+                runner->options.device.name, found.count, found.of, found.list);
     }
     return PEN_OK;
 }
@@ -222,6 +204,10 @@ const pen_tensor_store *pen_runner_tensors(const pen_runner *runner) {
 
 const pen_tensor_store *pen_runner_slices(const pen_runner *runner) {
     return &runner->tensors;
+}
+
+uint64_t pen_runner_host_bytes(const pen_runner *runner) {
+    return runner->device->kind->has_own_memory ? 0 : pen_runner_device_bytes(runner);
 }
 
 uint64_t pen_runner_device_bytes(const pen_runner *runner) {

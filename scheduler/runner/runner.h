@@ -53,5 +53,7 @@ const pen_tensor_store *pen_runner_slices(const pen_runner *runner);
 
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
+// As much of them as is the process's own memory: of a GPU, nothing.
+uint64_t pen_runner_host_bytes(const pen_runner *runner);
 
 #endif // PEN_SCHEDULER_RUNNER_RUNNER_H

@@ -59,6 +59,26 @@ for model in mlp lenet recurrent; do
     [ "$(hash apart.json)" = "$(hash mixed.json)" ] || die "$model: other bits in processes of their own"
 done
 
+# ---- the plan says what is of which kind, without a driver, and GPUs take nothing of the host's memory
+LD_LIBRARY_PATH='' penstock plan lenet.yaml --set "$mixed" >plan.txt 2>messages
+grep -q '^kinds  *cpu: a, b$' plan.txt && grep -q '^  *cuda: g, h$' plan.txt || die "no kinds: $(cat plan.txt)"
+grep -qE "^on the host  [0-9]+ of [0-9]+ nodes of 'g', of operators without a kernel: .*(conv|pool|tanh)" plan.txt ||
+    die "what runs on the host is not named: $(cat plan.txt)"
+penstock plan lenet.yaml --set "$cpu" | grep -q '^kinds' && die "cpu devices alone have kinds"
+penstock plan lenet.yaml --set "devices=[{$g}, {name: a}]" --set 'devices[0].memory=100TiB' >/dev/null 2>messages ||
+    die "a GPU's memory is taken from the host's: $(cat messages)"
+
+# ---- one device beside them: not the same bits, but the same numbers
+verify=(verify lenet.yaml --set "$mixed" --set train.drop_last=true --steps 3)
+fails_with() {
+    local found=0
+    "$PENSTOCK" "${@:2}" >out 2>messages || found=$?
+    [ "$found" -eq "$1" ] || die "${*:2}: exit code $found, expected $1: $(cat messages)"
+}
+fails_with 7 "${verify[@]}"
+fails_with 0 "${verify[@]}" --tolerance 1e-4
+fails_with 7 "${verify[@]}" --tolerance 1e-12
+
 # ---- other schedules, evaluation and prediction on the way
 of_lenet='{format: npy, inputs: {input: reference/lenet/inputs.npy}, labels: reference/lenet/labels.npy}'
 sed "s|^data:.*|data: {train: $of_lenet, eval: $of_lenet}|" lenet.yaml >evaluated.yaml
