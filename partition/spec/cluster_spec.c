@@ -209,6 +209,13 @@ static uint32_t cluster_count_per_task(const pen_cluster_spec *spec) {
     return count;
 }
 
+const pen_cluster_device_spec *pen_cluster_spec_other_kind(const pen_cluster_spec *spec) {
+    for (uint32_t d = 1; d < spec->device_count; d++) {
+        if (spec->devices[d].kind != spec->devices[0].kind) return &spec->devices[d];
+    }
+    return NULL;
+}
+
 bool pen_cluster_spec_has_tasks(const pen_cluster_spec *spec) {
     return cluster_count_per_task(spec) > 0;
 }

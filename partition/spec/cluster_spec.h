@@ -113,6 +113,9 @@ PEN_NODISCARD pen_status pen_cluster_spec_complete(pen_cluster_spec *spec,
 void pen_cluster_spec_set_task(const pen_cluster_spec *spec, const pen_cluster_task *task,
                                pen_cluster_device_spec *device);
 
+// A device of another kind than the first: their numbers differ in the last bits. NULL: there is
+// none.
+const pen_cluster_device_spec *pen_cluster_spec_other_kind(const pen_cluster_spec *spec);
 // Whether a device is of each task.
 bool pen_cluster_spec_has_tasks(const pen_cluster_spec *spec);
 

@@ -195,6 +195,28 @@ static void recovery_say(pipeline_engine *p, const char *text) {
     pen_log(PEN_LOG_NOTE, "%s", text);
 }
 
+// A placement anew moves nodes between devices. Where these are of several kinds, that changes the
+// last bits of what is trained: a job must have said that it may.
+static pen_status recovery_check_kinds(const pipeline_engine *p,
+                                       const pen_recovery_decision *decision) {
+    const pen_job *job = p->options.job;
+    const pen_cluster_device_spec *other = pen_cluster_spec_other_kind(&job->cluster);
+    if (other == NULL) return PEN_OK;
+    const char *first_kind = pen_cluster_device_kind_name(job->cluster.devices[0].kind);
+    const char *other_kind = pen_cluster_device_kind_name(other->kind);
+    if (job->recovery.across_kinds) {
+        pen_log(PEN_LOG_WARNING,
+                "placed anew on devices of the kinds %s and %s (recovery.across_kinds): from here "
+                "on, the last bits are not those that there would have been",
+                first_kind, other_kind);
+        return PEN_OK;
+    }
+    return pen_error(PEN_UNAVAILABLE,
+                     "%s%sthe devices that are left are not used in its place, since kinds %s and "
+                     "%s differ in their last bits; `recovery: {across_kinds: true}` allows it",
+                     decision->text, decision->text[0] == '\0' ? "" : "; ", first_kind, other_kind);
+}
+
 // Waits, and has spares take places, until the policy says how to go on, or not to. Leaves a
 // placement of those who take part.
 static pen_status recovery_settle(pipeline_engine *p) {
@@ -219,6 +241,7 @@ static pen_status recovery_settle(pipeline_engine *p) {
         case PEN_RECOVERY_RESTART:
             return has_changed || recovery_is_misplaced(p) ? recovery_place(p) : PEN_OK;
         case PEN_RECOVERY_REPLAN:
+            PEN_TRY(recovery_check_kinds(p, &decision));
             return recovery_place(p);
         case PEN_RECOVERY_STOP:
             return pen_error(PEN_UNAVAILABLE, "%s", decision.text);

@@ -105,7 +105,8 @@ typedef struct pen_job_recovery {
     double lease_seconds;    // without a word, after which a worker is lost
     double progress_seconds; // without progress; 0: ten planned steps, at least 20 s
     int64_t attempts;        // that may fail one after another without a step being done
-    int64_t audit; // steps, of every so manyth another worker computes a part again; 0: none
+    int64_t audit;     // steps, of every so manyth another worker computes a part again; 0: none
+    bool across_kinds; // what was lost may be placed on devices of another kind
     pen_option_list spares; // const char *: where workers listen that no device names
 } pen_job_recovery;
 

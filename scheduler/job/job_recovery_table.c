@@ -98,6 +98,10 @@ static const pen_option_field job_recovery_fields[] = {
                "every how many steps a part of one is computed again by another worker that has "
                "the memory, to find workers that compute wrongly; 0: never",
                PEN_OPTION_RANGE(0, 1000000000), .default_text = "1000"),
+    PEN_OPTION(BOOL, pen_job_recovery, across_kinds,
+               "replan also where devices are of several kinds, whose numbers differ in their last "
+               "bits; without it such a training ends when a worker does not come back",
+               .default_text = "false"),
     PEN_OPTION(LIST, pen_job_recovery, spares, "where workers listen that take a lost one's place",
                .item = &job_spare_item, .count_maximum = 256),
 };

@@ -49,6 +49,10 @@ uint64_t pen_train_losses_hash(const pen_train_losses *losses) {
     return losses->hash;
 }
 
+void pen_train_losses_forget(pen_train_losses *losses) {
+    losses->first = losses->end;
+}
+
 void pen_train_losses_deinit(pen_train_losses *losses) {
     pen_memory_free(losses->bits);
     losses->bits = NULL;

@@ -25,6 +25,8 @@ PEN_NODISCARD pen_status pen_train_losses_add(pen_train_losses *losses, uint64_t
 // Goes back to where `step` steps were done, with their hash; losses behind it stay known. 0, 0: to
 // the beginning.
 void pen_train_losses_rewind(pen_train_losses *losses, uint64_t step, uint64_t hash);
+// Steps that are done again may have other losses than before.
+void pen_train_losses_forget(pen_train_losses *losses);
 uint64_t pen_train_losses_hash(const pen_train_losses *losses);
 void pen_train_losses_deinit(pen_train_losses *losses);
 

@@ -114,6 +114,10 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
     pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
     pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
+    if (trainer->job->recovery.across_kinds &&
+        pen_cluster_spec_other_kind(&trainer->job->cluster) != NULL) {
+        pen_train_losses_forget(&trainer->losses); // steps may be done again by other kinds
+    }
 }
 
 // The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.

@@ -114,6 +114,39 @@ for number in 1 2; do
     [ "$(hash killed.json)" = "$(hash whole.json)" ] || die "other bits after a worker was killed"
 done
 
+# ---- one that does not come back: what it had is not given to another kind, unless the job says so
+start_worker() {
+    "$PENSTOCK" worker --listen 127.0.0.1:0 --store "store$1" 2>"worker$1.err" &
+    worker=$!
+    for ((i = 0; i < 200; i++)); do
+        port=$(sed -n 's/^worker takes links at port //p' "worker$1.err")
+        [ -z "$port" ] || return 0
+        sleep 0.05
+    done
+    die "worker $1 does not listen: $(cat "worker$1.err")"
+}
+for across in false true; do
+    start_worker $across
+    "$PENSTOCK" train lenet.yaml --json --set train.steps=150 \
+        --set "checkpoint={dir: lost$across, every: 20 steps, shared: false}" \
+        --set "devices=[{name: a, threads: 1}, {$g, host: '127.0.0.1:$port'}]" \
+        --set "recovery={grace: 1s, across_kinds: $across}" >lost.json 2>messages &
+    training=$!
+    for ((i = 0; i < 600; i++)); do
+        [ "$(ls lost$across/shards store$across/* 2>/dev/null | wc -l)" -lt 3 ] || break
+        sleep 0.05
+    done
+    kill -9 $worker
+    found=0
+    wait $training || found=$?
+    case $across in
+    false) [ $found -eq 6 ] && grep -q 'recovery: {across_kinds: true}. allows it' messages ||
+        die "ended with $found: $(cat messages)" ;;
+    true) [ $found -eq 0 ] && grep -q 'placed anew on devices of the kinds cpu and cuda' messages ||
+        die "ended with $found: $(cat messages)" ;;
+    esac
+done
+
 # ---- a checkpoint of both kinds goes on with both
 penstock train "${long[@]}" --set train.steps=60 --checkpoint half --every '20 steps' >half.json 2>messages
 penstock train "${long[@]}" --checkpoint half --continue >rest.json 2>messages
