@@ -74,6 +74,11 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*describe)(pen_device *device, pen_arena *arena,
                                          const char **out_text);
 
+    // On what its bits depend besides the process's build and kernel level: devices with equal
+    // texts are of one class, and give equal bits. In `arena`. NULL member: on nothing else.
+    PEN_NODISCARD pen_status (*identify)(pen_device *device, pen_arena *arena,
+                                         const char **out_text);
+
     // Zeroed memory. DOES_NOT_FIT above memory_bytes; OUT_OF_MEMORY.
     PEN_NODISCARD pen_status (*buffer_create)(pen_device *device, uint64_t bytes,
                                               pen_buffer **out_buffer);

@@ -165,7 +165,6 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     return PEN_OK;
 }
 
-// Bits depend on all that is told but the memory: equal texts are of one class of devices.
 static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char **out_text) {
     const cuda_device *device = cuda_device_of(base);
     char memory[PEN_QUANTITY_TEXT_BYTES];
@@ -184,6 +183,16 @@ static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char *
                             pen_bytes_format(gpu.memory_bytes, memory), gpu.driver / 1000,
                             gpu.driver % 1000 / 10, (unsigned)device->text_hash,
                             level == NULL ? host : level);
+}
+
+static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char **out_text) {
+    const cuda_device *device = cuda_device_of(base);
+    pen_cuda_gpu gpu;
+    PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
+    return pen_arena_format(arena, out_text,
+                            "%s, compute capability %d.%d, driver %d.%d, kernels %08x", gpu.name,
+                            gpu.major, gpu.minor, gpu.driver / 1000, gpu.driver % 1000 / 10,
+                            (unsigned)device->text_hash);
 }
 
 // ---- memory
@@ -394,6 +403,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,
+    .identify = cuda_identify,
     .buffer_create = cuda_buffer_create,
     .buffer_destroy = cuda_buffer_destroy,
     .buffer_wrap = cuda_buffer_wrap,

@@ -43,6 +43,9 @@ static const pen_record_field assign_fields[] = {
 };
 static const pen_record_field ready_fields[] = {
     NAMED(NUMBER, 1, "folders", number, "bits: those of the assignment that are seen"),
+    NAMED(TEXT, 2, "identity", text,
+          "on which numbers depend besides build and isa, a line for each kind of device that says "
+          "it; at most 1023 bytes"),
 };
 static const pen_record_field round_fields[] = {
     COUNT(1, round, "numbered one after another"),

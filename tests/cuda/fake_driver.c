@@ -75,7 +75,7 @@ static pthread_mutex_t emulating = PTHREAD_MUTEX_INITIALIZER;
 static fake_block *blocks;
 static fake_counts counts;
 static uint64_t memory_bytes, used[FAKE_GPUS];
-static unsigned gpu_count = 1, late_us, order;
+static unsigned gpu_count = 1, model_count = 1, late_us, order;
 static pen_cuda_result sticky;
 static char broken[64];
 static pen_cuda_context contexts[FAKE_GPUS];
@@ -261,6 +261,7 @@ pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
 
 pen_cuda_result cuInit(unsigned flags) {
     gpu_count = (unsigned)fake_setting("gpus=", 1);
+    model_count = (unsigned)fake_setting("models=", 1);
     memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
     late_us = (unsigned)fake_setting("late=", 0);
     order = (unsigned)fake_setting("order=", 0);
@@ -285,8 +286,8 @@ pen_cuda_result cuDeviceGet(int *device, int ordinal) {
 }
 
 pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
-    (void)device;
-    (void)snprintf(name, (size_t)bytes, "emulated GPU");
+    const unsigned model = model_count > 1 ? (unsigned)device % model_count : 0;
+    (void)snprintf(name, (size_t)bytes, model == 0 ? "emulated GPU" : "other emulated GPU");
     return 0;
 }
 

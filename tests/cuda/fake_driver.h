@@ -8,7 +8,8 @@
 //
 // FAKE_CUDA in the environment has settings, `gpus=2 memory=1000000 late=100 order=1`, read by each
 // cuInit: how many GPUs there are (1), bytes of memory of each (4 GiB), microseconds by which a
-// command is late (0), and the emulator's order (0).
+// command is late (0), and the emulator's order (0). With `models=2` every other GPU is of another
+// model.
 //
 // Tests take these functions from the library that the device has loaded, by fake_driver_find.
 #ifndef PEN_TESTS_CUDA_FAKE_DRIVER_H

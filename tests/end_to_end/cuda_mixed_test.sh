@@ -79,6 +79,20 @@ fails_with 7 "${verify[@]}"
 fails_with 0 "${verify[@]}" --tolerance 1e-4
 fails_with 7 "${verify[@]}" --tolerance 1e-12
 
+# ---- GPUs of two models are refused by name, in one process and in two
+other="results would differ in their last bits; a job's GPUs must be of one model"
+fails_with_words() {
+    local found=0
+    timeout 60 "$PENSTOCK" "${@:2}" >out 2>messages || found=$?
+    [ $found -ne 0 ] && grep -q "$1" messages && grep -q "'\(cuda: \)\?other emulated GPU, " messages ||
+        die "${*:2}: exit code $found: $(cat messages)"
+}
+export FAKE_CUDA='gpus=2 models=2'
+fails_with_words "$other" train lenet.yaml --set "devices=[{$g}, {$h}]"
+fails_with_words "$other" train lenet.yaml --set "devices=[{name: a}, {$g, host: localhost}, {$h, host: localhost}]" \
+    --set 'recovery={grace: 1s}'
+export FAKE_CUDA=gpus=2
+
 # ---- other schedules, evaluation and prediction on the way
 of_lenet='{format: npy, inputs: {input: reference/lenet/inputs.npy}, labels: reference/lenet/labels.npy}'
 sed "s|^data:.*|data: {train: $of_lenet, eval: $of_lenet}|" lenet.yaml >evaluated.yaml

@@ -123,8 +123,10 @@ struct pen_coordinator {
     uint64_t figures_round[COORDINATOR_ROUNDS];
     uint64_t losses_end; // rounds whose losses are all here: below it
     uint64_t go_end;     // rounds that were told to update, and those before: below it
-    bool wants_fence;    // the core asked for it
-    bool is_running;     // all are started
+    char identity[PEN_MESSAGE_TEXT_BYTES]; // of the devices of the worker that said it first
+    uint32_t identity_worker;              // 0: none has
+    bool wants_fence;                      // the core asked for it
+    bool is_running;                       // all are started
     bool is_failed;
     bool is_explained; // somebody was told why
     bool is_not_finite;

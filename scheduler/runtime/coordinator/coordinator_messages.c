@@ -183,13 +183,38 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
     pen_coordinator_step(c, &event);
 }
 
-// False: it does not see where it is to write, and is turned away.
+// Devices of one kind must be alike, wherever they are: those of the worker that was ready first
+// count.
+static pen_status link_check_identity(pen_coordinator *c, uint32_t peer,
+                                      const pen_message *message) {
+    bool is_alike = true;
+    if (message->text[0] == '\0') return PEN_OK;
+    pen_mutex_lock(&c->lock);
+    const uint32_t first = c->identity_worker;
+    if (first == 0) {
+        memcpy(c->identity, message->text, sizeof c->identity);
+        c->identity_worker = peer;
+    } else {
+        is_alike = strcmp(c->identity, message->text) == 0;
+    }
+    pen_mutex_unlock(&c->lock);
+    if (is_alike) return PEN_OK;
+    return pen_error(
+        PEN_INVALID_INPUT,
+        "worker %u has '%.200s', worker %u has '%.200s': results would differ in their "
+        "last bits; a job's GPUs must be of one model with one driver",
+        first, c->identity, peer, message->text);
+}
+
+// False: it does not see where it is to write, or its devices are unlike others, and it is turned
+// away.
 static bool link_on_ready(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     pen_mutex_lock(&c->lock);
     const bool is_its_own = message->incarnation == c->workers[peer].incarnation;
     pen_mutex_unlock(&c->lock);
     if (!is_its_own) return true; // which the core passes over
-    const pen_status status = pen_coordinator_take_seen(c, peer, message->number);
+    pen_status status = pen_coordinator_take_seen(c, peer, message->number);
+    if (status == PEN_OK) status = link_check_identity(c, peer, message);
     if (status == PEN_OK) return true;
     pen_coordinator_turn_away(c, peer, PEN_REFUSAL_NONE, status);
     return false;

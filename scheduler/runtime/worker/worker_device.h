@@ -72,9 +72,10 @@ typedef struct worker_read {
 
 typedef struct worker_device {
     pen_worker_run *run;
-    uint32_t index; // of the table
-    uint32_t row;   // of the recorder
-    bool is_staged; // its kind has memory that the host does not see
+    uint32_t index;       // of the table
+    uint32_t row;         // of the recorder
+    bool is_staged;       // its kind has memory that the host does not see
+    const char *identity; // as its kind identifies it; NULL: it does not
     pen_device *device;
     pen_executor **executors;  // [form_count]
     uint32_t first_microbatch; // of a step, that is run here

@@ -121,6 +121,9 @@ PEN_NODISCARD pen_status pen_worker_run_create(const pen_worker_run_options *opt
 // Opens the devices and makes the executors, each on its thread; waits for them. Errors name the
 // device. As pen_executor_create
 PEN_NODISCARD pen_status pen_worker_run_load(pen_worker_run *run);
+// What equal numbers depend on besides build and kernel level, a line for each kind of device that
+// says it: "cuda: NVIDIA H200, …". "": nothing. `text`: [size]
+void pen_worker_run_identify(const pen_worker_run *run, char *text, size_t size);
 // All is there, also the links to others: `ready` is called.
 PEN_NODISCARD pen_status pen_worker_run_set_ready(pen_worker_run *run);
 // Makes the threads leave what they wait for; a task that runs is finished. Returns at once.
