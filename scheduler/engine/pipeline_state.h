@@ -228,10 +228,8 @@ void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code c
 bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);
 bool pen_pipeline_may_rejoin(pen_engine *engine);
-
 // Whether what a device of the plan takes is none of its process's memory: a GPU's.
 bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint32_t device);
-
 // Lists the tensors and where they lie.
 PEN_NODISCARD pen_status pen_pipeline_list_tensors(pipeline_engine *p);
 // Sends the model's own contents to the devices of other processes.

@@ -38,6 +38,7 @@ static pen_status measure_copies(plan_measure *m) {
     return pen_run_form_build(&request, m->arena, &m->built);
 }
 
+// What is lent takes nothing; where either end has memory of its own, values are copied.
 static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_memory *out_memory) {
     pen_value_id *lent;
     uint32_t lent_count = 0;

@@ -473,6 +473,7 @@ static pen_status frames_send_piece(pen_worker_run *run, worker_piece *piece,
     return frames_lend(run, 0, &frame, place, &piece->checksum, token);
 }
 
+// A piece that has come is compared before it goes on to a device that the host does not see.
 pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                    worker_piece *piece) {
     pen_memory_place place;

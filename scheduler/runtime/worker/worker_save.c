@@ -45,6 +45,7 @@ static void save_done(void *context, uint64_t step, pen_status take_status,
     save_tell(run, order, step, take_status, summary);
 }
 
+// Where it lies is looked up once: saves only copy.
 static pen_status save_add(pen_worker_run *run, const pen_run_spec_saved *saved) {
     const pen_graph *graph = run->spec->forms[0].parts[saved->device].part->graph;
     const pen_tensor_piece piece = {.device = saved->device, .value = saved->value.index};

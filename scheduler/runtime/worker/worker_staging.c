@@ -62,6 +62,7 @@ static pen_status staging_make_pieces(pen_worker_run *run) {
     return PEN_OK;
 }
 
+// One piece of memory for all: counted first, then handed out.
 pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     const pen_run_table *table = run->table;
     uint64_t bytes = 0;
@@ -124,6 +125,7 @@ static const void *staging_find(const pen_worker_run *run, uint32_t form, uint32
                                 microbatch);
 }
 
+// Several tasks may read one value: it is copied before the first of them.
 pen_status pen_worker_staging_before(worker_device *device, uint32_t form, const pen_run_task *task,
                                      uint64_t round) {
     pen_worker_run *run = device->run;
