@@ -29,7 +29,8 @@ static void kinds_add_names(const pen_plan_model *model, const pen_cluster *clus
     }
 }
 
-// What runs on the host is found in the parts that the plan's cut gives: backward nodes are in them.
+// What runs on the host is found in the parts that the plan's cut gives: backward nodes are in
+// them.
 pen_status pen_plan_add_kinds(const pen_plan_model *model, const pen_cluster *cluster,
                               const pen_plan *plan, const pen_schedule *schedule, pen_arena *arena,
                               pen_text *text) {
