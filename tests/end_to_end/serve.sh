@@ -27,6 +27,7 @@ END
 serve() {
     local name=$1
     shift
+    : >"$name.out" # of a server before, which else would be read
     "$PENSTOCK" serve "$name.yaml" --json --http "${http_at:-127.0.0.1:0}" --grpc "${grpc_at:-127.0.0.1:0}" "$@" >"$name.out" 2>"$name.log" &
     server=$!
     for ((i = 0; i < 600; i++)); do

@@ -118,6 +118,7 @@ END
     )
     [ "$found" = "$expected" ] || die "https with $*: $found, expected $expected: $(cat both.log)"
 }
+: >both.out # of the server before, which else would be read
 "$PENSTOCK" serve both.yaml --json --https 0.0.0.0:0 >both.out 2>both.log &
 server=$!
 for ((i = 0; i < 600; i++)); do

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor.h"
+#include "tests/support/device_check.h"
 
 #define LAYOUT_TEAM_MOST 16 // threads; more than cores are no mistake
 
@@ -119,7 +120,8 @@ void op_check_layout(const op_case *c, uint64_t seed, double tolerance, const la
     CHECK_OK(pen_device_kind_find("cpu", &kind));
     const uint32_t teams[] = {1, 2, 3 + (uint32_t)(seed % (LAYOUT_TEAM_MOST - 2))};
     for (uint32_t i = 0; i < sizeof teams / sizeof *teams; i++) {
-        const pen_device_options options = {.name = "tested", .thread_count = teams[i]};
+        const pen_device_options options = {
+            .name = "tested", .thread_count = teams[i], .level = op_check_level()};
         expected.thread_count = teams[i];
         pen_device *device;
         CHECK_OK(kind->open(&options, &device));

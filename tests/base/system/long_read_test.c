@@ -3,6 +3,7 @@
 #include "base/system/long_read.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,10 +27,18 @@ static int open_terminal(int *out_before) {
     return master;
 }
 
+// All that comes until nothing has come for a fifth of a second: the system passes on what was
+// written when it has time.
 static void take_text(int master, char *text, size_t size) {
+    struct pollfd ready = {.fd = master, .events = POLLIN};
+    size_t count = 0;
     fflush(stderr);
-    const ssize_t count = read(master, text, size - 1);
-    text[count < 0 ? 0 : count] = '\0';
+    while (count < size - 1 && poll(&ready, 1, 200) == 1) {
+        const ssize_t found = read(master, text + count, size - 1 - count);
+        if (found <= 0) break;
+        count += (size_t)found;
+    }
+    text[count] = '\0';
 }
 
 static void long_reads_say_how_far_they_are(void **state) {
