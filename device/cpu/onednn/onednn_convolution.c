@@ -224,6 +224,7 @@ static pen_status conv_problem_make(const pen_graph *graph, const pen_node *node
     return PEN_OK;
 }
 
+// The convolution in the words that both versions of oneDNN share.
 static dnnl_status_t conv_describe(const conv_problem *problem,
                                    dnnl_primitive_desc_t *out_description) {
     const bool is_transposed = problem->kind->pass == PEN_ONEDNN_TRANSPOSED;

@@ -1,5 +1,6 @@
-// What oneDNN 2 and oneDNN 3 say in different words. onednn_v2.c and onednn_v3.c each define all of
-// this, and compile to nothing with the other one's headers; no other file asks for the version.
+// The contract of the two files that know oneDNN's version, and what its versions 2 and 3 say in
+// different words. onednn_v2.c and onednn_v3.c each define all of it, and compile to nothing with
+// the other one's headers; no other file asks for the version.
 // What has no difference is called by its own name: primitives, memories, attributes, sgemm.
 //
 // Tensors are described by values of ours, since descriptors are values in oneDNN 2, and objects to

@@ -368,7 +368,7 @@ static const worker_device *run_find_alike(const pen_worker_run *run, uint32_t l
 static pen_status run_check_classes(const pen_worker_run *run) {
     for (uint32_t d = 0; d < run->device_count; d++) {
         const worker_device *device = &run->devices[d], *before = run_find_alike(run, d);
-        if (device->identity == NULL || before == NULL) continue;
+        if (device->identity == NULL || before == NULL || before->identity == NULL) continue;
         if (strcmp(device->identity, before->identity) == 0) continue;
         return pen_error(PEN_INVALID_INPUT,
                          "device '%s' is '%s', device '%s' is '%s': results would differ in their "
