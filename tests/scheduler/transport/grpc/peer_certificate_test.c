@@ -38,7 +38,8 @@ static void says_which_it_is(void **unused) {
     pen_peer_certificate about;
     assert_true(pen_peer_certificate_describe(text_of(arena, "cert.pem"), &about));
     assert_int_equal(strlen(about.fingerprint), 64);
-    assert_int_equal(strlen(about.serial), 40);
+    // of 20 random bytes, of which the first ones may be 0 and are left out
+    CHECK(strlen(about.serial) % 2 == 0 && strlen(about.serial) <= 40, "%s", about.serial);
     char path[128];
     snprintf(path, sizeof path, "%s.pem", about.serial); // as the authority filed it
     assert_string_equal(text_of(arena, path), text_of(arena, "cert.pem"));
