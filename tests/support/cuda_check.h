@@ -3,6 +3,7 @@
 #define PEN_TESTS_SUPPORT_CUDA_CHECK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tests/support/op_check.h"
@@ -13,5 +14,11 @@ void cuda_check_place(const op_case *c, bool on_gpu);
 // It runs on a kernel of the GPU, whose threads run in the order that the seed says, and has the
 // reference's results within the tolerance (tests/support/device_check.h).
 void cuda_check(const op_case *c, uint64_t seed, double tolerance);
+
+// With `wrong` as the contents of input 1 an error with `text` is told when work is awaited, and
+// told once; with `right` there is none. Either has `bytes`, at most 512, as input 0 and all
+// outputs do.
+void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, size_t bytes,
+                        const char *text);
 
 #endif // PEN_TESTS_SUPPORT_CUDA_CHECK_H
