@@ -295,7 +295,7 @@ static void bmp_spread_bits(const image_bmp *bmp, const uint8_t *from, uint8_t *
     const size_t in_byte = 8 / bmp->bits;
     for (size_t x = 0; x < bmp->picture.width; x++) {
         const uint32_t shift = (uint32_t)(in_byte - 1 - x % in_byte) * bmp->bits;
-        places[x] = (uint8_t)(from[x / in_byte] >> shift & ((1u << bmp->bits) - 1));
+        places[x] = (uint8_t)((uint32_t)from[x / in_byte] >> shift & ((1u << bmp->bits) - 1));
     }
 }
 
