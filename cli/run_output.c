@@ -11,8 +11,6 @@
 #include "scheduler/report/run_report.h"
 #include "scheduler/trace/trace_file.h"
 
-#define OUTPUT_BOX_LIMIT 40000 // of the page, as in `show`
-
 // One device records no trace. Its page is the model, with the curves of the training.
 pen_status pen_run_output_check(pen_command_context *context, const pen_run_output *output,
                                 const pen_job *job) {
@@ -70,7 +68,7 @@ pen_status pen_run_picture_draw(pen_engine *engine, const pen_run_picture *pictu
 // The page of a run: its plan as a picture, what really happened on it, and the figures.
 static pen_status output_write_page(const pen_run_output *output, pen_engine *engine,
                                     const pen_trace *trace, pen_arena *arena) {
-    const pen_run_picture picture = {.title = output->title, .box_limit = OUTPUT_BOX_LIMIT};
+    const pen_run_picture picture = {.title = output->title, .box_limit = PEN_RUN_PAGE_BOXES};
     pen_report report;
     const char *text;
     PEN_TRY(pen_run_picture_draw(engine, &picture, arena, &report));

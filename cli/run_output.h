@@ -19,6 +19,8 @@ typedef struct pen_run_output {
     pen_run_blame blame;             // likewise
 } pen_run_output;
 
+#define PEN_RUN_PAGE_BOXES 40000u // of a page: beyond it names are collapsed
+
 // The picture of what is trained: the model, with its plan where it has one.
 typedef struct pen_run_picture {
     const char *title;

@@ -62,6 +62,10 @@ typedef struct pen_run_context {
                                // is free
 } pen_run_context;
 
+// Why devices of one kind are refused in one training that do not identify themselves alike.
+#define PEN_DEVICE_UNLIKE                                                                          \
+    "results would differ in their last bits; a job's GPUs must be of one model with one driver"
+
 typedef struct pen_device_kind {
     const char *name;    // "cpu"
     const char *summary; // one line
@@ -138,6 +142,8 @@ struct pen_device {
 
 // device_list.c: NOT_FOUND lists the kinds there are.
 PEN_NODISCARD pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind);
+// Of the kind of that name, its `has_own_memory`; false: there is none.
+bool pen_device_kind_has_own_memory(const char *name);
 uint32_t pen_device_kind_count(void);
 const pen_device_kind *pen_device_kind_at(uint32_t index);
 

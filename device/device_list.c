@@ -34,13 +34,22 @@ static pen_status device_kind_unknown(const char *name, pen_arena *arena) {
     return pen_error(PEN_NOT_FOUND, "no kind of device is called '%s'; there are %s", name, list);
 }
 
-pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind) {
+// NULL: there is none.
+static const pen_device_kind *device_kind_called(const char *name) {
     for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
-        if (strcmp(device_kinds[i]->name, name) == 0) {
-            *out_kind = device_kinds[i];
-            return PEN_OK;
-        }
+        if (strcmp(device_kinds[i]->name, name) == 0) return device_kinds[i];
     }
+    return NULL;
+}
+
+bool pen_device_kind_has_own_memory(const char *name) {
+    const pen_device_kind *kind = device_kind_called(name);
+    return kind != NULL && kind->has_own_memory;
+}
+
+pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind) {
+    *out_kind = device_kind_called(name);
+    if (*out_kind != NULL) return PEN_OK;
     pen_arena *arena;
     PEN_TRY(pen_arena_create(&arena));
     const pen_status status = device_kind_unknown(name, arena);

@@ -161,7 +161,8 @@ static pen_status assign_find_item(const assigner *a, const pen_yaml_node *list,
     return assign_refuse(a, depth, text);
 }
 
-// A copy of the list or mapping with `made` in the place of `old`, or at its end for NULL.
+// A copy of the list or mapping with `made` in the place of `old`, or at its end for NULL. `made`
+// NULL: without `old`, as if that had not been written.
 static pen_status assign_rebuild(const assigner *a, const pen_yaml_node *node,
                                  const pen_yaml_node *old, const pen_yaml_node *made,
                                  const pen_yaml_node **out_node) {
@@ -169,11 +170,12 @@ static pen_status assign_rebuild(const assigner *a, const pen_yaml_node *node,
     PEN_TRY(PEN_NEW(a->arena, 1, &whole));
     *whole = *node;
     whole->first = NULL;
-    whole->count = node->count + (old == NULL ? 1 : 0);
+    whole->count = node->count + (old == NULL) - (made == NULL);
     const pen_yaml_node *member = node->first;
     for (uint32_t i = 0; i < whole->count; i++) {
         pen_yaml_node *copy;
         PEN_TRY(PEN_NEW(a->arena, 1, &copy));
+        if (member != NULL && member == old && made == NULL) member = member->next;
         *copy = member == NULL || member == old ? *made : *member;
         if (member != NULL && member == old) copy->key = old->key;
         copy->next = NULL;
@@ -181,28 +183,6 @@ static pen_status assign_rebuild(const assigner *a, const pen_yaml_node *node,
         if (last != NULL) last->next = copy;
         last = copy;
         if (member != NULL) member = member->next;
-    }
-    *out_node = whole;
-    return PEN_OK;
-}
-
-// A copy of the mapping without `old`, as if that had not been written.
-static pen_status assign_remove(const assigner *a, const pen_yaml_node *mapping,
-                                const pen_yaml_node *old, const pen_yaml_node **out_node) {
-    pen_yaml_node *whole, *last = NULL;
-    PEN_TRY(PEN_NEW(a->arena, 1, &whole));
-    *whole = *mapping;
-    whole->first = NULL;
-    whole->count = mapping->count - 1;
-    for (const pen_yaml_node *member = mapping->first; member != NULL; member = member->next) {
-        pen_yaml_node *copy;
-        if (member == old) continue;
-        PEN_TRY(PEN_NEW(a->arena, 1, &copy));
-        *copy = *member;
-        copy->next = NULL;
-        if (last == NULL) whole->first = copy;
-        if (last != NULL) last->next = copy;
-        last = copy;
     }
     *out_node = whole;
     return PEN_OK;
@@ -226,7 +206,7 @@ static pen_status assign_step(const assigner *a, const pen_option_field *field,
     if (a->removes && depth + 1 == a->step_count && node->kind == PEN_YAML_MAPPING &&
         within != NULL) {
         *out_node = node;
-        return old == NULL ? PEN_OK : assign_remove(a, node, old, out_node);
+        return old == NULL ? PEN_OK : assign_rebuild(a, node, old, NULL, out_node);
     }
     PEN_TRY(assign_within(a, within, old, depth + 1, &inner));
     PEN_ASSERT(inner != NULL);

@@ -10,8 +10,7 @@
 #include "scheduler/report/report.h"
 #include "scheduler/train/find_rate.h"
 
-#define RATE_LINES 25        // of the table, at most
-#define RATE_BOX_LIMIT 40000 // of the page, as in `show`
+#define RATE_LINES 25 // of the table, at most
 
 typedef struct rate_options {
     pen_cli_common common;
@@ -83,7 +82,7 @@ typedef struct rate_page {
 // The model with the curve, while there is still an engine that has both.
 static pen_status rate_write_page(void *context, pen_engine *engine, const pen_found_rate *found) {
     const rate_page *page = context;
-    const pen_run_picture picture = {.title = page->job->file, .box_limit = RATE_BOX_LIMIT};
+    const pen_run_picture picture = {.title = page->job->file, .box_limit = PEN_RUN_PAGE_BOXES};
     const pen_rate_curve curve = {.found = found, .job = page->job->train.optimizer.lr};
     pen_report report;
     const char *text;

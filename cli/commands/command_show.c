@@ -6,6 +6,7 @@
 #include "base/system/file.h"
 #include "cli/command.h"
 #include "cli/model_view.h"
+#include "cli/run_output.h"
 #include "cli/training_job.h"
 #include "device/reference/reference_evaluate.h"
 #include "graph/dump/drawing.h"
@@ -25,7 +26,6 @@
 // Boxes beyond which names are collapsed: of pictures that are looked at as a whole, and of the
 // page, in which one moves about.
 #define SHOW_PICTURE_LIMIT 1500
-#define SHOW_PAGE_LIMIT 40000
 
 typedef enum show_form {
     SHOW_DOT,
@@ -88,7 +88,7 @@ static pen_status show_make(const show_options *options, show_form form, pen_rep
     pen_drawing_options drawing_options = *groups;
     pen_drawing *drawing;
     const char *text = "";
-    drawing_options.box_limit = is_picture ? SHOW_PICTURE_LIMIT : SHOW_PAGE_LIMIT;
+    drawing_options.box_limit = is_picture ? SHOW_PICTURE_LIMIT : PEN_RUN_PAGE_BOXES;
     if (options->boxes > 0) drawing_options.box_limit = (uint32_t)options->boxes;
     PEN_TRY(pen_drawing_new(report->graph, &drawing_options, arena, &drawing));
     if (form != SHOW_DOT) PEN_TRY(pen_layered_layout(drawing, arena));

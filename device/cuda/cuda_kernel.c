@@ -53,6 +53,20 @@ bool pen_cuda_has(const pen_node *node, uint32_t i) {
     return i < node->input_count && pen_value_is(node->inputs[i]);
 }
 
+pen_cuda_address pen_cuda_input(const pen_cuda_call *call, uint32_t i) {
+    return pen_cuda_has(call->node, i) ? call->inputs[i] : 0;
+}
+
+pen_cuda_address pen_cuda_output(const pen_cuda_call *call, uint32_t i) {
+    const pen_node *node = call->node;
+    return i < node->output_count && pen_value_is(node->outputs[i]) ? call->outputs[i] : 0;
+}
+
+uint32_t pen_cuda_axis(const pen_node *node, const pen_shape *shape) {
+    const int64_t given = pen_node_int(node, "axis");
+    return (uint32_t)(given < 0 ? given + shape->rank : given);
+}
+
 uint64_t pen_cuda_count(const pen_graph *graph, pen_value_id value) {
     return (uint64_t)pen_shape_element_count(&pen_value_type(graph, value)->shape);
 }

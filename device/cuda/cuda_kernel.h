@@ -27,7 +27,6 @@ typedef struct pen_cuda_step {
     union {
         uint32_t adds; // the first member of each
         struct cuda_product_args product;
-        struct cuda_map_args map;
         struct cuda_pair_args pair;
         struct cuda_sum_args sum;
         struct cuda_loss_args loss;
@@ -36,6 +35,7 @@ typedef struct pen_cuda_step {
         struct cuda_adam_args adam;
         struct cuda_norm_args norm;
         struct cuda_function_args function;
+        struct cuda_fill_args fill;
         struct cuda_softmax_args softmax;
         struct cuda_layer_norm_args layer_norm;
         struct cuda_move_args move;
@@ -80,10 +80,22 @@ bool pen_cuda_is_float(const pen_graph *graph, pen_value_id value);
 bool pen_cuda_all_float(const pen_graph *graph, const pen_node *node);
 // Whether input `i` is there.
 bool pen_cuda_has(const pen_node *node, uint32_t i);
+// Where an operand, or result, is; 0: it is left out.
+pen_cuda_address pen_cuda_input(const pen_cuda_call *call, uint32_t i);
+pen_cuda_address pen_cuda_output(const pen_cuda_call *call, uint32_t i);
 uint64_t pen_cuda_count(const pen_graph *graph, pen_value_id value);
+// The attribute `axis`, which the shape rule checked, as a dimension of the shape.
+uint32_t pen_cuda_axis(const pen_node *node, const pen_shape *shape);
 // Blocks of the grid of a kernel that goes over `count` elements, or over so many blocks.
 uint32_t pen_cuda_blocks_for(uint64_t count);
 uint32_t pen_cuda_blocks(uint64_t count);
+
+// An entry with no workspace and no blame, which can accumulate.
+#define PEN_CUDA_ENTRY(op, supports_op, steps_op, rule_op)                                         \
+    {                                                                                              \
+        .op_name = (op), .can_accumulate = true, .supports = (supports_op), .steps = (steps_op),   \
+        .rule = (rule_op)                                                                          \
+    }
 
 typedef struct pen_cuda_family {
     const pen_cuda_entry *entries; // [entry_count]

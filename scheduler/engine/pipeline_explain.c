@@ -108,18 +108,10 @@ static bool explain_is_of(const explain_step *explain, const pen_run_sent *sent,
 }
 
 // Bits of one kind of device are not those of another: they say nothing of who is wrong.
-static bool explain_has_one_kind(const pipeline_engine *p) {
-    const pen_cluster *cluster = p->request->cluster;
-    for (uint32_t d = 1; d < cluster->device_count; d++) {
-        if (strcmp(cluster->devices[d].kind, cluster->devices[0].kind) != 0) return false;
-    }
-    return true;
-}
-
 static pen_local_seen explain_compare(const void *context, uint64_t microbatch, const char *value,
                                       uint64_t checksum) {
     const explain_step *explain = context;
-    if (!explain_has_one_kind(explain->p)) return PEN_LOCAL_NOT_SEEN;
+    if (explain->p->device == NULL) return PEN_LOCAL_NOT_SEEN;
     for (uint32_t w = 1; w <= explain->p->workers.count; w++) {
         for (uint32_t i = 0; i < explain->sent[w].count; i++) {
             const pen_run_sent *sent = &explain->sent[w].list[i];

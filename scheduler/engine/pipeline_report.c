@@ -118,9 +118,8 @@ static pen_status report_memory(pipeline_engine *p, pen_arena *arena,
         PEN_TRY(report_inquire(p, w, arena, &figures, &devices, &count));
         for (uint32_t i = 0; i < count; i++) {
             out_memory->device_bytes += devices[i].bytes;
-            const uint32_t d = (uint32_t)devices[i].device;
-            const bool is_here = w == p->workers.local && devices[i].device < p->plan->device_count;
-            if (!is_here || pen_pipeline_has_own_memory(p, d)) continue;
+            if (w != p->workers.local) continue;
+            if (pen_pipeline_has_own_memory(p, devices[i].device)) continue;
             out_memory->resident_bytes_peak += devices[i].bytes;
         }
     }
@@ -254,8 +253,7 @@ static pen_status report_devices(pipeline_engine *p, pen_arena *arena,
         PEN_TRY(report_inquire(p, w, arena, &process, &figures, &count));
         uint64_t buffer_bytes = 0; // with those of evaluations
         for (uint32_t i = 0; i < count; i++) {
-            const bool is_planned = figures[i].device < p->plan->device_count;
-            if (is_planned && pen_pipeline_has_own_memory(p, (uint32_t)figures[i].device)) continue;
+            if (pen_pipeline_has_own_memory(p, figures[i].device)) continue;
             buffer_bytes += figures[i].bytes;
         }
         for (uint32_t i = 0; i < count; i++) {

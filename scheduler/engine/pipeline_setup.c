@@ -67,16 +67,12 @@ static pen_status setup_check_addresses(const pipeline_engine *p) {
 }
 
 // A kind of device whose memory this process sees.
-static pen_status setup_find_host_kind(const pen_cluster *cluster, const char **out_name) {
-    *out_name = pen_cluster_device_kind_name(PEN_CLUSTER_CPU);
+static const char *setup_find_host_kind(const pen_cluster *cluster) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
-        const pen_device_kind *kind;
-        PEN_TRY(pen_device_kind_find(cluster->devices[d].kind, &kind));
-        if (kind->has_own_memory) continue;
-        *out_name = kind->name;
-        break;
+        const char *kind = cluster->devices[d].kind;
+        if (!pen_device_kind_has_own_memory(kind)) return kind;
     }
-    return PEN_OK;
+    return pen_cluster_device_kind_name(PEN_CLUSTER_CPU);
 }
 
 // What collects outputs is a device of this process, whose memory nobody limits.
@@ -95,12 +91,11 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
     if (collects) {
-        const char *kind;
-        PEN_TRY(setup_find_host_kind(cluster, &kind));
-        p->devices[cluster->device_count] = (pen_run_spec_device){.name = PEN_COLLECTOR_NAME,
-                                                                  .kind = kind,
-                                                                  .thread_count = 1,
-                                                                  .memory_bytes = UINT64_MAX};
+        p->devices[cluster->device_count] =
+            (pen_run_spec_device){.name = PEN_COLLECTOR_NAME,
+                                  .kind = setup_find_host_kind(cluster),
+                                  .thread_count = 1,
+                                  .memory_bytes = UINT64_MAX};
     }
     return PEN_OK;
 }
@@ -198,12 +193,9 @@ static pen_status setup_allocate(pipeline_engine *p) {
     return pen_pipeline_prepare_passes(p);
 }
 
-bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint32_t device) {
-    const pen_device_kind *kind;
-    const pen_status status = pen_device_kind_find(p->devices[device].kind, &kind);
-    if (status == PEN_OK) return kind->has_own_memory;
-    pen_status_ignore(status, "it was found when the job was planned");
-    return false;
+bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint64_t device) {
+    return device < p->plan->device_count &&
+           pen_device_kind_has_own_memory(p->devices[device].kind);
 }
 
 // What each worker's process takes by the plan, so that one that may not have as much is refused

@@ -101,7 +101,7 @@ typedef struct pipeline_engine {
     const pen_plan *plan;
     const pen_plan_request *request; // the cluster
     const pen_schedule *schedule;
-    pen_device *device; // whose layouts are used
+    pen_device *device; // whose layouts are used; NULL: devices are of several kinds
     pen_run_spec_device *devices;
     pen_run_workers workers;
     pen_pipeline_forms forms;
@@ -229,7 +229,7 @@ bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);
 bool pen_pipeline_may_rejoin(pen_engine *engine);
 // Whether what a device of the plan takes is none of its process's memory: a GPU's.
-bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint32_t device);
+bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint64_t device);
 // Lists the tensors and where they lie.
 PEN_NODISCARD pen_status pen_pipeline_list_tensors(pipeline_engine *p);
 // Sends the model's own contents to the devices of other processes.

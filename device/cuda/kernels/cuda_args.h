@@ -33,15 +33,6 @@ struct cuda_product_args {
     float alpha, beta;
 };
 
-// y[i] of x[i]; relu_backward: of dy[i], too. fill: x NULL: zeros.
-struct cuda_map_args {
-    uint32_t adds;
-    uint64_t count;
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(const float) dy;
-    PEN_CUDA_PLACE(float) y;
-};
-
 // y[i] = a b of i, where an operand's element is at i / each % count.
 enum { PEN_CUDA_ADD, PEN_CUDA_SUB, PEN_CUDA_MUL, PEN_CUDA_DIV };
 struct cuda_pair_args {
@@ -87,6 +78,7 @@ struct cuda_total_args {
 // y[i] = a function of x[i]; backward: of dy[i], too, and x is what the derivative is of.
 enum {
     PEN_CUDA_NEG,
+    PEN_CUDA_RELU,
     PEN_CUDA_ABS,
     PEN_CUDA_RECIPROCAL,
     PEN_CUDA_SQRT,
@@ -105,6 +97,14 @@ struct cuda_function_args {
     PEN_CUDA_PLACE(const float) dy;
     PEN_CUDA_PLACE(float) y;
     float alpha; // swish's
+};
+
+// y = x, or zeros where x is NULL.
+struct cuda_fill_args {
+    uint32_t adds;
+    uint64_t count;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(float) y;
 };
 
 // Element (l / inner, k, l % inner) of a tensor of lines l and `count` elements k each, `inner`
@@ -216,7 +216,7 @@ struct cuda_magnitude_args {
 // Every kernel by its name.
 // clang-format off
 #define PEN_CUDA_KERNELS(X)                                                                        \
-    X(product) X(relu) X(relu_backward) X(pair) X(sum_columns) X(sum_rows) X(loss) X(total)        \
+    X(product) X(pair) X(sum_columns) X(sum_rows) X(loss) X(total)                                 \
     X(loss_backward) X(sgd) X(magnitude) X(function) X(function_backward) X(softmax)               \
     X(softmax_backward) X(layer_norm) X(layer_norm_moments) X(layer_norm_weights)                  \
     X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward) X(adam) X(norm_blocks)     \

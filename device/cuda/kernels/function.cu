@@ -41,6 +41,7 @@ KERNEL(function, cuda_function_args) {
         float y = x;
         switch (a.what) {
         case PEN_CUDA_NEG: y = -x; break;
+        case PEN_CUDA_RELU: y = x > 0.0f || x != x ? x : 0.0f; break;
         case PEN_CUDA_ABS: y = magnitude_of(x); break;
         case PEN_CUDA_RECIPROCAL: y = 1.0f / x; break;
         case PEN_CUDA_SQRT: y = square_root(x); break;
@@ -59,6 +60,7 @@ KERNEL(function_backward, cuda_function_args) {
         const float v = a.x[i], dy = a.dy[i];
         float y = 0.0f;
         switch (a.what) {
+        case PEN_CUDA_RELU: y = v > 0.0f ? dy : 0.0f; break;
         case PEN_CUDA_ABS: y = v > 0.0f ? dy : v < 0.0f ? -dy : dy * 0.0f; break;
         case PEN_CUDA_RECIPROCAL: y = -dy * v * v; break;
         case PEN_CUDA_SQRT: y = dy / (2.0f * v); break;

@@ -34,14 +34,11 @@ static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) 
     return 1;
 }
 
-#define FUNCTION_ENTRY(op, what)                                                                   \
-    {                                                                                              \
-        .op_name = op, .can_accumulate = true, .supports = pen_cuda_all_float,                     \
-        .steps = function_steps, .rule = (what)                                                    \
-    }
+#define FUNCTION_ENTRY(op, what) PEN_CUDA_ENTRY(op, pen_cuda_all_float, function_steps, what)
 #define FUNCTION_ENTRIES(op, what) FUNCTION_ENTRY(op, what), FUNCTION_ENTRY(op "_backward", what)
 static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRY("neg", PEN_CUDA_NEG),
+    FUNCTION_ENTRIES("relu", PEN_CUDA_RELU),
     FUNCTION_ENTRIES("abs", PEN_CUDA_ABS),
     FUNCTION_ENTRIES("reciprocal", PEN_CUDA_RECIPROCAL),
     FUNCTION_ENTRIES("sqrt", PEN_CUDA_SQRT),

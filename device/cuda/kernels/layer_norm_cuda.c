@@ -11,15 +11,6 @@ static bool layer_norm_supports(const pen_graph *graph, const pen_node *node) {
     return has_columns && norm.rows > 0 && norm.columns > 0;
 }
 
-static pen_cuda_address layer_norm_input(const pen_cuda_call *call, uint32_t i) {
-    return pen_cuda_has(call->node, i) ? call->inputs[i] : 0;
-}
-
-static pen_cuda_address layer_norm_output(const pen_cuda_call *call, uint32_t i) {
-    const pen_node *node = call->node;
-    return i < node->output_count && pen_value_is(node->outputs[i]) ? call->outputs[i] : 0;
-}
-
 // What both directions have.
 static struct cuda_layer_norm_args layer_norm_args(const pen_cuda_call *call, uint32_t x) {
     pen_layer_norm norm;
@@ -28,16 +19,16 @@ static struct cuda_layer_norm_args layer_norm_args(const pen_cuda_call *call, ui
                                          .rows = (uint64_t)norm.rows,
                                          .columns = (uint64_t)norm.columns,
                                          .x = call->inputs[x],
-                                         .scale = layer_norm_input(call, x + 1),
+                                         .scale = pen_cuda_input(call, x + 1),
                                          .y = call->outputs[0],
                                          .epsilon = (float)pen_node_float(call->node, "epsilon")};
 }
 
 static uint32_t layer_norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_layer_norm_args args = layer_norm_args(call, 0);
-    args.bias = layer_norm_input(call, 2);
-    args.mean = layer_norm_output(call, 1);
-    args.inverse = layer_norm_output(call, 2);
+    args.bias = pen_cuda_input(call, 2);
+    args.mean = pen_cuda_output(call, 1);
+    args.inverse = pen_cuda_output(call, 2);
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_layer_norm,
                              .grid = {pen_cuda_blocks(args.rows), 1, 1},
                              .args.layer_norm = args};
@@ -54,8 +45,8 @@ static uint64_t layer_norm_backward_workspace_bytes(const pen_graph *graph, cons
 static uint32_t layer_norm_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_layer_norm_args args = layer_norm_args(call, 1);
     args.dy = call->inputs[0];
-    args.dscale = layer_norm_output(call, 1);
-    args.dbias = layer_norm_output(call, 2);
+    args.dscale = pen_cuda_output(call, 1);
+    args.dbias = pen_cuda_output(call, 2);
     args.moments = call->workspace;
     const pen_cuda_step rows = {.kernel = PEN_CUDA_KERNEL_layer_norm_moments,
                                 .grid = {pen_cuda_blocks(args.rows), 1, 1},

@@ -1,16 +1,5 @@
 // Element by element.
 
-KERNEL(relu, cuda_map_args) {
-    EACH(i, a.count) {
-        const float x = a.x[i];
-        store(a.y, i, x > 0.0f || x != x ? x : 0.0f, a.adds);
-    }
-}
-
-KERNEL(relu_backward, cuda_map_args) {
-    EACH(i, a.count) store(a.y, i, a.x[i] > 0.0f ? a.dy[i] : 0.0f, a.adds);
-}
-
 KERNEL(pair, cuda_pair_args) {
     EACH(i, a.count) {
         const float x = a.a[i / a.a_each % a.a_count], z = a.b[i / a.b_each % a.b_count];

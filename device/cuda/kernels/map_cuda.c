@@ -1,23 +1,5 @@
-// Element by element: kernels/map.cu.
+// Element by element of two operands, of which each may be repeated: kernels/map.cu.
 #include "device/cuda/cuda_kernel.h"
-
-// ---- one operand, and its gradient
-
-static uint32_t map_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
-    const pen_cuda_kernel_number kernel = pen_cuda_rule(call->node);
-    const bool is_backward = kernel == PEN_CUDA_KERNEL_relu_backward;
-    if (count == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = kernel,
-                             .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.map = {.count = count,
-                                          .x = call->inputs[is_backward],
-                                          .dy = is_backward ? call->inputs[0] : 0,
-                                          .y = call->outputs[0]}};
-    return 1;
-}
-
-// ---- two operands, of which each may be repeated
 
 // An element of the operand is at i / each % count, where dimensions that are repeated stand only
 // before and behind those that are not.
@@ -64,18 +46,11 @@ static uint32_t pair_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
-#define MAP_ENTRY(op, supports_op, steps_op, rule_op)                                              \
-    {                                                                                              \
-        .op_name = (op), .can_accumulate = true, .supports = (supports_op), .steps = (steps_op),   \
-        .rule = (rule_op)                                                                          \
-    }
 static const pen_cuda_entry map_entries[] = {
-    MAP_ENTRY("relu", pen_cuda_all_float, map_steps, PEN_CUDA_KERNEL_relu),
-    MAP_ENTRY("relu_backward", pen_cuda_all_float, map_steps, PEN_CUDA_KERNEL_relu_backward),
-    MAP_ENTRY("add", pair_supports, pair_steps, PEN_CUDA_ADD),
-    MAP_ENTRY("sub", pair_supports, pair_steps, PEN_CUDA_SUB),
-    MAP_ENTRY("mul", pair_supports, pair_steps, PEN_CUDA_MUL),
-    MAP_ENTRY("div", pair_supports, pair_steps, PEN_CUDA_DIV),
+    PEN_CUDA_ENTRY("add", pair_supports, pair_steps, PEN_CUDA_ADD),
+    PEN_CUDA_ENTRY("sub", pair_supports, pair_steps, PEN_CUDA_SUB),
+    PEN_CUDA_ENTRY("mul", pair_supports, pair_steps, PEN_CUDA_MUL),
+    PEN_CUDA_ENTRY("div", pair_supports, pair_steps, PEN_CUDA_DIV),
 };
 
 PEN_CUDA_FAMILY_OF(map);

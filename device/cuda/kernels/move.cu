@@ -21,7 +21,7 @@ KERNEL(move, cuda_move_args) {
 }
 
 // y = x, or zeros where there is none.
-KERNEL(fill, cuda_map_args) {
+KERNEL(fill, cuda_fill_args) {
     EACH(i, a.count) store(a.y, i, a.x ? a.x[i] : 0.0f, a.adds);
 }
 

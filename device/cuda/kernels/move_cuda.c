@@ -14,11 +14,6 @@ static bool move_supports(const pen_graph *graph, const pen_node *node) {
     return bytes == 4 || bytes == 8;
 }
 
-static uint32_t move_axis(const pen_node *node, const pen_shape *shape) {
-    const int64_t given = pen_node_int(node, "axis");
-    return (uint32_t)(given < 0 ? given + shape->rank : given);
-}
-
 // Of a tensor that lies row by row.
 static void move_strides(const pen_shape *shape, int64_t *out_strides) {
     int64_t stride = 1;
@@ -90,7 +85,7 @@ static bool concat_supports(const pen_graph *graph, const pen_node *node) {
 static uint32_t concat_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
-    const uint32_t axis = move_axis(node, whole);
+    const uint32_t axis = pen_cuda_axis(node, whole);
     int64_t strides[PEN_RANK_LIMIT], start = 0;
     uint32_t count = 0;
     move_strides(whole, strides);
@@ -114,7 +109,7 @@ static bool split_supports(const pen_graph *graph, const pen_node *node) {
 static uint32_t split_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_shape *whole = &pen_value_type(call->graph, node->inputs[0])->shape;
-    const uint32_t axis = move_axis(node, whole);
+    const uint32_t axis = pen_cuda_axis(node, whole);
     const int64_t *sizes = NULL;
     int64_t strides[PEN_RANK_LIMIT], start = 0;
     uint32_t count = 0, given = 0;
@@ -201,7 +196,7 @@ static uint32_t slice_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     if (is_backward && elements > 0) { // all that the slice did not take is 0
         steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
                                    .grid = {pen_cuda_blocks_for(elements), 1, 1},
-                                   .args.map = {.count = elements, .y = call->outputs[0]}};
+                                   .args.fill = {.count = elements, .y = call->outputs[0]}};
         count = 1;
     }
     return count + move_step(&args, &steps[count]);
@@ -226,7 +221,7 @@ static bool gather_supports(const pen_graph *graph, const pen_node *node) {
 static struct cuda_gather_args gather_args(const pen_cuda_call *call) {
     const pen_node *node = call->node;
     const pen_shape *whole = gather_whole(call->graph, node);
-    const uint32_t axis = move_axis(node, whole);
+    const uint32_t axis = pen_cuda_axis(node, whole);
     return (struct cuda_gather_args){
         .indices_are_wide = pen_value_type(call->graph, node->inputs[1])->element == PEN_INT64,
         .outer = (uint64_t)pen_shape_count(whole, 0, axis),
@@ -252,12 +247,11 @@ static uint32_t gather_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 static uint32_t gather_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const struct cuda_gather_args args = gather_args(call);
     const uint64_t count = args.outer * args.dim * args.inner;
-    const struct cuda_map_args begin = {.count = count,
-                                        .x = pen_cuda_has(call->node, 2) ? call->inputs[2] : 0,
-                                        .y = call->outputs[0]};
+    const struct cuda_fill_args begin = {
+        .count = count, .x = pen_cuda_input(call, 2), .y = call->outputs[0]};
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
                                .grid = {pen_cuda_blocks_for(count), 1, 1},
-                               .args.map = begin};
+                               .args.fill = begin};
     steps[1] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_gather_backward,
                                .grid = {pen_cuda_blocks_for(args.outer * args.inner), 1, 1},
                                .args.gather = args};
@@ -266,25 +260,20 @@ static uint32_t gather_backward_steps(const pen_cuda_call *call, pen_cuda_step *
 
 static pen_status gather_blame(const pen_graph *graph, const pen_node *node, uint32_t word) {
     const pen_shape *whole = gather_whole(graph, node);
-    const int64_t dim = whole->dims[move_axis(node, whole)];
+    const int64_t dim = whole->dims[pen_cuda_axis(node, whole)];
     const uint64_t position = pen_cuda_count(graph, node->inputs[1]) - word;
     return pen_error(
         PEN_INVALID_INPUT, "%s '%s': the index at position %llu is outside of [%lld, %lld)",
         node->op->name, node->name, (unsigned long long)position, (long long)-dim, (long long)dim);
 }
 
-#define MOVE_ENTRY(op, supports_op, steps_op, rule_op)                                             \
-    {                                                                                              \
-        .op_name = (op), .can_accumulate = true, .supports = (supports_op), .steps = (steps_op),   \
-        .rule = (rule_op)                                                                          \
-    }
 static const pen_cuda_entry move_entries[] = {
-    MOVE_ENTRY("transpose", move_supports, transpose_steps, 0),
-    MOVE_ENTRY("expand", move_supports, expand_steps, 0),
-    MOVE_ENTRY("concat", concat_supports, concat_steps, 0),
-    MOVE_ENTRY("split", split_supports, split_steps, 0),
-    MOVE_ENTRY("slice", slice_supports, slice_steps, SLICE_FORWARD),
-    MOVE_ENTRY("slice_backward", slice_supports, slice_steps, SLICE_BACKWARD),
+    PEN_CUDA_ENTRY("transpose", move_supports, transpose_steps, 0),
+    PEN_CUDA_ENTRY("expand", move_supports, expand_steps, 0),
+    PEN_CUDA_ENTRY("concat", concat_supports, concat_steps, 0),
+    PEN_CUDA_ENTRY("split", split_supports, split_steps, 0),
+    PEN_CUDA_ENTRY("slice", slice_supports, slice_steps, SLICE_FORWARD),
+    PEN_CUDA_ENTRY("slice_backward", slice_supports, slice_steps, SLICE_BACKWARD),
     {.op_name = "gather",
      .can_accumulate = true,
      .supports = gather_supports,

@@ -70,16 +70,8 @@ static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 }
 
 static const pen_cuda_entry product_entries[] = {
-    {.op_name = "matmul",
-     .can_accumulate = true,
-     .supports = product_supports,
-     .steps = product_steps,
-     .rule = PRODUCT_MATMUL},
-    {.op_name = "gemm",
-     .can_accumulate = true,
-     .supports = product_supports,
-     .steps = product_steps,
-     .rule = PRODUCT_GEMM},
+    PEN_CUDA_ENTRY("matmul", product_supports, product_steps, PRODUCT_MATMUL),
+    PEN_CUDA_ENTRY("gemm", product_supports, product_steps, PRODUCT_GEMM),
 };
 
 PEN_CUDA_FAMILY_OF(product);

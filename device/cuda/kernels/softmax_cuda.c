@@ -13,8 +13,7 @@ static uint32_t softmax_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_shape *shape = &pen_value_type(call->graph, node->outputs[0])->shape;
     const bool is_backward = node->input_count > 1;
-    const int64_t given = pen_node_int(node, "axis");
-    const uint32_t axis = (uint32_t)(given < 0 ? given + shape->rank : given);
+    const uint32_t axis = pen_cuda_axis(node, shape);
     const uint64_t inner = (uint64_t)pen_shape_count(shape, axis + 1, shape->rank);
     const uint64_t lines = (uint64_t)pen_shape_count(shape, 0, axis) * inner;
     *steps = (pen_cuda_step){
@@ -30,16 +29,11 @@ static uint32_t softmax_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
-#define SOFTMAX_ENTRY(op, rule_op)                                                                 \
-    {                                                                                              \
-        .op_name = op, .can_accumulate = true, .supports = softmax_supports,                       \
-        .steps = softmax_steps, .rule = (rule_op)                                                  \
-    }
 static const pen_cuda_entry softmax_entries[] = {
-    SOFTMAX_ENTRY("softmax", SOFTMAX_PLAIN),
-    SOFTMAX_ENTRY("softmax_backward", SOFTMAX_PLAIN),
-    SOFTMAX_ENTRY("log_softmax", SOFTMAX_LOGARITHM),
-    SOFTMAX_ENTRY("log_softmax_backward", SOFTMAX_LOGARITHM),
+    PEN_CUDA_ENTRY("softmax", softmax_supports, softmax_steps, SOFTMAX_PLAIN),
+    PEN_CUDA_ENTRY("softmax_backward", softmax_supports, softmax_steps, SOFTMAX_PLAIN),
+    PEN_CUDA_ENTRY("log_softmax", softmax_supports, softmax_steps, SOFTMAX_LOGARITHM),
+    PEN_CUDA_ENTRY("log_softmax_backward", softmax_supports, softmax_steps, SOFTMAX_LOGARITHM),
 };
 
 PEN_CUDA_FAMILY_OF(softmax);

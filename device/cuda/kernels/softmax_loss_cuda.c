@@ -58,7 +58,7 @@ static uint64_t loss_workspace_bytes(const pen_graph *graph, const pen_node *nod
 static uint32_t loss_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_loss_args args = loss_args(call);
     args.losses = args.is_each ? call->outputs[0] : call->workspace;
-    args.logarithms = call->node->output_count > 1 ? call->outputs[1] : 0;
+    args.logarithms = pen_cuda_output(call, 1);
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_loss,
                                .grid = {pen_cuda_blocks(args.count), 1, 1},
                                .args.loss = args};

@@ -17,7 +17,7 @@ static bool update_supports(const pen_graph *graph, const pen_node *node) {
     for (uint32_t i = 0; i < at->rate && i < node->input_count; i++)
         if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
     return update_is_number(graph, node, at->rate) && update_is_number(graph, node, at->scale) &&
-           (at->step == 0 || update_is_number(graph, node, at->step));
+           update_is_number(graph, node, at->step);
 }
 
 static bool update_is_wide(const pen_cuda_call *call, uint32_t i) {
@@ -25,30 +25,32 @@ static bool update_is_wide(const pen_cuda_call *call, uint32_t i) {
            pen_value_type(call->graph, call->node->inputs[i])->element == PEN_FLOAT64;
 }
 
-static pen_cuda_address update_input(const pen_cuda_call *call, uint32_t i) {
-    return pen_cuda_has(call->node, i) ? call->inputs[i] : 0;
+// Which of the scalars are float64. An update without a step has its parameter there, a float32.
+static uint32_t update_wide(const pen_cuda_call *call) {
+    const pen_op_update *at = &call->node->op->update;
+    return (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
+           (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u) |
+           (update_is_wide(call, at->step) ? PEN_CUDA_WIDE_STEP : 0u);
 }
 
-// What is left out has no address.
+// Without momentum there is no velocity: `v` and `v_new` are 0, and the kernel reads neither.
 static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_op_update *at = &node->op->update;
     const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
-    const uint32_t wide = (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
-                          (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u);
     if (count == 0) return 0;
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_sgd,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.sgd = {.wide = wide,
+                             .args.sgd = {.wide = update_wide(call),
                                           .nesterov = pen_node_int(node, "nesterov") != 0,
                                           .count = count,
                                           .p = call->inputs[0],
                                           .gradient = call->inputs[at->gradient],
-                                          .v = update_input(call, at->state),
+                                          .v = pen_cuda_input(call, at->state),
                                           .rate = call->inputs[at->rate],
-                                          .scale = update_input(call, at->scale),
+                                          .scale = pen_cuda_input(call, at->scale),
                                           .p_new = call->outputs[0],
-                                          .v_new = node->output_count > 1 ? call->outputs[1] : 0,
+                                          .v_new = pen_cuda_output(call, 1),
                                           .rate_scale = pen_node_float(node, "lr_scale"),
                                           .momentum = (float)pen_node_float(node, "momentum"),
                                           .decay = (float)pen_node_float(node, "weight_decay"),
@@ -61,13 +63,10 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_op_update *at = &node->op->update;
     const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
-    const uint32_t wide = (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
-                          (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u) |
-                          (update_is_wide(call, at->step) ? PEN_CUDA_WIDE_STEP : 0u);
     if (count == 0) return 0;
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_adam,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.adam = {.wide = wide,
+                             .args.adam = {.wide = update_wide(call),
                                            .decoupled = pen_node_int(node, "decoupled") != 0,
                                            .count = count,
                                            .p = call->inputs[0],
@@ -76,7 +75,7 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                            .v = call->inputs[at->state + 1],
                                            .rate = call->inputs[at->rate],
                                            .step = call->inputs[at->step],
-                                           .scale = update_input(call, at->scale),
+                                           .scale = pen_cuda_input(call, at->scale),
                                            .p_new = call->outputs[0],
                                            .m_new = call->outputs[1],
                                            .v_new = call->outputs[2],

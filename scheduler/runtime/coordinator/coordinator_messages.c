@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/system/build.h"
+#include "device/device.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/coordinator/coordinator_shards.h"
 #include "scheduler/runtime/run/peer_code.h"
@@ -199,11 +200,9 @@ static pen_status link_check_identity(pen_coordinator *c, uint32_t peer,
     }
     pen_mutex_unlock(&c->lock);
     if (is_alike) return PEN_OK;
-    return pen_error(
-        PEN_INVALID_INPUT,
-        "worker %u has '%.200s', worker %u has '%.200s': results would differ in their "
-        "last bits; a job's GPUs must be of one model with one driver",
-        first, c->identity, peer, message->text);
+    return pen_error(PEN_INVALID_INPUT,
+                     "worker %u has '%.200s', worker %u has '%.200s': " PEN_DEVICE_UNLIKE, first,
+                     c->identity, peer, message->text);
 }
 
 // False: it does not see where it is to write, or its devices are unlike others, and it is turned

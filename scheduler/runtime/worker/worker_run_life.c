@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/system/failpoint.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/run/run_wire.h"
@@ -371,8 +372,7 @@ static pen_status run_check_classes(const pen_worker_run *run) {
         if (device->identity == NULL || before == NULL || before->identity == NULL) continue;
         if (strcmp(device->identity, before->identity) == 0) continue;
         return pen_error(PEN_INVALID_INPUT,
-                         "device '%s' is '%s', device '%s' is '%s': results would differ in their "
-                         "last bits; a job's GPUs must be of one model with one driver",
+                         "device '%s' is '%s', device '%s' is '%s': " PEN_DEVICE_UNLIKE,
                          run->spec->devices[before->index].name, before->identity,
                          run->spec->devices[device->index].name, device->identity);
     }

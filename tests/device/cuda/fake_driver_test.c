@@ -11,7 +11,7 @@ static const pen_cuda_driver *driver;
 static pen_cuda_context *context;
 static pen_cuda_stream *stream;
 
-static const char image[] = ".version 6.3\n.target sm_70\n.visible .entry relu(\n";
+static const char image[] = ".version 6.3\n.target sm_70\n.visible .entry function(\n";
 
 #define WORKS(call) CHECK((call) == 0, "refused")
 
@@ -68,14 +68,14 @@ static void kernels_run_and_their_errors_stay(void **state) {
     begin("");
     CHECK(driver->module_load(&module, "no such text") != 0, "loaded");
     WORKS(driver->module_load(&module, image));
-    WORKS(driver->module_function(&relu, module, "relu"));
+    WORKS(driver->module_function(&relu, module, "function"));
     CHECK(driver->module_function(&none, module, "product") != 0, "which is not in the text");
     WORKS(driver->allocate(&x, BYTES));
     WORKS(driver->allocate(&y, BYTES));
     for (uint32_t i = 0; i < COUNT; i++)
         here[i] = (float)i - 50;
     WORKS(driver->write(x, here, BYTES, stream));
-    struct cuda_map_args args = {.count = COUNT, .x = x, .y = y};
+    struct cuda_function_args args = {.what = PEN_CUDA_RELU, .count = COUNT, .x = x, .y = y};
     void *arguments[] = {&args};
     WORKS(driver->launch(relu, 1, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
     WORKS(driver->read(back, y, BYTES, stream));
