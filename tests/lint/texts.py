@@ -4,7 +4,8 @@
   texts.py FILE...     prints each finding as FILE:LINE: text
 
 Lines have at most 120 columns, but for tables, code and lines that a link makes long. What a text names
-must be there: files and headings that it links to, paths in backquotes, and functions (`pen_...`).
+must be there: files and headings that it links to, paths in backquotes, and functions (`pen_...`). Where a table has
+the columns PROMISED, the tests of a row must be there, and have the words that the row says.
 """
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 
 COLUMNS = 120
 FOLDERS = ("base", "graph", "partition", "scheduler", "device", "cli", "tests", "examples", "docs")
+PROMISED = ["promise", "test", "words of it"]
 ENDINGS = (".c", ".h", ".py", ".sh", ".md", ".awk", ".proto", ".js", ".css")
 
 
@@ -67,11 +69,37 @@ def link_finding(path, target, anchor):
     return None
 
 
+def cells_of(line):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def promise_findings(lines):
+    """What is wrong with the rows of tables of promises: each names files, and words that are in one of them."""
+    is_promised = False
+    for number, line in enumerate(lines, 1):
+        cells = cells_of(line) if line.startswith("|") else []
+        is_promised = cells == PROMISED or (is_promised and bool(cells))
+        if not is_promised or cells == PROMISED or re.fullmatch(r"[|\s:-]+", line):
+            continue
+        files, words = ([] if len(cells) != 3 else [re.findall(r"`([^`]+)`", cell) for cell in cells[1:]]) or ([], [])
+        there = [name for name in files if os.path.isfile(name)]
+        yield from ((number, f"promises by {name}, which is not there") for name in files if name not in there)
+        if not files or not words:
+            yield number, "promises, but names no test or no words of it"
+        text = ""
+        for name in there:
+            with open(name, encoding="utf-8") as file:
+                text += file.read()
+        yield from ((number, f"promises by '{word}', which no test of the row has")
+                    for word in words if there and word not in text)
+
+
 def findings(path, words, names):
     folder = os.path.dirname(path)
     is_code = False
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
+    yield from promise_findings(lines)
     for number, line in enumerate(lines, 1):
         if line.lstrip().startswith("```"):
             is_code = not is_code
