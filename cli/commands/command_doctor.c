@@ -160,7 +160,7 @@ static pen_status doctor_check_certificates(const pen_job_tls *tls, pen_arena *a
     if (status == PEN_OK) status = pen_pem_judge(&files);
     report->has_certificates = status == PEN_OK;
     if (status == PEN_OK) {
-        pen_pem_warn(&files);
+        pen_pem_warn_key(tls->key);
         return pen_arena_format(arena, &report->certificates, "%s, of %s, fits its key %s",
                                 tls->cert, tls->ca, tls->key);
     }

@@ -144,7 +144,7 @@ pen_status pen_pem_check(const pen_pem_files *files) {
 }
 
 // Whoever reads the key can be taken for this process.
-static void pem_warn_key(const char *path) {
+void pen_pem_warn_key(const char *path) {
     struct stat about;
     if (stat(path, &about) != 0 || (about.st_mode & S_IROTH) == 0) return;
     pen_log(PEN_LOG_WARNING,
@@ -199,7 +199,7 @@ void pen_pem_warn(const pen_pem_files *files) {
     const pen_status status = pen_pem_judge(files);
     if (status != PEN_OK) pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
     pen_status_ignore(status, "others may take it all the same, and files may be replaced");
-    pem_warn_key(files->paths[PEN_PEM_KEY]);
+    pen_pem_warn_key(files->paths[PEN_PEM_KEY]);
 }
 
 static bool pem_take_alternative(const GENERAL_NAME *name, char out_name[PEN_PEM_NAME_BYTES]) {

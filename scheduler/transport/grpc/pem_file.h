@@ -28,8 +28,10 @@ PEN_NODISCARD pen_status pen_pem_check(const pen_pem_files *files);
 // Whether others who trust the same authorities take the certificate now. INVALID_INPUT: it has
 // expired, is not valid yet, or none of the authorities has signed it.
 PEN_NODISCARD pen_status pen_pem_judge(const pen_pem_files *files);
-// Warns of what pen_pem_judge says, and of a key that everybody on this machine can read.
+// Warns of what pen_pem_judge says, and of the key.
 void pen_pem_warn(const pen_pem_files *files);
+// Warns of a key that everybody on this machine can read.
+void pen_pem_warn_key(const char *path);
 
 // A name that a certificate is for, as whoever checks it would be told: that of a host, an address,
 // or, where it has neither, its common name. "" when there is none.
