@@ -53,14 +53,17 @@ def array_of(values: Any, column: str, shape: Sequence[int] | None = None) -> nu
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are a model's inputs and labels, by their names there; and shapes of examples, by input."""
+    """Which columns are a model's inputs and labels, by their names there; and shapes of examples, by input. `weight`
+    is the column that says how much each row counts in the loss; "": all alike."""
     inputs: Mapping[str, str]
     labels: Mapping[str, str]
     shapes: Mapping[str, Sequence[int]]
+    weight: str = ""
 
     def names(self) -> list[str]:
         """The columns that are needed, each once."""
-        return list(dict.fromkeys([*self.inputs.values(), *self.labels.values()]))
+        return list(dict.fromkeys([*self.inputs.values(), *self.labels.values(),
+                                   *([self.weight] if self.weight else [])]))
 
     def input_arrays(self, block: Mapping[str, Any]) -> dict[str, numpy.ndarray]:
         """The inputs of some rows, whose values `block` has by column."""
@@ -70,24 +73,27 @@ class Columns:
         """For each file of a part, by how its name begins: the column, and the shape of an example."""
         inputs = {_file_name("input", name): (column, self.shapes.get(name)) for name, column in self.inputs.items()}
         labels = {_file_name("label", name): (column, None) for name, column in self.labels.items()}
-        return {**inputs, **labels}
+        weights = {"weight": (self.weight, ())} if self.weight else {}
+        return {**inputs, **labels, **weights}
 
     def dataset(self, folder: str) -> dict[str, Any]:
         """The files of all parts, as a job has them."""
         labels: Any = {name: _pattern(folder, "label", name) for name in self.labels}
         if list(labels) == [""]:
             labels = labels[""]
-        return {"format": "npy", "labels": labels,
+        weights = {"weights": _pattern(folder, "weight", "")} if self.weight else {}
+        return {"format": "npy", "labels": labels, **weights,
                 "inputs": {name: _pattern(folder, "input", name) for name in self.inputs}}
 
 
 def columns_of(inputs: Mapping[str, str], label: str | Mapping[str, str],
-               shapes: Mapping[str, Sequence[int]] | None) -> Columns:
+               shapes: Mapping[str, Sequence[int]] | None, weight: str | None = None) -> Columns:
     """As a caller says it: `label` is a column, or one by each name of labels."""
     for name in shapes or {}:
         if name not in inputs:
             raise _errors.InvalidInputError(f"shapes: found '{name}', expected one of inputs: {', '.join(inputs)}")
-    return Columns(dict(inputs), {"": label} if isinstance(label, str) else dict(label), dict(shapes or {}))
+    return Columns(dict(inputs), {"": label} if isinstance(label, str) else dict(label), dict(shapes or {}),
+                   weight or "")
 
 
 def _file_name(kind: str, name: str) -> str:

@@ -59,6 +59,7 @@ class PenstockTrainer:
                and seen by all nodes
     inputs     for each input of the model, by its name, the column that it is read from: numbers or arrays
     label      the column of labels; a dict of them, by their names, where a model has several losses
+    weight     the column that says how much each row counts in the loss, a number of at least 0
     folder     a folder for this training that all nodes see. One that was begun is gone on with
     workers    processes that train: bundles of a placement group
     threads    of each, and CPUs of its bundle
@@ -75,8 +76,8 @@ class PenstockTrainer:
                  folder: str, workers: int, threads: int = 1, resources: Mapping[str, float] | None = None,
                  strategy: str = "SPREAD", wait: float = 300, device: Mapping[str, Any] | None = None,
                  shapes: Mapping[str, Sequence[int]] | None = None, command: str = "penstock",
-                 insecure: bool = False) -> None:
-        self.columns = _rows.columns_of(inputs, label, shapes)
+                 insecure: bool = False, weight: str | None = None) -> None:
+        self.columns = _rows.columns_of(inputs, label, shapes, weight)
         self.training = _tasks.Training(job, self.columns, folder, workers, threads, dict(device or {}), command,
                                         insecure)
         self.bundle = {"CPU": threads, **(resources or {})}

@@ -45,6 +45,7 @@ class PenstockEstimator(Estimator):
     inputs         for each input of the model, by its name, the column that it is read from: numbers, arrays, bytes, or
                    vectors
     label          the column of labels; a dict of them, by their names, where a model has several losses
+    weight         the column that says how much each row counts in the loss, a number of at least 0
     folder         a folder for this training that all executors see. One that was begun is gone on with
     workers        processes that train: tasks of a barrier stage, so as many slots must be free at once
     threads        of each
@@ -58,10 +59,11 @@ class PenstockEstimator(Estimator):
     def __init__(self, job: Mapping[str, Any], *, inputs: Mapping[str, str], label: str | Mapping[str, str],
                  folder: str, workers: int, threads: int = 1, device: Mapping[str, Any] | None = None,
                  shapes: Mapping[str, Sequence[int]] | None = None, prediction: str = "prediction", kind: str = "array",
-                 output: str | None = None, command: str = "penstock", insecure: bool = False) -> None:
+                 output: str | None = None, command: str = "penstock", insecure: bool = False,
+                 weight: str | None = None) -> None:
         super().__init__()
         _check_kind(kind)
-        self.columns = _rows.columns_of(inputs, label, shapes)
+        self.columns = _rows.columns_of(inputs, label, shapes, weight)
         self.training = _tasks.Training(job, self.columns, folder, workers, threads, dict(device or {}), command,
                                         insecure)
         self.predicting = {"prediction": prediction, "kind": kind, "output": output}

@@ -108,7 +108,10 @@ typedef struct pen_dataset_options {
     const pen_dataset_input *weight_files; // [weight_file_count] of weights of the examples, NPY
                                            // files, or arrays; none: all 1, or the column below
     uint32_t weight_file_count;
-    const char *weight_column; // csv, sql: of weights of the rows, in csv as label_column; NULL: 1
+    const char *weight_column; // csv, sql: of weights of the rows, in csv as label_column;
+                               // webdataset: what the part is called, or "json:KEY"; NULL: 1
+    const char *weight_table;  // images: a table of their names and weights, csv/csv_weights.h;
+                               // NULL: all 1
     const pen_dataset_array *arrays; // [array_count], arrays: those that paths are names of
     uint32_t array_count;
     pen_dataset_element label_element; // AUTO; FLOAT32 for regression on whole numbers

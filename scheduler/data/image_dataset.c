@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/integer.h"
 #include "base/system/file.h"
+#include "scheduler/data/csv/csv_weights.h"
 #include "scheduler/data/dataset_format.h"
 #include "scheduler/data/image/image_decode.h"
 #include "scheduler/data/picture_reader.h"
@@ -165,6 +167,70 @@ static pen_status image_list_all(image_state *state, const char *root, pen_arena
     return PEN_OK;
 }
 
+// ---- weights
+
+// The table has names as they are beneath the root: cats/1.jpg, or cats for all that have no line
+// of their own. Each picture must have one, and each line its picture.
+static pen_status image_weigh_class(image_state *state, uint64_t class_index, size_t root_length,
+                                    const char *table, pen_csv_weights *weights, float *out) {
+    const char *class_name = state->classes.names[class_index];
+    pen_csv_weight *whole = pen_csv_weights_find(weights, class_name);
+    if (whole != NULL) whole->is_used = true;
+    for (uint64_t i = state->starts[class_index]; i < state->starts[class_index + 1]; i++) {
+        const char *name = state->paths.names[i] + root_length + 1;
+        pen_csv_weight *own = pen_csv_weights_find(weights, name);
+        if (own != NULL) own->is_used = true;
+        const pen_csv_weight *weight = own != NULL ? own : whole;
+        if (weight == NULL) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s' has no weight for '%s', expected a line for each picture, or "
+                             "for its class: '%s,1' or '%s,1'",
+                             table, name, name, class_name);
+        }
+        out[i] = weight->weight;
+    }
+    return PEN_OK;
+}
+
+static pen_status image_weigh(pen_dataset *dataset, const pen_dataset_options *options,
+                              pen_csv_weights *weights) {
+    image_state *state = dataset->state;
+    for (uint64_t c = 0; c < state->classes.count; c++) {
+        PEN_TRY(image_weigh_class(state, c, strlen(options->path), options->weight_table, weights,
+                                  dataset->weights));
+    }
+    for (uint64_t i = 0; i < weights->count; i++) {
+        const pen_csv_weight *weight = &weights->items[i];
+        if (weight->is_used) continue;
+        return pen_status_at_position(
+            pen_error(PEN_INVALID_INPUT,
+                      "'%s' is no picture of the folder '%s', and none of its classes",
+                      weight->name, options->path),
+            options->weight_table, (uint32_t)pen_min_u64(weight->line, UINT32_MAX), 1);
+    }
+    return PEN_OK;
+}
+
+// Of all pictures that are listed: those that are left out later take theirs with them.
+static pen_status image_read_weights(pen_dataset *dataset, const pen_dataset_options *options) {
+    const image_state *state = dataset->state;
+    const char *path = options->weight_table;
+    pen_csv_weights weights;
+    pen_mapping file = {0};
+    const char *source;
+    if (path == NULL) return PEN_OK;
+    PEN_TRY(pen_arena_copy_text(dataset->arena, path, strlen(path), &source));
+    dataset->info.example_count = state->paths.count;
+    PEN_TRY(pen_dataset_make_weights(dataset, source));
+    PEN_TRY(pen_status_add_context(pen_mapping_open(path, &file), "while reading the weights"));
+    const pen_csv_text text = {file.bytes, file.length, path};
+    const pen_status status = pen_csv_weights_read(&text, dataset->arena, &weights);
+    pen_mapping_close(&file);
+    return status == PEN_OK ? image_weigh(dataset, options, &weights) : status;
+}
+
+// ---- broken pictures
+
 // Places that another process found are not trusted.
 static pen_status image_take_known(pen_dataset *dataset, const pen_dataset_options *options,
                                    uint64_t count) {
@@ -200,6 +266,7 @@ static pen_status image_leave_out(image_state *state, pen_dataset *dataset,
             if (next < info->broken_count && info->broken[next] == i) {
                 next++;
             } else {
+                if (dataset->weights != NULL) dataset->weights[kept] = dataset->weights[i];
                 state->paths.names[kept++] = state->paths.names[i];
             }
         }
@@ -239,6 +306,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, dataset, input,
                                       &state->reader));
     PEN_TRY(image_list_all(state, options->path, arena));
+    PEN_TRY(image_read_weights(dataset, options));
     PEN_TRY(image_leave_out(state, dataset, options));
     PEN_TRY(PEN_NEW(arena, 1, &labels));
     labels->name = "labels";

@@ -180,6 +180,7 @@ static pen_status tar_request(const tar_state *state, pen_arena *arena, const ch
         pen_text_print(&text, "%s: %s\n", state->parts.inputs[i].name, state->parts.inputs[i].path);
     }
     pen_text_print(&text, "labels: %s\n", state->parts.label == NULL ? "" : state->parts.label);
+    if (state->parts.weight != NULL) pen_text_print(&text, "weights: %s\n", state->parts.weight);
     return pen_text_finish(&text, out_request);
 }
 
@@ -342,6 +343,16 @@ static pen_status tar_open_labels(pen_dataset *dataset, const pen_dataset_option
     return PEN_OK;
 }
 
+// The index has them. They are judged with those of all formats.
+static pen_status tar_open_weights(pen_dataset *dataset) {
+    const tar_state *state = dataset->state;
+    if (state->parts.weight == NULL) return PEN_OK;
+    PEN_TRY(pen_dataset_make_weights(dataset, state->shards[0].path));
+    for (uint64_t i = 0; i < dataset->info.example_count; i++)
+        dataset->weights[i] = pen_tar_row_weight(&state->parts, tar_row(state, i));
+    return PEN_OK;
+}
+
 // Parts first: rows of the index are as long as they say.
 static pen_status tar_open(pen_dataset *dataset, const pen_dataset_options *options) {
     tar_state *state;
@@ -350,16 +361,18 @@ static pen_status tar_open(pen_dataset *dataset, const pen_dataset_options *opti
     }
     PEN_TRY(PEN_NEW(dataset->arena, 1, &state));
     dataset->state = state;
-    state->parts = (pen_tar_parts){options->inputs, options->input_count, options->labels};
+    state->parts = (pen_tar_parts){options->inputs, options->input_count, options->labels,
+                                   options->weight_column};
     state->field_count = pen_tar_parts_fields(&state->parts);
     if (state->field_count > PEN_DATASET_INPUT_COUNT_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "format webdataset has more than %d inputs",
                          PEN_DATASET_INPUT_COUNT_LIMIT);
     }
-    state->row_length = 2 + 2 * state->field_count;
+    state->row_length = pen_tar_parts_row_length(&state->parts);
     PEN_TRY(tar_open_shards(options, dataset->arena, state));
     PEN_TRY(tar_open_index(options, dataset->arena, state));
     PEN_TRY(tar_open_inputs(dataset, options));
+    PEN_TRY(tar_open_weights(dataset));
     return tar_open_labels(dataset, options);
 }
 

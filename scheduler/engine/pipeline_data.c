@@ -78,6 +78,7 @@ static pen_status data_describe(pipeline_engine *p) {
     pen_dataset_options *options = &data->options;
     PEN_TRY(pen_job_get_dataset(job, p->options.part, p->arena, options));
     options->weight_file_count = 0; // this process scales losses
+    options->weight_table = NULL;
     options->blame_normalization = NULL;
     options->blame_context = NULL;
     PEN_TRY(data_describe_files(p->arena, options));

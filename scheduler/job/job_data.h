@@ -70,6 +70,7 @@ typedef struct pen_job_images {
     int64_t channels;     // 1 or 3
     unsigned data_format; // 1: channels last
     unsigned on_error;    // 1: broken pictures are left out
+    const char *weights;  // a table of names and weights; NULL: all 1
     const char *input;    // NULL: the model's only input
 } pen_job_images;
 
@@ -114,6 +115,7 @@ typedef struct pen_job_sql {
 typedef struct pen_job_webdataset {
     pen_option_list shards; // of const char *, paths
     pen_job_npy parts;      // what they are called, in place of files; labels have no names
+    const char *weights;    // the part, or json:KEY; NULL: all 1
     const char *cache;      // NULL: beside what the training writes
     pen_option_list size;   // of int64_t: side, or height and width
     int64_t channels;       // 1 or 3

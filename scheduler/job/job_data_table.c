@@ -162,6 +162,9 @@ static const pen_option_field job_images_fields[] = {
         CHOICE, pen_job_images, on_error,
         "at a broken picture; skip: all are decoded at first, and these left out and counted",
         .choices = job_on_error, .default_text = "stop"),
+    PEN_OPTION(PATH, pen_job_images, weights,
+               "CSV file of how much each picture counts in the loss: cats/1.jpg,2, or of a class: "
+               "cats,0.5"),
     PEN_OPTION(TEXT, pen_job_images, input,
                "the model's input that takes them, when it has several"),
 };
@@ -265,6 +268,9 @@ static const pen_option_field job_webdataset_fields[] = {
                   .count_maximum = PEN_DATASET_INPUT_COUNT_LIMIT),
     PEN_OPTION_AS("labels", TEXT, pen_job_webdataset, parts.labels,
                   "the part that is the number of a class as text: cls"),
+    PEN_OPTION(TEXT, pen_job_webdataset, weights,
+               "the part that says as text how much an example counts in the loss: weight; or "
+               "json:KEY, a number of the object in the part json"),
     PEN_OPTION(PATH, pen_job_webdataset, cache,
                "folder of the index; else penstock-cache, beside the checkpoints or the job"),
     JOB_PICTURE_FIELDS(pen_job_webdataset),
@@ -516,9 +522,11 @@ bool pen_job_dataset_is_weighted(const pen_job_dataset *dataset) {
     case PEN_JOB_SQL:
         return dataset->sql.weights != NULL;
     case PEN_JOB_IMAGES:
+        return dataset->images.weights != NULL;
+    case PEN_JOB_WEBDATASET:
+        return dataset->webdataset.weights != NULL;
     case PEN_JOB_TEXT:
     case PEN_JOB_TOKENS:
-    case PEN_JOB_WEBDATASET:
         break;
     }
     return false;

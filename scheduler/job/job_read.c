@@ -289,6 +289,7 @@ static void job_set_images(const pen_job_images *images, pen_dataset_options *op
     options->format = "images";
     options->path = images->folder;
     options->skips_broken = images->on_error == 1;
+    options->weight_table = images->weights;
     options->input_name = images->input;
     job_set_pictures(&images->size, images->channels, images->data_format, options);
 }
@@ -404,6 +405,7 @@ static pen_status job_set_webdataset(const pen_job *job, const pen_job_webdatase
     }
     options->shards = shards;
     options->shard_count = webdataset->shards.count;
+    options->weight_column = webdataset->weights;
     job_set_pictures(&webdataset->size, webdataset->channels, webdataset->data_format, options);
     return job_set_cache(job, webdataset->cache, arena, options);
 }

@@ -7,7 +7,11 @@ python3 "$top/tests/end_to_end/make_database.py" . base.db
 connection=sqlite:base.db
 /usr/bin/python3 - <<'END'
 import csv
+import io
+import json
 import sqlite3
+import tarfile
+
 import numpy
 
 weights = numpy.random.default_rng(3).gamma(0.7, size=42).astype(numpy.float32)
@@ -25,6 +29,23 @@ base = sqlite3.connect("base.db")
 base.execute("alter table examples add column w real")
 base.executemany("update examples set w = ? where id = ?", [(float(w), i) for i, w in enumerate(weights)])
 base.commit()
+with open("pictures.csv", "w") as file:  # names in no order; a head, and a mark before names as find has it
+    print("picture,weight", file=file)
+    names = [f"class{i * 10 // 42}/{i:04}.png" for i in range(42)]
+    for i in reversed(range(42)):
+        print("./" * (i % 3) + names[i], repr(float(weights[i])), sep=",", file=file)
+with tarfile.open("w.tar", "w") as tar:
+    for i, name in enumerate(names):
+        parts = {"png": open(f"pictures/{name}", "rb").read(), "cls": b"%d\n" % (i * 10 // 42),
+                 "weight": b" %r\n" % float(weights[i]),
+                 "json": json.dumps({"trust": float(weights[i]), "by": "x"}).encode()}
+        for part, data in parts.items():
+            member = tarfile.TarInfo(f"{i:04}.{part}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+numpy.save("by_class.npy", numpy.where(numpy.arange(42) * 10 // 42 == 3, 0.25, 1) + numpy.eye(42)[7])
+with open("by_class.csv", "w") as file:
+    print(*(f"class{c},{0.25 if c == 3 else 1}" for c in range(10)), f"{names[7]},2", sep="\n", file=file)
 for name, place, value in ("negative", 7, -1), ("infinite", 8, numpy.inf), ("none", 9, numpy.nan):
     changed = weights.copy()
     changed[place] = value
@@ -48,10 +69,29 @@ job csv '{format: csv, file: weighted.csv, label_column: label, weight_column: w
     'scale: 0.00392156862745098'
 job sql "$(sql 'query: "select * from examples", inputs: {input: raw}, labels: label, weights: w, partition: id,
   element: float32')" "$started" workers
-for name in parts idx many fed csv sql; do
+pictures='format: images, folder: pictures, size: 28, channels: 1'
+tar='format: webdataset, shards: w.tar, inputs: {input: png}, labels: cls, size: 28, channels: 1'
+job images "{$pictures, weights: pictures.csv}" "$one"
+job images_many "{$pictures, weights: pictures.csv}" "$started" workers
+job tar "{$tar, weights: weight}" "$started" workers
+job tar_json "{$tar, weights: \"json:trust\"}" "$one"
+for name in parts idx many fed csv sql images images_many tar tar_json; do
     found=$(numbers "$name")
     [ "$found" = "$expected" ] || die "$name: $found, one device has $expected"
 done
+
+# a class, but for a picture of its own; and pictures that are left out leave their weights behind
+job by_class "{$pictures, weights: by_class.csv}" "$one"
+job by_class_array "{$npy, weights: by_class.npy}" "$one"
+[ "$(numbers by_class)" = "$(numbers by_class_array)" ] || die 'weights of classes are others'
+cp -r pictures broken
+cp -r pictures whole
+echo damaged >broken/class4/0019.png
+rm whole/class4/0019.png
+grep -v 0019 pictures.csv >whole.csv
+job broken "{${pictures/pictures/broken}, on_error: skip, weights: pictures.csv}" "$started" workers
+job whole "{${pictures/pictures/whole}, weights: whole.csv}" "$one"
+[ "$(numbers broken)" = "$(numbers whole)" ] || die 'a picture that is left out changes the weights of others'
 
 # examples held out keep their weights, and evaluations are weighed as steps are
 job held "{$npy, weights: weights.npy}" "$one" auto '' 'holdout: 0.25'
@@ -124,6 +164,20 @@ wrong 'column 100 is both label_column and weight_column' \
 sed '4s/^\(\([^,]*,\)\{100\}\)[^,]*/\1-0.5/' weighted.csv >negative.csv
 wrong 'negative.csv:4:.*the weight is -0.5, expected at least 0' \
     '{format: csv, file: negative.csv, label_column: label, weight_column: w}'
+grep -v 0019 pictures.csv >lacks.csv
+wrong "'lacks.csv' has no weight for 'class4/0019.png', expected a line for each picture, or for its class" \
+    "{$pictures, weights: lacks.csv}"
+sed 's/0019/0091/' by_class.csv >other.csv
+echo class4/0091.png,1 >>other.csv
+wrong "other.csv:12:1: error: 'class4/0091.png' is no picture of the folder 'pictures', and none of its classes" \
+    "{$pictures, weights: other.csv}"
+sed '9s/,.*/,-2/' pictures.csv >below.csv
+wrong 'below.csv:9:[0-9]*: error: the weight is -2, expected a number of at least 0' "{$pictures, weights: below.csv}"
+sed '$p' pictures.csv >twice.csv
+wrong "twice.csv:44:1: error: 'class0/0000.png' has a weight in line 43 already" "{$pictures, weights: twice.csv}"
+wrong 'table.csv:1:1: error: the line has more than two fields' "{$pictures, weights: table.csv}"
+wrong "'w.tar': the member '0000.json' says no weight under the key w" "{$tar, weights: \"json:w\"}"
+wrong "'w.tar': the example '0000' has no member '0000.none'" "{$tar, weights: none}"
 job wrong "{$npy, weights: zeros.npy}" "$one"
 sed -i 's/seed: 3/shuffle: false/' wrong.yaml
 fails 3 "'zeros.npy': the weights of all 16 examples of a step are 0, as of example 16 .counted from 0." \

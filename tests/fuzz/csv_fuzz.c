@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "scheduler/data/csv/csv_reader.h"
+#include "scheduler/data/csv/csv_weights.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -38,6 +39,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_must(table.row_count > 0);
     }
     pen_csv_table_free(&table);
+    // as names and weights
+    pen_csv_weights weights;
+    if (fuzz_reads(
+            pen_csv_weights_read(&(pen_csv_text){data + 1, size - 1, "fuzz"}, arena, &weights))) {
+        for (uint64_t i = 0; i < weights.count; i++) {
+            const pen_csv_weight *item = &weights.items[i];
+            fuzz_must(item->weight >= 0 && isfinite(item->weight) && item->name[0] != '\0');
+            fuzz_must(pen_csv_weights_find(&weights, item->name) == item);
+        }
+    }
     pen_arena_destroy(arena);
     return 0;
 }

@@ -72,6 +72,16 @@ class Rows(unittest.TestCase):
         self.assertEqual(self.write(3)[:2], (3, 0))
         self.assertEqual(os.listdir(self.folder), ["part-00000003.sha256"])
 
+    def test_weights_are_a_file_of_numbers(self):
+        columns = _rows.columns_of({"a": "x"}, "y", None, "w")
+        self.assertEqual(columns.names(), ["x", "y", "w"])
+        _rows.write_part(self.folder, 2, [{"x": [1.0, 2.0], "y": [0, 1], "w": [0.5, 2.0]}], columns)
+        np.testing.assert_array_equal(np.load(f"{self.folder}/weight-00000002.npy"), np.float32([0.5, 2]))
+        self.assertEqual(columns.dataset("f")["weights"], "f/weight-[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].npy")
+        self.assertNotIn("weights", COLUMNS.dataset("f"))
+        self.refuse(r"column 'w': found rows of 2 numbers, expected 1", _rows.write_part, self.folder, 3,
+                    [{"x": [1.0], "y": [0], "w": [[1.0, 2.0]]}], columns)
+
     def test_what_cannot_be_taken_is_named(self):
         self.assertEqual(_rows.array_of([True, False], "x").dtype.str, "|u1")
         for values, words in (([[1, 2], [1]], r"'x': found a row of shape \[1\], expected that of the first, \[2\]"),

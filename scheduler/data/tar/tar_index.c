@@ -1,15 +1,20 @@
 #include "scheduler/data/tar/tar_index.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format/json_reader.h"
+#include "base/format/quantity.h"
 #include "scheduler/data/tar/tar_archive.h"
 
 #define TAR_KEY_BYTES_LIMIT 1024  // of a name
 #define TAR_CLASS_BYTES_LIMIT 32  // of a text that says a class
 #define TAR_CLASS_UNSET INT64_MIN // no class was found yet
+#define TAR_WEIGHT_UNSET (-1)     // no bits of a float32
+#define TAR_WEIGHT_BYTES_LIMIT 64 // of a text that says a weight
 
 // The example whose members come.
 typedef struct tar_example {
@@ -20,7 +25,7 @@ typedef struct tar_example {
     void *context;
     uint32_t field_count;
     char key[TAR_KEY_BYTES_LIMIT]; // "": none yet
-    int64_t row[2 + 2 * PEN_DATASET_INPUT_COUNT_LIMIT];
+    int64_t row[3 + 2 * PEN_DATASET_INPUT_COUNT_LIMIT];
 } tar_example;
 
 uint32_t pen_tar_parts_fields(const pen_tar_parts *parts) {
@@ -32,11 +37,33 @@ uint32_t pen_tar_parts_fields(const pen_tar_parts *parts) {
     return count;
 }
 
+// The place of the weight, which is the last.
+static uint32_t tar_weight_place(const pen_tar_parts *parts) {
+    return 2 + 2 * pen_tar_parts_fields(parts);
+}
+
+uint32_t pen_tar_parts_row_length(const pen_tar_parts *parts) {
+    return tar_weight_place(parts) + (parts->weight != NULL ? 1 : 0);
+}
+
+float pen_tar_row_weight(const pen_tar_parts *parts, const int64_t *row) {
+    const uint32_t bits = (uint32_t)row[tar_weight_place(parts)];
+    float weight;
+    memcpy(&weight, &bits, sizeof weight);
+    return weight;
+}
+
 static void tar_begin(tar_example *example, const char *name, size_t key_length) {
     snprintf(example->key, sizeof example->key, "%.*s", (int)key_length, name);
     example->row[1] = TAR_CLASS_UNSET;
     for (uint32_t f = 0; f < example->field_count; f++)
         example->row[2 + 2 * f] = -1;
+    example->row[2 + 2 * example->field_count] = TAR_WEIGHT_UNSET;
+}
+
+// How long the name of the part with the weight is, without a key behind it.
+static size_t tar_weight_length(const pen_tar_parts *parts) {
+    return strcspn(parts->weight, ":");
 }
 
 // The first name of an input that nothing was found for; NULL: all is there.
@@ -47,15 +74,20 @@ static const char *tar_find_missing(const tar_example *example) {
         if (i == 0 || strcmp(parts->inputs[i].name, parts->inputs[i - 1].name) != 0) field += 1;
         if (example->row[2 + 2 * field] < 0) return parts->inputs[i].path;
     }
-    return parts->label != NULL && example->row[1] == TAR_CLASS_UNSET ? parts->label : NULL;
+    if (parts->label != NULL && example->row[1] == TAR_CLASS_UNSET) return parts->label;
+    return parts->weight != NULL && example->row[2 + 2 * example->field_count] == TAR_WEIGHT_UNSET
+               ? parts->weight
+               : NULL;
 }
 
 static pen_status tar_end(const tar_example *example) {
     if (example->key[0] == '\0') return PEN_OK;
     const char *missing = tar_find_missing(example);
     if (missing == NULL) return example->take(example->context, example->row);
-    return pen_error(PEN_INVALID_INPUT, "'%s': the example '%s' has no member '%s.%s'",
-                     example->path, example->key, example->key, missing);
+    const int length = missing == example->parts->weight ? (int)tar_weight_length(example->parts)
+                                                         : (int)strlen(missing);
+    return pen_error(PEN_INVALID_INPUT, "'%s': the example '%s' has no member '%s.%.*s'",
+                     example->path, example->key, example->key, length, missing);
 }
 
 // A whole number, with spaces and line ends around it.
@@ -83,6 +115,72 @@ static pen_status tar_read_class(tar_example *example, const pen_tar_member *mem
     return PEN_OK;
 }
 
+// A number as text, with spaces and line ends around it.
+static bool tar_parse_weight(const tar_example *example, const pen_tar_member *member,
+                             double *out_number) {
+    char text[TAR_WEIGHT_BYTES_LIMIT + 1];
+    if (member->length > TAR_WEIGHT_BYTES_LIMIT) return false;
+    memcpy(text, example->bytes + member->offset, member->length);
+    text[member->length] = '\0';
+    if (strlen(text) != member->length) return false;
+    char *start = text + strspn(text, " \t\r\n");
+    size_t length = strlen(start);
+    while (length > 0 && strchr(" \t\r\n", start[length - 1]) != NULL)
+        length--;
+    start[length] = '\0';
+    return pen_number_parse(start, out_number);
+}
+
+// A number under a key of a JSON object. A member that is none ends the reading, where one without
+// such a key is no weight.
+static pen_status tar_find_weight(const tar_example *example, const pen_tar_member *member,
+                                  const char *key, bool *out_is_number, double *out_number) {
+    json_t *root;
+    PEN_TRY(pen_status_add_context(pen_json_load(member->name, example->bytes + member->offset,
+                                                 member->length, PEN_INVALID_INPUT, &root),
+                                   "while reading '%s'", example->path));
+    const json_t *value = json_object_get(root, key);
+    *out_is_number = json_is_number(value);
+    if (*out_is_number) *out_number = json_number_value(value);
+    json_decref(root);
+    return PEN_OK;
+}
+
+// As text, or under a key. A number in the index is at least 0, so -1 says that none was found yet.
+static pen_status tar_read_weight(tar_example *example, const pen_tar_member *member) {
+    const char *key = example->parts->weight + tar_weight_length(example->parts);
+    int64_t *place = &example->row[2 + 2 * example->field_count];
+    double number = 0;
+    bool is_number;
+    if (key[0] == ':') {
+        PEN_TRY(tar_find_weight(example, member, key + 1, &is_number, &number));
+    } else {
+        is_number = tar_parse_weight(example, member, &number);
+    }
+    const float weight = (float)number;
+    if (!is_number || !isfinite(weight) || weight < 0) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "'%s': the member '%s' says no weight%s%s, expected a number of at least "
+                         "0",
+                         example->path, member->name, key[0] == ':' ? " under the key " : "",
+                         key[0] == ':' ? key + 1 : "");
+    }
+    if (*place != TAR_WEIGHT_UNSET) {
+        return pen_error(PEN_INVALID_INPUT, "'%s': the member '%s' is there twice", example->path,
+                         member->name);
+    }
+    uint32_t bits;
+    memcpy(&bits, &weight, sizeof bits);
+    *place = bits;
+    return PEN_OK;
+}
+
+static bool tar_says_weight(const pen_tar_parts *parts, const char *part) {
+    if (parts->weight == NULL) return false;
+    const size_t length = tar_weight_length(parts);
+    return strncmp(part, parts->weight, length) == 0 && part[length] == '\0';
+}
+
 // Puts a member where its part says; others are passed over.
 static pen_status tar_place(tar_example *example, const pen_tar_member *member, const char *part) {
     const pen_tar_parts *parts = example->parts;
@@ -90,6 +188,7 @@ static pen_status tar_place(tar_example *example, const pen_tar_member *member, 
     if (parts->label != NULL && strcmp(part, parts->label) == 0) {
         PEN_TRY(tar_read_class(example, member));
     }
+    if (tar_says_weight(parts, part)) PEN_TRY(tar_read_weight(example, member));
     for (uint32_t i = 0; i < parts->input_count; i++) {
         if (i == 0 || strcmp(parts->inputs[i].name, parts->inputs[i - 1].name) != 0) field += 1;
         if (strcmp(part, parts->inputs[i].path) != 0) continue;

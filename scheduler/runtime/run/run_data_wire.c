@@ -114,7 +114,7 @@ static const pen_record_field data_fields[] = {
                         options.broken_count, "that are left out, of all files", .is_packed = true,
                         .limit = PEN_DATASET_BROKEN_LIMIT),
     DATA(NUMBER, 47, broken_is_known, "they are all"),
-    DATA(NAME, 48, weight_column, "csv, sql: that is no input"),
+    DATA(NAME, 48, weight_column, "csv, sql, webdataset: that is no input"),
     PEN_RECORD_LIST_ROW(ITEMS, MESSAGE, 39, "augment", pen_run_data, options.augment,
                         options.augment_count, "changes of pictures, in their order",
                         .record = &step_record, .limit = PEN_AUGMENT_STEPS_LIMIT),
