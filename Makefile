@@ -110,7 +110,7 @@ all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (u
 # compiler for it; `make cuda-kernels` makes it anew with clang, which needs nothing of NVIDIA's.
 cuda_folder := device/cuda/kernels
 cuda_text := $(cuda_folder)/kernels.ptx
-cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cuh)) $(cuda_folder)/cuda_args.h
+cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cuh $(cuda_folder)/*.h))
 CUDA_CLANG := clang-14 # of which version the text is
 CUDA_FLAGS := -I. -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib --cuda-path=/ -S -O2 \
   -ffp-contract=off -Xclang -target-feature -Xclang +ptx63 -Wall -Wextra -Werror
@@ -304,7 +304,7 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 	@for level in v2 v3; do PEN_TEST_LEVEL=$$level tests/run_tests.sh $(BUILD) $(level_programs) || exit 1; done
 
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
-  $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh tests/end_to_end/cuda_mixed_test.sh),$(fake_cuda)) \
+  $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh tests/end_to_end/cuda_mixed_test.sh tests/end_to_end/cuda_sequences_test.sh),$(fake_cuda)) \
   $(if $(call chosen_tests,tests/end_to_end/refused_test.sh),$(BUILD)/tests/other_build/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 

@@ -369,7 +369,7 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     return PEN_OK;
 }
 
-// Steps are copied, since whether they add differs from run to run.
+// Steps are copied, since whether they add, and what they draw, differs from run to run.
 static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
                                const pen_run_context *run) {
     cuda_device *device = cuda_device_of(base);
@@ -380,7 +380,8 @@ static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
     const uint32_t adds = pen_run_adds(kernel->node, run);
     for (uint32_t i = 0; i < launch->step_count; i++) {
         pen_cuda_step step = launch->steps[i];
-        step.args.adds = adds;
+        step.args.adds = step.adding == PEN_CUDA_AS_NODE ? adds : step.adding == PEN_CUDA_ADDS;
+        if (kernel->entry->draw != NULL) kernel->entry->draw(kernel->node, run, &step);
         PEN_TRY(cuda_launch_step(device, &step));
     }
     if (kernel->word > 0) device->may_be_raised = true;

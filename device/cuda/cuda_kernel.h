@@ -11,6 +11,7 @@
 
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/kernels/cuda_args.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -20,10 +21,15 @@ typedef enum pen_cuda_kernel_number {
     PEN_CUDA_KERNELS(PEN_CUDA_NUMBER) PEN_CUDA_KERNEL_COUNT
 } pen_cuda_kernel_number;
 
+// Whether a launch adds to what is there: as the node does in its run, or always the same, where
+// one launch makes what another one of the node reads, or adds to what it made.
+typedef enum pen_cuda_adding { PEN_CUDA_AS_NODE, PEN_CUDA_SETS, PEN_CUDA_ADDS } pen_cuda_adding;
+
 // One launch of a kernel.
 typedef struct pen_cuda_step {
     pen_cuda_kernel_number kernel;
     uint32_t grid[3];
+    pen_cuda_adding adding;
     union {
         uint32_t adds; // the first member of each
         struct cuda_product_args product;
@@ -41,10 +47,15 @@ typedef struct pen_cuda_step {
         struct cuda_move_args move;
         struct cuda_gather_args gather;
         struct cuda_magnitude_args magnitude;
+        struct cuda_dropout_args dropout;
+        struct cuda_attention_args attention;
+        struct cuda_recurrent_args recurrent;
+        struct cuda_clip_args clip;
+        struct cuda_cast_args cast;
     } args;
 } pen_cuda_step;
 
-#define PEN_CUDA_STEPS 4u // of a node
+#define PEN_CUDA_STEPS 8u // of a node
 
 // Where the operands of a node are; 0: left out.
 typedef struct pen_cuda_call {
@@ -64,6 +75,8 @@ typedef struct pen_cuda_entry {
     uint64_t (*workspace_bytes)(const pen_graph *graph, const pen_node *node); // NULL: none
     // The launches of a node, in order; returns how many.
     uint32_t (*steps)(const pen_cuda_call *call, pen_cuda_step out_steps[PEN_CUDA_STEPS]);
+    // Sets what differs from run to run, but for `adds`: the key of random numbers. NULL: nothing.
+    void (*draw)(const pen_node *node, const pen_run_context *run, pen_cuda_step *step);
     // The error that a raised word stands for. NULL: there is none.
     pen_status (*blame)(const pen_graph *graph, const pen_node *node, uint32_t word);
     uint32_t rule; // what tells it from others with the same functions
@@ -106,7 +119,8 @@ typedef struct pen_cuda_family {
                                                sizeof name##_entries / sizeof *name##_entries}
 // clang-format off
 #define PEN_CUDA_FAMILIES(X)                                                                       \
-    X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)
+    X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
+    X(dropout) X(attention) X(recurrent) X(cast)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

@@ -49,7 +49,7 @@ typedef struct fake_command {
     const emulated_kernel *kernel;
     emulated_size grid;
     uint32_t threads;
-    uint8_t args[256];
+    uint8_t args[1024];
     pen_cuda_event *event;
     uint64_t ticket;
 } fake_command;

@@ -15,3 +15,7 @@
 #include "device/cuda/kernels/softmax.cu"
 #include "device/cuda/kernels/layer_norm.cu"
 #include "device/cuda/kernels/update.cu"
+#include "device/cuda/kernels/dropout.cu"
+#include "device/cuda/kernels/attention.cu"
+#include "device/cuda/kernels/recurrent.cu"
+#include "device/cuda/kernels/cast.cu"

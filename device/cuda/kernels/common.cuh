@@ -136,3 +136,40 @@ DEVICE float error_function(float x) {
     q = multiply_add(q, b, 1.8246048289e-04f);
     return signed_like(1.0f - exponential(q), x);
 }
+
+// ---- random numbers: those of base/random.c
+
+struct random_numbers {
+    uint32_t c0, c1, c2, c3;
+};
+
+// Block `counter` of a stream: Philox4x32-10.
+DEVICE struct random_numbers random_block(struct cuda_random key, uint64_t counter) {
+    struct random_numbers c;
+    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+    c.c0 = (uint32_t)counter;
+    c.c1 = (uint32_t)(counter >> 32);
+    c.c2 = (uint32_t)key.stream;
+    c.c3 = (uint32_t)(key.stream >> 32);
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c.c0;
+        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c.c2;
+        c.c0 = (uint32_t)(p1 >> 32) ^ c.c1 ^ k0;
+        c.c2 = (uint32_t)(p0 >> 32) ^ c.c3 ^ k1;
+        c.c1 = (uint32_t)p1;
+        c.c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+DEVICE uint32_t random_one(const struct random_numbers *drawn, uint32_t k) {
+    return k < 2 ? k == 0 ? drawn->c0 : drawn->c1 : k == 2 ? drawn->c2 : drawn->c3;
+}
+
+// Number `index` of a stream, uniform in [0, 2^24): pen_random_uniform times 2^24.
+DEVICE uint32_t random_24_bits(struct cuda_random key, uint64_t index) {
+    const struct random_numbers drawn = random_block(key, index / 4);
+    return random_one(&drawn, (uint32_t)(index % 4)) >> 8;
+}

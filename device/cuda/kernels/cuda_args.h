@@ -7,15 +7,8 @@
 #ifndef PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H
 #define PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H
 
-#ifdef PEN_CUDA_KERNEL_CODE
-#define PEN_CUDA_PLACE(type) type *
-#else
-#include <stdint.h>
-#define PEN_CUDA_PLACE(type) uint64_t
-#endif
-
-// Threads of a block of every kernel: eight warps.
-#define PEN_CUDA_BLOCK 256
+#include "device/cuda/kernels/cuda_place.h"
+#include "device/cuda/kernels/cuda_sequence_args.h"
 
 // Rows and columns of the tile of a product that one block makes.
 #define PEN_CUDA_TILE 64
@@ -43,19 +36,27 @@ struct cuda_pair_args {
     PEN_CUDA_PLACE(float) y;
 };
 
-// y[outer][inner] = sum of x[outer][reduced][inner].
+// y[outer][inner] = sum of x[outer][reduced][inner], divided by `divisor`; or the largest of them,
+// the least where `is_least`. Backward y = dy times `factor`, repeated; of the largest, x and its
+// result (`found`) say who gets dy.
 struct cuda_sum_args {
-    uint32_t adds;
+    uint32_t adds, is_least;
     uint64_t outer, reduced, inner;
     PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(const float) found;
     PEN_CUDA_PLACE(float) y;
+    float divisor, factor;
 };
 
 // Scores of target t are at t / stride * classes * stride + t % stride, `stride` apart. `error` is
 // raised to count - t where the label of t is no class, so that the first such target is left.
+// Accuracy leaves out labels that are `ignored`, if `has_ignored`; its `losses` are 1 where the
+// label has the largest score, else 0, and `right` counts them.
 struct cuda_loss_args {
-    uint32_t adds, classes, labels_are_wide, is_each;
+    uint32_t adds, classes, labels_are_wide, is_each, has_ignored;
     uint64_t count, stride;
+    int64_t ignored;
     PEN_CUDA_PLACE(const float) scores;
     PEN_CUDA_PLACE(const void) labels;
     PEN_CUDA_PLACE(float) losses;     // [count]
@@ -63,6 +64,7 @@ struct cuda_loss_args {
     PEN_CUDA_PLACE(const float) dy;   // a number, or [count] where is_each
     PEN_CUDA_PLACE(float) gradient;   // as the scores
     PEN_CUDA_PLACE(unsigned int) error;
+    PEN_CUDA_PLACE(int64_t) right;
     float factor; // of the gradient
 };
 
@@ -138,7 +140,6 @@ struct cuda_layer_norm_args {
 };
 
 // y[y_first + sum of position * y_strides] = the same of x, for each position in a box of `dims`.
-#define PEN_CUDA_RANK 8
 struct cuda_move_args {
     uint32_t adds, is_wide, rank;
     uint64_t count; // of the box
@@ -220,7 +221,9 @@ struct cuda_magnitude_args {
     X(loss_backward) X(sgd) X(magnitude) X(function) X(function_backward) X(softmax)               \
     X(softmax_backward) X(layer_norm) X(layer_norm_moments) X(layer_norm_weights)                  \
     X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward) X(adam) X(norm_blocks)     \
-    X(norm_total)
+    X(norm_total) X(dropout) X(dropout_backward) X(attention) X(attention_backward_rows)           \
+    X(attention_backward_keys) X(recurrent) X(recurrent_backward) X(recurrent_bias) X(accuracy)    \
+    X(accuracy_count) X(clip) X(cast) X(spread) X(extremum) X(extremum_backward)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

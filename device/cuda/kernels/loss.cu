@@ -69,3 +69,46 @@ KERNEL(loss_backward, cuda_loss_args) {
         }
     }
 }
+
+// Whether score a comes before b where the largest is looked for: what is not a number does.
+DEVICE uint32_t accuracy_wins(float a, float b) {
+    return a > b || (a != a && b == b);
+}
+
+// Whether the label has the largest score, the first of equals. Labels that are ignored do not count.
+KERNEL(accuracy, cuda_loss_args) {
+    SHARED float room[PEN_CUDA_BLOCK / 32];
+    for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
+        const int64_t given = a.labels_are_wide ? ((const int64_t *)a.labels)[t]
+                                                : (int64_t)((const int32_t *)a.labels)[t];
+        const uint32_t counts = !(a.has_ignored && given == a.ignored);
+        const int64_t label = counts ? loss_label(&a, t) : -1;
+        const float *x = a.scores + t / a.stride * a.classes * a.stride + t % a.stride;
+        const float own = label < 0 ? 0.0f : x[(uint64_t)label * a.stride];
+        float better = 0.0f;
+        for (uint32_t c = THREAD; c < a.classes && label >= 0; c += THREADS) {
+            const float score = x[c * a.stride];
+            const uint32_t is_better = (int64_t)c < label   ? !accuracy_wins(own, score)
+                                       : (int64_t)c > label ? accuracy_wins(score, own)
+                                                            : 0;
+            better += is_better ? 1.0f : 0.0f;
+        }
+        better = block_sum(better, room);
+        if (THREAD == 0) a.losses[t] = label >= 0 && better == 0.0f ? 1.0f : 0.0f;
+    }
+}
+
+// By one block.
+KERNEL(accuracy_count, cuda_loss_args) {
+    SHARED uint32_t room[PEN_CUDA_BLOCK];
+    uint32_t right = 0;
+    for (uint64_t t = THREAD; t < a.count; t += THREADS)
+        right += a.losses[t] > 0.0f;
+    room[THREAD] = right;
+    barrier();
+    for (uint32_t half = PEN_CUDA_BLOCK / 2; half > 0; half /= 2) {
+        if (THREAD < half) room[THREAD] += room[THREAD + half];
+        barrier();
+    }
+    if (THREAD == 0) a.right[0] = (int64_t)room[0];
+}

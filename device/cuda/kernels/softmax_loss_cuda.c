@@ -1,10 +1,10 @@
-// The softmax's cross entropy: kernels/loss.cu. Weights, ignored labels and smoothing are left to
-// the host.
+// The softmax's cross entropy, and the count of what was right: kernels/loss.cu. Of losses,
+// weights, ignored labels and smoothing are left to the host.
 #include <string.h>
 
 #include "device/cuda/cuda_kernel.h"
 
-typedef enum loss_rule { LOSS_FORWARD, LOSS_BACKWARD } loss_rule;
+typedef enum loss_rule { LOSS_FORWARD, LOSS_BACKWARD, LOSS_ACCURACY } loss_rule;
 
 // Which operand the labels are; scores stand before them.
 static uint32_t loss_labels_at(const pen_node *node) {
@@ -26,6 +26,12 @@ static bool loss_supports(const pen_graph *graph, const pen_node *node) {
            pen_value_type(graph, node->inputs[labels - 1])->shape.dims[1] <= INT32_MAX;
 }
 
+static bool accuracy_supports(const pen_graph *graph, const pen_node *node) {
+    const uint64_t count = pen_cuda_count(graph, node->inputs[1]);
+    return pen_cuda_is_float(graph, node->inputs[0]) && count > 0 && count < UINT32_MAX &&
+           pen_value_type(graph, node->inputs[0])->shape.dims[1] <= INT32_MAX;
+}
+
 static bool loss_is_each(const pen_node *node) {
     return strcmp(pen_node_text(node, "reduction"), "none") == 0;
 }
@@ -34,6 +40,7 @@ static float loss_factor(const pen_node *node, uint64_t count) {
     return strcmp(pen_node_text(node, "reduction"), "mean") == 0 ? 1.0f / (float)count : 1.0f;
 }
 
+// Whoever has a reduction says himself whether it is of each.
 static struct cuda_loss_args loss_args(const pen_cuda_call *call) {
     const pen_node *node = call->node;
     const uint32_t labels = loss_labels_at(node);
@@ -41,7 +48,6 @@ static struct cuda_loss_args loss_args(const pen_cuda_call *call) {
     return (struct cuda_loss_args){
         .classes = (uint32_t)scores->dims[1],
         .labels_are_wide = pen_value_type(call->graph, node->inputs[labels])->element == PEN_INT64,
-        .is_each = loss_is_each(node),
         .count = pen_cuda_count(call->graph, node->inputs[labels]),
         .stride = (uint64_t)pen_shape_count(scores, 2, scores->rank),
         .scores = call->inputs[labels - 1],
@@ -57,6 +63,7 @@ static uint64_t loss_workspace_bytes(const pen_graph *graph, const pen_node *nod
 
 static uint32_t loss_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_loss_args args = loss_args(call);
+    args.is_each = loss_is_each(call->node);
     args.losses = args.is_each ? call->outputs[0] : call->workspace;
     args.logarithms = pen_cuda_output(call, 1);
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_loss,
@@ -74,6 +81,7 @@ static uint32_t loss_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 
 static uint32_t loss_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_loss_args args = loss_args(call);
+    args.is_each = loss_is_each(call->node);
     args.dy = call->inputs[0];
     args.gradient = call->outputs[0];
     args.factor = loss_factor(call->node, args.count);
@@ -81,6 +89,25 @@ static uint32_t loss_backward_steps(const pen_cuda_call *call, pen_cuda_step *st
                                .grid = {pen_cuda_blocks(args.count), 1, 1},
                                .args.loss = args};
     return 1;
+}
+
+// A number for each target.
+static uint64_t accuracy_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+    return pen_cuda_count(graph, node->inputs[1]) * sizeof(float);
+}
+
+static uint32_t accuracy_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_loss_args args = loss_args(call);
+    args.has_ignored = pen_node_has(call->node, "ignore_index");
+    if (args.has_ignored) args.ignored = pen_node_int(call->node, "ignore_index");
+    args.losses = call->workspace;
+    args.right = call->outputs[0];
+    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_accuracy,
+                               .grid = {pen_cuda_blocks(args.count), 1, 1},
+                               .args.loss = args};
+    steps[1] = (pen_cuda_step){
+        .kernel = PEN_CUDA_KERNEL_accuracy_count, .grid = {1, 1, 1}, .args.loss = args};
+    return 2;
 }
 
 static pen_status loss_blame(const pen_graph *graph, const pen_node *node, uint32_t word) {
@@ -107,6 +134,12 @@ static const pen_cuda_entry loss_entries[] = {
      .steps = loss_backward_steps,
      .blame = loss_blame,
      .rule = LOSS_BACKWARD},
+    {.op_name = "accuracy_count",
+     .supports = accuracy_supports,
+     .workspace_bytes = accuracy_workspace_bytes,
+     .steps = accuracy_steps,
+     .blame = loss_blame,
+     .rule = LOSS_ACCURACY},
 };
 
 PEN_CUDA_FAMILY_OF(loss);

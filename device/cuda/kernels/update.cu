@@ -101,3 +101,21 @@ KERNEL(norm_total, cuda_norm_args) {
     else
         *(float *)a.y = (float)sum;
 }
+
+// How much gradients are scaled by, by one thread: there are few norms.
+KERNEL(clip, cuda_clip_args) {
+    if (BLOCK_X > 0 || THREAD > 0) return;
+    double sum = a.is_first ? 0.0 : *a.sum;
+    for (uint32_t k = 0; k < a.count; k++)
+        sum += update_number(a.norms[k], (uint32_t)(a.wide >> k & 1));
+    if (!a.is_last) {
+        *a.sum = sum;
+        return;
+    }
+    const double scale = a.limit / (wide_square_root(sum) + 1e-6);
+    const double least = scale > 1.0 ? 1.0 : scale; // what is not a number stays so
+    if (a.y_is_wide)
+        *(double *)a.y = least;
+    else
+        *(float *)a.y = (float)least;
+}

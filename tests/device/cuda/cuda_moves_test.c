@@ -56,9 +56,9 @@ static void parts(void **state) {
         if (seed == 5) split.absent_outputs = 2;
         cuda_check(&split, seed, 1e-6);
     }
-    op_case many = {.op = "concat", .input_count = 5, .attribute_count = 1};
+    op_case many = {.op = "concat", .input_count = 9, .attribute_count = 1};
     many.attributes[0] = pen_attribute_int("axis", 0);
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < many.input_count; i++)
         many.inputs[i].type = op_type(PEN_FLOAT32, 1, 4);
     cuda_check_place(&many, false);
 }

@@ -1,5 +1,7 @@
 // Operators on an emulated GPU against the reference kernels: those that have kernels there, and
 // some that run on the host inside the device. Threads of kernels run in every order.
+#include <math.h>
+
 #include "tests/support/cuda_check.h"
 #include "tests/support/device_check.h"
 #include "tests/support/random_case.h"
@@ -52,17 +54,102 @@ static void elements(void **state) {
     cuda_check(&backward, 2, 0);
 }
 
-static void sums(void **state) {
+static void reductions(void **state) {
     (void)state;
+    static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
     static const int64_t axes[4][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}};
-    for (uint64_t seed = 0; seed < 8; seed++) {
+    for (uint64_t seed = 0; seed < 16; seed++) {
         const uint32_t count = seed % 4 == 3 ? 2 : 1;
-        op_case c = {.op = "reduce_sum", .input_count = 2, .attribute_count = 1};
-        c.attributes[0] = pen_attribute_int("keepdims", seed < 4);
-        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 5, 130, 6);
+        op_case c = {.op = ops[seed / 4], .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("keepdims", seed % 3 == 0);
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 4, 70, 5);
         c.inputs[1] = (op_case_input){
             .type = op_type(PEN_INT64, 1, (int)count), .data = axes[seed % 4], .is_constant = true};
         cuda_check(&c, seed, 1e-5);
+    }
+}
+
+// Where several are the largest they share the gradient.
+static void gradients_of_reductions(void **state) {
+    (void)state;
+    static const int64_t shape[] = {5, 130, 6};
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        op_case c = {.op = "reduce_sum_backward", .input_count = 1, .attribute_count = 2};
+        c.attributes[0] = pen_attribute_ints("shape", 3, shape);
+        c.attributes[1] = pen_attribute_float("scale", 0.25);
+        c.inputs[0].type = seed == 0   ? op_type(PEN_FLOAT32, 3, 5, 1, 6)
+                           : seed == 1 ? op_type(PEN_FLOAT32, 3, 1, 1, 6)
+                           : seed == 2 ? op_type(PEN_FLOAT32, 0)
+                                       : op_type(PEN_FLOAT32, 3, 5, 130, 6);
+        cuda_check(&c, seed, 1e-6);
+    }
+    // columns of 300 numbers of which some are the largest, and the least, 2 and 0
+    static float x[3 * 300 * 2], found[2][3 * 2];
+    for (uint32_t i = 0; i < 3 * 300 * 2; i++)
+        x[i] = (float)(i * i % 7 % 3);
+    for (uint32_t i = 0; i < 3 * 2; i++)
+        found[0][i] = 2;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        op_case c = {.op = seed == 0 ? "reduce_max_backward" : "reduce_min_backward"};
+        c.input_count = 3;
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 3, 1, 2);
+        c.inputs[1] = (op_case_input){.type = op_type(PEN_FLOAT32, 3, 3, 300, 2), .data = x};
+        c.inputs[2] = (op_case_input){.type = c.inputs[0].type, .data = found[seed]};
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
+static void casts(void **state) {
+    (void)state;
+    static const pen_element_type types[] = {PEN_FLOAT32, PEN_FLOAT64, PEN_INT32, PEN_INT64,
+                                             PEN_BOOL};
+    for (uint64_t seed = 0; seed < 25; seed++) {
+        const pen_element_type from = types[seed % 5];
+        op_case c = {.op = "cast", .input_count = 1, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_text("to", pen_element_name(types[seed / 5]));
+        c.inputs[0].type = op_type(from, 2, 9, 71);
+        c.inputs[0].low = from == PEN_BOOL ? 0 : -3;
+        c.inputs[0].high = from == PEN_BOOL ? 2 : 3;
+        cuda_check(&c, seed, 1e-6);
+    }
+    op_case small = {.op = "cast", .input_count = 1, .attribute_count = 1};
+    small.attributes[0] = pen_attribute_text("to", "float16");
+    small.inputs[0].type = op_type(PEN_FLOAT32, 1, 5);
+    cuda_check_place(&small, false);
+}
+
+// Among equal scores the first counts.
+static void accuracies(void **state) {
+    (void)state;
+    static float scores[2 * 300 * 5];
+    for (uint32_t i = 0; i < 2 * 300 * 5; i++)
+        scores[i] = i == 77 ? NAN : (float)(i * i % 11);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        op_case c = {.op = "accuracy_count", .input_count = 2, .attribute_count = seed % 2};
+        c.attributes[0] = pen_attribute_int("ignore_index", 1);
+        const bool is_flat = seed < 4;
+        c.inputs[0] = (op_case_input){.type = is_flat ? op_type(PEN_FLOAT32, 2, 40, 75)
+                                                      : op_type(PEN_FLOAT32, 3, 2, 300, 5),
+                                      .data = scores};
+        c.inputs[1].type = is_flat ? op_type(seed < 2 ? PEN_INT64 : PEN_INT32, 1, 40)
+                                   : op_type(PEN_INT64, 2, 2, 5);
+        c.inputs[1].high = is_flat ? 75 : 300;
+        cuda_check(&c, seed, 0);
+    }
+}
+
+static void scales_of_clipping(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        op_case c = {.op = "clip_scale", .input_count = 1 + 3 * (uint32_t)seed};
+        c.attribute_count = 1;
+        c.attributes[0] = pen_attribute_float("limit", seed == 3 ? 100 : 0.5);
+        for (uint32_t i = 0; i < c.input_count; i++) {
+            const bool is_wide = seed % 2 == 1 && i % 3 == 1;
+            c.inputs[i].type = op_type(is_wide ? PEN_FLOAT64 : PEN_FLOAT32, 0);
+            c.inputs[i].high = 2;
+        }
+        cuda_check(&c, seed, 1e-6);
     }
 }
 
@@ -141,13 +228,17 @@ static void what_has_no_kernel_runs_on_the_host(void **state) {
         cuda_check_place(&c, false);
         op_check_device(&c, seed, 1e-5);
     }
-    op_case c = {.op = "accuracy_count", .input_count = 2};
-    c.inputs[0].type = op_type(PEN_FLOAT32, 2, 50, 7);
-    c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 1, 50), .high = 7};
+    op_case c = {.op = "cum_sum", .input_count = 2};
+    static const int64_t axis = 1;
+    c.inputs[0].type = op_type(PEN_INT64, 2, 50, 7);
+    c.inputs[1] =
+        (op_case_input){.type = op_type(PEN_INT64, 0), .data = &axis, .is_constant = true};
     cuda_check_place(&c, false);
     op_check_device(&c, 5, 0);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(sums),
+PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(reductions),
+              cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(casts),
+              cmocka_unit_test(accuracies), cmocka_unit_test(scales_of_clipping),
               cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
               cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))

@@ -1,0 +1,20 @@
+// What the arguments of all kernels are made of: places in the device's memory, which the host's
+// code knows as numbers, and the kernels as pointers. This header is the contract of the folder's
+// files of arguments.
+#ifndef PEN_DEVICE_CUDA_KERNELS_CUDA_PLACE_H
+#define PEN_DEVICE_CUDA_KERNELS_CUDA_PLACE_H
+
+#ifdef PEN_CUDA_KERNEL_CODE
+#define PEN_CUDA_PLACE(type) type *
+#else
+#include <stdint.h>
+#define PEN_CUDA_PLACE(type) uint64_t
+#endif
+
+// Threads of a block of every kernel: eight warps.
+#define PEN_CUDA_BLOCK 256
+
+// The most dimensions that an argument can have.
+#define PEN_CUDA_RANK 8
+
+#endif // PEN_DEVICE_CUDA_KERNELS_CUDA_PLACE_H
