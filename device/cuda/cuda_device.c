@@ -380,7 +380,7 @@ static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
     const uint32_t adds = pen_run_adds(kernel->node, run);
     for (uint32_t i = 0; i < launch->step_count; i++) {
         pen_cuda_step step = launch->steps[i];
-        step.args.adds = step.adding == PEN_CUDA_AS_NODE ? adds : step.adding == PEN_CUDA_ADDS;
+        step.args.adds = step.only_sets ? 0 : adds;
         if (kernel->entry->draw != NULL) kernel->entry->draw(kernel->node, run, &step);
         PEN_TRY(cuda_launch_step(device, &step));
     }

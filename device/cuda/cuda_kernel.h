@@ -21,15 +21,11 @@ typedef enum pen_cuda_kernel_number {
     PEN_CUDA_KERNELS(PEN_CUDA_NUMBER) PEN_CUDA_KERNEL_COUNT
 } pen_cuda_kernel_number;
 
-// Whether a launch adds to what is there: as the node does in its run, or always the same, where
-// one launch makes what another one of the node reads, or adds to what it made.
-typedef enum pen_cuda_adding { PEN_CUDA_AS_NODE, PEN_CUDA_SETS, PEN_CUDA_ADDS } pen_cuda_adding;
-
 // One launch of a kernel.
 typedef struct pen_cuda_step {
     pen_cuda_kernel_number kernel;
     uint32_t grid[3];
-    pen_cuda_adding adding;
+    bool only_sets; // also where the node adds: another launch reads what this one makes
     union {
         uint32_t adds; // the first member of each
         struct cuda_product_args product;

@@ -1,5 +1,5 @@
-// Arguments, as in cuda_args.h, of the kernels of attention, recurrent layers, dropout, clipping and
-// casts. This header is a part of the contract of cuda_args.h.
+// Arguments of the kernels of attention, recurrent layers, dropout, clipping and casts, as those in
+// cuda_args.h. This header is a part of that contract.
 #ifndef PEN_DEVICE_CUDA_KERNELS_CUDA_SEQUENCE_ARGS_H
 #define PEN_DEVICE_CUDA_KERNELS_CUDA_SEQUENCE_ARGS_H
 

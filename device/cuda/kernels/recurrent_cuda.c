@@ -134,7 +134,7 @@ static pen_cuda_step recurrent_turn(const pen_recurrent_geometry *g, pen_cuda_ad
     return (pen_cuda_step){
         .kernel = PEN_CUDA_KERNEL_move,
         .grid = {pen_cuda_blocks_for((uint64_t)(g->directions * all * g->hidden)), 1, 1},
-        .adding = PEN_CUDA_SETS,
+        .only_sets = true,
         .args.move = {.rank = 3,
                       .count = (uint64_t)(g->directions * all * g->hidden),
                       .x = from,
@@ -172,7 +172,7 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
         args.kept_cells = pen_cuda_output(call, kept + 1);
     }
     steps[0] = recurrent_product(&product, 1);
-    steps[0].adding = PEN_CUDA_SETS;
+    steps[0].only_sets = true;
     steps[1] = recurrent_turn(&g, call->inputs[PEN_RECURRENT_R], args.weights);
     steps[2] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent);
     return 3;

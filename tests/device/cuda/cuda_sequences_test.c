@@ -7,7 +7,7 @@
 // Rows in several tiles, and one that is not full.
 static void attentions(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
+    for (uint64_t seed = 0; seed < 20; seed++) {
         op_case forward, backward;
         attention_case_make(seed, seed % 2 == 0 ? 70 : 20, &forward, &backward);
         cuda_check(&forward, seed, 2e-5);
@@ -16,7 +16,7 @@ static void attentions(void **state) {
 
 static void gradients_of_attentions(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
+    for (uint64_t seed = 0; seed < 20; seed++) {
         op_case forward, backward;
         attention_case_make(seed + 1000, seed % 2 == 0 ? 70 : 20, &forward, &backward);
         op_built built = attention_case_run(seed, &forward, &backward);
@@ -55,7 +55,7 @@ static void attentions_of_long_rows(void **state) {
 
 static void recurrent_layers(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 36; seed++) {
+    for (uint64_t seed = 0; seed < 24; seed++) {
         const op_case forward = recurrent_case_forward(seed, true);
         cuda_check(&forward, seed, 2e-5);
         const op_case backward = recurrent_case_backward(seed, true);
