@@ -333,10 +333,11 @@ $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 # (the old kind, which holds when a sanitizer opens it for them, too), the command by LD_LIBRARY_PATH.
 fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c)
+fake_cuda_fma := $(if $(shell grep -m 1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma) # else a call for each multiply_add
 $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sources) device/cuda/cuda_driver.h | build/.has-build
 	@mkdir -p $(@D)
 	$(call say,cc,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_cuda_fma) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
 cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test)
 $(cuda_test_programs): TEST_LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'

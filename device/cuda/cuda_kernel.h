@@ -48,6 +48,11 @@ typedef struct pen_cuda_step {
         struct cuda_recurrent_args recurrent;
         struct cuda_clip_args clip;
         struct cuda_cast_args cast;
+        struct cuda_conv_args conv;
+        struct cuda_pool_args pool;
+        struct cuda_plane_args plane;
+        struct cuda_batch_norm_args batch_norm;
+        struct cuda_hold_args hold;
     } args;
 } pen_cuda_step;
 
@@ -116,7 +121,7 @@ typedef struct pen_cuda_family {
 // clang-format off
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
-    X(dropout) X(attention) X(recurrent) X(cast)
+    X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

@@ -66,12 +66,12 @@ float emulator_from_lane(float v, uint32_t lane);
 #define BLOCKS_X emulated_grid.x
 #define THREAD emulated_thread
 #define THREADS emulated_threads
+#define UNROLLED _Pragma("GCC unroll 4")
 #define barrier() emulator_barrier()
 #define from_lane_xor(v, o) emulator_from_lane(v, emulated_thread % 32 ^ (uint32_t)(o))
 #define multiply_add(x, y, z) __builtin_fmaf(x, y, z)
 #define square_root(x) __builtin_sqrtf(x)
 #define wide_square_root(x) __builtin_sqrt(x)
-#define IN_REGISTERS
 
 static inline float float_of_bits(uint32_t bits) {
     const union {

@@ -96,12 +96,12 @@ DEVICE void attention_load_v(float (*to)[ATTENTION_WIDTH], const attention_args 
 // This thread's products of its row with four of the others.
 DEVICE void attention_dots(float (*rows)[ATTENTION_WIDTH], float (*others)[ATTENTION_WIDTH],
                            uint32_t depth, float *dots) {
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
         dots[e] = 0.0f;
     for (uint32_t i = 0; i < depth; i++) {
         const float x = rows[ATTENTION_ROW][i];
-        IN_REGISTERS
+        UNROLLED
         for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
             dots[e] =
                 multiply_add(x, others[ATTENTION_LANE + e * ATTENTION_LANES][i], dots[e]);
@@ -131,7 +131,7 @@ DEVICE void attention_scores(const attention_args *a, const struct attention_til
                              float (*k)[ATTENTION_WIDTH], float *scores) {
     const uint32_t seen = attention_sees_of(a, tile->row, first_key);
     attention_dots(q, k, a->depth, scores);
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
         const uint32_t at = attention_key(e), key = first_key + at;
         if (at >= seen)
@@ -181,12 +181,12 @@ DEVICE float attention_take(const attention_args *a, const struct attention_tile
     const float least = float_of_bits(0xff800000u);
     const uint32_t seen = attention_sees_of(a, tile->row, first_key);
     float largest = softmax->largest, sum = 0.0f;
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
         largest = scores[e] > largest || scores[e] != scores[e] ? scores[e] : largest;
     largest = attention_row_largest(largest);
     const float shrinks = largest == least ? 1.0f : exponential(softmax->largest - largest);
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
         scores[e] = largest == least ? 1.0f : exponential(scores[e] - largest);
         if (attention_key(e) >= seen) scores[e] = 0.0f;
@@ -202,7 +202,7 @@ DEVICE void attention_gather(const float *weights, uint32_t step, uint32_t from,
                              float (*x)[ATTENTION_WIDTH], uint32_t depth, float *numbers) {
     for (uint32_t i = from; i < to; i++) {
         const float weight = weights[i * step];
-        IN_REGISTERS
+        UNROLLED
         for (uint32_t n = 0; n < ATTENTION_NUMBERS; n++) {
             const uint32_t column = ATTENTION_LANE + n * ATTENTION_LANES;
             if (column < depth) numbers[n] = multiply_add(weight, x[i][column], numbers[n]);
@@ -212,7 +212,7 @@ DEVICE void attention_gather(const float *weights, uint32_t step, uint32_t from,
 
 DEVICE void attention_store(float *to, uint32_t depth, const float *numbers, float factor,
                             uint32_t adds) {
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t n = 0; n < ATTENTION_NUMBERS; n++) {
         const uint32_t column = ATTENTION_LANE + n * ATTENTION_LANES;
         if (column < depth) store(to, column, numbers[n] * factor, adds);
@@ -220,7 +220,7 @@ DEVICE void attention_store(float *to, uint32_t depth, const float *numbers, flo
 }
 
 DEVICE void attention_clear(float *numbers) {
-    IN_REGISTERS
+    UNROLLED
     for (uint32_t n = 0; n < ATTENTION_NUMBERS; n++)
         numbers[n] = 0.0f;
 }
@@ -245,11 +245,11 @@ KERNEL(attention, cuda_attention_args) {
             barrier();
             attention_scores(&a, &tile, key, q, other, scores);
             const float shrinks = attention_take(&a, &tile, key, &softmax, scores);
-            IN_REGISTERS
+            UNROLLED
             for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
                 weights[ATTENTION_ROW][attention_key(e)] =
                     scores[e] * attention_kept(&a, &tile, key + attention_key(e));
-            IN_REGISTERS
+            UNROLLED
             for (uint32_t n = 0; n < ATTENTION_NUMBERS; n++)
                 numbers[n] *= shrinks;
             barrier(); // k was read
@@ -319,7 +319,7 @@ KERNEL(attention_backward_rows, cuda_attention_args) {
             attention_load_v(other, &a, tile.index, key);
             barrier();
             attention_dots(own, other, a.value_depth, dots);
-            IN_REGISTERS
+            UNROLLED
             for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                 const float p = exponential(scores[e] - softmax.largest) / softmax.sum;
                 slopes[ATTENTION_ROW][attention_key(e)] =
@@ -377,7 +377,7 @@ KERNEL(attention_backward_keys, cuda_attention_args) {
                 attention_load_v(other, &a, tile.index, key);
                 barrier();
                 attention_dots(own, other, a.value_depth, dots);
-                IN_REGISTERS
+                UNROLLED
                 for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                     const uint32_t at = attention_key(e);
                     const float p = exponential(scores[e] - row.largest) / row.sum;

@@ -35,6 +35,19 @@ DEVICE float block_sum(float v, float *room) {
     return v;
 }
 
+// The same in double, of a room with a double for each thread.
+DEVICE double block_sum_wide(double v, double *room) {
+    room[THREAD] = v;
+    barrier();
+    for (uint32_t half = PEN_CUDA_BLOCK / 2; half > 0; half /= 2) {
+        if (THREAD < half) room[THREAD] += room[THREAD + half];
+        barrier();
+    }
+    v = room[0];
+    barrier(); // the room is used again
+    return v;
+}
+
 // The largest, or what is not a number where one is.
 DEVICE float block_largest(float v, float *room) {
     v = warp_largest(v);
@@ -45,7 +58,8 @@ DEVICE float block_largest(float v, float *room) {
     return v;
 }
 
-// e^x, within two units of the last place: x = k ln 2 + r, a polynomial in r, and k in the exponent.
+// e^x, within two units of the last place: x = k ln 2 + r, a polynomial in r, and k in the
+// exponent.
 DEVICE float exponential(float x) {
     if (x != x) return x;
     if (x > 88.72283f) return float_of_bits(0x7f800000u);
@@ -82,7 +96,8 @@ DEVICE float logarithm(float x) {
     p = multiply_add(p, z, 0.2f);
     p = multiply_add(p, z, 0.333333333f);
     p = multiply_add(p, z, 1.0f);
-    return multiply_add((float)k, 0.693145752f, multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
+    return multiply_add((float)k, 0.693145752f,
+                        multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
 }
 
 DEVICE float magnitude_of(float x) {
@@ -97,8 +112,7 @@ DEVICE float signed_like(float size, float x) {
 // The polynomials of tangent_h and error_function are those of the host's kernels (vector_math.h).
 DEVICE float tangent_h(float x) {
     const float size = magnitude_of(x), z = x * x;
-    if (!(size < 0.65f))
-        return signed_like(1.0f - 2.0f / (exponential(2.0f * size) + 1.0f), x);
+    if (!(size < 0.65f)) return signed_like(1.0f - 2.0f / (exponential(2.0f * size) + 1.0f), x);
     float p = 0.0020595825f; // (tanh x - x) / x^3
     p = multiply_add(p, z, -0.0080856286f);
     p = multiply_add(p, z, 0.0216634041f);

@@ -1,5 +1,5 @@
 // Functions of one number, and their derivatives: v is x or y of the function, as
-// graph/ops/elementwise/unary_op.c and activation_op.c say; of gelu and swish it is x.
+// graph/ops/elementwise/unary_op.c and activation_op.c say; of gelu, swish and hard_swish it is x.
 
 // A gate, and its slope, by which gelu and swish multiply x.
 struct function_gate {
@@ -35,21 +35,55 @@ DEVICE struct function_gate function_gate_of(uint32_t what, float x, float alpha
     return what == PEN_CUDA_GELU_TANH ? gelu_tanh_gate(x) : swish_gate(x, alpha);
 }
 
+// Held to [0, 1].
+DEVICE float function_unit(float x) {
+    return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x;
+}
+
 KERNEL(function, cuda_function_args) {
     EACH(i, a.count) {
         const float x = a.x[i];
         float y = x;
         switch (a.what) {
-        case PEN_CUDA_NEG: y = -x; break;
-        case PEN_CUDA_RELU: y = x > 0.0f || x != x ? x : 0.0f; break;
-        case PEN_CUDA_ABS: y = magnitude_of(x); break;
-        case PEN_CUDA_RECIPROCAL: y = 1.0f / x; break;
-        case PEN_CUDA_SQRT: y = square_root(x); break;
-        case PEN_CUDA_EXP: y = exponential(x); break;
-        case PEN_CUDA_ERF: y = error_function(x); break;
-        case PEN_CUDA_TANH: y = tangent_h(x); break;
-        case PEN_CUDA_SIGMOID: y = sigmoid_of(x); break;
-        default: y = x * function_gate_of(a.what, x, a.alpha).value; break;
+        case PEN_CUDA_NEG:
+            y = -x;
+            break;
+        case PEN_CUDA_RELU:
+            y = x > 0.0f || x != x ? x : 0.0f;
+            break;
+        case PEN_CUDA_ABS:
+            y = magnitude_of(x);
+            break;
+        case PEN_CUDA_RECIPROCAL:
+            y = 1.0f / x;
+            break;
+        case PEN_CUDA_SQRT:
+            y = square_root(x);
+            break;
+        case PEN_CUDA_EXP:
+            y = exponential(x);
+            break;
+        case PEN_CUDA_ERF:
+            y = error_function(x);
+            break;
+        case PEN_CUDA_TANH:
+            y = tangent_h(x);
+            break;
+        case PEN_CUDA_SIGMOID:
+            y = sigmoid_of(x);
+            break;
+        case PEN_CUDA_LEAKY_RELU:
+            y = x >= 0.0f ? x : a.alpha * x;
+            break;
+        case PEN_CUDA_HARD_SIGMOID:
+            y = function_unit(a.alpha * x + a.beta);
+            break;
+        case PEN_CUDA_HARD_SWISH:
+            y = x * function_unit(x / 6.0f + 0.5f);
+            break;
+        default:
+            y = x * function_gate_of(a.what, x, a.alpha).value;
+            break;
         }
         store(a.y, i, y, a.adds);
     }
@@ -60,19 +94,61 @@ KERNEL(function_backward, cuda_function_args) {
         const float v = a.x[i], dy = a.dy[i];
         float y = 0.0f;
         switch (a.what) {
-        case PEN_CUDA_RELU: y = v > 0.0f ? dy : 0.0f; break;
-        case PEN_CUDA_ABS: y = v > 0.0f ? dy : v < 0.0f ? -dy : dy * 0.0f; break;
-        case PEN_CUDA_RECIPROCAL: y = -dy * v * v; break;
-        case PEN_CUDA_SQRT: y = dy / (2.0f * v); break;
-        case PEN_CUDA_EXP: y = dy * v; break;
-        case PEN_CUDA_ERF: y = dy * 1.12837917f * exponential(-v * v); break;
-        case PEN_CUDA_TANH: y = dy * (1.0f - v * v); break;
-        case PEN_CUDA_SIGMOID: y = dy * v * (1.0f - v); break;
+        case PEN_CUDA_RELU:
+            y = v > 0.0f ? dy : 0.0f;
+            break;
+        case PEN_CUDA_ABS:
+            y = v > 0.0f ? dy : v < 0.0f ? -dy : dy * 0.0f;
+            break;
+        case PEN_CUDA_RECIPROCAL:
+            y = -dy * v * v;
+            break;
+        case PEN_CUDA_SQRT:
+            y = dy / (2.0f * v);
+            break;
+        case PEN_CUDA_EXP:
+            y = dy * v;
+            break;
+        case PEN_CUDA_ERF:
+            y = dy * 1.12837917f * exponential(-v * v);
+            break;
+        case PEN_CUDA_TANH:
+            y = dy * (1.0f - v * v);
+            break;
+        case PEN_CUDA_SIGMOID:
+            y = dy * v * (1.0f - v);
+            break;
+        case PEN_CUDA_LEAKY_RELU:
+            y = v > 0.0f ? dy : a.alpha * dy;
+            break;
+        case PEN_CUDA_HARD_SIGMOID:
+            y = v > 0.0f && v < 1.0f ? dy * a.alpha : 0.0f;
+            break;
+        case PEN_CUDA_HARD_SWISH:
+            y = v <= -3.0f ? 0.0f : v >= 3.0f ? dy : dy * (v / 3.0f + 0.5f);
+            break;
         default: {
             const struct function_gate gate = function_gate_of(a.what, v, a.alpha);
             y = dy * (gate.value + v * gate.slope);
         }
         }
         store(a.y, i, y, a.adds);
+    }
+}
+
+KERNEL(hold, cuda_hold_args) {
+    EACH(i, a.count) {
+        float y = a.x[i];
+        if (a.low && y < a.low[0]) y = a.low[0];
+        if (a.high && y > a.high[0]) y = a.high[0];
+        store(a.y, i, y, a.adds);
+    }
+}
+
+KERNEL(hold_backward, cuda_hold_args) {
+    EACH(i, a.count) {
+        const float y = a.x[i];
+        const uint32_t is_held = (a.low && y <= a.low[0]) || (a.high && y >= a.high[0]);
+        store(a.y, i, is_held ? 0.0f : a.dy[i], a.adds);
     }
 }

@@ -15,22 +15,46 @@ static uint32_t function_what(const pen_node *node) {
     return is_tanh ? PEN_CUDA_GELU_TANH : rule;
 }
 
+// An attribute of those functions that have it.
+static float function_number(const pen_node *node, uint32_t what, const char *name) {
+    const bool has_beta = what == PEN_CUDA_HARD_SIGMOID;
+    const bool has_alpha = has_beta || what == PEN_CUDA_SWISH || what == PEN_CUDA_LEAKY_RELU;
+    const bool has = strcmp(name, "beta") == 0 ? has_beta : has_alpha;
+    return has ? (float)pen_node_float(node, name) : 0;
+}
+
 static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
     const bool is_backward = function_is_backward(node);
     const uint32_t what = function_what(node);
     if (count == 0) return 0;
-    *steps = (pen_cuda_step){
-        .kernel = is_backward ? PEN_CUDA_KERNEL_function_backward : PEN_CUDA_KERNEL_function,
-        .grid = {pen_cuda_blocks_for(count), 1, 1},
-        .args.function = {.what = what,
-                          .count = count,
-                          .x = call->inputs[is_backward],
-                          .dy = is_backward ? call->inputs[0] : 0,
-                          .y = call->outputs[0],
-                          .alpha =
-                              what == PEN_CUDA_SWISH ? (float)pen_node_float(node, "alpha") : 0}};
+    *steps = (pen_cuda_step){.kernel = is_backward ? PEN_CUDA_KERNEL_function_backward
+                                                   : PEN_CUDA_KERNEL_function,
+                             .grid = {pen_cuda_blocks_for(count), 1, 1},
+                             .args.function = {.what = what,
+                                               .count = count,
+                                               .x = call->inputs[is_backward],
+                                               .dy = is_backward ? call->inputs[0] : 0,
+                                               .y = call->outputs[0],
+                                               .alpha = function_number(node, what, "alpha"),
+                                               .beta = function_number(node, what, "beta")}};
+    return 1;
+}
+
+// The rule says how many operands stand before x: dy.
+static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint32_t x = pen_cuda_rule(call->node);
+    const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
+    if (count == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = x > 0 ? PEN_CUDA_KERNEL_hold_backward : PEN_CUDA_KERNEL_hold,
+                             .grid = {pen_cuda_blocks_for(count), 1, 1},
+                             .args.hold = {.count = count,
+                                           .x = call->inputs[x],
+                                           .dy = call->inputs[0],
+                                           .low = pen_cuda_input(call, x + 1),
+                                           .high = pen_cuda_input(call, x + 2),
+                                           .y = call->outputs[0]}};
     return 1;
 }
 
@@ -48,6 +72,11 @@ static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRIES("sigmoid", PEN_CUDA_SIGMOID),
     FUNCTION_ENTRIES("gelu", PEN_CUDA_GELU),
     FUNCTION_ENTRIES("swish", PEN_CUDA_SWISH),
+    FUNCTION_ENTRIES("leaky_relu", PEN_CUDA_LEAKY_RELU),
+    FUNCTION_ENTRIES("hard_sigmoid", PEN_CUDA_HARD_SIGMOID),
+    FUNCTION_ENTRIES("hard_swish", PEN_CUDA_HARD_SWISH),
+    PEN_CUDA_ENTRY("clip", pen_cuda_all_float, clip_steps, 0),
+    PEN_CUDA_ENTRY("clip_backward", pen_cuda_all_float, clip_steps, 1),
 };
 
 PEN_CUDA_FAMILY_OF(function);

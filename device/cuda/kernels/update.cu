@@ -79,14 +79,8 @@ KERNEL(norm_blocks, cuda_norm_args) {
             const double x = at < a.count ? (double)a.x[at] : 0.0;
             sum += x * x;
         }
-        room[THREAD] = sum;
-        barrier();
-        for (uint32_t half = PEN_CUDA_BLOCK / 2; half > 0; half /= 2) {
-            if (THREAD < half) room[THREAD] += room[THREAD + half];
-            barrier();
-        }
-        if (THREAD == 0) a.sums[block] = room[0];
-        barrier(); // the room is used again
+        sum = block_sum_wide(sum, room);
+        if (THREAD == 0) a.sums[block] = sum;
     }
 }
 

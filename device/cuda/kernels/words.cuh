@@ -4,12 +4,12 @@
 //   DEVICE               a function that kernels call
 //   SHARED               memory of a block, whose contents nobody has set
 //   BLOCK_X, BLOCK_Y, BLOCK_Z, BLOCKS_X, THREAD, THREADS    where one stands
+//   UNROLLED             before a loop of few turns that are known: what it indexes are registers
 //   barrier()            which all threads of a block reach
 //   from_lane_xor(v, o)  v of the lane of this warp whose number differs in the bits of o; all call it
 //   multiply_add(x, y, z)   rounded once
 //   square_root(x)       rounded correctly; wide_square_root(x) of a double
 //   float_of_bits(u), bits_of_float(x)
-//   IN_REGISTERS         before a loop whose turns are known, over an array that registers are to hold
 //   raise_to(p, u)       *p = max(*p, u), whoever else does so
 //
 // Here they are for clang, which needs nothing of NVIDIA's: clang -x cuda -nocudainc -nocudalib.
@@ -32,12 +32,12 @@ typedef signed long long int64_t;
 #define BLOCKS_X ((uint32_t)__nvvm_read_ptx_sreg_nctaid_x())
 #define THREAD ((uint32_t)__nvvm_read_ptx_sreg_tid_x())
 #define THREADS ((uint32_t)__nvvm_read_ptx_sreg_ntid_x())
+#define UNROLLED _Pragma("unroll")
 #define barrier() __syncthreads()
 #define from_lane_xor(v, o) __nvvm_shfl_sync_bfly_f32(0xffffffffu, v, o, 31)
 #define multiply_add(x, y, z) __nvvm_fma_rn_f(x, y, z)
 #define square_root(x) __nvvm_sqrt_rn_f(x)
 #define wide_square_root(x) __nvvm_sqrt_rn_d(x)
-#define IN_REGISTERS _Pragma("unroll")
 #define float_of_bits(u) __builtin_bit_cast(float, (uint32_t)(u))
 #define bits_of_float(x) __builtin_bit_cast(uint32_t, (float)(x))
 #define raise_to(p, u) __nvvm_atom_max_gen_ui(p, u)

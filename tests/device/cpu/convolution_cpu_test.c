@@ -1,84 +1,10 @@
-#include "graph/ops/product/convolution_geometry.h"
 #include "tests/support/device_check.h"
 #include "tests/support/layout_check.h"
 #include "tests/support/random_case.h"
+#include "tests/support/window_case.h"
 
 #define CONVOLUTION_CASES 200
 #define CONVOLUTION_TOLERANCE 2e-5
-
-// A random convolution: the case of the forward node, and what the others are made of.
-typedef struct conv_trial {
-    op_case forward;
-    pen_conv_geometry geometry;
-    pen_tensor_type y;
-    pen_window_attributes window;
-    int64_t kernel[3], strides[3], dilations[3], pads[6];
-} conv_trial;
-
-// Channels as they come: odd ones, and multiples of the blocks.
-static int64_t conv_channels(random_case *random) {
-    return random_chance(random, 40) ? 8 * random_between(random, 1, 5)
-                                     : random_between(random, 1, 19);
-}
-
-static void conv_random_windows(conv_trial *trial, random_case *random, uint32_t rank,
-                                pen_shape *x) {
-    op_case *c = &trial->forward;
-    static const char *const auto_pads[] = {"SAME_UPPER", "SAME_LOWER", "VALID"};
-    const bool is_auto = random_chance(random, 20);
-    for (uint32_t i = 0; i < rank; i++) {
-        trial->kernel[i] = random_between(random, 1, rank == 3 ? 3 : 4);
-        trial->strides[i] = random_between(random, 1, 3);
-        trial->dilations[i] = random_chance(random, 75) ? 1 : random_between(random, 2, 3);
-        const int64_t extent = (trial->kernel[i] - 1) * trial->dilations[i] + 1;
-        trial->pads[i] = random_between(random, 0, trial->kernel[i] - 1);
-        trial->pads[rank + i] = random_between(random, 0, trial->kernel[i] - 1);
-        x->dims[2 + i] = extent + random_between(random, 0, rank == 3 ? 4 : 9);
-    }
-    c->attributes[0] = pen_attribute_ints("kernel_shape", rank, trial->kernel);
-    c->attributes[1] = pen_attribute_ints("strides", rank, trial->strides);
-    c->attributes[2] = pen_attribute_ints("dilations", rank, trial->dilations);
-    c->attributes[3] = is_auto
-                           ? pen_attribute_text("auto_pad", auto_pads[random_between(random, 0, 2)])
-                           : pen_attribute_ints("pads", 2 * rank, trial->pads);
-    c->attribute_count = 5;
-}
-
-static void conv_random(conv_trial *trial, const char *op, uint64_t seed) {
-    random_case random = {seed, 0};
-    const bool is_transposed = strcmp(op, "conv_transpose") == 0;
-    const bool is_depthwise = random_chance(&random, 10);
-    const int64_t groups = is_depthwise                 ? conv_channels(&random)
-                           : random_chance(&random, 70) ? 1
-                                                        : random_between(&random, 2, 4);
-    const int64_t in = is_depthwise ? 1 : conv_channels(&random);
-    const int64_t out = is_depthwise ? random_between(&random, 1, 2) : conv_channels(&random);
-    const uint32_t rank = random_chance(&random, 70) ? 2 : random_chance(&random, 50) ? 1 : 3;
-    pen_shape x = {.rank = rank + 2, .dims = {random_between(&random, 1, 3), groups * in}};
-    pen_shape w = {.rank = rank + 2, .dims = {groups * out, in}};
-    if (is_transposed) w.dims[0] = groups * in, w.dims[1] = out;
-    *trial = (conv_trial){.forward = {.op = op}};
-    conv_random_windows(trial, &random, rank, &x);
-    trial->forward.attributes[4] = pen_attribute_int("group", groups);
-    for (uint32_t i = 0; i < rank; i++) {
-        w.dims[2 + i] = trial->kernel[i];
-    }
-    trial->forward.inputs[0].type = (pen_tensor_type){PEN_FLOAT32, x};
-    trial->forward.inputs[1].type = (pen_tensor_type){PEN_FLOAT32, w};
-    trial->forward.inputs[2].type = op_type(PEN_FLOAT32, 1, (int)(groups * out));
-    trial->forward.input_count = random_chance(&random, 50) ? 2 : 3;
-}
-
-static void conv_random_backward(conv_trial *trial, uint64_t seed) {
-    op_built built;
-    conv_random(trial, "conv", seed);
-    CHECK_OK(op_build(&trial->forward, &built));
-    trial->y = *pen_value_type(built.graph, built.outputs[0]);
-    CHECK_OK(pen_conv_geometry_of(built.graph, pen_graph_node(built.graph, built.node),
-                                  &trial->geometry));
-    pen_window_attributes_make(&trial->geometry, &trial->window);
-    op_built_free(&built);
-}
 
 static void conv_check(const op_case *c, uint64_t seed) {
     op_check_device(c, seed, CONVOLUTION_TOLERANCE);
@@ -112,25 +38,12 @@ static void conv_transpose_equals_reference(void **state) {
     }
 }
 
-static op_case conv_backward_case(conv_trial *trial, const char *op) {
-    op_case c = {.op = op, .input_count = 2};
-    for (uint32_t i = 0; i < trial->window.count; i++) {
-        c.attributes[c.attribute_count++] = trial->window.given[i];
-    }
-    c.attributes[c.attribute_count++] = pen_attribute_int("group", trial->geometry.group_count);
-    return c;
-}
-
 static void conv_backward_input_equals_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < CONVOLUTION_CASES; seed++) {
         conv_trial trial;
         conv_random_backward(&trial, seed);
-        op_case c = conv_backward_case(&trial, "conv_backward_input");
-        const pen_shape x = pen_conv_input_shape(&trial.geometry);
-        c.attributes[c.attribute_count++] = pen_attribute_ints("input_shape", x.rank, x.dims);
-        c.inputs[0].type = trial.y;
-        c.inputs[1].type = trial.forward.inputs[1].type;
+        const op_case c = conv_backward_case(&trial, "conv_backward_input");
         conv_check(&c, seed);
     }
 }
@@ -140,9 +53,7 @@ static void conv_backward_weight_equals_reference(void **state) {
     for (uint64_t seed = 0; seed < CONVOLUTION_CASES; seed++) {
         conv_trial trial;
         conv_random_backward(&trial, seed);
-        op_case c = conv_backward_case(&trial, "conv_backward_weight");
-        c.inputs[0].type = trial.forward.inputs[0].type;
-        c.inputs[1].type = trial.y;
+        const op_case c = conv_backward_case(&trial, "conv_backward_weight");
         conv_check(&c, seed);
     }
 }

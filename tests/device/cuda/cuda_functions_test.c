@@ -11,9 +11,10 @@ static void functions(void **state) {
         double low, high;
         double backward_low, backward_high; // of what the derivative is of
     } cases[] = {
-        {"abs", -3, 3, -3, 3},      {"reciprocal", 0.25, 4, -2, 2}, {"sqrt", 0, 9, 0.25, 3},
-        {"exp", -20, 3, 0, 5},      {"erf", -5, 5, -5, 5},          {"tanh", -12, 12, -1, 1},
-        {"sigmoid", -30, 30, 0, 1}, {"gelu", -7, 7, -7, 7},         {"swish", -20, 20, -20, 20},
+        {"abs", -3, 3, -3, 3},        {"reciprocal", 0.25, 4, -2, 2}, {"sqrt", 0, 9, 0.25, 3},
+        {"exp", -20, 3, 0, 5},        {"erf", -5, 5, -5, 5},          {"tanh", -12, 12, -1, 1},
+        {"sigmoid", -30, 30, 0, 1},   {"gelu", -7, 7, -7, 7},         {"swish", -20, 20, -20, 20},
+        {"leaky_relu", -3, 3, -3, 3}, {"hard_sigmoid", -5, 5, 0, 1},  {"hard_swish", -5, 5, -5, 5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char backward[32];
@@ -51,6 +52,23 @@ static void functions_at_the_ends(void **state) {
         op_case c = {.op = ops[i], .input_count = 1};
         c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 8), .data = ends};
         cuda_check(&c, i, 1e-6);
+    }
+}
+
+// With both limits, and with one.
+static void clips(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const uint32_t x = seed % 2;
+        op_case c = {.op = x > 0 ? "clip_backward" : "clip", .input_count = x + 3};
+        for (uint32_t i = 0; i <= x; i++)
+            c.inputs[i] = (op_case_input){.type = op_type(PEN_FLOAT32, 2, 5, 70), .high = 6};
+        c.inputs[x].low = -6;
+        c.inputs[x + 1] = (op_case_input){.type = op_type(PEN_FLOAT32, 0), .low = -1, .high = 1};
+        c.inputs[x + 2] = (op_case_input){.type = op_type(PEN_FLOAT32, 0), .low = 2, .high = 4};
+        c.inputs[x + 1].is_absent = seed / 2 == 1;
+        c.inputs[x + 2].is_absent = seed / 2 == 2;
+        cuda_check(&c, seed, 0);
     }
 }
 
@@ -131,5 +149,5 @@ static void norms(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(functions), cmocka_unit_test(functions_at_the_ends),
-              cmocka_unit_test(softmaxes), cmocka_unit_test(normalizations), cmocka_unit_test(adam),
-              cmocka_unit_test(norms))
+              cmocka_unit_test(clips), cmocka_unit_test(softmaxes),
+              cmocka_unit_test(normalizations), cmocka_unit_test(adam), cmocka_unit_test(norms))
