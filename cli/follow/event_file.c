@@ -20,7 +20,7 @@
 #define EVENT_HEAD_BYTES 12 // length, and its checksum
 #define EVENT_FOOT_BYTES 4  // the checksum of the event
 #define EVENT_TAG_BYTES 200 // longer names of losses are cut
-#define EVENT_VALUE_LIMIT (4 + PEN_LOSSES_LIMIT)
+#define EVENT_VALUE_LIMIT (4 + PEN_LOSSES_LIMIT + PEN_METRIC_COUNT)
 #define EVENT_BYTES (100 + EVENT_VALUE_LIMIT * (EVENT_TAG_BYTES + 16))
 #define EVENT_SESSION_START 1 // SessionLog.START
 

@@ -136,6 +136,16 @@ grep -q '"event": "evaluation".*"mean_absolute_error": [0-9.]*, "mean_squared_er
 grep -q '^penstock_[a-z_]*evaluation_mean_absolute_error' gauges || die "$(cat gauges)"
 grep -qa 'evaluation/root_mean_squared_error' board/* || die 'not in the event file'
 
+# all that there are of classes, in an event file: its record has room for them
+averages() { printf "$1, $1_macro, $1_micro, $1_weighted, "; }
+all="$(averages precision)$(averages recall)$(averages f1)top_2, top_3, top_5, top_10, mean_iou, auc, perplexity"
+job "$one" 12 softmax_cross_entropy y "metrics: [$all]"
+rm -rf kept out board
+penstock train -q --tensorboard board job.yaml
+for name in ${all//,/}; do
+    LC_ALL=C grep -qa "evaluation/$name" board/* || die "$name is not in the event file"
+done
+
 # ---- steps that a mask leaves out count nowhere
 /usr/bin/python3 - <<'PY'
 import numpy as np
