@@ -35,11 +35,15 @@ pen_status pen_run_output_check(pen_command_context *context, const pen_run_outp
 pen_status pen_run_history_new(const pen_program *program, pen_arena *arena,
                                pen_training_history **out_history) {
     const char **names;
-    PEN_TRY(PEN_NEW(arena, program->term_count, &names));
+    const uint32_t count = pen_program_term_count(program);
+    PEN_TRY(PEN_NEW(arena, count, &names));
     for (uint32_t i = 0; i < program->term_count; i++) {
         names[i] = program->losses[i].name;
     }
-    return pen_training_history_new(names, program->term_count, arena, out_history);
+    for (uint32_t i = 0; i < program->told_count; i++) {
+        names[program->term_count + i] = pen_metric_names[program->told[i].metric];
+    }
+    return pen_training_history_new(names, count, program->told_count, arena, out_history);
 }
 
 pen_status pen_run_output_begin(pen_command_context *context, pen_run_output *output,

@@ -72,6 +72,10 @@ void pen_train_write_step(pen_json_writer *json, const pen_program *program,
         pen_json_key_number(json, "accuracy",
                             (double)report->correct_count / (double)report->target_count);
     }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, report->metrics)) continue;
+        pen_json_key_number(json, pen_metric_names[metric], report->metric_values[metric]);
+    }
     pen_json_key_number(json, "learning_rate", report->learning_rate);
     pen_json_key_number(json, "seconds", report->seconds);
     pen_json_key_number(json, "wait_seconds", report->wait_seconds);

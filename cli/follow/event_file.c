@@ -198,6 +198,7 @@ void pen_event_file_start(pen_event_file *events, uint64_t step_kept) {
     record_write(events, &event);
 }
 
+// What is of this step alone stands without a group, as TensorBoard draws it first.
 void pen_event_file_step(pen_event_file *events, const pen_step_report *report,
                          const pen_program *program) {
     event_record event;
@@ -207,6 +208,10 @@ void pen_event_file_step(pen_event_file *events, const pen_step_report *report,
     if (report->target_count > 0) {
         event_add(&event, "", "accuracy",
                   (double)report->correct_count / (double)report->target_count);
+    }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, report->metrics)) continue;
+        event_add(&event, "", pen_metric_names[metric], report->metric_values[metric]);
     }
     event_add(&event, "", "learning_rate", report->learning_rate);
     const double seconds = report->seconds + report->wait_seconds;

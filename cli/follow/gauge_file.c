@@ -57,6 +57,11 @@ static void gauge_write_step(const pen_gauge_file *gauges, FILE *file) {
         gauge_write(gauges, file, "accuracy", "Accuracy of the last step.",
                     gauge_share(last->correct_count, last->target_count));
     }
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_metric_is_in(metric, last->metrics)) continue;
+        gauge_write(gauges, file, pen_metric_names[metric], "A metric of the last step.",
+                    last->metric_values[metric]);
+    }
     gauge_write(gauges, file, "learning_rate", "Learning rate of the last step.",
                 last->learning_rate);
 }

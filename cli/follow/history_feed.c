@@ -1,9 +1,18 @@
 #include "cli/follow/history_feed.h"
 
-void pen_history_feed_step(pen_training_history *history, const pen_step_report *report) {
+#include <string.h>
+
+// Losses one by one, then metrics in their order, as pen_run_history_new names them.
+void pen_history_feed_step(pen_training_history *history, const pen_program *program,
+                           const pen_step_report *report) {
+    double terms[PEN_LOSSES_LIMIT + PEN_METRIC_COUNT];
+    uint32_t count = program->term_count;
+    memcpy(terms, report->terms, count * sizeof *terms);
+    for (uint32_t i = 0; i < program->told_count; i++)
+        terms[count++] = report->metric_values[program->told[i].metric];
     const pen_training_history_step step = {.step = report->step,
                                             .loss = report->loss,
-                                            .terms = report->terms,
+                                            .terms = terms,
                                             .learning_rate = report->learning_rate,
                                             .target_count = report->target_count,
                                             .correct_count = report->correct_count};

@@ -7,7 +7,8 @@
 #include "scheduler/report/training_history.h"
 #include "scheduler/train/train.h"
 
-void pen_history_feed_step(pen_training_history *history, const pen_step_report *report);
+void pen_history_feed_step(pen_training_history *history, const pen_program *program,
+                           const pen_step_report *report);
 // The evaluation after a step: its loss, accuracy where it has classes, and each of several losses.
 void pen_history_feed_evaluation(pen_training_history *history, uint64_t step,
                                  const pen_step_report *report, const pen_trainer *trainer);

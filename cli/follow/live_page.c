@@ -276,7 +276,8 @@ static void live_take_pulse(pen_live_page *page) {
     page->engine->kind->pulse(page->engine, &figures->pulse);
 }
 
-void pen_live_page_step(pen_live_page *page, const pen_step_report *report) {
+void pen_live_page_step(pen_live_page *page, const pen_program *program,
+                        const pen_step_report *report) {
     if (page == NULL) return;
     pen_mutex_lock(&page->lock);
     live_figures *figures = &page->figures;
@@ -287,7 +288,7 @@ void pen_live_page_step(pen_live_page *page, const pen_step_report *report) {
     figures->steps_here += 1;
     figures->examples += report->example_count;
     figures->seconds += report->seconds + report->wait_seconds;
-    pen_history_feed_step(page->history, report);
+    pen_history_feed_step(page->history, program, report);
     pen_mutex_unlock(&page->lock);
 }
 

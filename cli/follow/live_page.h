@@ -33,7 +33,8 @@ void pen_live_page_close(pen_live_page *page);
 // Draws what is about to be trained: from then on there is a page. Where that fails it is warned
 // of, and the training goes on without.
 void pen_live_page_start(pen_live_page *page, pen_trainer *trainer);
-void pen_live_page_step(pen_live_page *page, const pen_step_report *report);
+void pen_live_page_step(pen_live_page *page, const pen_program *program,
+                        const pen_step_report *report);
 void pen_live_page_evaluation(pen_live_page *page, uint64_t step, const pen_step_report *report,
                               const pen_trainer *trainer);
 void pen_live_page_checkpoint(pen_live_page *page, uint64_t step);

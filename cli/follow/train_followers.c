@@ -78,8 +78,8 @@ void pen_train_followers_step(pen_train_followers *followers, const pen_step_rep
     pen_train_log_step(&followers->log, report, program);
     pen_event_file_step(&followers->events, report, program);
     pen_gauge_file_step(&followers->gauges, report);
-    pen_live_page_step(followers->live, report);
-    pen_history_feed_step(followers->history, report);
+    pen_live_page_step(followers->live, program, report);
+    pen_history_feed_step(followers->history, program, report);
     pen_train_followers_checkpoint(followers, trainer);
 }
 

@@ -211,6 +211,9 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
     }
+    for (uint32_t i = 0; i < program->told_count; i++) {
+        program->told[i].value = compile_moved(map, program->told[i].value);
+    }
     compile_move_all(map, PEN_METRIC_SEEN_COUNT, program->metrics.values);
     if (graph != old) pen_graph_release(old);
 }

@@ -130,6 +130,19 @@ static pen_status loss_find_place(pen_compilation *compilation, const pen_compil
     return PEN_OK;
 }
 
+// The program's count of right answers is of the first loss over classes, and so are the counts
+// of top_5 and the like. A mask's targets are counted by evaluations alone.
+static void loss_ask_tops(const pen_compilation *compilation, const pen_compile_loss *loss,
+                          pen_loss_place *place) {
+    if (!pen_compile_tells(compilation, &loss->spec, place)) return;
+    if (pen_value_is(compilation->program.accuracy) || !pen_loss_takes_indices(&loss->spec)) return;
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (!pen_compile_tells_top(compilation, metric)) continue;
+        if (place->top_count == PEN_LOSS_TOPS_LIMIT) return;
+        place->tops[place->top_count++] = (uint32_t)pen_metric_kinds[metric].number;
+    }
+}
+
 // One of the losses: its nodes, its part in the sum, and what is told of it.
 static pen_status loss_attach(pen_compilation *compilation, uint32_t index,
                               pen_loss_place *out_place) {
@@ -138,6 +151,7 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index,
     pen_loss_place place;
     pen_attached_loss attached;
     PEN_TRY(loss_find_place(compilation, loss, &place));
+    loss_ask_tops(compilation, loss, &place);
     *out_place = place;
     if (compilation->request->mode == PEN_COMPILE_TRAIN) {
         PEN_TRY(loss_check_first(compilation, loss));
@@ -158,6 +172,7 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index,
                            .scale = attached.scale,
                            .class_count = attached.class_count,
                            .seen = pen_compile_metric_loss(compilation, &loss->spec, place.output)};
+    PEN_TRY(pen_compile_tell(compilation, &loss->spec, &place, &attached));
     if (pen_value_is(program->accuracy) || !pen_value_is(attached.accuracy)) return PEN_OK;
     program->accuracy = attached.accuracy;
     program->accuracy_loss = index;

@@ -113,3 +113,59 @@ pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *p
     metrics->values[PEN_METRIC_SEEN_NUMBERS_MASK] = place->mask;
     return PEN_OK;
 }
+
+// ---- of the steps of a training
+
+bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
+                       const pen_loss_place *place) {
+    return compilation->request->mode == PEN_COMPILE_TRAIN && spec->kind != PEN_LOSS_OUTPUT &&
+           !pen_value_is(place->mask) && place->example_count > 0;
+}
+
+bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric) {
+    const pen_metric_kind *kind = &pen_metric_kinds[metric];
+    return pen_metric_is_in(metric, compilation->request->metrics) && kind->number > 1 &&
+           kind->value == pen_metric_kinds[PEN_METRIC_ACCURACY].value;
+}
+
+static void metrics_tell(pen_compilation *compilation, pen_metric metric, pen_value_id value) {
+    pen_program *program = &compilation->program;
+    const uint32_t loss_count = compilation->request->loss_count;
+    // numbers of a step have one room for all
+    if (program->told_count == PEN_PROGRAM_TOLD_LIMIT) return;
+    if (loss_count + program->told_count >= PEN_LOSSES_LIMIT) return;
+    program->told[program->told_count++] = (pen_program_told){metric, value};
+}
+
+// Whether an error was told of a loss before.
+static bool metrics_told_errors(const pen_program *program) {
+    for (uint32_t i = 0; i < program->told_count; i++) {
+        const pen_metric_kind *kind = &pen_metric_kinds[program->told[i].metric];
+        if (kind->source == PEN_METRIC_FROM_NUMBERS) return true;
+    }
+    return false;
+}
+
+// What can be said of a step from what the loss reads anyway: its scores and labels. Nodes are
+// added only for what `evaluation` names. Two metrics of one square share its node in the end.
+pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *spec,
+                            const pen_loss_place *place, const pen_attached_loss *attached) {
+    pen_graph *graph = compilation->graph;
+    uint32_t top = 0;
+    if (!pen_compile_tells(compilation, spec, place)) return PEN_OK;
+    const bool is_first = !metrics_told_errors(&compilation->program);
+    const bool has_numbers = is_first && pen_metric_is_of_numbers(spec->kind);
+    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        if (pen_compile_tells_top(compilation, metric) && top < place->top_count) {
+            metrics_tell(compilation, metric, attached->among[top++]);
+        }
+        if (!has_numbers || !pen_metric_is_in(metric, compilation->request->metrics)) continue;
+        if (pen_metric_kinds[metric].source != PEN_METRIC_FROM_NUMBERS) continue;
+        const bool is_distance = metric == PEN_METRIC_MEAN_ABSOLUTE_ERROR;
+        pen_value_id error;
+        PEN_TRY(pen_attach_error(graph, is_distance ? PEN_LOSS_L1 : PEN_LOSS_MEAN_SQUARED_ERROR,
+                                 place->output, attached->labels, &error));
+        metrics_tell(compilation, metric, error);
+    }
+    return PEN_OK;
+}

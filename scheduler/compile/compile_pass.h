@@ -92,6 +92,14 @@ pen_metric_loss pen_compile_metric_loss(const pen_compilation *compilation,
                                         const pen_loss_spec *spec, pen_value_id output);
 PEN_NODISCARD pen_status pen_compile_see(pen_compilation *compilation,
                                          const pen_loss_place *places); // [loss_count]
+// Whether metrics of steps are told of a loss there, and whether one is asked for that counts the
+// best classes.
+bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
+                       const pen_loss_place *place);
+bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric);
+PEN_NODISCARD pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *spec,
+                                          const pen_loss_place *place,
+                                          const pen_attached_loss *attached);
 // compile_decode.c:
 PEN_NODISCARD pen_status pen_compile_keep_positions(pen_compilation *compilation);
 PEN_NODISCARD pen_status pen_compile_decode_position(pen_compilation *compilation);

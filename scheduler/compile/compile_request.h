@@ -105,7 +105,8 @@ typedef struct pen_compile_request {
     uint32_t size_count;
     const pen_compile_loss *losses; // [loss_count], at least one; not for PREDICT
     uint32_t loss_count;
-    pen_metric_set metrics;          // EVALUATE: what their outputs are seen for
+    pen_metric_set metrics;          // EVALUATE: what their outputs are seen for; TRAIN: what
+                                     // is told of steps, where the losses have all that it takes
     pen_optimizer optimizer;         // TRAIN
     const pen_compile_shard *shards; // [shard_count]; of two that mean a node the later counts
     uint32_t shard_count;
@@ -138,6 +139,13 @@ typedef struct pen_program_metrics {
     pen_value_id values[PEN_METRIC_SEEN_COUNT]; // kept; NONE: not asked for
 } pen_program_metrics;
 
+// A metric of a training's steps, of what its losses read anyway.
+#define PEN_PROGRAM_TOLD_LIMIT 8
+typedef struct pen_program_told {
+    pen_metric metric;
+    pen_value_id value; // kept: a `top` metric's targets an example, else the mean error
+} pen_program_told;
+
 typedef struct pen_program {
     const pen_graph *graph;
     const pen_model_pin *pins; // [pin_count], what the model's file wants; some of the nodes may
@@ -158,14 +166,16 @@ typedef struct pen_program {
     uint32_t loss_count;
     const pen_program_loss *losses; // [loss_count], as asked for
     uint32_t term_count;            // losses that are told one by one: all, or 0 of a single one
-    pen_value_id loss;              // their sum, kept; NONE: none is asked for
-    pen_value_id accuracy;          // of the first loss over classes, kept; NONE: there is none
-    uint32_t accuracy_loss;         // that loss
-    pen_program_metrics metrics;    // EVALUATE
-    pen_value_id loss_weight;       // scalar: share of the step's examples in this microbatch
-    pen_value_id learning_rate;     // scalar
-    pen_value_id step;              // scalar, counted from 1
-    const pen_node_id *order;       // [order_count], what runs for a microbatch, then what updates
+    uint32_t told_count;            // TRAIN: metrics, behind the losses among the `terms` of a step
+    pen_program_told told[PEN_PROGRAM_TOLD_LIMIT]; // [told_count]
+    pen_value_id loss;                             // their sum, kept; NONE: none is asked for
+    pen_value_id accuracy;       // of the first loss over classes, kept; NONE: there is none
+    uint32_t accuracy_loss;      // that loss
+    pen_program_metrics metrics; // EVALUATE
+    pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
+    pen_value_id learning_rate;  // scalar
+    pen_value_id step;           // scalar, counted from 1
+    const pen_node_id *order;    // [order_count], what runs for a microbatch, then what updates
     uint32_t order_count;
     uint32_t update_first;    // position in `order`; equal to order_count when updates are inside
     const pen_value_id *kept; // [kept_count]
@@ -177,5 +187,14 @@ typedef struct pen_program {
     uint32_t warning_count;
     uint64_t held_bytes; // by the model and all that was made of it, without files that are mapped
 } pen_program;
+
+// Numbers that a step has besides the sum of its losses: losses one by one, then metrics.
+static inline uint32_t pen_program_term_count(const pen_program *program) {
+    return program->term_count + program->told_count;
+}
+static inline pen_value_id pen_program_term(const pen_program *program, uint32_t index) {
+    return index < program->term_count ? program->losses[index].value
+                                       : program->told[index - program->term_count].value;
+}
 
 #endif // PEN_SCHEDULER_COMPILE_COMPILE_REQUEST_H

@@ -54,6 +54,9 @@ static void results_keep_losses(pen_compilation *compilation) {
         compilation->kept[count++] = program->losses[i].value;
     }
     program->kept_count = count;
+    for (uint32_t i = 0; i < program->told_count; i++) { // one may be the loss itself
+        results_keep_seen(compilation, program->told[i].value);
+    }
     for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
         results_keep_seen(compilation, program->metrics.values[i]);
     }
@@ -70,7 +73,7 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
     PEN_TRY(PEN_NEW(compilation->arena,
                     (size_t)program->output_count + program->cached_count + 2 +
-                        program->loss_count + PEN_METRIC_SEEN_COUNT,
+                        program->loss_count + program->told_count + PEN_METRIC_SEEN_COUNT,
                     &compilation->kept));
     for (uint32_t i = 0; i < program->output_count; i++) {
         compilation->outputs[i] = pen_graph_output(graph, i);

@@ -106,9 +106,9 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     PEN_TRY(pen_feed_read_number(form, program->loss, &loss));
     local->losses[local->loss_count++] = loss;
     result->loss += weight * loss;
-    for (uint32_t i = 0; i < program->term_count; i++) {
+    for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
         double term;
-        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &term));
+        PEN_TRY(pen_feed_read_number(form, pen_program_term(program, i), &term));
         result->terms[i] += weight * term;
     }
     if (!pen_value_is(program->accuracy)) return PEN_OK;

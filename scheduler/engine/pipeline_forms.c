@@ -71,9 +71,9 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
                                        .loss_weight = forms_find(&part, program->loss_weight),
                                        .learning_rate = forms_find(&part, program->learning_rate),
                                        .step = forms_find(&part, program->step),
-                                       .term_count = program->term_count};
-        for (uint32_t i = 0; i < program->term_count; i++) {
-            parts[d].terms[i] = forms_find_kept(&part, program->losses[i].value);
+                                       .term_count = pen_program_term_count(program)};
+        for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
+            parts[d].terms[i] = forms_find_kept(&part, pen_program_term(program, i));
         }
         if (program->metrics.choice.metrics == 0) continue;
         parts[d].seen_count = PEN_METRIC_SEEN_COUNT;

@@ -9,9 +9,13 @@ static bool choose_is_of_classes(const pen_metric_loss *loss) {
     return pen_loss_is_over_classes(loss->kind) || pen_metric_is_decision(loss->kind);
 }
 
+bool pen_metric_is_of_numbers(pen_loss_kind kind) {
+    return kind == PEN_LOSS_MEAN_SQUARED_ERROR || kind == PEN_LOSS_L1 ||
+           kind == PEN_LOSS_SMOOTH_L1 || kind == PEN_LOSS_HUBER;
+}
+
 static bool choose_is_of_numbers(const pen_metric_loss *loss) {
-    return loss->kind == PEN_LOSS_MEAN_SQUARED_ERROR || loss->kind == PEN_LOSS_L1 ||
-           loss->kind == PEN_LOSS_SMOOTH_L1 || loss->kind == PEN_LOSS_HUBER;
+    return pen_metric_is_of_numbers(loss->kind);
 }
 
 static bool choose_is_entropy(const pen_metric_loss *loss) {

@@ -6,6 +6,7 @@
 struct pen_training_history {
     const char *const *names; // [term_count]
     uint32_t term_count;
+    uint32_t step_metric_count; // the last terms
     uint32_t column_count; // of `sums`: the loss, the terms, the learning rate, predictions judged
                            // and those of them that were right
     uint64_t first_step, last_step;
@@ -33,12 +34,15 @@ static pen_status history_make_room(pen_training_history *history, pen_arena *ar
     return PEN_NEW(arena, points * PEN_TRAINING_HISTORY_METRICS, &history->metrics);
 }
 
-pen_status pen_training_history_new(const char *const *names, uint32_t count, pen_arena *arena,
-                                    pen_training_history **out_history) {
+pen_status pen_training_history_new(const char *const *names, uint32_t count, uint32_t metric_count,
+                                    pen_arena *arena, pen_training_history **out_history) {
     pen_training_history *history;
     PEN_TRY(PEN_NEW(arena, 1, &history));
-    *history = (pen_training_history){
-        .names = names, .term_count = count, .column_count = count + 4, .steps_a_point = 1};
+    *history = (pen_training_history){.names = names,
+                                      .term_count = count,
+                                      .step_metric_count = metric_count,
+                                      .column_count = count + 4,
+                                      .steps_a_point = 1};
     PEN_TRY(history_make_room(history, arena));
     *out_history = history;
     return PEN_OK;
@@ -207,20 +211,32 @@ static void history_write_accuracy(const pen_training_history *history, pen_json
     pen_json_end_object(json);
 }
 
-static void history_write_steps(const pen_training_history *history, pen_json_writer *json) {
-    pen_json_key_object(json, "losses");
-    pen_json_key_unsigned(json, "first_step", history->first_step);
-    pen_json_key_unsigned(json, "last_step", history->last_step);
+// Columns [first, end), which are the loss and, behind it, the terms.
+static void history_write_series(const pen_training_history *history, uint32_t first, uint32_t end,
+                                 pen_json_writer *json) {
     pen_json_key_array(json, "series");
-    for (uint32_t t = 0; t < 1 + history->term_count; t++) {
+    for (uint32_t t = first; t < end; t++) {
         pen_json_begin_object(json);
         pen_json_key_text(json, "name", t == 0 ? "loss" : history->names[t - 1]);
         history_write_column(history, t, json);
         pen_json_end_object(json);
     }
     pen_json_end_array(json);
+}
+
+static void history_write_steps(const pen_training_history *history, pen_json_writer *json) {
+    const uint32_t end = 1 + history->term_count, metrics = end - history->step_metric_count;
+    pen_json_key_object(json, "losses");
+    pen_json_key_unsigned(json, "first_step", history->first_step);
+    pen_json_key_unsigned(json, "last_step", history->last_step);
+    history_write_series(history, 0, metrics, json);
     pen_json_end_object(json);
     history_write_accuracy(history, json);
+    if (metrics < end) {
+        pen_json_key_object(json, "metrics");
+        history_write_series(history, metrics, end, json);
+        pen_json_end_object(json);
+    }
     pen_json_key_object(json, "rate");
     history_write_column(history, 1 + history->term_count, json);
     pen_json_end_object(json);

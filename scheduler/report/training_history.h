@@ -1,5 +1,5 @@
-// What a training came to, step by step, for its page: losses, accuracy, learning rate, and
-// evaluations.
+// What a training came to, step by step, for its page: losses, accuracy and other metrics, learning
+// rate, and evaluations.
 //
 // However many steps there are, at most PEN_TRAINING_HISTORY_POINTS points are kept: when there
 // would be more, neighbours become their mean. So all steps are in it, each with the same weight.
@@ -27,7 +27,7 @@ typedef struct pen_training_history pen_training_history;
 typedef struct pen_training_history_step {
     uint64_t step;
     double loss;
-    const double *terms; // [count] of the several losses
+    const double *terms; // [count] of the several losses, and behind them of the metrics
     double learning_rate;
     uint64_t target_count;  // predictions judged; 0: the loss is not over classes
     uint64_t correct_count; // of those
@@ -43,9 +43,10 @@ typedef struct pen_training_history_evaluation {
     bool is_best;             // so far
 } pen_training_history_evaluation;
 
-// `names` [count] are borrowed: of several losses; none where there is one alone. OUT_OF_MEMORY
+// `names` [count] are borrowed: of several losses; none where there is one alone. The last
+// `metric_count` of them are metrics of steps. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_training_history_new(const char *const *names, uint32_t count,
-                                                  pen_arena *arena,
+                                                  uint32_t metric_count, pen_arena *arena,
                                                   pen_training_history **out_history);
 // As it is now. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_training_history_copy(const pen_training_history *history,
@@ -61,7 +62,9 @@ void pen_training_history_evaluate(pen_training_history *history,
 // "losses": {"first_step": 1, "last_step": 9, "series": [{"name": "loss", "points": [[1, 2.3], …]},
 // …]}: the loss that is trained first, each point with the mean of its steps' numbers.
 // "accuracy": {"points": [[1, 0.25], …]}: the share that was right of what each point's steps
-// judged; left out where none judged anything. "rate": {"points": [[1, 0.1], …]}. "evaluations":
+// judged; left out where none judged anything. "metrics": {"series": [{"name": "top_5", "points":
+// [[1, 0.5], …]}, …]}: means over steps, left out where there are none. "rate": {"points": [[1,
+// 0.1], …]}. "evaluations":
 // {"best_step": 4, "deciding": "accuracy", "series": [{"name": "accuracy", "points": [[2, 0.7],
 // …]}, …]}. Nothing where there are no steps, or `history` is NULL; "best_step" only where one is
 // the best.

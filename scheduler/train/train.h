@@ -28,6 +28,8 @@ typedef struct pen_step_report {
     uint64_t example_count;
     uint64_t target_count;  // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count; // of those
+    pen_metric_set metrics; // that are told of the step, besides loss and accuracy
+    double metric_values[PEN_METRIC_COUNT];
     double learning_rate;
     double seconds;      // from the batch at hand to the update done
     double wait_seconds; // spent waiting for data before that

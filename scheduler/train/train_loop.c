@@ -80,6 +80,21 @@ static void train_begin_next(pen_trainer *trainer, const pen_step_report *report
     ahead->error = kind->begin(trainer->engine, &step);
 }
 
+// Metrics of the step, from means over its examples.
+static void train_tell(const pen_program *program, pen_step_report *report) {
+    for (uint32_t i = 0; i < program->told_count; i++) {
+        const pen_metric metric = program->told[i].metric;
+        double value = report->terms[program->term_count + i];
+        if (metric == PEN_METRIC_ROOT_MEAN_SQUARED_ERROR) value = sqrt(value);
+        if (pen_metric_kinds[metric].source == PEN_METRIC_FROM_CLASSES) {
+            if (report->target_count == 0) continue;
+            value *= (double)report->example_count / (double)report->target_count;
+        }
+        report->metrics |= PEN_METRIC_BIT(metric);
+        report->metric_values[metric] = value;
+    }
+}
+
 static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
                               pen_step_report *report) {
     pen_engine_result result;
@@ -88,6 +103,7 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     memcpy(report->terms, result.terms, sizeof report->terms);
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
+    train_tell(pen_trainer_program(trainer), report);
     if (isfinite(result.loss) && !result.is_gradient_bad) {
         return pen_train_order_note(&trainer->order, step->step, step->batch->count, result.order);
     }

@@ -136,6 +136,56 @@ grep -q '"event": "evaluation".*"mean_absolute_error": [0-9.]*, "mean_squared_er
 grep -q '^penstock_[a-z_]*evaluation_mean_absolute_error' gauges || die "$(cat gauges)"
 grep -qa 'evaluation/root_mean_squared_error' board/* || die 'not in the event file'
 
+# ---- metrics of steps. Each step has all examples, so before its update they are what the evaluation after the step
+# before it found, which counts them by itself: from the outputs, not where the loss is.
+# steps DEVICES UNITS LOSS LABELS METRICS: names of metrics. Leaves run.json
+steps() {
+    job "$1" "$2" "$3" "$4" "metrics: [${5// /, }]" "${6:-}"
+    sed -i "s/eval_/train_/g; s/every: 3 steps/every: 1 steps/; s/batch: 24, microbatches: 2/batch: 96, microbatches: 4/; s/epochs: 3/epochs: 6/" job.yaml
+    rm -rf kept out board
+    penstock train -q --json --log log.jsonl --metrics gauges --tensorboard board job.yaml >run.json
+    python3 - $5 <<'PY' || die "$*: $(cat run.json)"
+import json, sys
+steps = json.load(open("run.json"))["steps"]
+assert len(steps) == 6
+for before, step in zip(steps, steps[1:]):
+    for name in sys.argv[1:]:
+        expected = before["evaluation"][name]
+        assert abs(step[name] - expected) <= 2e-6 * abs(expected), (step["step"], name, step[name], expected)
+PY
+}
+# those of steps alone, which must be the same wherever they run
+alone() { json '[[s[k] for k in sorted(s) if k not in ("seconds", "wait_seconds", "evaluation")] for s in d["steps"]]' <run.json; }
+for case in 'softmax_cross_entropy y 4 top_2 top_3' 'mean_squared_error n 1 mean_absolute_error root_mean_squared_error' \
+    'l1 n 1 mean_squared_error' 'huber n 1 mean_absolute_error'; do
+    read -r loss labels units names <<<"$case"
+    steps "$one" "$units" "$loss" "$labels" "$names"
+    alone >whole
+    for more in '' 'placement: {replicas: 2}'; do
+        steps "$two" "$units" "$loss" "$labels" "$names" "$more"
+        alone | cmp - whole || die "$case, $more: $(alone), one device $(cat whole)"
+    done
+    for name in $names; do
+        grep -q "^penstock_train_$name{" gauges || die "$name: $(cat gauges)"
+        grep -q "\"event\": \"step\".*\"$name\": [0-9]" log.jsonl || die "$name: $(cat log.jsonl)"
+        LC_ALL=C grep -qaE "[^/_]$name" board/* || die "$name is not in the event file"
+    done
+done
+# a layer of classes in slices
+steps "$one" 4 softmax_cross_entropy y 'top_2'
+tops=$(json '[s["top_2"] for s in d["steps"]]' <run.json)
+sed -i 's/lanes: 2/lanes: 2, shard: [{nodes: "dense", ways: 2}]/' job.yaml
+rm -rf kept out
+penstock train -q --json job.yaml >run.json
+check 'all(abs(s["top_2"] - w) < 1e-9 for s, w in zip(d["steps"], '"$tops))" run.json
+# labels that are ignored count nowhere
+/usr/bin/python3 - <<'PY'
+import numpy as np
+labels = np.load("train_y.npy")
+labels[::3] = 2
+np.save("train_i.npy", labels)
+PY
+steps "$two" 4 'softmax_cross_entropy, ignore_index: 2' i 'top_2'
 # all that there are of classes, in an event file: its record has room for them
 averages() { printf "$1, $1_macro, $1_micro, $1_weighted, "; }
 all="$(averages precision)$(averages recall)$(averages f1)top_2, top_3, top_5, top_10, mean_iou, auc, perplexity"
@@ -145,6 +195,11 @@ penstock train -q --tensorboard board job.yaml
 for name in ${all//,/}; do
     LC_ALL=C grep -qa "evaluation/$name" board/* || die "$name is not in the event file"
 done
+# what nobody asks for is not there
+job "$one" 4 softmax_cross_entropy y 'metric: accuracy'
+rm -rf kept out
+penstock train -q --json job.yaml >run.json
+check 'not any("top" in k for s in d["steps"] for k in s)' run.json
 
 # ---- steps that a mask leaves out count nowhere
 /usr/bin/python3 - <<'PY'

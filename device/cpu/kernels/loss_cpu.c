@@ -28,6 +28,7 @@ typedef struct loss_state {
     bool is_mean;
     bool takes_scores;
     bool counts_wide; // accuracy_count gives int64, else float32
+    int64_t top;      // among so many of the best
 } loss_state;
 
 static uint32_t loss_labels_of(const char *op_name) {
@@ -401,6 +402,7 @@ static pen_status loss_accuracy_prepare(const pen_cpu_request *request, void **o
                       &state));
     state->counts_wide =
         pen_value_type(request->graph, request->node->outputs[0])->element == PEN_INT64;
+    state->top = pen_node_has(request->node, "top") ? pen_node_int(request->node, "top") : 1;
     *out_state = state;
     *out_workspace_bytes = 0;
     return PEN_OK;
@@ -449,6 +451,21 @@ static bool loss_is_best(const loss_state *state, const float *scores, int64_t l
            !loss_is_beaten(state, scores, label + 1, state->class_count, own, false);
 }
 
+// Whether fewer than `top` classes are before the label, as loss_is_best has it for one.
+static bool loss_is_among(const loss_state *state, const float *scores, int64_t label) {
+    const int64_t stride = state->stride;
+    const float own = scores[label * stride];
+    int64_t before = 0;
+    for (int64_t c = 0; c < label; c++) {
+        const float score = scores[c * stride];
+        before += own != own ? score != score : !(score < own);
+    }
+    for (int64_t c = label + 1; c < state->class_count && own == own; c++)
+        before += !(scores[c * stride] <= own);
+    return before < state->top;
+}
+
+// Targets are looked at by threads of their own: a count has no order.
 static pen_status loss_accuracy_run(const pen_cpu_call *call) {
     const loss_state *state = call->state;
     PEN_TRY(loss_check_labels(state, call));
@@ -458,7 +475,9 @@ static pen_status loss_accuracy_run(const pen_cpu_call *call) {
     for (int64_t t = 0; t < state->count; t++) {
         const float *scores = (const float *)call->inputs[0] + loss_first(state, t);
         const int64_t label = loss_label(state, call, t);
-        right += !loss_is_ignored(state, label) && loss_is_best(state, scores, label);
+        right += !loss_is_ignored(state, label) &&
+                 (state->top == 1 ? loss_is_best(state, scores, label)
+                                  : loss_is_among(state, scores, label));
     }
     if (state->counts_wide) {
         *(int64_t *)call->outputs[0] = right;

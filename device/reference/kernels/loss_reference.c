@@ -277,23 +277,32 @@ static double divergence_slope(double x, double target, double p) {
     return -target;
 }
 
+// How many classes are before a target's label: those with larger scores, and of equal scores those
+// that come first.
+static int64_t loss_count_before(const loss_targets *targets, const pen_tensor *scores,
+                                 const loss_target *target) {
+    const int64_t own = target->first + target->label * targets->stride;
+    int64_t count = 0;
+    for (int64_t c = 0; c < targets->class_count; c++) {
+        const int64_t at = target->first + c * targets->stride;
+        if (c == target->label) continue;
+        count += c < target->label ? !reference_wins(true, scores, own, scores, at)
+                                   : reference_wins(true, scores, at, scores, own);
+    }
+    return count;
+}
+
 // Of equal scores the first class is chosen.
 static pen_status loss_accuracy_count(const pen_reference_call *call) {
     const pen_tensor *scores = &call->inputs[0];
+    const int64_t top = pen_node_has(call->node, "top") ? pen_node_int(call->node, "top") : 1;
     const loss_targets targets = loss_targets_make(call, &scores->type.shape, 1);
     int64_t right = 0;
     for (int64_t t = 0; t < targets.count; t++) {
         loss_target target;
         PEN_TRY(loss_target_at(&targets, t, &target));
         if (target.is_ignored) continue;
-        int64_t best = 0;
-        for (int64_t c = 1; c < targets.class_count; c++) {
-            const int64_t at = target.first + c * targets.stride;
-            if (reference_wins(true, scores, at, scores, target.first + best * targets.stride)) {
-                best = c;
-            }
-        }
-        right += best == target.label;
+        right += loss_count_before(&targets, scores, &target) < top;
     }
     pen_tensor_set_int(&call->outputs[0], 0, right);
     return PEN_OK;

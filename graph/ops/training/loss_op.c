@@ -275,7 +275,10 @@ static const pen_attribute_schema shaped_attributes[] = {
     PEN_MUST("shape", INTS),
 };
 static const pen_attribute_schema smooth_l1_attributes[] = {PEN_FLOAT_OR("beta", 1)};
-static const pen_attribute_schema accuracy_attributes[] = {PEN_MAY("ignore_index", INT)};
+static const pen_attribute_schema accuracy_attributes[] = {
+    PEN_MAY("ignore_index", INT),
+    PEN_MAY("top", INT), // the label's score is among so many of the best; 1 where left out
+};
 
 // An op and, behind it, its backward op. Of probabilities, or not.
 #define LOSS_PAIR(op, does, gradient_rule, of_probabilities)                                       \

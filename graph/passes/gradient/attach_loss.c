@@ -293,15 +293,33 @@ static pen_status class_loss_add(const class_loss *loss, const char *reduction,
     return pen_graph_add_simple(loss->graph, &spec, out_loss);
 }
 
-static pen_status class_loss_count(const class_loss *loss, pen_value_id *out_accuracy) {
+// How many targets have their label among `top` of the best classes.
+static pen_status class_loss_count(const class_loss *loss, uint32_t top,
+                                   pen_value_id *out_accuracy) {
     const pen_value_id operands[2] = {loss->scores, loss->targets};
-    const pen_attribute_given ignored = pen_attribute_int("ignore_index", loss->ignore_index);
+    pen_attribute_given attributes[2];
     pen_node_spec spec = pen_node_spec_of(PEN_OP(accuracy_count), "loss/accuracy_count");
     spec.inputs = operands;
     spec.input_count = 2;
-    spec.attributes = &ignored;
-    spec.attribute_count = loss->ignores ? 1 : 0;
+    spec.attributes = attributes;
+    if (loss->ignores) {
+        attributes[spec.attribute_count++] = pen_attribute_int("ignore_index", loss->ignore_index);
+    }
+    if (top > 1) attributes[spec.attribute_count++] = pen_attribute_int("top", top);
     return pen_graph_add_simple(loss->graph, &spec, out_accuracy);
+}
+
+// As float32, since it travels as losses do: it is added up by the examples of microbatches.
+static pen_status class_loss_count_tops(const class_loss *loss, pen_attached_loss *out_loss) {
+    const pen_loss_place *place = loss->place;
+    for (uint32_t i = 0; i < place->top_count; i++) {
+        pen_value_id *among = &out_loss->among[i];
+        PEN_TRY(class_loss_count(loss, place->tops[i], among));
+        PEN_TRY(pen_loss_cast(loss->graph, *among, "float32", among));
+        PEN_TRY(pen_loss_multiply(loss->graph, "loss/top_share", 1 / (double)place->example_count,
+                                  among));
+    }
+    return PEN_OK;
 }
 
 static pen_tensor_type class_loss_labels(const class_loss *loss) {
@@ -335,7 +353,8 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
     if (loss.has_mask) PEN_TRY(class_loss_mask(&loss, &mask));
     PEN_TRY(class_loss_shape(&loss));
     out_loss->class_count = (uint32_t)class_count;
-    PEN_TRY(class_loss_count(&loss, &out_loss->accuracy));
+    PEN_TRY(class_loss_count(&loss, 1, &out_loss->accuracy));
+    PEN_TRY(class_loss_count_tops(&loss, out_loss));
     if (loss.has_mask) {
         PEN_TRY(loss_share_out(graph, mask, &out_loss->accuracy));
     }
@@ -438,6 +457,12 @@ static pen_status loss_add_elements(pen_graph *graph, const pen_loss_spec *spec,
     PEN_TRY(pen_attach_weighted(graph, *out_loss, loss_factor(spec, &shape), &sum));
     *out_loss = sum;
     return PEN_OK;
+}
+
+pen_status pen_attach_error(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
+                            pen_value_id labels, pen_value_id *out_error) {
+    const pen_loss_spec spec = {.kind = kind};
+    return loss_add_elements(graph, &spec, (const pen_value_id[]){output, labels}, out_error);
 }
 
 // The mean over the elements of an example, but for the divergence, which is their sum.

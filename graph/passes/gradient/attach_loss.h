@@ -20,6 +20,8 @@ bool pen_loss_takes_indices(const pen_loss_spec *spec);
 // Whether the divisor is fed.
 bool pen_loss_is_scaled(const pen_loss_spec *spec);
 
+#define PEN_LOSS_TOPS_LIMIT 4 // of one loss
+
 // Where a loss goes, and names of the inputs that it makes.
 typedef struct pen_loss_place {
     pen_value_id output; // typed, floating
@@ -27,6 +29,10 @@ typedef struct pen_loss_place {
     const char *labels;  // made unique, as the next
     const char *scale;
     uint64_t example_count; // of the microbatch
+    // Of class indices, without a mask: for each of these, targets whose label is among so many of
+    // the best classes are counted, too.
+    uint32_t tops[PEN_LOSS_TOPS_LIMIT]; // [top_count]
+    uint32_t top_count;
 } pen_loss_place;
 
 typedef struct pen_attached_loss {
@@ -35,6 +41,8 @@ typedef struct pen_attached_loss {
     pen_value_id scale;    // a new input, float32 [example_count]; NONE: the mean is taken
     pen_value_id accuracy; // int64 scalar, right answers in the microbatch; NONE if not classes
     uint32_t class_count;  // that labels are indices of; 0: they are none
+    // What `tops` of the place ask for, each a float32 scalar: targets an example.
+    pen_value_id among[PEN_LOSS_TOPS_LIMIT];
 } pen_attached_loss;
 
 // With a mask, the loss is the mean over the targets of the microbatch that count, and `accuracy`
@@ -43,6 +51,11 @@ typedef struct pen_attached_loss {
 //   UNSUPPORTED    a mask where the classes are not the last dimension
 PEN_NODISCARD pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec,
                                          const pen_loss_place *place, pen_attached_loss *out_loss);
+
+// The mean over all numbers of the distance (PEN_LOSS_L1) or its square
+// (PEN_LOSS_MEAN_SQUARED_ERROR) of an output to labels of its type: no loss, only to be told.
+PEN_NODISCARD pen_status pen_attach_error(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
+                                          pen_value_id labels, pen_value_id *out_error);
 
 // *io_sum + weight * loss; *io_sum may be PEN_VALUE_NONE.
 PEN_NODISCARD pen_status pen_attach_weighted(pen_graph *graph, pen_value_id loss, double weight,

@@ -288,11 +288,13 @@ static pen_status accuracy_find_class(loss_pieces *l, pen_value_id *out_class) {
     return PEN_OK;
 }
 
-// The number of targets that count and whose label is the class that is found.
+// The number of targets that count and whose label is the class that is found. Of several classes
+// none is found by piece: these counts read the scores as a whole.
 pen_status pen_shard_accuracy(sharder *s, pen_node_id id, bool *out_done) {
     loss_pieces l;
     pen_value_id class, right;
-    *out_done = loss_begin(s, id, PEN_OP(accuracy_count), &l);
+    *out_done = !pen_node_has(pen_graph_node(s->from, id), "top") &&
+                loss_begin(s, id, PEN_OP(accuracy_count), &l);
     if (!*out_done) return PEN_OK;
     PEN_TRY(loss_read_labels(&l));
     PEN_TRY(accuracy_find_class(&l, &class));

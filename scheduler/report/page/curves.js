@@ -248,20 +248,29 @@ function showChart(area, chart) {
         chart.legend, chart.details));
     charts.push(chart);
 }
-// Loss and accuracy of evaluations stand beside those of the training, other metrics by themselves.
+// Metrics of evaluations stand beside those of the training's steps where these are told, else by themselves.
 function listCharts() {
     var list = [], evaluations = data.evaluations || {series: []}, losses = [], right = [],
-        others = [];
+        others = [], steps = (data.metrics || {series: []}).series.map(function (one) {
+            return {name: one.name, series: [{name: one.name, points: one.points}]};
+        });
+    function ofSteps(name) {
+        return steps.filter(function (one) { return one.name === name; }).map(function (one) { return one.series; })[0];
+    }
     if (data.losses) losses = data.losses.series.map(function (one) { return {name: one.name, points: one.points}; });
     if (data.accuracy) right.push({name: 'accuracy', points: data.accuracy.points});
     evaluations.series.forEach(function (one) {
-        var beside = one.name === 'loss' ? losses : one.name === 'accuracy' && data.accuracy ? right : null;
+        var beside = one.name === 'loss' ? losses : one.name === 'accuracy' && data.accuracy ? right :
+            ofSteps(one.name);
         if (beside) beside.push({name: 'evaluation', points: one.points, isDotted: true});
         else others.push(one);
     });
     if (losses.length > 0) list.push({title: losses.length > 1 && data.losses ? 'Losses' : 'Loss', series: losses,
         fromZero: true, best: evaluations.best_step});
     if (data.accuracy) list.push({title: 'Accuracy', series: right, best: evaluations.best_step});
+    steps.forEach(function (one) {
+        list.push({title: one.name, series: one.series, best: evaluations.best_step});
+    });
     others.forEach(function (one) {
         list.push({title: 'Evaluation: ' + one.name, best: evaluations.best_step,
             series: [{name: one.name, points: one.points, isDotted: true}]});

@@ -27,7 +27,7 @@ function timeLeft(seconds) {
     return seconds < 172800 ? (seconds / 3600).toFixed(1) + ' h' : (seconds / 86400).toFixed(1) + ' days';
 }
 function takeLive(told) {
-    ['losses', 'accuracy', 'rate', 'evaluations'].forEach(function (name) { data[name] = told[name]; });
+    ['losses', 'accuracy', 'metrics', 'rate', 'evaluations'].forEach(function (name) { data[name] = told[name]; });
     document.body.dataset.step = told.live.step;
     fillLive(told.live);
     fillCurves();

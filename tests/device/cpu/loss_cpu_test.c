@@ -142,6 +142,8 @@ static void accuracy_equals_reference(void **state) {
         c.attributes[0] = c.attributes[1]; // what is ignored, if anything is
         c.input_count = 2;
         op_check_device(&c, seed, 0);
+        c.attributes[c.attribute_count++] = pen_attribute_int("top", 1 + (int64_t)(seed % 4));
+        op_check_device(&c, seed, 0);
     }
 }
 

@@ -51,7 +51,7 @@ static void each_loss_is_a_series(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_training_history *history;
-    CHECK_OK(pen_training_history_new(names, 2, arena, &history));
+    CHECK_OK(pen_training_history_new(names, 2, 0, arena, &history));
     assert_null(written(history));
     assert_null(written(NULL));
     for (uint64_t step = 5; step <= 7; step++) {
@@ -81,7 +81,7 @@ static void many_steps_become_means(void **state) {
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         pen_arena *arena = check_arena();
         pen_training_history *history;
-        CHECK_OK(pen_training_history_new(NULL, 0, arena, &history));
+        CHECK_OK(pen_training_history_new(NULL, 0, 0, arena, &history));
         for (uint64_t step = 1; step <= counts[c]; step++) {
             add(history, step, 3 * (double)step, NULL, 5 * (double)step);
         }
@@ -126,7 +126,7 @@ static void evaluations_say_which_is_best(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_training_history *history, *copy;
-    CHECK_OK(pen_training_history_new(NULL, 0, arena, &history));
+    CHECK_OK(pen_training_history_new(NULL, 0, 0, arena, &history));
     assert_null(written_as(history, "evaluations"));
     evaluate(NULL, 1, 0.5, true);
     evaluate(history, 10, 0.5, true);
@@ -152,7 +152,7 @@ static void many_evaluations_keep_the_best(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_training_history *history;
-    CHECK_OK(pen_training_history_new(NULL, 0, arena, &history));
+    CHECK_OK(pen_training_history_new(NULL, 0, 0, arena, &history));
     for (uint64_t step = 1; step <= 10000; step++) {
         evaluate(history, step, step == 778 ? 1 : 0.5, step == 1 || step == 778);
     }
@@ -177,7 +177,7 @@ static void accuracy_is_that_of_all_predictions(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
     pen_training_history *history;
-    CHECK_OK(pen_training_history_new(NULL, 0, arena, &history));
+    CHECK_OK(pen_training_history_new(NULL, 0, 0, arena, &history));
     for (uint64_t s = 1; s <= PEN_TRAINING_HISTORY_POINTS + 1; s++) {
         const pen_training_history_step one = {.step = s,
                                                .target_count = s == 1   ? 30
@@ -203,7 +203,30 @@ static void accuracy_is_that_of_all_predictions(void **state) {
     pen_arena_destroy(arena);
 }
 
+static void metrics_of_steps_are_series_of_their_own(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_training_history *history;
+    static const char *const all[] = {"logits", "boxes", "top_5"};
+    CHECK_OK(pen_training_history_new(all, 3, 1, arena, &history));
+    for (uint64_t s = 1; s <= 3; s++) {
+        add(history, s, 1, (double[]){2, 3, (double)s / 8}, 0.1);
+    }
+    json_t *losses = written_as(history, "losses"), *metrics = written_as(history, "metrics");
+    assert_int_equal(json_array_size(json_object_get(losses, "series")), 3);
+    const json_t *series = json_object_get(metrics, "series");
+    assert_int_equal(json_array_size(series), 1);
+    const json_t *one = json_array_get(series, 0);
+    assert_string_equal(json_string_value(json_object_get(one, "name")), "top_5");
+    const json_t *last = json_array_get(json_object_get(one, "points"), 2);
+    CHECK(json_number_value(json_array_get(last, 1)) == 0.375, "of step 3");
+    json_decref(losses);
+    json_decref(metrics);
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(accuracy_is_that_of_all_predictions),
+              cmocka_unit_test(metrics_of_steps_are_series_of_their_own),
               cmocka_unit_test(each_loss_is_a_series), cmocka_unit_test(many_steps_become_means),
               cmocka_unit_test(evaluations_say_which_is_best),
               cmocka_unit_test(many_evaluations_keep_the_best))

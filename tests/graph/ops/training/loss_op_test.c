@@ -104,6 +104,23 @@ static void accuracy(void **state) {
     op_check_values(&c, 0, (const double[]){1}, 1, 0);
 }
 
+// Of equal scores the first classes are chosen: 3 of them are equal, and the last is among three.
+static void accuracy_among_the_best(void **state) {
+    (void)state;
+    const double x[] = {1, 5, 5, 5, 4, 3, 2, 1};
+    const int32_t at[] = {3, 2};
+    op_case c = {.op = "accuracy_count",
+                 .input_count = 2,
+                 .inputs = {{.type = op_type(PEN_FLOAT64, 2, 2, 4), .data = x},
+                            {.type = op_type(PEN_INT32, 1, 2), .data = at}},
+                 .attribute_count = 1};
+    const double counts[] = {0, 0, 2, 2};
+    for (int64_t top = 1; top <= 4; top++) {
+        c.attributes[0] = pen_attribute_int("top", top);
+        op_check_values(&c, 0, &counts[top - 1], 1, 0);
+    }
+}
+
 static void check_run_error(const op_case *c, const char *text) {
     op_built built;
     run_graph run;
@@ -291,8 +308,9 @@ static void targets_are_not_trained(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(cross_entropy), cmocka_unit_test(likelihood),
               cmocka_unit_test(labels_are_smoothed), cmocka_unit_test(distances_and_divergences),
               cmocka_unit_test(dimensions_behind_the_classes), cmocka_unit_test(accuracy),
-              cmocka_unit_test(labels_must_be_classes), cmocka_unit_test(pairs),
-              cmocka_unit_test(gradients_over_classes), cmocka_unit_test(gradients_of_pairs),
+              cmocka_unit_test(accuracy_among_the_best), cmocka_unit_test(labels_must_be_classes),
+              cmocka_unit_test(pairs), cmocka_unit_test(gradients_over_classes),
+              cmocka_unit_test(gradients_of_pairs),
               cmocka_unit_test(ignored_targets_have_no_gradient),
               cmocka_unit_test(wrong_operands_are_refused),
               cmocka_unit_test(targets_are_not_trained))
