@@ -204,8 +204,8 @@ static uint32_t conv_bias_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     steps[0] = (pen_cuda_step){
         .kernel = PEN_CUDA_KERNEL_plane,
         .grid = {pen_cuda_blocks_for(32 * planes), 1, 1},
+        .only_sets = true,
         .args.plane = {.what = PEN_CUDA_POOL_AVERAGE,
-                       .only_sets = true,
                        .planes = planes,
                        .size = pen_cuda_count(call->graph, call->node->inputs[0]) / planes,
                        .x = call->inputs[0],

@@ -9,6 +9,7 @@
 
 #include "device/cuda/kernels/cuda_place.h"
 #include "device/cuda/kernels/cuda_sequence_args.h"
+#include "device/cuda/kernels/cuda_window_args.h"
 
 // Rows and columns of the tile of a product that one block makes.
 #define PEN_CUDA_TILE 64
@@ -215,83 +216,6 @@ struct cuda_magnitude_args {
     uint64_t count;
     PEN_CUDA_PLACE(const float) x;
     PEN_CUDA_PLACE(unsigned int) largest;
-};
-
-// A convolution of `groups`, as a product of rows and columns; kernels/convolution.cu says of what.
-// What is read in windows is the source, x or, for the gradient of the input, dy. The target is
-// the other of them, or its gradient. `kernel`, `stride`, `dilation` and `pad` are those of the
-// convolution.
-enum { PEN_CUDA_CONV, PEN_CUDA_CONV_INPUT, PEN_CUDA_CONV_WEIGHT };
-struct cuda_conv_args {
-    uint32_t adds, what;                    // one of the above
-    uint32_t batch, groups, rows, channels; // rows: of a group; channels: of the source in a group
-    uint32_t parts;                         // of a group: classes, pieces, or 1
-    uint32_t pieces, piece_terms; // of the weight's gradient: each has its sums in a y of its own
-    uint32_t source[3], target[3], kernel[3], stride[3], dilation[3], pad[3];
-    PEN_CUDA_PLACE(const float) left;  // the weight, or dy for its gradient
-    PEN_CUDA_PLACE(const float) right; // the source
-    PEN_CUDA_PLACE(const float) bias;  // [groups * rows]; NULL: none
-    PEN_CUDA_PLACE(float) y;
-};
-
-// Pools of planes: a plane is a channel of a sample. y: the result, or the gradient of the input.
-enum { PEN_CUDA_POOL_MAX, PEN_CUDA_POOL_AVERAGE };
-struct cuda_pool_args {
-    uint32_t adds, what; // one of the above
-    uint32_t counts_pads;
-    uint64_t planes;
-    uint32_t input[3], output[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(const float) maxima; // backward: what the pool gave
-    PEN_CUDA_PLACE(const float) dy;
-    PEN_CUDA_PLACE(int64_t) indices; // of the whole of x; NULL: not wanted
-    PEN_CUDA_PLACE(float) y;
-};
-
-// y[plane] = the largest of a plane, or its sum / divisor. `only_sets`: whatever `adds` says.
-struct cuda_plane_args {
-    uint32_t adds, what, only_sets;
-    uint64_t planes, size;
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(float) y;
-    float divisor;
-};
-
-// Batch normalization: x is [samples, channels, size], and a channel has `count` elements, in
-// pieces. What is NULL is left out. Frozen statistics are `mean` and `variance`; backward of
-// training `variance` is the inverse deviation.
-#define PEN_CUDA_BATCH_PIECE 4096
-struct cuda_batch_sums {
-    float first, second; // mean and squared distances; backward: gradients of bias and scale
-};
-struct cuda_batch_norm_args {
-    uint32_t adds, is_training, rectifies, is_unbiased;
-    uint32_t channels, size, count, pieces;
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(const float) residual; // added before relu
-    PEN_CUDA_PLACE(const float) dy;
-    PEN_CUDA_PLACE(const float) more_dy;   // added to dy
-    PEN_CUDA_PLACE(const float) rectified; // dy counts where this is above 0
-    PEN_CUDA_PLACE(const float) scale;
-    PEN_CUDA_PLACE(const float) bias;
-    PEN_CUDA_PLACE(const float) mean;
-    PEN_CUDA_PLACE(const float) variance;
-    PEN_CUDA_PLACE(float) y; // or the gradient of x
-    PEN_CUDA_PLACE(float) dresidual;
-    PEN_CUDA_PLACE(float) running_mean;
-    PEN_CUDA_PLACE(float) running_variance;
-    PEN_CUDA_PLACE(float) saved_mean;
-    PEN_CUDA_PLACE(float) saved_inverse;
-    PEN_CUDA_PLACE(double) batch_mean;
-    PEN_CUDA_PLACE(double) batch_variance;
-    PEN_CUDA_PLACE(float) dscale;
-    PEN_CUDA_PLACE(float) dbias;
-    PEN_CUDA_PLACE(float) dmean;
-    PEN_CUDA_PLACE(float) dvariance;
-    PEN_CUDA_PLACE(struct cuda_batch_sums) sums;   // [channels][pieces]
-    PEN_CUDA_PLACE(struct cuda_batch_sums) totals; // [channels]; backward: divided by the count
-    double momentum;
-    float epsilon;
 };
 
 // y = x held to what is not NULL of `low` and `high`; backward: dy where x, the result, is between.

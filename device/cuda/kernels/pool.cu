@@ -185,6 +185,6 @@ KERNEL(plane, cuda_plane_args) {
         }
         const float y =
             a.what == PEN_CUDA_POOL_MAX ? warp_largest(largest) : warp_sum(sum + piece) / a.divisor;
-        if (lane == 0) store(a.y, plane, y, a.adds && !a.only_sets);
+        if (lane == 0) store(a.y, plane, y, a.adds);
     }
 }
