@@ -39,6 +39,9 @@ STORED = {
     "recurrent": (models.Recurrent, (7, 5), 14, 5, 3),
     "resnet18": (lambda: models.Resnet18(4, 0.25), (3, 64, 64), 15, 2, 9),
 }
+# name: (the model whose parameters it has, input shape, distinct batches, optimizers). For devices that
+# are slow, such as an emulated GPU; tensors after 20 steps are left out.
+RESIZED = {"resnet18_32": ("resnet18", (3, 32, 32), 1, ("sgd", "adam"))}
 FULL = {"resnet18_full": (lambda: models.Resnet18(64, 0.02), (3, 64, 64), 14, 2, 7)}
 
 OPTIMIZERS = {
@@ -263,11 +266,12 @@ def perturbed_losses(initial, optimizer_name, inputs, labels, trials):
     return numpy.array(rows)
 
 
-def write_optimizer(folder, name, runs, gradients):
+def write_optimizer(folder, name, runs, gradients, keeps_last):
     """One folder for one optimizer: parameters, losses and float32's own errors."""
     wide, single, perturbed = runs
     os.makedirs(folder)
-    stored = (1, STEPS) if name in ("sgd", "adam") else (STEPS,) if name in AVERAGES else (1,)
+    keeps_last = keeps_last and name in ("sgd", "adam")
+    stored = (1, STEPS) if keeps_last else (STEPS,) if name in AVERAGES else (1,)
     for step in stored:
         parts = wide[1][step]
         numpy.save(f"{folder}/parameters_{step}.npy", flatten(p[2] for p in parts))
@@ -302,12 +306,13 @@ def write_index(path, parts):
             offset += value.size
 
 
-def make_optimizer(folder, name, model, data, optimizer):
+def make_optimizer(folder, name, model, data, optimizer, keeps_last=True):
     """The folder of one optimizer; returns the run in float64."""
     wide = train(model, torch.float64, optimizer, *data)
     single = train(model, torch.float32, optimizer, *data)
     perturbed = perturbed_losses(model, optimizer, *data, TRIALS)
-    worst = write_optimizer(f"{folder}/{optimizer}", optimizer, (wide, single, perturbed), wide[2])
+    worst = write_optimizer(f"{folder}/{optimizer}", optimizer, (wide, single, perturbed), wide[2],
+                            keeps_last)
     print(f"{name} {optimizer}: loss {wide[0][0]:.6f} -> {wide[0][-1]:.6f} "
           f"(float32 differs by {abs(single[0][-1] / wide[0][-1] - 1):.1e}), worst tensor "
           f"{worst[0]:.1e} after 1, {worst[1]:.1e} after {STEPS}, left out {worst[2]}, "
@@ -322,14 +327,34 @@ def make(folder, name, specification, optimizers):
     torch.manual_seed(seed)
     model = constructor()
     export(model, shape, opset, f"{folder}/model.onnx")
-    inputs, labels = make_data(shape, batches, seed)
-    numpy.save(f"{folder}/inputs.npy", inputs)
-    numpy.save(f"{folder}/labels.npy", labels)
+    make_rest(folder, name, model, make_data(shape, batches, seed), optimizers)
+
+
+def make_rest(folder, name, model, data, optimizers, keeps_last=True):
+    numpy.save(f"{folder}/inputs.npy", data[0])
+    numpy.save(f"{folder}/labels.npy", data[1])
     for optimizer in optimizers:
-        wide = make_optimizer(folder, name, model, (inputs, labels), optimizer)
+        wide = make_optimizer(folder, name, model, data, optimizer, keeps_last)
     write_index(f"{folder}/index.txt", wide[1][1])
     numpy.save(f"{folder}/gradient_1.npy", flatten(wide[2]))
     numpy.save(f"{folder}/outputs_1.npy", wide[3].astype(numpy.float32))
+
+
+def make_resized(target, name):
+    """The file of a model that is there, for inputs of another size."""
+    import onnx
+    of, shape, batches, optimizers = RESIZED[name]
+    constructor, seed = STORED[of][0], STORED[of][4]
+    shutil.rmtree(f"{target}/{name}", ignore_errors=True)
+    os.makedirs(f"{target}/{name}")
+    torch.manual_seed(seed)
+    model = constructor()
+    exported = onnx.load(f"{target}/{of}/model.onnx")
+    for place, size in zip(exported.graph.input[0].type.tensor_type.shape.dim[1:], shape):
+        place.dim_value = size
+    del exported.graph.value_info[:]
+    onnx.save(exported, f"{target}/{name}/model.onnx")
+    make_rest(f"{target}/{name}", name, model, make_data(shape, batches, seed), optimizers, False)
 
 
 def add(folder, name, specification, optimizer):
@@ -360,6 +385,9 @@ def main():
             add(f"{target}/{name}", name, specification, options.add)
         elif options.only in (None, name):
             make(f"{target}/{name}", name, specification, chosen)
+    for name in RESIZED if not options.full else ():
+        if options.only in (None, name):
+            make_resized(target, name)
 
 
 if __name__ == "__main__":
