@@ -76,6 +76,19 @@ static uint32_t expand_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return move_step(&args, steps);
 }
 
+static bool reorder_supports(const pen_graph *graph, const pen_node *node) {
+    return move_supports(graph, node) &&
+           pen_node_int(node, "from_layout") == pen_node_int(node, "to_layout");
+}
+
+// A reorder whose layouts are equal copies: what an update still needs is kept so.
+static uint32_t copy_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
+    const pen_shape line = {.rank = 1, .dims = {(int64_t)count}};
+    const struct cuda_move_args args = move_box(call, &line, call->inputs[0], call->outputs[0]);
+    return move_step(&args, steps);
+}
+
 // ---- parts of a whole along an axis
 
 static bool concat_supports(const pen_graph *graph, const pen_node *node) {
@@ -268,6 +281,8 @@ static pen_status gather_blame(const pen_graph *graph, const pen_node *node, uin
 }
 
 static const pen_cuda_entry move_entries[] = {
+    PEN_CUDA_ENTRY("reorder", reorder_supports, copy_steps, 0),
+    PEN_CUDA_ENTRY("copy", move_supports, copy_steps, 0),
     PEN_CUDA_ENTRY("transpose", move_supports, transpose_steps, 0),
     PEN_CUDA_ENTRY("expand", move_supports, expand_steps, 0),
     PEN_CUDA_ENTRY("concat", concat_supports, concat_steps, 0),

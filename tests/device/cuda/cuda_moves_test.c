@@ -22,6 +22,26 @@ static void transposes(void **state) {
     cuda_check_place(&narrow, false);
 }
 
+static void copies(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        op_case c = {.op = seed < 2 ? "reorder" : "copy", .input_count = 1};
+        c.inputs[0] = (op_case_input){
+            .type = op_type(seed % 2 == 0 ? PEN_FLOAT32 : PEN_FLOAT64, 3, 5, 7, 31), .high = 9};
+        if (seed < 2) {
+            c.attribute_count = 2;
+            c.attributes[0] = pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN);
+            c.attributes[1] = pen_attribute_int("to_layout", PEN_LAYOUT_PLAIN);
+        }
+        cuda_check(&c, seed, 1e-6);
+    }
+    op_case other = {.op = "reorder", .input_count = 1, .attribute_count = 2};
+    other.inputs[0].type = op_type(PEN_FLOAT32, 4, 1, 16, 2, 2);
+    other.attributes[0] = pen_attribute_int("from_layout", PEN_LAYOUT_PLAIN);
+    other.attributes[1] = pen_attribute_int("to_layout", 1);
+    cuda_check_place(&other, false);
+}
+
 static void expansions(void **state) {
     (void)state;
     static const int64_t shape[] = {4, 6, 5};
@@ -128,6 +148,6 @@ static void indices_that_are_outside_are_told(void **state) {
                        "the index at position 3 is outside of [-3, 3)");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(expansions), cmocka_unit_test(parts),
-              cmocka_unit_test(slices), cmocka_unit_test(gathers),
+PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(copies), cmocka_unit_test(expansions),
+              cmocka_unit_test(parts), cmocka_unit_test(slices), cmocka_unit_test(gathers),
               cmocka_unit_test(indices_that_are_outside_are_told))
