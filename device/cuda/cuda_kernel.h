@@ -46,13 +46,13 @@ typedef struct pen_cuda_step {
         struct cuda_dropout_args dropout;
         struct cuda_attention_args attention;
         struct cuda_recurrent_args recurrent;
-        struct cuda_clip_args clip;
+        struct cuda_clip_scale_args clip_scale;
         struct cuda_cast_args cast;
         struct cuda_conv_args conv;
         struct cuda_pool_args pool;
         struct cuda_plane_args plane;
         struct cuda_batch_norm_args batch_norm;
-        struct cuda_hold_args hold;
+        struct cuda_clip_args clip;
     } args;
 } pen_cuda_step;
 

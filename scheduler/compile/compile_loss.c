@@ -134,8 +134,8 @@ static pen_status loss_find_place(pen_compilation *compilation, const pen_compil
 // of top_5 and the like. A mask's targets are counted by evaluations alone.
 static void loss_ask_tops(const pen_compilation *compilation, const pen_compile_loss *loss,
                           pen_loss_place *place) {
-    if (!pen_compile_tells(compilation, &loss->spec, place)) return;
-    if (pen_value_is(compilation->program.accuracy) || !pen_loss_takes_indices(&loss->spec)) return;
+    if (!pen_compile_tells(compilation, &loss->spec, place, PEN_METRIC_FROM_CLASSES)) return;
+    if (!pen_loss_takes_indices(&loss->spec)) return;
     for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
         if (!pen_compile_tells_top(compilation, metric)) continue;
         if (place->top_count == PEN_LOSS_TOPS_LIMIT) return;

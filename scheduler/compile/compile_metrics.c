@@ -116,10 +116,21 @@ pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *p
 
 // ---- of the steps of a training
 
+// Of several losses steps tell of the one that evaluations choose, or of none.
+static bool metrics_is_chosen(const pen_compilation *compilation, const pen_loss_spec *spec,
+                              pen_metric_source source) {
+    const pen_compile_request *request = compilation->request;
+    for (uint32_t i = 0; i < request->loss_count; i++) {
+        if (!pen_metric_is_of(source, request->losses[i].spec.kind)) continue;
+        return spec == &request->losses[i].spec;
+    }
+    return false;
+}
+
 bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
-                       const pen_loss_place *place) {
-    return compilation->request->mode == PEN_COMPILE_TRAIN && spec->kind != PEN_LOSS_OUTPUT &&
-           !pen_value_is(place->mask) && place->example_count > 0;
+                       const pen_loss_place *place, pen_metric_source source) {
+    return compilation->request->mode == PEN_COMPILE_TRAIN && !pen_value_is(place->mask) &&
+           place->example_count > 0 && metrics_is_chosen(compilation, spec, source);
 }
 
 bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric) {
@@ -132,18 +143,13 @@ static void metrics_tell(pen_compilation *compilation, pen_metric metric, pen_va
     pen_program *program = &compilation->program;
     const uint32_t loss_count = compilation->request->loss_count;
     // numbers of a step have one room for all
-    if (program->told_count == PEN_PROGRAM_TOLD_LIMIT) return;
-    if (loss_count + program->told_count >= PEN_LOSSES_LIMIT) return;
-    program->told[program->told_count++] = (pen_program_told){metric, value};
-}
-
-// Whether an error was told of a loss before.
-static bool metrics_told_errors(const pen_program *program) {
-    for (uint32_t i = 0; i < program->told_count; i++) {
-        const pen_metric_kind *kind = &pen_metric_kinds[program->told[i].metric];
-        if (kind->source == PEN_METRIC_FROM_NUMBERS) return true;
+    if (program->told_count == PEN_PROGRAM_TOLD_LIMIT ||
+        loss_count + program->told_count >= PEN_LOSSES_LIMIT) {
+        pen_compilation_warn(compilation, "there are so many losses that steps have no room for "
+                                          "some metrics; evaluations tell them all");
+        return;
     }
-    return false;
+    program->told[program->told_count++] = (pen_program_told){metric, value};
 }
 
 // What can be said of a step from what the loss reads anyway: its scores and labels. Nodes are
@@ -152,9 +158,7 @@ pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *s
                             const pen_loss_place *place, const pen_attached_loss *attached) {
     pen_graph *graph = compilation->graph;
     uint32_t top = 0;
-    if (!pen_compile_tells(compilation, spec, place)) return PEN_OK;
-    const bool is_first = !metrics_told_errors(&compilation->program);
-    const bool has_numbers = is_first && pen_metric_is_of_numbers(spec->kind);
+    const bool has_numbers = pen_compile_tells(compilation, spec, place, PEN_METRIC_FROM_NUMBERS);
     for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
         if (pen_compile_tells_top(compilation, metric) && top < place->top_count) {
             metrics_tell(compilation, metric, attached->among[top++]);

@@ -95,7 +95,7 @@ PEN_NODISCARD pen_status pen_compile_see(pen_compilation *compilation,
 // Whether metrics of steps are told of a loss there, and whether one is asked for that counts the
 // best classes.
 bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
-                       const pen_loss_place *place);
+                       const pen_loss_place *place, pen_metric_source source);
 bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric);
 PEN_NODISCARD pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *spec,
                                           const pen_loss_place *place,

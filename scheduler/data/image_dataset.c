@@ -192,12 +192,28 @@ static pen_status image_weigh_class(image_state *state, uint64_t class_index, si
     return PEN_OK;
 }
 
+// Whether a class or a picture is called so beneath the root.
+static bool image_has(const image_state *state, size_t root_length, const char *name) {
+    for (uint64_t c = 0; name != NULL && c < state->classes.count; c++)
+        if (strcmp(state->classes.names[c], name) == 0) return true;
+    for (uint64_t i = 0; name != NULL && i < state->paths.count; i++)
+        if (strcmp(state->paths.names[i] + root_length + 1, name) == 0) return true;
+    return false;
+}
+
+// Each picture gets its weight; a line that is of no picture is a slip of the pen, the first one
+// too.
 static pen_status image_weigh(pen_dataset *dataset, const pen_dataset_options *options,
                               pen_csv_weights *weights) {
     image_state *state = dataset->state;
     for (uint64_t c = 0; c < state->classes.count; c++) {
         PEN_TRY(image_weigh_class(state, c, strlen(options->path), options->weight_table, weights,
                                   dataset->weights));
+    }
+    if (image_has(state, strlen(options->path), weights->head)) {
+        return pen_status_at_position(
+            pen_error(PEN_INVALID_INPUT, "the weight of '%s' is no number", weights->head),
+            options->weight_table, 1, 1);
     }
     for (uint64_t i = 0; i < weights->count; i++) {
         const pen_csv_weight *weight = &weights->items[i];
@@ -214,19 +230,24 @@ static pen_status image_weigh(pen_dataset *dataset, const pen_dataset_options *o
 // Of all pictures that are listed: those that are left out later take theirs with them.
 static pen_status image_read_weights(pen_dataset *dataset, const pen_dataset_options *options) {
     const image_state *state = dataset->state;
-    const char *path = options->weight_table;
+    const char *path = options->weight_table, *source;
     pen_csv_weights weights;
     pen_mapping file = {0};
-    const char *source;
+    pen_arena *scratch; // names go when each picture has its number
     if (path == NULL) return PEN_OK;
     PEN_TRY(pen_arena_copy_text(dataset->arena, path, strlen(path), &source));
     dataset->info.example_count = state->paths.count;
     PEN_TRY(pen_dataset_make_weights(dataset, source));
     PEN_TRY(pen_status_add_context(pen_mapping_open(path, &file), "while reading the weights"));
     const pen_csv_text text = {file.bytes, file.length, path};
-    const pen_status status = pen_csv_weights_read(&text, dataset->arena, &weights);
+    pen_status status = pen_arena_create(&scratch);
+    if (status == PEN_OK) {
+        status = pen_csv_weights_read(&text, scratch, &weights);
+        if (status == PEN_OK) status = image_weigh(dataset, options, &weights);
+        pen_arena_destroy(scratch);
+    }
     pen_mapping_close(&file);
-    return status == PEN_OK ? image_weigh(dataset, options, &weights) : status;
+    return status;
 }
 
 // ---- broken pictures

@@ -5,21 +5,13 @@ bool pen_metric_is_decision(pen_loss_kind kind) {
            kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS;
 }
 
-static bool choose_is_of_classes(const pen_metric_loss *loss) {
-    return pen_loss_is_over_classes(loss->kind) || pen_metric_is_decision(loss->kind);
+static bool choose_is_of_classes(pen_loss_kind kind) {
+    return pen_loss_is_over_classes(kind) || pen_metric_is_decision(kind);
 }
 
 bool pen_metric_is_of_numbers(pen_loss_kind kind) {
     return kind == PEN_LOSS_MEAN_SQUARED_ERROR || kind == PEN_LOSS_L1 ||
            kind == PEN_LOSS_SMOOTH_L1 || kind == PEN_LOSS_HUBER;
-}
-
-static bool choose_is_of_numbers(const pen_metric_loss *loss) {
-    return pen_metric_is_of_numbers(loss->kind);
-}
-
-static bool choose_is_entropy(const pen_metric_loss *loss) {
-    return pen_loss_is_over_classes(loss->kind);
 }
 
 pen_metric_loss pen_metric_loss_of(const pen_loss_spec *spec, uint32_t class_count,
@@ -33,21 +25,25 @@ pen_metric_loss pen_metric_loss_of(const pen_loss_spec *spec, uint32_t class_cou
 
 // What is looked for among the losses of each source, and how it is called.
 typedef struct choose_source {
-    bool (*is_of)(const pen_metric_loss *loss);
+    bool (*is_of)(pen_loss_kind kind);
     const char *lack;
 } choose_source;
 
 static const choose_source choose_sources[] = {
     [PEN_METRIC_FROM_CLASSES] = {choose_is_of_classes, "the loss is over no classes"},
     [PEN_METRIC_FROM_SCORES] = {choose_is_of_classes, "the loss is over no classes"},
-    [PEN_METRIC_FROM_ENTROPY] = {choose_is_entropy, "the loss is over no classes"},
-    [PEN_METRIC_FROM_NUMBERS] = {choose_is_of_numbers, "no loss compares numbers with numbers"},
+    [PEN_METRIC_FROM_ENTROPY] = {pen_loss_is_over_classes, "the loss is over no classes"},
+    [PEN_METRIC_FROM_NUMBERS] = {pen_metric_is_of_numbers, "no loss compares numbers with numbers"},
 };
+
+bool pen_metric_is_of(pen_metric_source source, pen_loss_kind kind) {
+    return choose_sources[source].is_of != NULL && choose_sources[source].is_of(kind);
+}
 
 static uint32_t choose_find(const pen_metric_loss *losses, uint32_t count,
                             const choose_source *source) {
     for (uint32_t i = 0; i < count; i++) {
-        if (source->is_of(&losses[i])) return i;
+        if (source->is_of(losses[i].kind)) return i;
     }
     return PEN_METRIC_NO_LOSS;
 }

@@ -36,6 +36,9 @@ bool pen_metric_is_decision(pen_loss_kind kind);
 // Whether numbers are compared with numbers.
 bool pen_metric_is_of_numbers(pen_loss_kind kind);
 
+// Whether metrics of this source are of such a loss; of several the first is chosen.
+bool pen_metric_is_of(pen_metric_source source, pen_loss_kind kind);
+
 // `counts_right`: right answers are counted anyway, so that `accuracy` needs nothing more.
 //   INVALID_INPUT  no loss is such that a metric could be of it
 PEN_NODISCARD pen_status pen_metric_choose(const pen_metric_loss *losses, uint32_t loss_count,

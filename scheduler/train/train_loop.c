@@ -80,7 +80,8 @@ static void train_begin_next(pen_trainer *trainer, const pen_step_report *report
     ahead->error = kind->begin(trainer->engine, &step);
 }
 
-// Metrics of the step, from means over its examples.
+// Metrics of the step, from means over its examples. Times their number those of classes are whole
+// numbers again, so that microbatches change no bit.
 static void train_tell(const pen_program *program, pen_step_report *report) {
     for (uint32_t i = 0; i < program->told_count; i++) {
         const pen_metric metric = program->told[i].metric;
@@ -88,7 +89,7 @@ static void train_tell(const pen_program *program, pen_step_report *report) {
         if (metric == PEN_METRIC_ROOT_MEAN_SQUARED_ERROR) value = sqrt(value);
         if (pen_metric_kinds[metric].source == PEN_METRIC_FROM_CLASSES) {
             if (report->target_count == 0) continue;
-            value *= (double)report->example_count / (double)report->target_count;
+            value = round(value * (double)report->example_count) / (double)report->target_count;
         }
         report->metrics |= PEN_METRIC_BIT(metric);
         report->metric_values[metric] = value;

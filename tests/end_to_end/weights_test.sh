@@ -175,6 +175,8 @@ sed '9s/,.*/,-2/' pictures.csv >below.csv
 wrong 'below.csv:9:[0-9]*: error: the weight is -2, expected a number of at least 0' "{$pictures, weights: below.csv}"
 sed '$p' pictures.csv >twice.csv
 wrong "twice.csv:44:1: error: 'class0/0000.png' has a weight in line 43 already" "{$pictures, weights: twice.csv}"
+sed '1s/.*/class0,O.5/' pictures.csv >slip.csv
+wrong "slip.csv:1:1: error: the weight of 'class0' is no number" "{$pictures, weights: slip.csv}"
 wrong 'table.csv:1:1: error: the line has more than two fields' "{$pictures, weights: table.csv}"
 wrong "'w.tar': the member '0000.json' says no weight under the key w" "{$tar, weights: \"json:w\"}"
 wrong "'w.tar': the example '0000' has no member '0000.none'" "{$tar, weights: none}"

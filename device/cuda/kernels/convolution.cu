@@ -168,7 +168,7 @@ DEVICE struct conv_place conv_term(const struct cuda_conv_args *a, const struct 
 DEVICE void conv_store(const struct cuda_conv_args *a, const struct conv_product *p, uint32_t group,
                        uint32_t row, int64_t column, float value) {
     if (a->bias) value += a->bias[group * a->rows + row];
-    store(p->y, row * p->row + (uint64_t)column, value, a->adds && a->pieces == 1);
+    store(p->y, row * p->row + (uint64_t)column, value, a->adds);
 }
 
 // A block makes a tile of one group's part. Places of columns are found once, those of terms while

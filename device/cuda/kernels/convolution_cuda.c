@@ -171,6 +171,7 @@ static uint32_t conv_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     steps[0] = (pen_cuda_step){
         .kernel = PEN_CUDA_KERNEL_conv,
         .grid = {conv_tiles(conv_columns(&args)), conv_tiles(args.rows), args.groups * args.parts},
+        .only_sets = args.pieces > 1,
         .args.conv = args};
     if (!by_weight || args.pieces == 1) return 1;
     steps[1] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_sum_columns,

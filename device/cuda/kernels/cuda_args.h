@@ -53,9 +53,9 @@ struct cuda_sum_args {
 // Scores of target t are at t / stride * classes * stride + t % stride, `stride` apart. `error` is
 // raised to count - t where the label of t is no class, so that the first such target is left.
 // Accuracy leaves out labels that are `ignored`, if `has_ignored`; its `losses` are 1 where the
-// label has the largest score, else 0, and `right` counts them.
+// label is among the `top` largest scores, else 0, and `right` counts them.
 struct cuda_loss_args {
-    uint32_t adds, classes, labels_are_wide, is_each, has_ignored;
+    uint32_t adds, classes, labels_are_wide, is_each, has_ignored, top;
     uint64_t count, stride;
     int64_t ignored;
     PEN_CUDA_PLACE(const float) scores;
@@ -219,7 +219,7 @@ struct cuda_magnitude_args {
 };
 
 // y = x held to what is not NULL of `low` and `high`; backward: dy where x, the result, is between.
-struct cuda_hold_args {
+struct cuda_clip_args {
     uint32_t adds;
     uint64_t count;
     PEN_CUDA_PLACE(const float) x;
@@ -238,10 +238,10 @@ struct cuda_hold_args {
     X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward) X(adam) X(norm_blocks)     \
     X(norm_total) X(dropout) X(dropout_backward) X(attention) X(attention_backward_rows)           \
     X(attention_backward_keys) X(recurrent) X(recurrent_backward) X(recurrent_bias) X(accuracy)    \
-    X(accuracy_count) X(clip) X(cast) X(spread) X(extremum) X(extremum_backward) X(conv)           \
+    X(accuracy_count) X(clip_scale) X(cast) X(spread) X(extremum) X(extremum_backward) X(conv)           \
     X(conv_narrow) X(conv_narrow_weight) X(pool) X(pool_backward) X(plane) X(batch_moments)        \
     X(batch_totals) X(batch_norm) X(batch_backward_sums) X(batch_backward_totals)                  \
-    X(batch_norm_backward) X(hold) X(hold_backward)
+    X(batch_norm_backward) X(clip) X(clip_backward)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

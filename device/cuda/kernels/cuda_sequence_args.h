@@ -89,8 +89,8 @@ struct cuda_recurrent_args {
 
 // y = min(1, limit / (square root of the sum of all norms + 1e-6)), of which a launch has `count`:
 // what those before it summed is in `sum`. Norm k is a float64 where bit k of `wide` is set.
-#define PEN_CUDA_NORMS 24
-struct cuda_clip_args {
+#define PEN_CUDA_NORMS 64 // bits of `wide`
+struct cuda_clip_scale_args {
     uint32_t adds, count, is_first, is_last, y_is_wide;
     uint64_t wide;
     PEN_CUDA_PLACE(double) sum;

@@ -136,7 +136,7 @@ KERNEL(function_backward, cuda_function_args) {
     }
 }
 
-KERNEL(hold, cuda_hold_args) {
+KERNEL(clip, cuda_clip_args) {
     EACH(i, a.count) {
         float y = a.x[i];
         if (a.low && y < a.low[0]) y = a.low[0];
@@ -145,7 +145,7 @@ KERNEL(hold, cuda_hold_args) {
     }
 }
 
-KERNEL(hold_backward, cuda_hold_args) {
+KERNEL(clip_backward, cuda_clip_args) {
     EACH(i, a.count) {
         const float y = a.x[i];
         const uint32_t is_held = (a.low && y <= a.low[0]) || (a.high && y >= a.high[0]);

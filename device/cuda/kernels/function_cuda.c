@@ -47,9 +47,9 @@ static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const uint32_t x = pen_cuda_rule(call->node);
     const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
     if (count == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = x > 0 ? PEN_CUDA_KERNEL_hold_backward : PEN_CUDA_KERNEL_hold,
+    *steps = (pen_cuda_step){.kernel = x > 0 ? PEN_CUDA_KERNEL_clip_backward : PEN_CUDA_KERNEL_clip,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.hold = {.count = count,
+                             .args.clip = {.count = count,
                                            .x = call->inputs[x],
                                            .dy = call->inputs[0],
                                            .low = pen_cuda_input(call, x + 1),

@@ -75,7 +75,8 @@ DEVICE uint32_t accuracy_wins(float a, float b) {
     return a > b || (a != a && b == b);
 }
 
-// Whether the label has the largest score, the first of equals. Labels that are ignored do not count.
+// Whether fewer than `top` scores come before the label's; of equals the first does. Labels that are
+// ignored do not count.
 KERNEL(accuracy, cuda_loss_args) {
     SHARED float room[PEN_CUDA_BLOCK / 32];
     for (uint64_t t = BLOCK_X; t < a.count; t += BLOCKS_X) {
@@ -94,7 +95,7 @@ KERNEL(accuracy, cuda_loss_args) {
             better += is_better ? 1.0f : 0.0f;
         }
         better = block_sum(better, room);
-        if (THREAD == 0) a.losses[t] = label >= 0 && better == 0.0f ? 1.0f : 0.0f;
+        if (THREAD == 0) a.losses[t] = label >= 0 && better < (float)a.top ? 1.0f : 0.0f;
     }
 }
 

@@ -40,7 +40,7 @@ static float loss_factor(const pen_node *node, uint64_t count) {
     return strcmp(pen_node_text(node, "reduction"), "mean") == 0 ? 1.0f / (float)count : 1.0f;
 }
 
-// Whoever has a reduction says himself whether it is of each.
+// `is_each` is set by losses; accuracy_count has no reduction.
 static struct cuda_loss_args loss_args(const pen_cuda_call *call) {
     const pen_node *node = call->node;
     const uint32_t labels = loss_labels_at(node);
@@ -100,6 +100,7 @@ static uint32_t accuracy_steps(const pen_cuda_call *call, pen_cuda_step *steps) 
     struct cuda_loss_args args = loss_args(call);
     args.has_ignored = pen_node_has(call->node, "ignore_index");
     if (args.has_ignored) args.ignored = pen_node_int(call->node, "ignore_index");
+    args.top = pen_node_has(call->node, "top") ? (uint32_t)pen_node_int(call->node, "top") : 1;
     args.losses = call->workspace;
     args.right = call->outputs[0];
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_accuracy,

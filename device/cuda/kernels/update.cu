@@ -97,7 +97,7 @@ KERNEL(norm_total, cuda_norm_args) {
 }
 
 // How much gradients are scaled by, by one thread: there are few norms.
-KERNEL(clip, cuda_clip_args) {
+KERNEL(clip_scale, cuda_clip_scale_args) {
     if (BLOCK_X > 0 || THREAD > 0) return;
     double sum = a.is_first ? 0.0 : *a.sum;
     for (uint32_t k = 0; k < a.count; k++)

@@ -120,25 +120,25 @@ static uint32_t norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 2;
 }
 
-static bool clip_supports(const pen_graph *graph, const pen_node *node) {
+static bool clip_scale_supports(const pen_graph *graph, const pen_node *node) {
     for (uint32_t i = 0; i < node->input_count; i++)
         if (!update_is_number(graph, node, i)) return false;
     return node->input_count > 0 && node->input_count <= PEN_CUDA_STEPS * PEN_CUDA_NORMS;
 }
 
 // The sum so far, from launch to launch.
-static uint64_t clip_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+static uint64_t clip_scale_workspace_bytes(const pen_graph *graph, const pen_node *node) {
     (void)graph;
     return node->input_count > PEN_CUDA_NORMS ? sizeof(double) : 0;
 }
 
 // A launch has room for some norms alone.
-static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+static uint32_t clip_scale_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     uint32_t step_count = 0;
     for (uint32_t first = 0; first < node->input_count; first += PEN_CUDA_NORMS) {
         const uint32_t rest = node->input_count - first;
-        struct cuda_clip_args args = {
+        struct cuda_clip_scale_args args = {
             .count = rest < PEN_CUDA_NORMS ? rest : PEN_CUDA_NORMS,
             .is_first = first == 0,
             .is_last = rest <= PEN_CUDA_NORMS,
@@ -150,8 +150,8 @@ static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
             args.norms[k] = call->inputs[first + k];
             if (update_is_wide(call, first + k)) args.wide |= (uint64_t)1 << k;
         }
-        steps[step_count++] =
-            (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_clip, .grid = {1, 1, 1}, .args.clip = args};
+        steps[step_count++] = (pen_cuda_step){
+            .kernel = PEN_CUDA_KERNEL_clip_scale, .grid = {1, 1, 1}, .args.clip_scale = args};
     }
     return step_count;
 }
@@ -164,9 +164,9 @@ static const pen_cuda_entry update_entries[] = {
      .workspace_bytes = norm_workspace_bytes,
      .steps = norm_steps},
     {.op_name = "clip_scale",
-     .supports = clip_supports,
-     .workspace_bytes = clip_workspace_bytes,
-     .steps = clip_steps},
+     .supports = clip_scale_supports,
+     .workspace_bytes = clip_scale_workspace_bytes,
+     .steps = clip_scale_steps},
 };
 
 PEN_CUDA_FAMILY_OF(update);

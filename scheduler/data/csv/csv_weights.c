@@ -79,7 +79,7 @@ static pen_status weights_take_line(weights_reading *reading, bool may_be_head) 
                                           name.last ? "one field" : "more than two fields"));
     }
     PEN_TRY(weights_take_number(reading, &number, may_be_head, &is_head, &weight.weight));
-    if (is_head) return PEN_OK;
+    if (is_head) return weights_take_name(reading, &name, &reading->weights->head);
     weight.line = name.line;
     PEN_TRY(weights_take_name(reading, &name, &weight.name));
     return weights_add(reading, &weight);

@@ -3,7 +3,7 @@
 //   picture,weight          a first line whose second field is no number is passed over
 //   cats/1.jpg,2
 //   ./cats/2.jpg,0.5        as cats/2.jpg
-//   dogs,0.25               what a name without a picture means is the caller's
+//   dogs,0.25               image_dataset.c takes a name without a picture as a class
 //
 // Lifetime: names are the arena's. They grow with the text: at most some thirty times its bytes.
 // Threads:  functions share nothing.
@@ -23,6 +23,7 @@ typedef struct pen_csv_weight {
 typedef struct pen_csv_weights {
     pen_csv_weight *items; // [count] in the order of their names, bytes compared
     uint64_t count;
+    const char *head; // the name in a first line that was passed over; NULL: none was
 } pen_csv_weights;
 
 // Reads all of a text.

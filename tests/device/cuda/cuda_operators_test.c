@@ -125,8 +125,10 @@ static void accuracies(void **state) {
     for (uint32_t i = 0; i < 2 * 300 * 5; i++)
         scores[i] = i == 77 ? NAN : (float)(i * i % 11);
     for (uint64_t seed = 0; seed < 6; seed++) {
-        op_case c = {.op = "accuracy_count", .input_count = 2, .attribute_count = seed % 2};
-        c.attributes[0] = pen_attribute_int("ignore_index", 1);
+        op_case c = {
+            .op = "accuracy_count", .input_count = 2, .attribute_count = (uint32_t)seed % 3};
+        c.attributes[0] = pen_attribute_int("top", 2 + (int)seed);
+        c.attributes[1] = pen_attribute_int("ignore_index", 1);
         const bool is_flat = seed < 4;
         c.inputs[0] = (op_case_input){.type = is_flat ? op_type(PEN_FLOAT32, 2, 40, 75)
                                                       : op_type(PEN_FLOAT32, 3, 2, 300, 5),
