@@ -13,6 +13,7 @@
 #ifndef PEN_BASE_RANDOM_H
 #define PEN_BASE_RANDOM_H
 
+#include <math.h>
 #include <stdint.h>
 
 typedef struct pen_random_key {
@@ -29,6 +30,12 @@ void pen_random_block(pen_random_key key, uint64_t counter, uint32_t out_numbers
 
 // Element `index` of the stream, uniform in [0, 1) with 24 bits.
 float pen_random_uniform(pen_random_key key, uint64_t index);
+
+// The smallest k so that k 2^-24 is not below `ratio`, in [0, 1]: elements are multiples of 2^-24,
+// so those of k and more are the ones that are not below it.
+static inline uint32_t pen_random_threshold(double ratio) {
+    return (uint32_t)ceil(ratio * 0x1p24);
+}
 
 // Element `index` of the stream, uniform in [0, limit). `limit` > 0; the bias is below
 // limit / 2^64.

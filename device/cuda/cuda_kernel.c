@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "graph/ops/product/convolution_geometry.h"
 
 #define CUDA_BLOCKS_MOST 65535u
 
@@ -73,6 +74,11 @@ uint64_t pen_cuda_count(const pen_graph *graph, pen_value_id value) {
 
 uint32_t pen_cuda_blocks(uint64_t count) {
     return (uint32_t)pen_min_u64(count, CUDA_BLOCKS_MOST);
+}
+
+void pen_cuda_copy_sizes(uint32_t *to, const int64_t *from) {
+    for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++)
+        to[d] = (uint32_t)from[d];
 }
 
 uint32_t pen_cuda_blocks_for(uint64_t count) {

@@ -103,6 +103,12 @@ uint32_t pen_cuda_axis(const pen_node *node, const pen_shape *shape);
 // Blocks of the grid of a kernel that goes over `count` elements, or over so many blocks.
 uint32_t pen_cuda_blocks_for(uint64_t count);
 uint32_t pen_cuda_blocks(uint64_t count);
+// Blocks of a grid's second and third dimension, at most.
+#define PEN_CUDA_GRID_MOST 65535u
+// Sizes, pads and reaches of windows, at most, so that sums of them are 32 bits wide.
+#define PEN_CUDA_WINDOW_MOST ((int64_t)1 << 28)
+// Copies what is known of the windows' dimensions [PEN_SPATIAL_LIMIT], none of which is above.
+void pen_cuda_copy_sizes(uint32_t *to, const int64_t *from);
 
 // An entry with no workspace and no blame, which can accumulate.
 #define PEN_CUDA_ENTRY(op, supports_op, steps_op, rule_op)                                         \

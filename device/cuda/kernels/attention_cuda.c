@@ -1,7 +1,6 @@
 // Attention and its gradients: kernels/attention.cu. Rows of more than 128 numbers, and gradients
 // of masks, are left to the host.
-#include <math.h>
-
+#include "base/random.h"
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/product/attention_geometry.h"
@@ -84,7 +83,7 @@ static struct cuda_attention_args attention_args(const pen_cuda_call *call) {
                                        .depth = (uint32_t)g.depth,
                                        .value_depth = (uint32_t)g.value_depth,
                                        .is_causal = pen_node_int(node, "causal") != 0,
-                                       .threshold = (uint32_t)ceil(dropout * 0x1p24),
+                                       .threshold = pen_random_threshold(dropout),
                                        .attentions = (uint64_t)(g.outer_count * g.head_count),
                                        .of_q = attention_strides(&g.q),
                                        .of_k = attention_strides(&g.k),

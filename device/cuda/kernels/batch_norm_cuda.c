@@ -2,8 +2,7 @@
 #include "device/cuda/cuda_kernel.h"
 #include "graph/op.h"
 
-#define BATCH_CHANNELS_MOST 65535 // of a grid's second dimension
-#define BATCH_MOMENTS 7           // outputs, of which the last two are float64
+#define BATCH_MOMENTS 7 // outputs, of which the last two are float64
 
 typedef enum batch_rule {
     BATCH_PLAIN,
@@ -23,7 +22,7 @@ static bool batch_supports(const pen_graph *graph, const pen_node *node) {
     for (uint32_t i = 0; i < node->output_count && i < BATCH_MOMENTS - 2; i++)
         if (!pen_cuda_is_float(graph, node->outputs[i])) return false;
     const uint64_t count = (uint64_t)pen_shape_element_count(x);
-    return count > 0 && x->dims[1] <= BATCH_CHANNELS_MOST &&
+    return count > 0 && x->dims[1] <= PEN_CUDA_GRID_MOST &&
            count / (uint64_t)x->dims[1] <= INT32_MAX;
 }
 

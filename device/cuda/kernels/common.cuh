@@ -100,6 +100,11 @@ DEVICE float logarithm(float x) {
                         multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
 }
 
+// Positions of a window, or of a plane.
+DEVICE uint32_t window_volume(const uint32_t *sizes) {
+    return sizes[0] * sizes[1] * sizes[2];
+}
+
 DEVICE float magnitude_of(float x) {
     return float_of_bits(bits_of_float(x) & 0x7fffffffu);
 }

@@ -53,10 +53,6 @@ DEVICE uint32_t conv_class(const struct cuda_conv_args *a, uint32_t d, uint32_t 
     return d == 1 ? part % a->stride[1] : part / a->stride[1];
 }
 
-DEVICE uint32_t conv_volume(const uint32_t *sizes) {
-    return sizes[0] * sizes[1] * sizes[2];
-}
-
 // A column, or a term: where it is in the source, and in the other operand or the result.
 struct conv_place {
     int64_t source, other;
@@ -87,15 +83,15 @@ DEVICE struct conv_place conv_position(const struct cuda_conv_args *a,
     }
     const uint64_t from = (uint64_t)i * a->groups * a->channels,
                    to = (uint64_t)i * a->groups * a->rows;
-    place.source = (int64_t)(from * conv_volume(a->source)) + conv_offset(a->source, place.at);
-    place.other = (int64_t)(to * conv_volume(a->target)) + conv_offset(a->target, at);
+    place.source = (int64_t)(from * window_volume(a->source)) + conv_offset(a->source, place.at);
+    place.other = (int64_t)(to * window_volume(a->target)) + conv_offset(a->target, at);
     return place;
 }
 
 // Tap i of the class, counted over all channels of the source in a group.
 DEVICE struct conv_place conv_tap(const struct cuda_conv_args *a, const struct conv_line *lines,
                                   uint32_t i) {
-    const uint32_t taps = conv_volume(a->kernel);
+    const uint32_t taps = window_volume(a->kernel);
     struct conv_place place;
     int32_t at[3];
     UNROLLED
@@ -105,7 +101,7 @@ DEVICE struct conv_place conv_tap(const struct cuda_conv_args *a, const struct c
         place.at[d] = lines[d].reach + (int32_t)q * lines[d].reach_step;
         at[d] = (int32_t)(lines[d].tap_first + q * lines[d].tap_pace);
     }
-    place.source = (int64_t)i * conv_volume(a->source) + conv_offset(a->source, place.at);
+    place.source = (int64_t)i * window_volume(a->source) + conv_offset(a->source, place.at);
     place.other = (int64_t)i * taps * (a->what == PEN_CUDA_CONV_INPUT ? a->rows : 1) +
                   conv_offset(a->kernel, at);
     return place;
@@ -131,7 +127,7 @@ struct conv_product {
 DEVICE struct conv_product conv_product_of(const struct cuda_conv_args *a,
                                            const struct conv_line *lines, uint32_t group,
                                            uint32_t part) {
-    const uint64_t kernel = conv_volume(a->kernel), target = conv_volume(a->target);
+    const uint64_t kernel = window_volume(a->kernel), target = window_volume(a->target);
     const uint64_t weights = (uint64_t)a->rows * a->channels * kernel;
     const uint32_t positions = a->batch * lines[0].count * lines[1].count * lines[2].count;
     const uint32_t taps = a->channels * lines[0].taps * lines[1].taps * lines[2].taps;
@@ -147,7 +143,7 @@ DEVICE struct conv_product conv_product_of(const struct cuda_conv_args *a,
                                                   : a->channels * kernel;
     p.row = by_weight ? a->channels * kernel : target;
     p.left = a->left + group * (by_weight ? a->rows * target : weights);
-    p.source = a->right + (uint64_t)group * a->channels * conv_volume(a->source);
+    p.source = a->right + (uint64_t)group * a->channels * window_volume(a->source);
     p.y = a->y + group * (by_weight ? weights : a->rows * target);
     if (by_weight) p.y += part * (a->groups * weights);
     return p;
@@ -253,9 +249,9 @@ DEVICE float conv_window(const struct cuda_conv_args *a, const struct conv_line 
 // Of groups with few rows, as of a depthwise convolution, which would leave a tile almost empty: a
 // thread makes an element, a sum of its channels' sums. Not for the weight's gradient.
 KERNEL(conv_narrow, cuda_conv_args) {
-    const uint32_t volume = conv_volume(a.target), kernel = conv_volume(a.kernel);
+    const uint32_t volume = window_volume(a.target), kernel = window_volume(a.kernel);
     const uint32_t all = a.groups * a.rows, by_input = a.what == PEN_CUDA_CONV_INPUT;
-    const uint64_t size = conv_volume(a.source);
+    const uint64_t size = window_volume(a.source);
     EACH(i, (uint64_t)a.batch * all * volume) {
         struct conv_line lines[3];
         int32_t at[3];
@@ -285,12 +281,12 @@ KERNEL(conv_narrow, cuda_conv_args) {
 // thread goes in pieces of 64 positions.
 KERNEL(conv_narrow_weight, cuda_conv_args) {
     SHARED float room[PEN_CUDA_BLOCK / 32];
-    const uint32_t of_row = a.channels * conv_volume(a.kernel);
+    const uint32_t of_row = a.channels * window_volume(a.kernel);
     struct conv_line lines[3];
     UNROLLED
     for (uint32_t d = 0; d < 3; d++)
         lines[d] = conv_line_of(&a, d, 0);
-    const uint32_t by_warp = a.batch * conv_volume(a.target) <= 32 * THREADS;
+    const uint32_t by_warp = a.batch * window_volume(a.target) <= 32 * THREADS;
     const uint32_t team = by_warp ? 32 : THREADS, lane = THREAD % team;
     const uint64_t teams = (uint64_t)BLOCKS_X * (THREADS / team);
     for (uint64_t i = (uint64_t)BLOCK_X * (THREADS / team) + THREAD / team;

@@ -9,9 +9,6 @@
 // Blocks that a weight's gradient is made by, where it has the terms; those of a piece at least.
 #define CONV_BLOCKS 512u
 #define CONV_PIECE_LEAST 512u
-// Sizes, pads and reaches of windows, so that sums of them are 32 bits wide.
-#define CONV_SIZE_MOST ((int64_t)1 << 28)
-#define CONV_GRID_MOST 65535u
 
 typedef enum conv_rule { CONV_FORWARD, CONV_TRANSPOSED, CONV_INPUT, CONV_WEIGHT } conv_rule;
 
@@ -38,9 +35,9 @@ static uint32_t conv_what(const pen_node *node) {
 static bool conv_fits(const pen_conv_geometry *g) {
     uint64_t input = 1, output = 1, kernel = 1;
     for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++) {
-        if (g->input_size[d] > CONV_SIZE_MOST || g->output_size[d] > CONV_SIZE_MOST ||
-            g->pad_begin[d] > CONV_SIZE_MOST || g->stride[d] > CONV_SIZE_MOST ||
-            g->kernel_size[d] * g->dilation[d] > CONV_SIZE_MOST)
+        if (g->input_size[d] > PEN_CUDA_WINDOW_MOST || g->output_size[d] > PEN_CUDA_WINDOW_MOST ||
+            g->pad_begin[d] > PEN_CUDA_WINDOW_MOST || g->stride[d] > PEN_CUDA_WINDOW_MOST ||
+            g->kernel_size[d] * g->dilation[d] > PEN_CUDA_WINDOW_MOST)
             return false;
         if (!pen_u64_mul(input, (uint64_t)g->input_size[d], &input) ||
             !pen_u64_mul(output, (uint64_t)g->output_size[d], &output) ||
@@ -52,11 +49,6 @@ static bool conv_fits(const pen_conv_geometry *g) {
            pen_u64_mul(output, batch * pen_max_u64((uint64_t)g->output_channels, 1), &output) &&
            input <= INT32_MAX && output <= INT32_MAX &&
            kernel * channels <= INT32_MAX / (uint64_t)pen_max_i64(g->output_channels, 1);
-}
-
-static void conv_copy_sizes(uint32_t *to, const int64_t *from) {
-    for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++)
-        to[d] = (uint32_t)from[d];
 }
 
 static uint64_t conv_volume(const uint32_t *sizes) {
@@ -107,12 +99,12 @@ static struct cuda_conv_args conv_args(const pen_node *node, const pen_conv_geom
                                   .channels = is_input ? out : in,
                                   .parts = 1,
                                   .pieces = 1};
-    conv_copy_sizes(args.source, is_input ? g->output_size : g->input_size);
-    conv_copy_sizes(args.target, is_input ? g->input_size : g->output_size);
-    conv_copy_sizes(args.kernel, g->kernel_size);
-    conv_copy_sizes(args.stride, g->stride);
-    conv_copy_sizes(args.dilation, g->dilation);
-    conv_copy_sizes(args.pad, g->pad_begin);
+    pen_cuda_copy_sizes(args.source, is_input ? g->output_size : g->input_size);
+    pen_cuda_copy_sizes(args.target, is_input ? g->input_size : g->output_size);
+    pen_cuda_copy_sizes(args.kernel, g->kernel_size);
+    pen_cuda_copy_sizes(args.stride, g->stride);
+    pen_cuda_copy_sizes(args.dilation, g->dilation);
+    pen_cuda_copy_sizes(args.pad, g->pad_begin);
     if (conv_is_narrow(&args)) return args;
     if (what == PEN_CUDA_CONV_WEIGHT) conv_cut(&args);
     if (is_input) args.parts = (uint32_t)conv_volume(args.stride);
@@ -124,10 +116,11 @@ static bool conv_supports(const pen_graph *graph, const pen_node *node) {
     if (!pen_cuda_all_float(graph, node) || !conv_find(graph, node, &g) || !conv_fits(&g))
         return false;
     const uint64_t classes = (uint64_t)g.stride[0] * (uint64_t)g.stride[1]; // each below 2^28
-    if (classes > CONV_GRID_MOST || classes * (uint64_t)g.stride[2] > CONV_GRID_MOST) return false;
+    if (classes > PEN_CUDA_GRID_MOST || classes * (uint64_t)g.stride[2] > PEN_CUDA_GRID_MOST)
+        return false;
     const struct cuda_conv_args args = conv_args(node, &g);
-    return (uint64_t)args.groups * args.parts <= CONV_GRID_MOST &&
-           conv_tiles(args.rows) <= CONV_GRID_MOST;
+    return (uint64_t)args.groups * args.parts <= PEN_CUDA_GRID_MOST &&
+           conv_tiles(args.rows) <= PEN_CUDA_GRID_MOST;
 }
 
 static uint64_t conv_weights(const struct cuda_conv_args *args) {

@@ -1,13 +1,6 @@
 // Dropout: kernels/dropout.cu.
-#include <math.h>
-
 #include "base/random.h"
 #include "device/cuda/cuda_kernel.h"
-
-// Elements are kept whose number, a multiple of 2^-24, is not below this one, times 2^-24.
-static uint32_t dropout_threshold(double ratio) {
-    return (uint32_t)ceil(ratio * 0x1p24);
-}
 
 // Ratio and mode are constants, which the shape rule read. Without training nothing is dropped.
 static double dropout_ratio(const pen_graph *graph, const pen_node *node) {
@@ -38,7 +31,7 @@ static uint32_t dropout_step(const struct cuda_dropout_args *args, pen_cuda_kern
 
 static uint32_t dropout_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const double ratio = dropout_ratio(call->graph, call->node);
-    const struct cuda_dropout_args args = {.threshold = dropout_threshold(ratio),
+    const struct cuda_dropout_args args = {.threshold = pen_random_threshold(ratio),
                                            .count =
                                                pen_cuda_count(call->graph, call->node->inputs[0]),
                                            .x = call->inputs[0],

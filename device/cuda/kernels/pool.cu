@@ -24,10 +24,6 @@ DEVICE struct pool_span pool_span_of(const struct cuda_pool_args *a, uint32_t d,
     return span;
 }
 
-DEVICE uint32_t pool_volume(const uint32_t *sizes) {
-    return sizes[0] * sizes[1] * sizes[2];
-}
-
 // Splits the position i of a plane.
 DEVICE void pool_split(const uint32_t *sizes, uint32_t i, uint32_t *at) {
     at[2] = i % sizes[2];
@@ -82,11 +78,11 @@ DEVICE float pool_sum(const struct cuda_pool_args *a, const struct pool_span *s,
 }
 
 KERNEL(pool, cuda_pool_args) {
-    const uint32_t volume = pool_volume(a.output);
+    const uint32_t volume = window_volume(a.output);
     EACH(i, a.planes * volume) {
         struct pool_span spans[3];
         uint32_t output[3];
-        const uint64_t first = i / volume * pool_volume(a.input);
+        const uint64_t first = i / volume * window_volume(a.input);
         pool_split(a.output, (uint32_t)(i % volume), output);
         pool_window_of(&a, output, spans);
         if (a.what == PEN_CUDA_POOL_AVERAGE) {
@@ -113,11 +109,11 @@ DEVICE int32_t pool_first(const struct cuda_pool_args *a, const struct pool_span
 DEVICE float pool_part(const struct cuda_pool_args *a, uint64_t plane, const uint32_t *output,
                        uint32_t at) {
     struct pool_span spans[3];
-    const uint64_t from = plane * pool_volume(a->output) +
+    const uint64_t from = plane * window_volume(a->output) +
                           (output[0] * a->output[1] + output[1]) * a->output[2] + output[2];
     pool_window_of(a, output, spans);
     if (a->what == PEN_CUDA_POOL_AVERAGE) return a->dy[from] / pool_divisor(a, spans);
-    const float *x = a->x + plane * pool_volume(a->input);
+    const float *x = a->x + plane * window_volume(a->input);
     const float maximum = a->maxima[from];
     if (x[at] < maximum || pool_first(a, spans, x, maximum) != (int32_t)at) return 0.0f;
     return a->dy[from];
@@ -146,7 +142,7 @@ DEVICE uint32_t pool_holds(const struct cuda_pool_args *a, uint32_t d,
 }
 
 KERNEL(pool_backward, cuda_pool_args) {
-    const uint32_t volume = pool_volume(a.input);
+    const uint32_t volume = window_volume(a.input);
     EACH(i, a.planes * volume) {
         struct pool_range range[3];
         uint32_t at[3], o[3];

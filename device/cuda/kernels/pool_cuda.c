@@ -6,9 +6,6 @@
 #include "graph/op.h"
 #include "graph/ops/product/convolution_geometry.h"
 
-// Sizes, pads and reaches of windows, so that sums of them are 32 bits wide.
-#define POOL_SIZE_MOST ((int64_t)1 << 28)
-
 enum { POOL_AVERAGE = 1, POOL_WHOLE = 2, POOL_BACKWARD = 4 };
 
 static bool pool_is(const pen_node *node, uint32_t bit) {
@@ -53,13 +50,13 @@ static bool pool_fits(const pen_conv_geometry *g) {
     int64_t input = 1;
     for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++) {
         const int64_t pad_end = g->pad_end[d];
-        if (g->input_size[d] > POOL_SIZE_MOST || g->pad_begin[d] > POOL_SIZE_MOST ||
-            g->stride[d] > POOL_SIZE_MOST || pad_end > POOL_SIZE_MOST || pad_end < 0 ||
-            g->kernel_size[d] * g->dilation[d] > POOL_SIZE_MOST ||
-            g->output_size[d] * g->stride[d] > 2 * POOL_SIZE_MOST)
+        if (g->input_size[d] > PEN_CUDA_WINDOW_MOST || g->pad_begin[d] > PEN_CUDA_WINDOW_MOST ||
+            g->stride[d] > PEN_CUDA_WINDOW_MOST || pad_end > PEN_CUDA_WINDOW_MOST || pad_end < 0 ||
+            g->kernel_size[d] * g->dilation[d] > PEN_CUDA_WINDOW_MOST ||
+            g->output_size[d] * g->stride[d] > 2 * PEN_CUDA_WINDOW_MOST)
             return false;
         input *= g->input_size[d]; // each below 2^28: the sum of the first two fits
-        if (input > POOL_SIZE_MOST) return false;
+        if (input > PEN_CUDA_WINDOW_MOST) return false;
     }
     return true;
 }
@@ -70,11 +67,6 @@ static bool pool_supports(const pen_graph *graph, const pen_node *node) {
         if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
     return pen_cuda_is_float(graph, node->outputs[0]) && pool_find(graph, node, &g) &&
            pool_fits(&g);
-}
-
-static void pool_copy_sizes(uint32_t *to, const int64_t *from) {
-    for (uint32_t d = 0; d < PEN_SPATIAL_LIMIT; d++)
-        to[d] = (uint32_t)from[d];
 }
 
 static uint32_t pool_what(const pen_node *node) {
@@ -120,13 +112,13 @@ static uint32_t pool_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     }
     args.counts_pads =
         is_windowed && pool_is(node, POOL_AVERAGE) && pen_node_int(node, "count_include_pad") != 0;
-    pool_copy_sizes(args.input, g.input_size);
-    pool_copy_sizes(args.output, g.output_size);
-    pool_copy_sizes(args.kernel, g.kernel_size);
-    pool_copy_sizes(args.stride, g.stride);
-    pool_copy_sizes(args.dilation, g.dilation);
-    pool_copy_sizes(args.pad_begin, g.pad_begin);
-    pool_copy_sizes(args.pad_end, g.pad_end);
+    pen_cuda_copy_sizes(args.input, g.input_size);
+    pen_cuda_copy_sizes(args.output, g.output_size);
+    pen_cuda_copy_sizes(args.kernel, g.kernel_size);
+    pen_cuda_copy_sizes(args.stride, g.stride);
+    pen_cuda_copy_sizes(args.dilation, g.dilation);
+    pen_cuda_copy_sizes(args.pad_begin, g.pad_begin);
+    pen_cuda_copy_sizes(args.pad_end, g.pad_end);
     steps[0] = (pen_cuda_step){.kernel = is_backward ? PEN_CUDA_KERNEL_pool_backward
                                                      : PEN_CUDA_KERNEL_pool,
                                .grid = {pen_cuda_blocks_for(count), 1, 1},

@@ -5,7 +5,7 @@
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/product/matmul_geometry.h"
 
-#define PRODUCT_DIMENSION_MOST ((int64_t)65535 * PEN_CUDA_TILE)
+#define PRODUCT_COLUMNS_MOST ((int64_t)PEN_CUDA_GRID_MOST * PEN_CUDA_TILE)
 
 typedef enum product_rule { PRODUCT_MATMUL, PRODUCT_GEMM } product_rule;
 
@@ -24,8 +24,8 @@ static bool product_supports(const pen_graph *graph, const pen_node *node) {
     pen_matmul_geometry g;
     if (!pen_cuda_all_float(graph, node) || !product_geometry(graph, node, &g)) return false;
     if (g.product_count > 1 && !g.is_strided) return false;
-    return g.m <= INT32_MAX && g.n <= PRODUCT_DIMENSION_MOST && g.k <= INT32_MAX &&
-           g.product_count <= 65535;
+    return g.m <= INT32_MAX && g.n <= PRODUCT_COLUMNS_MOST && g.k <= INT32_MAX &&
+           g.product_count <= PEN_CUDA_GRID_MOST;
 }
 
 // Where an element of c, which broadcasts to m x n, is.

@@ -8,7 +8,7 @@
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/product/recurrent_geometry.h"
 
-#define RECURRENT_COLUMNS_MOST ((int64_t)65535 * PEN_CUDA_TILE)
+#define RECURRENT_COLUMNS_MOST ((int64_t)PEN_CUDA_GRID_MOST * PEN_CUDA_TILE)
 
 typedef enum recurrent_rule { RECURRENT_FORWARD, RECURRENT_BACKWARD } recurrent_rule;
 

@@ -3,7 +3,6 @@
 #ifndef PEN_DEVICE_CPU_KERNELS_LOOPS_RANDOM_LINES_H
 #define PEN_DEVICE_CPU_KERNELS_LOOPS_RANDOM_LINES_H
 
-#include <math.h>
 #include <stdint.h>
 
 #include "base/random.h"
@@ -11,9 +10,9 @@
 #define RANDOM_LANES 16
 #define RANDOM_LINE (4 * RANDOM_LANES) // a block has four numbers
 
-// The smallest number that is not below `ratio`, exactly: the numbers are multiples of 2^-24.
+// The smallest number that is not below `ratio`, exactly.
 static inline float random_threshold(double ratio) {
-    return (float)ceil(ratio * 0x1p24) * 0x1p-24f;
+    return (float)pen_random_threshold(ratio) * 0x1p-24f;
 }
 
 // Blocks first_block … first_block + RANDOM_LANES - 1 of base/random.c's generator, as uniform
