@@ -287,6 +287,21 @@ DEVICE float attention_slope(const attention_args *a, const struct attention_til
     return p * (dot * attention_kept(a, tile, key) - mean);
 }
 
+// Of a tile of rows and keys: the scores, of q and k, and the slopes before softmax, of dy and v.
+DEVICE void attention_meet(const attention_args *a, const struct attention_tile *tile,
+                           uint32_t first_key, float (*own)[ATTENTION_WIDTH],
+                           float (*other)[ATTENTION_WIDTH], float *scores, float *dots) {
+    attention_load_q(own, a, tile);
+    attention_load_k(other, a, tile->index, first_key);
+    barrier();
+    attention_scores(a, tile, first_key, own, other, scores);
+    barrier();
+    attention_load_dy(own, a, tile);
+    attention_load_v(other, a, tile->index, first_key);
+    barrier();
+    attention_dots(own, other, a->value_depth, dots);
+}
+
 // dq of a tile of rows, and what the next kernel needs of each row.
 KERNEL(attention_backward_rows, cuda_attention_args) {
     SHARED float own[ATTENTION_ROWS][ATTENTION_WIDTH];
@@ -310,15 +325,7 @@ KERNEL(attention_backward_rows, cuda_attention_args) {
         }
         attention_clear(numbers);
         for (uint32_t key = 0; key < end; key += ATTENTION_ROWS) {
-            attention_load_q(own, &a, &tile);
-            attention_load_k(other, &a, tile.index, key);
-            barrier();
-            attention_scores(&a, &tile, key, own, other, scores);
-            barrier();
-            attention_load_dy(own, &a, &tile);
-            attention_load_v(other, &a, tile.index, key);
-            barrier();
-            attention_dots(own, other, a.value_depth, dots);
+            attention_meet(&a, &tile, key, own, other, scores, dots);
             UNROLLED
             for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                 const float p = exponential(scores[e] - softmax.largest) / softmax.sum;
@@ -368,15 +375,7 @@ KERNEL(attention_backward_keys, cuda_attention_args) {
                 struct cuda_attention_row row = {0.0f, 1.0f, 0.0f};
                 float scores[ATTENTION_SCORES], dots[ATTENTION_SCORES];
                 if (tile.row < a.queries) row = a.rows[tile.index * a.queries + tile.row];
-                attention_load_q(own, &a, &tile);
-                attention_load_k(other, &a, tile.index, key);
-                barrier();
-                attention_scores(&a, &tile, key, own, other, scores);
-                barrier();
-                attention_load_dy(own, &a, &tile);
-                attention_load_v(other, &a, tile.index, key);
-                barrier();
-                attention_dots(own, other, a.value_depth, dots);
+                attention_meet(&a, &tile, key, own, other, scores, dots);
                 UNROLLED
                 for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                     const uint32_t at = attention_key(e);
