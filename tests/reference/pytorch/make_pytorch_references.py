@@ -13,15 +13,18 @@ In `nothing`, whose microbatches have one example, a tensor has no elements.
 are also written without stack traces, as seeds of tests/fuzz/pt2_fuzz.c.
 """
 import os
-import re
+import sys
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-STEPS = 3
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from exported_traces import shorten  # noqa: E402
+
+STEPS = 3
 SEEDS = os.path.join(HERE, "..", "..", "fuzz", "corpus", "pt2")
 BATCH = torch.export.Dim.DYNAMIC
 
@@ -246,17 +249,6 @@ def outputs_of(result):
     if isinstance(result, dict):
         return result["logits"]
     return result[0] if isinstance(result, tuple) else result
-
-
-def shorten(graph_module, keep=True):
-    """Leaves of the paths in stack traces what does not depend on where this was run."""
-    for node in graph_module.graph.nodes:
-        trace = node.meta.pop("stack_trace", None)
-        if trace is not None and keep:
-            node.meta["stack_trace"] = re.sub(r'"[^"]*/(site-packages/|(?=make_))', r'"\1', trace)
-    for child in graph_module.children():
-        if isinstance(child, torch.fx.GraphModule):
-            shorten(child, keep)
 
 
 def refuse(name, model, x):

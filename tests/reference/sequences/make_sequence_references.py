@@ -9,6 +9,7 @@ float64, and in float32. Each step takes the next BATCH rows, over and over. Par
 multiples of 1/256, so that the files can be packed well. Made with PyTorch 2.15.
 """
 import pathlib
+import sys
 
 import numpy
 import torch
@@ -16,6 +17,9 @@ from torch import nn
 from torch.nn import functional as f
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from exported_traces import shorten  # noqa: E402
+
 ROWS, BATCH, STEPS, TIME, WORDS = 16, 4, 6, 16, 32
 
 
@@ -107,6 +111,7 @@ def main():
             batch = {0: torch.export.Dim("batch")}
             exported = torch.export.export(begin(make), (tokens[:BATCH, :-1],),
                                            dynamic_shapes=(batch,))
+            shorten(exported.graph_module)
             torch.export.save(exported, HERE / f"{name}.pt2")
             if name == "drops":
                 continue
