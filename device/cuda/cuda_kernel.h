@@ -110,6 +110,9 @@ uint32_t pen_cuda_blocks(uint64_t count);
 // Copies what is known of the windows' dimensions [PEN_SPATIAL_LIMIT], none of which is above.
 void pen_cuda_copy_sizes(uint32_t *to, const int64_t *from);
 
+// product_cuda.c: the launch of `count` products, a block for each of their tiles.
+pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32_t count);
+
 // An entry with no workspace and no blame, which can accumulate.
 #define PEN_CUDA_ENTRY(op, supports_op, steps_op, rule_op)                                         \
     {                                                                                              \

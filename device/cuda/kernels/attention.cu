@@ -154,21 +154,6 @@ DEVICE float attention_kept(const attention_args *a, const struct attention_tile
     return random_24_bits(a->random, number) >= a->threshold ? a->kept : 0.0f;
 }
 
-// Of the eight threads of a row, in each of them.
-DEVICE float attention_row_sum(float v) {
-    for (int o = ATTENTION_LANES / 2; o > 0; o >>= 1)
-        v += from_lane_xor(v, o);
-    return v;
-}
-
-DEVICE float attention_row_largest(float v) {
-    for (int o = ATTENTION_LANES / 2; o > 0; o >>= 1) {
-        const float other = from_lane_xor(v, o);
-        v = other > v || other != other ? other : v;
-    }
-    return v;
-}
-
 // The softmax of a row, as far as it has come: its largest score, and the sum of e^(score - largest).
 struct attention_softmax {
     float largest, sum;
@@ -184,7 +169,7 @@ DEVICE float attention_take(const attention_args *a, const struct attention_tile
     UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
         largest = scores[e] > largest || scores[e] != scores[e] ? scores[e] : largest;
-    largest = attention_row_largest(largest);
+    largest = lanes_largest(largest, ATTENTION_LANES);
     const float shrinks = largest == least ? 1.0f : exponential(softmax->largest - largest);
     UNROLLED
     for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
@@ -193,7 +178,7 @@ DEVICE float attention_take(const attention_args *a, const struct attention_tile
         sum += scores[e];
     }
     softmax->largest = largest;
-    softmax->sum = softmax->sum * shrinks + attention_row_sum(sum);
+    softmax->sum = softmax->sum * shrinks + lanes_sum(sum, ATTENTION_LANES);
     return shrinks;
 }
 
@@ -276,7 +261,7 @@ DEVICE float attention_mean(const attention_args *a, const struct attention_tile
         for (uint32_t i = ATTENTION_LANE; i < a->value_depth; i += ATTENTION_LANES)
             sum = multiply_add(a->dy[at + i], a->y[at + i], sum);
     }
-    return attention_row_sum(sum);
+    return lanes_sum(sum, ATTENTION_LANES);
 }
 
 // The gradient of a score of which p, and dy times v, are known.

@@ -10,18 +10,27 @@ DEVICE void store(float *y, uint64_t i, float value, uint32_t adds) {
     y[i] = adds ? y[i] + value : value;
 }
 
-DEVICE float warp_sum(float v) {
-    for (int o = 16; o > 0; o >>= 1)
+// Of `lanes` neighbours in a warp, a power of two; in each of them.
+DEVICE float lanes_sum(float v, int lanes) {
+    for (int o = lanes / 2; o > 0; o >>= 1)
         v += from_lane_xor(v, o);
     return v;
 }
 
-DEVICE float warp_largest(float v) {
-    for (int o = 16; o > 0; o >>= 1) {
+DEVICE float lanes_largest(float v, int lanes) {
+    for (int o = lanes / 2; o > 0; o >>= 1) {
         const float other = from_lane_xor(v, o);
         v = other > v || other != other ? other : v;
     }
     return v;
+}
+
+DEVICE float warp_sum(float v) {
+    return lanes_sum(v, 32);
+}
+
+DEVICE float warp_largest(float v) {
+    return lanes_largest(v, 32);
 }
 
 // The sum of all threads' v, in each of them; always the same order of additions. `room` has a

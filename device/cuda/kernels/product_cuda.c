@@ -37,7 +37,15 @@ static void product_place_c(const pen_shape *c, const pen_matmul_geometry *g,
     args->c_row = rows > 1 ? (uint64_t)columns : 0;
 }
 
-// A block for each tile of each product; rows go along x, of which a grid may have most.
+// Rows go along x, of which a grid may have most.
+pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32_t count) {
+    return (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_product,
+                           .grid = {(args->m + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE,
+                                    (args->n + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE, count},
+                           .args.product = *args};
+}
+
+// What matmul has not is 1, or 0.
 static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const bool is_gemm = pen_cuda_rule(node) == PRODUCT_GEMM;
@@ -61,11 +69,7 @@ static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
         args.c = call->inputs[2];
         product_place_c(&pen_value_type(call->graph, node->inputs[2])->shape, &g, &args);
     }
-    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_product,
-                             .grid = {(uint32_t)((g.m + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE),
-                                      (uint32_t)((g.n + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE),
-                                      (uint32_t)g.product_count},
-                             .args.product = args};
+    *steps = pen_cuda_product_step(&args, (uint32_t)g.product_count);
     return 1;
 }
 

@@ -99,16 +99,6 @@ static pen_cuda_step recurrent_step(const struct cuda_recurrent_args *args,
                            .args.recurrent = *args};
 }
 
-// What one product has; see cuda_product_args.
-static pen_cuda_step recurrent_product(const struct cuda_product_args *args, uint32_t count) {
-    pen_cuda_step step = {.kernel = PEN_CUDA_KERNEL_product,
-                          .grid = {(args->m + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE,
-                                   (args->n + PEN_CUDA_TILE - 1) / PEN_CUDA_TILE, count},
-                          .args.product = *args};
-    step.args.product.alpha = 1;
-    return step;
-}
-
 // Numbers of rows of x, and of gates in one of them.
 static uint64_t recurrent_rows(const pen_recurrent_geometry *g) {
     return (uint64_t)(g->steps * g->batch);
@@ -149,7 +139,8 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     pen_recurrent_geometry g = {0};
     (void)recurrent_geometry(call->graph, call->node, &g);
     const uint64_t rows = recurrent_rows(&g), columns = recurrent_columns(&g);
-    const struct cuda_product_args product = {.m = (uint32_t)rows,
+    const struct cuda_product_args product = {.alpha = 1,
+                                              .m = (uint32_t)rows,
                                               .n = (uint32_t)columns,
                                               .k = (uint32_t)g.inputs,
                                               .trans_b = 1,
@@ -171,7 +162,7 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
         args.last_c = pen_cuda_output(call, PEN_RECURRENT_LAST_C);
         args.kept_cells = pen_cuda_output(call, kept + 1);
     }
-    steps[0] = recurrent_product(&product, 1);
+    steps[0] = pen_cuda_product_step(&product, 1);
     steps[0].only_sets = true;
     steps[1] = recurrent_turn(&g, call->inputs[PEN_RECURRENT_R], args.weights);
     steps[2] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent);
@@ -225,14 +216,16 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     (void)recurrent_geometry(call->graph, call->node, &g);
     const uint64_t rows = recurrent_rows(&g), all = (uint64_t)(g.gates * g.hidden);
     const struct cuda_recurrent_args args = recurrent_backward_args(call, &g);
-    const struct cuda_product_args of_w = {.m = (uint32_t)recurrent_columns(&g),
+    const struct cuda_product_args of_w = {.alpha = 1,
+                                           .m = (uint32_t)recurrent_columns(&g),
                                            .n = (uint32_t)g.inputs,
                                            .k = (uint32_t)rows,
                                            .trans_a = 1,
                                            .a = args.products,
                                            .b = call->inputs[PEN_RECURRENT_X],
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DW)};
-    const struct cuda_product_args of_r = {.m = (uint32_t)all,
+    const struct cuda_product_args of_r = {.alpha = 1,
+                                           .m = (uint32_t)all,
                                            .n = (uint32_t)g.hidden,
                                            .k = (uint32_t)rows,
                                            .trans_a = 1,
@@ -241,7 +234,8 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
                                            .a = args.dstates != 0 ? args.dstates : args.products,
                                            .b = args.before,
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DR)};
-    const struct cuda_product_args of_x = {.m = (uint32_t)rows,
+    const struct cuda_product_args of_x = {.alpha = 1,
+                                           .m = (uint32_t)rows,
                                            .n = (uint32_t)g.inputs,
                                            .k = (uint32_t)recurrent_columns(&g),
                                            .a = args.products,
@@ -249,9 +243,9 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DX)};
     uint32_t count = 0;
     steps[count++] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent_backward);
-    if (of_w.y != 0) steps[count++] = recurrent_product(&of_w, 1);
-    if (of_r.y != 0) steps[count++] = recurrent_product(&of_r, (uint32_t)g.directions);
-    if (of_x.y != 0) steps[count++] = recurrent_product(&of_x, 1);
+    if (of_w.y != 0) steps[count++] = pen_cuda_product_step(&of_w, 1);
+    if (of_r.y != 0) steps[count++] = pen_cuda_product_step(&of_r, (uint32_t)g.directions);
+    if (of_x.y != 0) steps[count++] = pen_cuda_product_step(&of_x, 1);
     if (args.dbias != 0) {
         steps[count] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent_bias);
         steps[count++].grid[0] = pen_cuda_blocks_for(2 * recurrent_columns(&g));

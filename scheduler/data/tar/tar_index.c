@@ -38,16 +38,16 @@ uint32_t pen_tar_parts_fields(const pen_tar_parts *parts) {
 }
 
 // The place of the weight, which is the last.
-static uint32_t tar_weight_place(const pen_tar_parts *parts) {
-    return 2 + 2 * pen_tar_parts_fields(parts);
+static uint32_t tar_weight_place(uint32_t field_count) {
+    return 2 + 2 * field_count;
 }
 
 uint32_t pen_tar_parts_row_length(const pen_tar_parts *parts) {
-    return tar_weight_place(parts) + (parts->weight != NULL ? 1 : 0);
+    return tar_weight_place(pen_tar_parts_fields(parts)) + (parts->weight != NULL ? 1 : 0);
 }
 
 float pen_tar_row_weight(const pen_tar_parts *parts, const int64_t *row) {
-    const uint32_t bits = (uint32_t)row[tar_weight_place(parts)];
+    const uint32_t bits = (uint32_t)row[tar_weight_place(pen_tar_parts_fields(parts))];
     float weight;
     memcpy(&weight, &bits, sizeof weight);
     return weight;
@@ -58,7 +58,7 @@ static void tar_begin(tar_example *example, const char *name, size_t key_length)
     example->row[1] = TAR_CLASS_UNSET;
     for (uint32_t f = 0; f < example->field_count; f++)
         example->row[2 + 2 * f] = -1;
-    example->row[2 + 2 * example->field_count] = TAR_WEIGHT_UNSET;
+    example->row[tar_weight_place(example->field_count)] = TAR_WEIGHT_UNSET;
 }
 
 // How long the name of the part with the weight is, without a key behind it.
@@ -75,7 +75,8 @@ static const char *tar_find_missing(const tar_example *example) {
         if (example->row[2 + 2 * field] < 0) return parts->inputs[i].path;
     }
     if (parts->label != NULL && example->row[1] == TAR_CLASS_UNSET) return parts->label;
-    return parts->weight != NULL && example->row[2 + 2 * example->field_count] == TAR_WEIGHT_UNSET
+    return parts->weight != NULL &&
+                   example->row[tar_weight_place(example->field_count)] == TAR_WEIGHT_UNSET
                ? parts->weight
                : NULL;
 }
@@ -149,7 +150,7 @@ static pen_status tar_find_weight(const tar_example *example, const pen_tar_memb
 // As text, or under a key. A number in the index is at least 0, so -1 says that none was found yet.
 static pen_status tar_read_weight(tar_example *example, const pen_tar_member *member) {
     const char *key = example->parts->weight + tar_weight_length(example->parts);
-    int64_t *place = &example->row[2 + 2 * example->field_count];
+    int64_t *place = &example->row[tar_weight_place(example->field_count)];
     double number = 0;
     bool is_number;
     if (key[0] == ':') {
