@@ -107,6 +107,15 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*magnitude)(pen_device *device, pen_operand of, uint64_t bytes,
                                           double *out_magnitude);
 
+    // Bytes of its memory that an open device takes besides buffers; they count for memory_bytes.
+    // NULL member: none.
+    uint64_t (*own_bytes)(pen_device *device);
+    // Bytes of the host's memory that it takes besides, for its copies, where these nodes run: at
+    // most, since operands that share a place are counted each. NULL member: none.
+    PEN_NODISCARD pen_status (*pinned_bytes)(pen_device *device, const pen_graph *graph,
+                                             const pen_node_id *order, uint32_t order_count,
+                                             uint64_t *out_bytes);
+
     // Bytes a value takes here in its layout. NULL member: as in the plain layout.
     uint64_t (*value_bytes)(pen_device *device, const pen_graph *graph, pen_value_id value);
     // Which layouts nodes want. NULL member: plain everywhere.
@@ -144,6 +153,11 @@ struct pen_device {
 PEN_NODISCARD pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind);
 // Of the kind of that name, its `has_own_memory`; false: there is none.
 bool pen_device_kind_has_own_memory(const char *name);
+// The members of these names; 0 where there is none.
+uint64_t pen_device_own_bytes(pen_device *device);
+PEN_NODISCARD pen_status pen_device_pinned_bytes(pen_device *device, const pen_graph *graph,
+                                                 const pen_node_id *order, uint32_t order_count,
+                                                 uint64_t *out_bytes);
 uint32_t pen_device_kind_count(void);
 const pen_device_kind *pen_device_kind_at(uint32_t index);
 

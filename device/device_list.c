@@ -47,6 +47,18 @@ bool pen_device_kind_has_own_memory(const char *name) {
     return kind != NULL && kind->has_own_memory;
 }
 
+uint64_t pen_device_own_bytes(pen_device *device) {
+    return device->kind->own_bytes == NULL ? 0 : device->kind->own_bytes(device);
+}
+
+pen_status pen_device_pinned_bytes(pen_device *device, const pen_graph *graph,
+                                   const pen_node_id *order, uint32_t order_count,
+                                   uint64_t *out_bytes) {
+    *out_bytes = 0;
+    if (device->kind->pinned_bytes == NULL) return PEN_OK;
+    return device->kind->pinned_bytes(device, graph, order, order_count, out_bytes);
+}
+
 pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind) {
     *out_kind = device_kind_called(name);
     if (*out_kind != NULL) return PEN_OK;

@@ -98,6 +98,8 @@ static pen_status cuda_load_kernels(cuda_device *device) {
 static pen_status cuda_make_words(cuda_device *device) {
     const pen_cuda_memory *memory = &device->memory;
     void *here;
+    PEN_TRY(pen_memory_budget_check(&memory->budget, CUDA_WORDS_BYTES));
+    device->memory.budget.bytes_in_use += CUDA_WORDS_BYTES;
     PEN_TRY(pen_cuda_check(memory, memory->driver->host_allocate(&here, CUDA_WORDS_BYTES, 0),
                            "while pinned memory was taken"));
     device->words_here = here;
@@ -196,6 +198,20 @@ static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char *
 }
 
 // ---- memory
+
+static uint64_t cuda_own_bytes(pen_device *device) {
+    (void)device;
+    return CUDA_WORDS_BYTES;
+}
+
+static pen_status cuda_pinned_bytes(pen_device *device, const pen_graph *graph,
+                                    const pen_node_id *order, uint32_t order_count,
+                                    uint64_t *out_bytes) {
+    const pen_cuda_host *host = &cuda_device_of(device)->host;
+    PEN_TRY(pen_cuda_host_measure(host, graph, order, order_count, out_bytes));
+    *out_bytes += PEN_CUDA_SLOTS * PEN_CUDA_SLOT_BYTES + CUDA_WORDS_BYTES;
+    return PEN_OK;
+}
 
 static pen_status cuda_buffer_create(pen_device *device, uint64_t bytes, pen_buffer **out_buffer) {
     return pen_cuda_buffer_create(&cuda_device_of(device)->memory, bytes, out_buffer);
@@ -405,6 +421,8 @@ const pen_device_kind pen_cuda_device_kind = {
     .close = cuda_close,
     .describe = cuda_describe,
     .identify = cuda_identify,
+    .own_bytes = cuda_own_bytes,
+    .pinned_bytes = cuda_pinned_bytes,
     .buffer_create = cuda_buffer_create,
     .buffer_destroy = cuda_buffer_destroy,
     .buffer_wrap = cuda_buffer_wrap,

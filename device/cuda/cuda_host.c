@@ -3,6 +3,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cuda/cuda_kernel.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -50,13 +51,17 @@ void pen_cuda_host_close(pen_cuda_host *host) {
     host->cpu = NULL;
 }
 
+// Bytes of a chunk for `bytes`, behind one of `before` (0: it is the first).
+static uint64_t host_chunk_bytes(uint64_t before, uint64_t bytes) {
+    return pen_max_u64(bytes, before == 0 ? PEN_CUDA_SLOT_BYTES : 2 * before);
+}
+
 // Chunks that there are stay: launches are bound to them.
 static pen_status host_add_chunk(pen_cuda_host *host, uint64_t bytes) {
     pen_cuda_memory *memory = host->memory;
-    const uint64_t least = host->chunks == NULL ? PEN_CUDA_SLOT_BYTES : 2 * host->chunks->size;
     pen_cuda_chunk *chunk = pen_memory_allocate(1, sizeof *chunk);
     if (chunk == NULL) return pen_error_out_of_memory();
-    chunk->size = pen_max_u64(bytes, least);
+    chunk->size = host_chunk_bytes(host->chunks == NULL ? 0 : host->chunks->size, bytes);
     pen_status status = pen_cuda_memory_enter(memory);
     if (status == PEN_OK) {
         status = pen_cuda_check(
@@ -92,10 +97,18 @@ static pen_operand host_device_operand(const host_operands *o, uint32_t i) {
     return i < inputs ? o->binding->inputs[i] : o->binding->outputs[i - inputs];
 }
 
-static size_t host_operand_bytes(const host_operands *o, uint32_t i) {
+static pen_value_id host_operand_id(const host_operands *o, uint32_t i) {
     const uint32_t inputs = o->node->input_count;
-    const pen_value_id id = i < inputs ? o->node->inputs[i] : o->node->outputs[i - inputs];
-    return (size_t)pen_tensor_type_bytes(pen_value_type(o->graph, id));
+    return i < inputs ? o->node->inputs[i] : o->node->outputs[i - inputs];
+}
+
+static size_t host_operand_bytes(const host_operands *o, uint32_t i) {
+    return (size_t)pen_tensor_type_bytes(pen_value_type(o->graph, host_operand_id(o, i)));
+}
+
+// What an operand takes of a chunk, with a gap behind it.
+static uint64_t host_room(uint64_t bytes) {
+    return pen_align_up(bytes, 64) + 64;
 }
 
 // The operand before `i` that lies at the same place on the GPU, or `i`.
@@ -115,8 +128,47 @@ static void host_lay_out(host_operands *o) {
         if (host_device_operand(o, i).buffer == NULL) continue;
         const uint32_t same = host_find_same(o, i);
         o->places[i].offset = same < i ? o->places[same].offset : o->end;
-        if (same == i) o->end += pen_align_up(host_operand_bytes(o, i), 64) + 64;
+        if (same == i) o->end += host_room(host_operand_bytes(o, i));
     }
+}
+
+// What a node needs of a chunk, each of its operands by itself.
+static pen_status host_measure_node(const pen_cuda_host *host, const pen_graph *graph,
+                                    pen_node_id id, uint64_t *out_bytes) {
+    const host_operands o = {.graph = graph, .node = pen_graph_node(graph, id)};
+    pen_arena *scratch;
+    pen_kernel *kernel;
+    uint64_t bytes = 0;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = pen_cpu_device_kind.prepare(host->cpu, graph, id, scratch, &kernel);
+    if (status == PEN_OK) {
+        bytes = pen_align_up(pen_cpu_device_kind.workspace_bytes(kernel), 64);
+        pen_cpu_device_kind.release(host->cpu, kernel);
+    }
+    pen_arena_destroy(scratch);
+    for (uint32_t i = 0; i < o.node->input_count + o.node->output_count; i++) {
+        if (pen_value_is(host_operand_id(&o, i))) bytes += host_room(host_operand_bytes(&o, i));
+    }
+    *out_bytes = bytes;
+    return status;
+}
+
+// Chunks grow as launches are bound one after the other.
+pen_status pen_cuda_host_measure(const pen_cuda_host *host, const pen_graph *graph,
+                                 const pen_node_id *order, uint32_t order_count,
+                                 uint64_t *out_bytes) {
+    uint64_t chunk = 0, all = 0;
+    for (uint32_t p = 0; p < order_count; p++) {
+        const pen_node *node = pen_graph_node(graph, order[p]);
+        uint64_t bytes;
+        if (node->op->is_view || pen_cuda_entry_find(graph, node) != NULL) continue;
+        PEN_TRY(host_measure_node(host, graph, order[p], &bytes));
+        if (chunk > 0 && chunk >= bytes) continue;
+        chunk = host_chunk_bytes(chunk, bytes);
+        all += chunk;
+    }
+    *out_bytes = all;
+    return PEN_OK;
 }
 
 static bool host_is_read(const host_operands *o, uint32_t i) {

@@ -30,6 +30,11 @@ PEN_NODISCARD pen_status pen_cuda_host_open(const pen_device_options *options,
                                             pen_cuda_memory *memory, pen_cuda_host *out_host);
 void pen_cuda_host_close(pen_cuda_host *host);
 
+// Bytes of pinned memory that it takes where these nodes are bound, in their order; 0: all of them
+// have kernels on the GPU. Operands that share a place are counted each. As the cpu's prepare.
+PEN_NODISCARD pen_status pen_cuda_host_measure(const pen_cuda_host *host, const pen_graph *graph,
+                                               const pen_node_id *order, uint32_t order_count,
+                                               uint64_t *out_bytes);
 // Binds a node to operands on the GPU.
 PEN_NODISCARD pen_status pen_cuda_host_bind(pen_cuda_host *host, const pen_cuda_host_node *node,
                                             const pen_binding *binding, pen_arena *arena,

@@ -8,8 +8,10 @@
 typedef struct cuda_buffer {
     pen_cuda_address address;
     uint64_t size;
-    bool is_wrapped; // the memory is another's
+    bool is_wrapped; // the memory is another's, or there is none of it
 } cuda_buffer;
+
+#define MEMORY_NOWHERE 64u // where a buffer of no bytes lies, which nobody reads
 
 pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
                           const char *doing) {
@@ -88,14 +90,19 @@ pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
     PEN_TRY(pen_cuda_memory_enter(memory));
     cuda_buffer *buffer = pen_memory_allocate(1, sizeof *buffer);
     if (buffer == NULL) return pen_error_out_of_memory();
+    if (bytes == 0) {
+        *buffer = (cuda_buffer){.address = MEMORY_NOWHERE, .is_wrapped = true};
+        *out_buffer = (pen_buffer *)buffer;
+        return PEN_OK;
+    }
     buffer->size = bytes;
-    const size_t room = (size_t)pen_max_u64(bytes, 1);
-    pen_status status = pen_cuda_check(memory, memory->driver->allocate(&buffer->address, room),
-                                       "while memory was taken");
+    pen_status status =
+        pen_cuda_check(memory, memory->driver->allocate(&buffer->address, (size_t)bytes),
+                       "while memory was taken");
     if (status == PEN_OK) {
-        status =
-            pen_cuda_check(memory, memory->driver->fill(buffer->address, 0, room, memory->stream),
-                           "while memory was set to zeros");
+        status = pen_cuda_check(
+            memory, memory->driver->fill(buffer->address, 0, (size_t)bytes, memory->stream),
+            "while memory was set to zeros");
     }
     if (status != PEN_OK) {
         if (buffer->address != 0) (void)memory->driver->free(buffer->address);

@@ -46,7 +46,7 @@ void pen_cuda_memory_close(pen_cuda_memory *memory);
 PEN_NODISCARD pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory);
 PEN_NODISCARD pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory);
 
-// As pen_device_kind's members of these names. Zero bytes have a place, too.
+// As pen_device_kind's members of these names. Zero bytes have an address, too, and take nothing.
 PEN_NODISCARD pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
                                                 pen_buffer **out_buffer);
 void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *buffer);

@@ -404,7 +404,11 @@ static pen_status local_estimate_process(const local_engine *local, pen_arena *s
                                                 .buffer_bytes =
                                                     pen_runner_host_bytes(local->runner),
                                                 .exports = local->job->outputs.export != NULL};
-    return pen_process_memory_estimate(&request, scratch, out_bytes);
+    uint64_t pinned;
+    PEN_TRY(pen_runner_pinned_bytes(local->runner, &pinned));
+    PEN_TRY(pen_process_memory_estimate(&request, scratch, out_bytes));
+    *out_bytes += pinned;
+    return PEN_OK;
 }
 
 static pen_status local_memory(pen_engine *engine, pen_engine_memory *out_memory) {

@@ -196,15 +196,16 @@ static pen_status report_predict(const pipeline_engine *p, pen_arena *arena,
     for (uint32_t d = 0; d < device_count; d++) {
         const pen_device_memory *memory = &p->plan->devices[d].memory;
         bytes[d] = memory->total - pen_min_u64(memory->saved, memory->total);
-        devices[d] = (pen_saved_memory_device){
-            p->workers.worker_of_device[d], (double)bytes[d],
-            p->options.no_memory_check ? INFINITY : p->plan->stages.bytes_limit[d]};
+        const bool is_unlimited = p->options.no_memory_check || pen_pipeline_has_own_memory(p, d);
+        devices[d] =
+            (pen_saved_memory_device){p->workers.worker_of_device[d], (double)bytes[d],
+                                      is_unlimited ? INFINITY : p->plan->stages.bytes_limit[d]};
     }
     if (p->options.log != NULL) {
         PEN_TRY(pen_saved_memory_find(p->forms.forms[0].parts.cut, devices, saved));
     }
     for (uint32_t d = 0; d < device_count; d++) {
-        bytes[d] += saved[d];
+        if (!pen_pipeline_has_own_memory(p, d)) bytes[d] += saved[d];
     }
     *out_bytes = bytes;
     return PEN_OK;

@@ -139,7 +139,15 @@ static pen_status plan_estimate_process(pen_plan_job *p) {
                                                 .exports = p->job->outputs.export != NULL,
                                                 .is_coordinator = !p->planned.is_local,
                                                 .is_networked = is_networked};
-    return pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes);
+    const pen_program *program = p->model.program;
+    uint64_t pinned = 0; // of several devices, each worker's is found when the model is cut
+    if (p->planned.is_local) {
+        PEN_TRY(pen_device_pinned_bytes(p->model.devices[0], program->graph, program->order,
+                                        program->order_count, &pinned));
+    }
+    PEN_TRY(pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes));
+    p->request.process_bytes += pinned;
+    return PEN_OK;
 }
 
 // Everything that does not depend on the placement: costs, cluster, program, sizes. Errors of it
@@ -328,12 +336,12 @@ static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_pl
     return PEN_OK;
 }
 
-// What the devices take in place of what the memory model says they do. What is inflated or parsed,
+// What the devices take in place of what the memory model says they do; of one device alone, it
+// knows all but what the device takes for itself. What is inflated or parsed,
 // each worker that reads holds. Where nobody says who reads, such files are the coordinator's
 // (docs/job.md).
 static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
     const bool is_held = p->model.info != NULL && p->job->data.read_on == PEN_JOB_READ_ON_WORKERS;
-    if (p->planned.is_local) return PEN_OK;
     pen_plan_memory_request request = {.plan = plan,
                                        .cluster = p->request.cluster,
                                        .program = p->model.program,
@@ -342,7 +350,8 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
                                        .contexts = p->sizes.of_device,
-                                       .has_own_memory = p->sizes.has_own_memory};
+                                       .devices = p->sizes.devices};
+    if (p->planned.is_local) return pen_plan_memory_add_own(&request, arena, plan);
     PEN_TRY(pen_plan_schedule(plan, arena, &request.schedule));
     return pen_plan_memory_refine(&request, arena, plan);
 }

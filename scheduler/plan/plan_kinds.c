@@ -29,6 +29,17 @@ static void kinds_add_names(const pen_plan_model *model, const pen_cluster *clus
     }
 }
 
+// What no plan can know of a GPU: its driver's own share is told by none of its functions.
+static void kinds_add_unproven(const pen_plan_model *model, pen_text *text) {
+    for (uint32_t k = 0; k < model->device_count; k++) {
+        if (!model->devices[k]->kind->has_own_memory) continue;
+        pen_text_print(text,
+                       "unproven     what the driver of a device of kind %s takes for itself, its "
+                       "context and code,\n             is in no figure: leave `reserve` for it\n",
+                       model->devices[k]->kind->name);
+    }
+}
+
 // What runs on the host is found in the parts that the plan's cut gives: backward nodes are in
 // them.
 pen_status pen_plan_add_kinds(const pen_plan_model *model, const pen_cluster *cluster,
@@ -49,5 +60,6 @@ pen_status pen_plan_add_kinds(const pen_plan_model *model, const pen_cluster *cl
                        "on the host  %u of %u nodes of '%s', of operators without a kernel: %s\n",
                        found.count, found.of, plan->devices[d].name, found.list);
     }
+    kinds_add_unproven(model, text);
     return PEN_OK;
 }

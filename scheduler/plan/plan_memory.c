@@ -1,5 +1,8 @@
 #include "scheduler/plan/plan_memory.h"
 
+#include <math.h>
+
+#include "base/integer.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/plan/process_memory.h"
@@ -38,6 +41,12 @@ static pen_status measure_copies(plan_measure *m) {
     return pen_run_form_build(&request, m->arena, &m->built);
 }
 
+// Whether the host does not see the device's memory, as a GPU's. What feeds a form is no device.
+static bool measure_is_apart(const plan_measure *m, uint32_t device) {
+    return device < m->request->plan->device_count &&
+           m->request->devices[device]->kind->has_own_memory;
+}
+
 // What is lent takes nothing; where either end has memory of its own, values are copied.
 static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_memory *out_memory) {
     pen_value_id *lent;
@@ -46,7 +55,7 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
     for (uint32_t c = 0; c < m->cut->channel_count; c++) {
         const pen_channel *channel = &m->cut->channels[c];
         if (channel->target != device || !m->built.form.channels[c].is_shared) continue;
-        if (m->request->has_own_memory[channel->source] || m->request->has_own_memory[device]) {
+        if (measure_is_apart(m, channel->source) || measure_is_apart(m, device)) {
             continue; // it is copied
         }
         lent[lent_count++] = channel->to;
@@ -61,18 +70,44 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
     return pen_part_memory_find(&request, out_memory);
 }
 
+// What a device takes for itself counts as workspace.
+static void measure_own(const plan_measure *m, uint32_t device, pen_device_memory *memory) {
+    const uint64_t own = pen_device_own_bytes(m->request->devices[device]);
+    memory->workspace += own;
+    memory->total += own;
+}
+
+// Of the host's memory, what goes to and from devices that it does not see: pinned memory of such
+// a device, and room for what its channels carry (pen_worker_staging_prepare takes it).
+static pen_status measure_staging(plan_measure *m, uint32_t device, uint64_t *io_bytes) {
+    const pen_part *part = &m->cut->parts[device];
+    uint64_t pinned;
+    if (!measure_is_apart(m, device)) return PEN_OK;
+    PEN_TRY(pen_device_pinned_bytes(m->request->devices[device], part->graph, part->order,
+                                    part->order_count, &pinned));
+    *io_bytes += pinned;
+    for (uint32_t c = 0; c < m->built.form.channel_count; c++) {
+        const pen_run_channel *channel = &m->built.form.channels[c];
+        const uint32_t places = pen_run_channel_staged(channel, channel->source_device == device,
+                                                       channel->target_device == device);
+        *io_bytes += places * pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
+    }
+    return PEN_OK;
+}
+
 // What the worker of `device` takes besides.
 static pen_status measure_process(plan_measure *m, uint32_t device,
                                   pen_plan_device_memory *memory) {
     const uint32_t device_count = m->request->plan->device_count;
     const pen_graph **graphs;
     uint32_t count = 0;
-    uint64_t buffer_bytes = 0;
+    uint64_t buffer_bytes = 0, staging_bytes = 0;
     PEN_TRY(PEN_NEW(m->arena, device_count, &graphs));
     for (uint32_t d = 0; d < device_count; d++) {
         if (m->worker_of_device[d] != m->worker_of_device[device]) continue;
         graphs[count++] = m->cut->parts[d].graph;
-        if (!m->request->has_own_memory[d]) buffer_bytes += memory[d].memory.total;
+        if (!measure_is_apart(m, d)) buffer_bytes += memory[d].memory.total;
+        PEN_TRY(measure_staging(m, d, &staging_bytes));
     }
     const pen_worker_memory_request request = {
         .graphs = graphs,
@@ -80,10 +115,13 @@ static pen_status measure_process(plan_measure *m, uint32_t device,
         .buffer_bytes = buffer_bytes,
         .data_bytes = m->request->data_bytes,
         .is_within = m->request->cluster->devices[device].host == NULL};
-    return pen_worker_memory_estimate(&request, m->arena, &memory[device].process_bytes);
+    PEN_TRY(pen_worker_memory_estimate(&request, m->arena, &memory[device].process_bytes));
+    memory[device].process_bytes += staging_bytes;
+    return PEN_OK;
 }
 
-// Copies for checkpoints: for them no placement is refused.
+// Copies for checkpoints: for them no placement is refused. Those of a GPU's tensors are its
+// process's, whose devices are told one figure.
 static pen_status measure_saved(plan_measure *m, pen_plan_device_memory *memory) {
     const uint32_t device_count = m->request->plan->device_count;
     pen_saved_memory_device *devices;
@@ -91,14 +129,21 @@ static pen_status measure_saved(plan_measure *m, pen_plan_device_memory *memory)
     PEN_TRY(PEN_NEW(m->arena, device_count, &devices));
     PEN_TRY(PEN_NEW(m->arena, device_count, &bytes));
     for (uint32_t d = 0; d < device_count; d++) {
-        devices[d] =
-            (pen_saved_memory_device){m->worker_of_device[d], (double)memory[d].memory.total,
-                                      m->request->plan->stages.bytes_limit[d]};
+        devices[d] = (pen_saved_memory_device){
+            m->worker_of_device[d], (double)memory[d].memory.total,
+            measure_is_apart(m, d) ? INFINITY : m->request->plan->stages.bytes_limit[d]};
     }
     PEN_TRY(pen_saved_memory_find(m->cut, devices, bytes));
     for (uint32_t d = 0; d < device_count; d++) {
-        memory[d].memory.saved = bytes[d];
-        memory[d].memory.total += bytes[d];
+        if (!measure_is_apart(m, d)) {
+            memory[d].memory.saved = bytes[d];
+            memory[d].memory.total += bytes[d];
+            continue;
+        }
+        for (uint32_t other = 0; other < device_count; other++) {
+            if (m->worker_of_device[other] != m->worker_of_device[d]) continue;
+            memory[other].process_bytes += bytes[d];
+        }
     }
     return PEN_OK;
 }
@@ -108,8 +153,8 @@ static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
     PEN_TRY(measure_copies(m));
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         memory[d] = (pen_plan_device_memory){.worker = m->worker_of_device[d]};
-        if (m->cut->parts[d].list_count == 0) continue;
-        PEN_TRY(measure_device(m, d, &memory[d].memory));
+        if (m->cut->parts[d].list_count > 0) PEN_TRY(measure_device(m, d, &memory[d].memory));
+        measure_own(m, d, &memory[d].memory);
     }
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         PEN_TRY(measure_process(m, d, memory));
@@ -153,6 +198,22 @@ pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_ar
         devices[d] = plan->devices[d];
         devices[d].memory = memory[d].memory;
         devices[d].process_bytes = memory[d].process_bytes + (is_here ? plan->process_bytes : 0);
+    }
+    plan->devices = devices;
+    return PEN_OK;
+}
+
+pen_status pen_plan_memory_add_own(const pen_plan_memory_request *request, pen_arena *arena,
+                                   pen_plan *plan) {
+    const uint64_t own = pen_device_own_bytes(request->devices[0]);
+    pen_plan_device *devices;
+    if (own == 0) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
+    devices[0] = plan->devices[0];
+    devices[0].memory.workspace += own;
+    devices[0].memory.total += own;
+    if ((double)devices[0].memory.total > plan->stages.bytes_limit[0]) {
+        return memory_refuse(plan, 0, &devices[0].memory, arena);
     }
     plan->devices = devices;
     return PEN_OK;

@@ -7,6 +7,7 @@
 #ifndef PEN_SCHEDULER_PLAN_PLAN_MEMORY_H
 #define PEN_SCHEDULER_PLAN_PLAN_MEMORY_H
 
+#include "device/device.h"
 #include "partition/plan/plan.h"
 #include "scheduler/compile/compile.h"
 #include "scheduler/runtime/executor/part_memory.h"
@@ -23,11 +24,11 @@ typedef struct pen_plan_memory_request {
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
     const void *const *contexts; // of both, [device_count]
-    const bool *has_own_memory;  // [device_count] a device's memory is none of its process's
+    pen_device *const *devices;  // [device_count] of the kind of each; they compute nothing
 } pen_plan_memory_request;
 
 typedef struct pen_plan_device_memory {
-    pen_device_memory memory;
+    pen_device_memory memory; // of a GPU, its own: `saved` is its process's then
     uint64_t process_bytes; // of its worker, besides the memory of all its devices; of one in this
                             // process, on top of what this process takes
     uint32_t worker;
@@ -43,5 +44,10 @@ PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *req
 //   DOES_NOT_FIT   names the device, with bytes by kind
 PEN_NODISCARD pen_status pen_plan_memory_refine(const pen_plan_memory_request *request,
                                                 pen_arena *arena, pen_plan *plan);
+
+// Adds what one device, which trains alone in this process, takes besides the values of the plan.
+//   DOES_NOT_FIT   as refine; OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_memory_add_own(const pen_plan_memory_request *request,
+                                                 pen_arena *arena, pen_plan *plan);
 
 #endif // PEN_SCHEDULER_PLAN_PLAN_MEMORY_H

@@ -29,7 +29,7 @@ pen_status pen_plan_sizes_find(const pen_plan_model *model, uint32_t device_coun
     *out_sizes = (pen_plan_sizes){0};
     PEN_TRY(PEN_NEW(arena, model->device_count, &of_kind));
     PEN_TRY(PEN_NEW(arena, device_count, &out_sizes->of_device));
-    PEN_TRY(PEN_NEW(arena, device_count, &out_sizes->has_own_memory));
+    PEN_TRY(PEN_NEW(arena, device_count, &out_sizes->devices));
     for (uint32_t k = 0; k < model->device_count; k++) {
         PEN_TRY(pen_kernel_sizes_new(model->devices[k], arena, &of_kind[k]));
         PEN_TRY(sizes_widen(model->program, of_kind[k], out_sizes));
@@ -37,7 +37,7 @@ pen_status pen_plan_sizes_find(const pen_plan_model *model, uint32_t device_coun
     for (uint32_t d = 0; d < device_count; d++) {
         const uint32_t number = model->number_of_device[d];
         out_sizes->of_device[d] = &of_kind[number];
-        out_sizes->has_own_memory[d] = model->devices[number]->kind->has_own_memory;
+        out_sizes->devices[d] = model->devices[number];
     }
     return PEN_OK;
 }

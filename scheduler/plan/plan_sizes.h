@@ -10,7 +10,7 @@
 
 typedef struct pen_plan_sizes {
     const void **of_device; // [device_count] contexts for pen_kernel_sizes_of_value and _of_node
-    bool *has_own_memory;   // [device_count] it is none of its process's
+    pen_device **devices;   // [device_count] one of each one's kind
     uint64_t *bytes;        // [value_count of the program], where the kinds differ the most of them
     uint64_t *workspace;    // [node_count] likewise
 } pen_plan_sizes;

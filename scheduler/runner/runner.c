@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "device/on_host.h"
@@ -210,8 +211,20 @@ uint64_t pen_runner_host_bytes(const pen_runner *runner) {
     return runner->device->kind->has_own_memory ? 0 : pen_runner_device_bytes(runner);
 }
 
+pen_status pen_runner_pinned_bytes(const pen_runner *runner, uint64_t *out_bytes) {
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < runner->entry_count; i++) {
+        const pen_program *program = runner->entries[i].form.program;
+        uint64_t bytes;
+        PEN_TRY(pen_device_pinned_bytes(runner->device, program->graph, program->order,
+                                        program->order_count, &bytes));
+        *out_bytes = pen_max_u64(*out_bytes, bytes);
+    }
+    return PEN_OK;
+}
+
 uint64_t pen_runner_device_bytes(const pen_runner *runner) {
-    uint64_t bytes = 0;
+    uint64_t bytes = pen_device_own_bytes(runner->device);
     for (uint32_t i = 0; i < runner->entry_count; i++) {
         bytes += pen_executor_get_memory(runner->entries[i].form.executor).owned_bytes;
     }

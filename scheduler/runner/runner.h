@@ -55,5 +55,7 @@ const pen_tensor_store *pen_runner_slices(const pen_runner *runner);
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
 // As much of them as is the process's own memory: of a GPU, nothing.
 uint64_t pen_runner_host_bytes(const pen_runner *runner);
+// Bytes of the process's memory for copies to and from a device that has its own. As prepare
+PEN_NODISCARD pen_status pen_runner_pinned_bytes(const pen_runner *runner, uint64_t *out_bytes);
 
 #endif // PEN_SCHEDULER_RUNNER_RUNNER_H

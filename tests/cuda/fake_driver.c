@@ -74,8 +74,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t emulating = PTHREAD_MUTEX_INITIALIZER;
 static fake_block *blocks;
 static fake_counts counts;
-static uint64_t memory_bytes, used[FAKE_GPUS];
-static unsigned gpu_count = 1, model_count = 1, late_us, order;
+static uint64_t memory_bytes, used[FAKE_GPUS], used_most[FAKE_GPUS];
+static unsigned gpu_count = 1, model_count = 1, first_model, late_us, order;
 static pen_cuda_result sticky;
 static char broken[64];
 static pen_cuda_context contexts[FAKE_GPUS];
@@ -95,6 +95,22 @@ static uint64_t fake_setting(const char *name, uint64_t otherwise) {
     const char *text = getenv("FAKE_CUDA");
     const char *at = text == NULL ? NULL : strstr(text, name);
     return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
+}
+
+// Of each GPU that had memory, a line behind what other processes told.
+__attribute__((destructor)) static void fake_tell(void) {
+    char path[256];
+    const char *text = getenv("FAKE_CUDA");
+    const char *at = text == NULL ? NULL : strstr(text, "tell=");
+    if (at == NULL) return;
+    (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(at + 5, " "), at + 5);
+    FILE *file = fopen(path, "a");
+    for (unsigned g = 0; file != NULL && g < FAKE_GPUS; g++) {
+        if (used_most[g] == 0) continue;
+        (void)fprintf(file, "%u %llu %llu\n", g, (unsigned long long)used_most[g],
+                      (unsigned long long)counts.host_bytes_most);
+    }
+    if (file != NULL) (void)fclose(file);
 }
 
 // ---- addresses
@@ -262,6 +278,7 @@ pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
 pen_cuda_result cuInit(unsigned flags) {
     gpu_count = (unsigned)fake_setting("gpus=", 1);
     model_count = (unsigned)fake_setting("models=", 1);
+    first_model = (unsigned)fake_setting("model=", 0);
     memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
     late_us = (unsigned)fake_setting("late=", 0);
     order = (unsigned)fake_setting("order=", 0);
@@ -286,7 +303,7 @@ pen_cuda_result cuDeviceGet(int *device, int ordinal) {
 }
 
 pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
-    const unsigned model = model_count > 1 ? (unsigned)device % model_count : 0;
+    const unsigned model = model_count > 1 ? (unsigned)device % model_count : first_model;
     (void)snprintf(name, (size_t)bytes, model == 0 ? "emulated GPU" : "other emulated GPU");
     return 0;
 }
@@ -353,6 +370,7 @@ pen_cuda_result cuMemAlloc_v2(pen_cuda_address *address, size_t bytes) {
     *block = (fake_block){blocks, memory + FAKE_GUARD, bytes, device};
     blocks = block;
     used[device] += bytes;
+    if (used[device] > used_most[device]) used_most[device] = used[device];
     counts.bytes += bytes;
     if (counts.bytes > counts.bytes_most) counts.bytes_most = counts.bytes;
     counts.blocks += 1;
@@ -404,6 +422,7 @@ pen_cuda_result cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
     memcpy(memory, &bytes, sizeof bytes);
     memset(memory + 4096, 0xA5, bytes);
     counts.host_bytes += bytes;
+    if (counts.host_bytes > counts.host_bytes_most) counts.host_bytes_most = counts.host_bytes;
     counts.blocks += 1;
     *host = memory + 4096;
     return 0;

@@ -9,7 +9,9 @@
 // FAKE_CUDA in the environment has settings, `gpus=2 memory=1000000 late=100 order=1`, read by each
 // cuInit: how many GPUs there are (1), bytes of memory of each (4 GiB), microseconds by which a
 // command is late (0), and the emulator's order (0). With `models=2` every other GPU is of another
-// model.
+// model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
+// each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
+// process had pinned.
 //
 // Tests take these functions from the library that the device has loaded, by fake_driver_find.
 #ifndef PEN_TESTS_CUDA_FAKE_DRIVER_H
@@ -18,9 +20,10 @@
 #include <stdint.h>
 
 typedef struct fake_counts {
-    uint64_t bytes;         // of the device's memory, now
-    uint64_t bytes_most;    // at once
-    uint64_t host_bytes;    // that are pinned, now
+    uint64_t bytes;      // of the device's memory, now
+    uint64_t bytes_most; // at once
+    uint64_t host_bytes; // that are pinned, now
+    uint64_t host_bytes_most;
     uint64_t bytes_written; // host to device
     uint64_t bytes_read;
     uint64_t launches;

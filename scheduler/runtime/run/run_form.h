@@ -35,6 +35,19 @@ typedef struct pen_run_form_built {
     const pen_part_buffers *buffers; // [device_count] copies as the form's channels need them
 } pen_run_form_built;
 
+// Where a device's memory is not the host's, what its channels carry lies in the host's memory on
+// its way, aligned so.
+#define PEN_RUN_STAGING_ALIGNMENT 64u
+
+// How many frames of a channel do, in the process of such a device: at its source, until they are
+// let go, and where they arrive from another process. Between devices of one process, the maker's
+// end is enough: its place is free when the reader is done with it.
+static inline uint32_t pen_run_channel_staged(const pen_run_channel *channel, bool is_source,
+                                              bool is_target) {
+    return (is_source ? channel->copies : 0) +
+           (is_target && !channel->is_shared ? channel->capacity : 0);
+}
+
 // Where the places that pen_part_buffers_plan counts would let devices wait for each other's places
 // in a circle, the channels concerned get more.
 //

@@ -87,7 +87,7 @@ uint64_t pen_worker_run_device_bytes(const pen_worker_run *run, uint32_t device)
     for (uint32_t f = 0; f < run->table->form_count; f++) {
         bytes += pen_executor_get_memory(local->executors[f]).owned_bytes;
     }
-    return bytes + local->saved_bytes;
+    return bytes + local->saved_bytes + pen_device_own_bytes(local->device);
 }
 
 double pen_worker_run_wait_seconds(pen_worker_run *run, uint32_t device) {

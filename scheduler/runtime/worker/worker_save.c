@@ -64,7 +64,7 @@ static pen_status save_add(pen_worker_run *run, const pen_run_spec_saved *saved)
         (worker_saved){.device = device,
                        .value = saved->value,
                        .memory = device->is_staged ? NULL : pen_memory_place_address(place)};
-    device->saved_bytes += bytes;
+    if (!device->is_staged) device->saved_bytes += bytes; // else the copy is the process's
     return PEN_OK;
 }
 

@@ -2,8 +2,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
-
-#define STAGING_ALIGNMENT 64u
+#include "scheduler/runtime/run/run_form.h"
 
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device) {
     const uint32_t local =
@@ -18,8 +17,7 @@ bool pen_worker_is_copied(const pen_worker_run *run, const pen_run_channel *chan
 
 // ---- room
 
-// What a channel needs of the room, from byte `*end` on. Between devices of this process, the
-// maker's end is enough: its place is free when the reader is done with it.
+// What a channel needs of the room, from byte `*end` on.
 static pen_status staging_count(const pen_worker_run *run, const pen_run_channel *channel,
                                 worker_channel *ends, uint64_t *end) {
     const uint32_t me = run->options.worker;
@@ -27,11 +25,10 @@ static pen_status staging_count(const pen_worker_run *run, const pen_run_channel
         channel->source_worker == me && pen_worker_is_staged(run, channel->source_device);
     const bool arrives = channel->target_worker == me && !channel->is_shared &&
                          pen_worker_is_staged(run, channel->target_device);
-    const uint64_t stride = pen_align_up(channel->bytes, STAGING_ALIGNMENT);
+    const uint64_t stride = pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
+    const uint64_t places = pen_run_channel_staged(channel, leaves, arrives);
     uint64_t bytes;
-    if (!leaves && !arrives) return PEN_OK;
-    const uint64_t places =
-        (uint64_t)(leaves ? channel->copies : 0) + (arrives ? channel->capacity : 0);
+    if (places == 0) return PEN_OK;
     if (!pen_u64_mul(stride, places, &bytes) || !pen_u64_add(*end, bytes, &bytes)) {
         return pen_error_out_of_memory();
     }
@@ -75,10 +72,10 @@ pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     }
     PEN_TRY(staging_make_pieces(run));
     if (bytes == 0) return PEN_OK;
-    run->staging = pen_memory_allocate_lazily(bytes + STAGING_ALIGNMENT, 1);
+    run->staging = pen_memory_allocate_lazily(bytes + PEN_RUN_STAGING_ALIGNMENT, 1);
     if (run->staging == NULL) return pen_error_out_of_memory();
-    const uint64_t past = (uintptr_t)run->staging % STAGING_ALIGNMENT;
-    char *next = run->staging + (past == 0 ? 0 : STAGING_ALIGNMENT - past);
+    const uint64_t past = (uintptr_t)run->staging % PEN_RUN_STAGING_ALIGNMENT;
+    char *next = run->staging + (past == 0 ? 0 : PEN_RUN_STAGING_ALIGNMENT - past);
     for (uint32_t f = 0; f < table->form_count; f++) {
         for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
             staging_place_ends(&table->forms[f].channels[c], &run->channels[f][c], &next);

@@ -1,0 +1,98 @@
+# What a plan says that a GPU takes is what the driver of an emulated one counts, to the byte: for four models,
+# on one GPU, on a GPU beside a cpu device, and on two GPUs in processes of their own. It is enough, and a byte
+# less is refused when it is planned. The host's memory has its own figure, with what is pinned.
+. tests/end_to_end/common.sh
+
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+sequences=reference/sequences
+one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
+mixed='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: a, threads: 1}]'
+apart='devices=[{name: g, kind: cuda, memory: 1GiB, host: localhost},
+    {name: h, kind: cuda, gpu: 1, memory: 1GiB, host: localhost}]'
+
+# job NAME MODEL DATA BATCH
+job() {
+    cat >"$1.yaml" <<Y
+version: 1
+model: {file: $2}
+data: {train: {format: npy, $3}}
+train:
+  {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: $4, microbatches: 2, drop_last: true,
+   steps: 2, epochs: 9}
+placement: {strategy: round_robin}
+pipeline: {schedule: 1f1b}
+Y
+}
+of() {
+    printf 'inputs: {%s: %s}, labels: %s' "$1" "$2" "$3"
+}
+job mlp reference/mlp/model.onnx "$(of input reference/mlp/inputs.npy reference/mlp/labels.npy)" 8
+job resnet reference/resnet18_32/model.onnx "$(of input reference/resnet18_32/inputs.npy reference/resnet18_32/labels.npy)" 4
+job gpt $sequences/gpt.pt2 "$(of tokens $sequences/tokens.npy $sequences/labels.npy)" 4
+job lstm $sequences/lstm.pt2 "$(of tokens $sequences/tokens.npy $sequences/labels.npy)" 4
+
+# told JOB DEVICES: what the plan says of the GPUs' memory, and what the driver counted, GPU by GPU.
+told() {
+    rm -f counted
+    export FAKE_CUDA="gpus=2 tell=$work/counted"
+    LD_LIBRARY_PATH='' penstock plan "$1.yaml" --set "$2" --json >plan.json 2>messages
+    penstock train "$1.yaml" --set "$2" --json >run.json 2>messages
+    python3 - "$1, $2" <<'P' || die "$1: what the plan says is not what is taken"
+import json, sys
+plan, run = (json.load(open(f)) for f in ("plan.json", "run.json"))
+counted = [line.split() for line in open("counted")]
+gpus = {"g": 0, "h": 1}
+planned = {gpus[d["name"]]: d["memory"]["total"] for d in plan["devices"] if d["name"] in gpus}
+found = {}
+for gpu, most, pinned in ([int(n) for n in line] for line in counted):
+    assert gpu not in found, "two processes on one GPU"
+    found[gpu] = most
+    assert pinned >= 2 << 20, pinned
+assert found == planned, (sys.argv[1], found, planned)
+told = run["predicted"]
+assert told["device_bytes"] >= sum(planned.values()), told
+for d in told.get("devices", []):
+    if d["name"] in gpus: assert d["bytes"] == planned[gpus[d["name"]]], (sys.argv[1], d)
+P
+}
+
+for model in mlp resnet gpt lstm; do
+    told $model "$one"
+    bytes=$(json 'd["devices"][0]["memory"]["total"]' <plan.json)
+    # exactly that much, by the job's limit and by what the GPU has; and a byte less
+    FAKE_CUDA="memory=$bytes" penstock train $model.yaml --set "$one" --set "devices[0].memory=${bytes}B" \
+        --json >/dev/null 2>messages || die "$model: $bytes bytes are not enough: $(cat messages)"
+    fails 5 "device 'g' needs .* of memory" \
+        "$PENSTOCK" plan $model.yaml --set "$one" --set "devices[0].memory=$((bytes - 1))B"
+    told $model "$mixed"
+    told $model "$apart"
+done
+
+# ---- of several devices, too, a limit is exact
+bytes=$(json 'd["devices"][1]["memory"]["total"]' <plan.json)
+penstock train lstm.yaml --set "$apart" --set "devices[1].memory=${bytes}B" --json >/dev/null 2>messages ||
+    die "$bytes bytes are not enough: $(cat messages)"
+penstock plan lstm.yaml --set "$apart" --set "devices[1].memory=$((bytes - 1))B" --json >plan.json 2>messages
+check "d['devices'][1]['memory']['total'] < $bytes" plan.json "nothing was moved"
+
+# ---- checkpoints of a GPU's tensors lie in the host's memory, and nothing of the GPU is in the host's figure
+penstock plan mlp.yaml --set "$mixed" --set 'checkpoint={dir: kept}' --json >kept.json
+check '[x["memory"]["saved"] for x in d["devices"] if x["name"] == "g"] == [0]' kept.json
+penstock plan mlp.yaml --set "$mixed" --json >plan.json
+python3 - <<'P' || die "copies for checkpoints are in no figure"
+import json
+with_copies, without = (json.load(open(f))["devices"][0]["process_bytes"] for f in ("kept.json", "plan.json"))
+assert with_copies > without, (with_copies, without)
+P
+penstock plan mlp.yaml --set "$one" >plan.txt
+grep -q '^unproven     what the driver of a device of kind cuda takes for itself' plan.txt || die "$(cat plan.txt)"
+# the process takes two pieces of pinned memory and a page of words more than with a cpu device, whatever the GPU has
+penstock plan mlp.yaml --set "$one" --json >gpu.json
+penstock plan mlp.yaml --set 'devices=[{name: a, threads: 1}]' --json >cpu.json
+python3 - <<'P' || die "the host's memory has what is the GPU's"
+import json
+gpu, cpu = (json.load(open(f))["process_bytes"] for f in ("gpu.json", "cpu.json"))
+assert gpu - cpu == (2 << 20) + 4096, (gpu, cpu)
+P
+large='devices=[{name: g, kind: cuda, memory: 100TiB}]'
+penstock plan mlp.yaml --set "$large" >/dev/null || die "a GPU's memory is taken from the host's"
