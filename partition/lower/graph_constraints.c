@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/name_map.h"
 #include "base/sets/disjoint_sets.h"
 #include "graph/graph.h"
 #include "partition/spec/name_match.h"
@@ -204,7 +205,36 @@ static pen_status constraints_forbid(constraints_builder *builder,
     return PEN_OK;
 }
 
-// Nodes that must share a device, and may be on none.
+// On devices of other kinds than its own, a node is forbidden. One that a pass has made another of
+// is as free as if it were new.
+static pen_status constraints_keep(constraints_builder *builder) {
+    const pen_constraints *given = builder->constraints;
+    const pen_cluster *cluster = builder->cluster;
+    const size_t most = (size_t)given->kept_count * cluster->device_count;
+    pen_problem_forbidden *grown;
+    pen_name_map map;
+    if (given->kept_count == 0) return PEN_OK;
+    PEN_TRY(PEN_NEW(builder->arena, builder->forbidden_count + most, &grown));
+    for (uint32_t i = 0; i < builder->forbidden_count; i++) {
+        grown[i] = builder->forbidden[i];
+    }
+    pen_name_map_init(&map, builder->arena);
+    for (uint32_t n = 0; n < builder->nodes.count; n++) {
+        PEN_TRY(pen_name_map_add(&map, builder->nodes.names[n], builder->listed[n]));
+    }
+    for (uint32_t i = 0; i < given->kept_count; i++) {
+        const uint32_t node = pen_name_map_find(&map, given->kept[i].node);
+        for (uint32_t d = 0; d < cluster->device_count && node != PEN_NAME_MAP_NONE; d++) {
+            if (strcmp(cluster->devices[d].kind, given->kept[i].kind) == 0) continue;
+            grown[builder->forbidden_count++] = (pen_problem_forbidden){node, d};
+        }
+    }
+    builder->forbidden = grown;
+    return PEN_OK;
+}
+
+// Nodes that must share a device, and may be on none. `entry` NULL: no constraint of the job's is
+// about that.
 static pen_status constraints_check_forbidden(constraints_builder *builder,
                                               const pen_constraint_forbid *entry) {
     const uint32_t device_count = builder->cluster->device_count;
@@ -219,12 +249,12 @@ static pen_status constraints_check_forbidden(constraints_builder *builder,
             if (f->device != d || is_counted[group]) continue;
             is_counted[group] = true;
             if (++count[group] < device_count) continue;
-            return pen_constraints_blame(
-                builder->constraints, &entry->on,
-                pen_error(PEN_INVALID_INPUT,
-                          "'%s' and what must share its device are forbidden on all %u devices",
-                          pen_node_name(builder->owners->graph, (pen_node_id){f->node}),
-                          device_count));
+            const pen_status status = pen_error(
+                PEN_INVALID_INPUT,
+                "'%s' and what must share its device are forbidden on all %u devices",
+                pen_node_name(builder->owners->graph, (pen_node_id){f->node}), device_count);
+            return entry == NULL ? status
+                                 : pen_constraints_blame(builder->constraints, &entry->on, status);
         }
         memset(is_counted, 0, builder->owners->node_count * sizeof *is_counted);
     }
@@ -250,8 +280,10 @@ static pen_status constraints_apply(constraints_builder *builder) {
     for (uint32_t i = 0; i < given->forbidden.count; i++) {
         PEN_TRY(constraints_forbid(builder, &forbidden[i]));
     }
+    PEN_TRY(constraints_keep(builder));
     if (builder->forbidden_count == 0) return PEN_OK;
-    return constraints_check_forbidden(builder, &forbidden[given->forbidden.count - 1]);
+    const uint32_t count = given->forbidden.count;
+    return constraints_check_forbidden(builder, count > 0 ? &forbidden[count - 1] : NULL);
 }
 
 // From patterns to a colour and a pin for each node: nodes of one colour share a device.

@@ -65,7 +65,10 @@ typedef struct search {
 static bool search_devices_alike(const pen_plan_request *request, uint32_t a, uint32_t b) {
     const pen_cluster_device *x = &request->cluster->devices[a], *y = &request->cluster->devices[b];
     const pen_constraints *constraints = &request->placement->constraints;
-    if (constraints->pins.count > 0 || constraints->forbidden.count > 0) return a == b;
+    if (constraints->pins.count > 0 || constraints->forbidden.count > 0 ||
+        constraints->kept_count > 0) {
+        return a == b;
+    }
     return request->costs->row_of_device[a] == request->costs->row_of_device[b] &&
            x->bytes_limit == y->bytes_limit && x->memory_bandwidth == y->memory_bandwidth;
 }

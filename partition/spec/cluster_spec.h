@@ -90,9 +90,10 @@ typedef struct pen_cluster_spec {
     // set by pen_cluster_spec_complete
     const pen_cluster_device_spec *devices; // [device_count], expanded; at least one
     uint32_t device_count;
-    bool uses_tls;                   // between processes; the reader's to set, where it knows
-    bool uses_grpc_alone;            // also between processes of one host, which share memory else
-    bool is_reduced;                 // some were taken away: links may name them still
+    bool uses_tls;        // between processes; the reader's to set, where it knows
+    bool uses_grpc_alone; // also between processes of one host, which share memory else
+    bool is_reduced;      // some were taken away: links may name them still
+    bool is_mixed; // they and what is left are of several kinds, and values keep the plain layout
     const pen_option_source *source; // for pen_cluster_spec_blame; NULL: positions are not known
 } pen_cluster_spec;
 

@@ -44,6 +44,13 @@ typedef struct pen_constraint_forbid {
     const char *on; // names, ranges or pattern of devices (pen_match_devices)
 } pen_constraint_forbid;
 
+// A node that stays with devices of a kind. No key says so: a training that goes on without a
+// device does.
+typedef struct pen_constraint_keep {
+    const char *node; // its name
+    const char *kind; // "cuda"
+} pen_constraint_keep;
+
 typedef struct pen_stage_bounds {
     int64_t minimum; // devices used at least; 0: any
     int64_t maximum; // and at most; 0: any
@@ -55,6 +62,8 @@ typedef struct pen_constraints {
     pen_option_list no_splits; // pen_constraint_no_split
     pen_option_list forbidden; // pen_constraint_forbid
     pen_stage_bounds stages;
+    const pen_constraint_keep *kept; // [kept_count]
+    uint32_t kept_count;
 
     const pen_option_source *source; // for pen_constraints_blame; NULL: positions are not known
 } pen_constraints;

@@ -161,12 +161,17 @@ pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
         device->host = p->members[d].host;
     }
     if (left == 0) return pen_error(PEN_UNAVAILABLE, "no device is left");
+    pen_constraints *constraints = &job->placement.constraints;
     job->cluster.devices = devices;
     job->cluster.device_count = left;
     job->cluster.is_reduced = left < count;
-    p->job = is_as_given ? given : job; // that given knows its positions
+    job->cluster.is_mixed = p->keeps_kinds;
+    if (p->keeps_kinds) {
+        constraints->kept = p->kept;
+        constraints->kept_count = p->kept_count;
+    }
+    p->job = is_as_given && !p->keeps_kinds ? given : job; // that given knows its positions
     if (left == count) return PEN_OK;
-    pen_constraints *constraints = &job->placement.constraints;
     if (constraints->stages.minimum > left) constraints->stages.minimum = left;
     PEN_TRY(members_reduce_owners(p, job, left));
     return members_reduce_constraints(p, constraints);

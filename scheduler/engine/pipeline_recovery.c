@@ -177,14 +177,32 @@ static pen_status recovery_park(pipeline_engine *p, pen_status take_status) {
     return PEN_OK;
 }
 
-static pen_status recovery_place(pipeline_engine *p) {
+// Whether nodes go to devices of another kind, though the devices of theirs do not suffice; an
+// error where the job does not allow it.
+static pen_status recovery_cross(const pipeline_engine *p, const char *why,
+                                 pen_status take_status) {
+    const pipeline_crossing crossing = {.why = why, .failure = take_status};
+    const pen_status refusal = pen_pipeline_cross_kinds(p, &crossing);
+    pen_status_ignore(take_status, "its message is in the other, or other kinds are taken");
+    return refusal;
+}
+
+// Places anew those who take part; `why`: who is lost, for an error. Nodes stay with the kind of
+// device that they began on, if the devices of it that are left suffice.
+static pen_status recovery_place(pipeline_engine *p, const char *why) {
+    bool crosses = false;
+    PEN_TRY(pen_pipeline_note_kinds(p));
     for (;;) {
         recovery_set_members(p);
+        const pipeline_crossing crossing = {.why = why, .gone = pen_pipeline_find_gone_kind(p)};
+        if (crossing.gone != NULL) PEN_TRY(pen_pipeline_cross_kinds(p, &crossing));
+        p->keeps_kinds = p->kept != NULL && crossing.gone == NULL && !crosses;
         pen_pipeline_unplace(p);
         pen_status status = pen_pipeline_place(p);
         const pen_status_code code = pen_status_get_code(status);
         if (code != PEN_DOES_NOT_FIT && code != PEN_UNAVAILABLE) return status;
-        PEN_TRY(recovery_park(p, status));
+        crosses = p->keeps_kinds && code == PEN_DOES_NOT_FIT;
+        PEN_TRY(crosses ? recovery_cross(p, why, status) : recovery_park(p, status));
     }
 }
 
@@ -195,26 +213,14 @@ static void recovery_say(pipeline_engine *p, const char *text) {
     pen_log(PEN_LOG_NOTE, "%s", text);
 }
 
-// A placement anew moves nodes between devices. Where these are of several kinds, that changes the
-// last bits of what is trained: a job must have said that it may.
-static pen_status recovery_check_kinds(const pipeline_engine *p,
-                                       const pen_recovery_decision *decision) {
-    const pen_job *job = p->options.job;
-    const pen_cluster_device_spec *other = pen_cluster_spec_other_kind(&job->cluster);
-    if (other == NULL) return PEN_OK;
-    const char *first_kind = pen_cluster_device_kind_name(job->cluster.devices[0].kind);
-    const char *other_kind = pen_cluster_device_kind_name(other->kind);
-    if (job->recovery.across_kinds) {
-        pen_log(PEN_LOG_WARNING,
-                "placed anew on devices of the kinds %s and %s (recovery.across_kinds): from here "
-                "on, the last bits are not those that there would have been",
-                first_kind, other_kind);
-        return PEN_OK;
-    }
-    return pen_error(PEN_UNAVAILABLE,
-                     "%s%sthe devices that are left are not used in its place, since kinds %s and "
-                     "%s differ in their last bits; `recovery: {across_kinds: true}` allows it",
-                     decision->text, decision->text[0] == '\0' ? "" : "; ", first_kind, other_kind);
+// A placement anew moves nodes between devices. Of replicas on devices of several kinds it is not
+// known which lanes would go where.
+static pen_status recovery_replan(pipeline_engine *p, const pen_recovery_decision *decision) {
+    const bool is_mixed = pen_cluster_spec_other_kind(&p->options.job->cluster) != NULL;
+    const pipeline_crossing crossing = {.why = decision->text};
+    PEN_TRY(pen_pipeline_note_kinds(p));
+    if (is_mixed && p->kept == NULL) PEN_TRY(pen_pipeline_cross_kinds(p, &crossing));
+    return recovery_place(p, decision->text);
 }
 
 // Waits, and has spares take places, until the policy says how to go on, or not to. Leaves a
@@ -239,10 +245,9 @@ static pen_status recovery_settle(pipeline_engine *p) {
             has_changed = true;
             break;
         case PEN_RECOVERY_RESTART:
-            return has_changed || recovery_is_misplaced(p) ? recovery_place(p) : PEN_OK;
+            return has_changed || recovery_is_misplaced(p) ? recovery_place(p, "") : PEN_OK;
         case PEN_RECOVERY_REPLAN:
-            PEN_TRY(recovery_check_kinds(p, &decision));
-            return recovery_place(p);
+            return recovery_replan(p, &decision);
         case PEN_RECOVERY_STOP:
             return pen_error(PEN_UNAVAILABLE, "%s", decision.text);
         }
@@ -411,7 +416,7 @@ pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss)
     for (;;) {
         pen_pipeline_end_generation(p);
         if (is_planned) {
-            PEN_TRY(recovery_place(p));
+            PEN_TRY(recovery_place(p, ""));
         } else {
             recovery_find_missing(p);
             pen_recovery_note_failure(p->recovery, recovery_now(), step, p->was_missing);

@@ -45,6 +45,7 @@ static pen_status setup_plan(pipeline_engine *p) {
 static pen_status setup_open_device(pipeline_engine *p) {
     const pen_cluster *cluster = p->request->cluster;
     const pen_device_kind *kind;
+    if (p->job->cluster.is_mixed) return PEN_OK; // also those that were lost
     for (uint32_t d = 1; d < cluster->device_count; d++) {
         if (strcmp(cluster->devices[d].kind, cluster->devices[0].kind) != 0) return PEN_OK;
     }

@@ -87,9 +87,13 @@ typedef struct pipeline_engine {
     uint64_t *needed_bytes;   // [workers.count + 1] that the plan takes; NULL: not to be checked
     bool *was_there;          // likewise
     bool *is_missing;         // [devices of the options' job + 2] workers, when a run fails
-    uint64_t generation;      // 0: none yet
-    uint64_t first_step;      // of the generation
-    double said_at;           // who is waited for
+    // kinds that nodes began on; NULL: not noted, or all devices are of one kind
+    const pen_constraint_keep *kept; // [kept_count]
+    uint32_t kept_count;
+    bool keeps_kinds;                      // in the placement that is made next
+    uint64_t generation;                   // 0: none yet
+    uint64_t first_step;                   // of the generation
+    double said_at;                        // who is waited for
     pen_coordinator_rendezvous rendezvous; // of the first generation; end 0: it is over
     double looked_at;                      // for those who may take part again
 
@@ -217,6 +221,21 @@ PEN_NODISCARD pen_status pen_pipeline_begin_policy(pipeline_engine *p);
 
 // The first generation; who is lost on the way is waited for.
 PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
+
+// ---- kinds of devices (pipeline_kinds.c)
+// Notes of which kind each node's device is, before anybody is given up. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_pipeline_note_kinds(pipeline_engine *p);
+// A kind that nodes began on, and of which no device takes part. NULL: there is none.
+const char *pen_pipeline_find_gone_kind(const pipeline_engine *p);
+// Why nodes would have to go to devices of another kind.
+typedef struct pipeline_crossing {
+    const char *why;    // who is lost; "": it is not said
+    const char *gone;   // kind of which no device is left; NULL: those that are do not suffice
+    pen_status failure; // then; borrowed
+} pipeline_crossing;
+// Whether they may, with a warning. UNAVAILABLE: the job does not allow it
+PEN_NODISCARD pen_status pen_pipeline_cross_kinds(const pipeline_engine *p,
+                                                  const pipeline_crossing *crossing);
 
 // Of the engine: pipeline_save.c, pipeline_recovery.c.
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);

@@ -73,7 +73,8 @@ pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *
         request.accumulate = false;
         request.lanes = 1;
     }
-    request.device = out_model->device_count == 1 ? out_model->devices[0] : NULL;
+    const bool is_mixed = wanted->job->cluster.is_mixed || out_model->device_count > 1;
+    request.device = is_mixed ? NULL : out_model->devices[0];
     return pen_compile(&request, &out_model->program);
 }
 

@@ -61,6 +61,39 @@ static void blocks_hold_what_lies_between(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Each node that is kept is forbidden on all devices of other kinds, and names that the model does
+// not have mean nothing.
+static void nodes_stay_with_their_kind(void **state) {
+    (void)state;
+    static const pen_constraint_keep kept[] = {
+        {"/fc1/Gemm", "cpu"}, {"/nowhere", "cpu"}, {"/conv1/Conv", "reference"}};
+    static const pen_constraint_keep alone[] = {{"/fc1/Gemm", "cuda"}};
+    pen_arena *arena = check_arena();
+    pen_plan_job *plan_job = planned_start(planned_reference(
+        arena, "lenet", 3,
+        "devices: [{name: a, threads: 1}, {name: r, kind: reference, threads: 1}, "
+        "{name: b, threads: 1}]\n"));
+    const pen_plan_request *request = planned_request(plan_job);
+    pen_planner *planner;
+    pen_graph_constraints found;
+    CHECK_OK(pen_planner_new(request, arena, &planner));
+    pen_constraints given = {.kept = kept, .kept_count = 3};
+    CHECK_OK(
+        pen_graph_constraints_resolve(planner->owners, request->cluster, &given, arena, &found));
+    assert_int_equal(found.forbidden_count, 3);
+    assert_int_equal(found.forbidden[0].node, planned_node(planner, "/fc1/Gemm"));
+    assert_int_equal(found.forbidden[0].device, 1);
+    assert_int_equal(found.forbidden[1].node, planned_node(planner, "/conv1/Conv"));
+    assert_int_equal(found.forbidden[1].device, 0);
+    assert_int_equal(found.forbidden[2].device, 2);
+    given = (pen_constraints){.kept = alone, .kept_count = 1};
+    CHECK_ERROR(
+        pen_graph_constraints_resolve(planner->owners, request->cluster, &given, arena, &found),
+        PEN_INVALID_INPUT, "forbidden on all 3 devices");
+    pen_plan_job_destroy(plan_job);
+    pen_arena_destroy(arena);
+}
+
 static void mistakes_are_told(void **state) {
     (void)state;
     static const struct {
@@ -104,5 +137,6 @@ static void mistakes_have_a_place(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(constraints_become_facts),
-              cmocka_unit_test(blocks_hold_what_lies_between), cmocka_unit_test(mistakes_are_told),
+              cmocka_unit_test(blocks_hold_what_lies_between),
+              cmocka_unit_test(nodes_stay_with_their_kind), cmocka_unit_test(mistakes_are_told),
               cmocka_unit_test(mistakes_have_a_place))

@@ -1,0 +1,85 @@
+// Kinds of devices: their numbers differ in the last bits, so that nodes stay with the kind that
+// they began on, and what bits depend on is told.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "scheduler/engine/pipeline_state.h"
+
+static const char *kinds_of_stage(const pipeline_engine *p, uint32_t stage) {
+    return p->request->cluster->devices[p->plan->stages.stages[stage].device].kind;
+}
+
+// Of several replicas, which lanes a kind computes decides the bits, too: these are not kept apart.
+pen_status pen_pipeline_note_kinds(pipeline_engine *p) {
+    const pen_plan *plan = p->plan;
+    pen_constraint_keep *kept;
+    if (p->kept != NULL || plan->replica_count > 0) return PEN_OK;
+    if (pen_cluster_spec_other_kind(&p->options.job->cluster) == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(p->arena, plan->node_count, &kept));
+    for (uint32_t i = 0; i < plan->node_count; i++) {
+        const char *name = plan->nodes[i].name, *kind = kinds_of_stage(p, plan->nodes[i].stage);
+        PEN_TRY(pen_arena_copy_text(p->arena, name, strlen(name), &kept[i].node));
+        PEN_TRY(pen_arena_copy_text(p->arena, kind, strlen(kind), &kept[i].kind));
+    }
+    p->kept = kept;
+    p->kept_count = plan->node_count;
+    return PEN_OK;
+}
+
+static bool kinds_have_member(const pipeline_engine *p, const char *kind) {
+    const pen_cluster_spec *cluster = &p->options.job->cluster;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (p->members[d].is_lost) continue;
+        if (strcmp(pen_cluster_device_kind_name(cluster->devices[d].kind), kind) == 0) return true;
+    }
+    return false;
+}
+
+const char *pen_pipeline_find_gone_kind(const pipeline_engine *p) {
+    const char *there = "";
+    for (uint32_t i = 0; i < p->kept_count; i++) {
+        if (strcmp(p->kept[i].kind, there) == 0) continue;
+        if (!kinds_have_member(p, p->kept[i].kind)) return p->kept[i].kind;
+        there = p->kept[i].kind;
+    }
+    return NULL;
+}
+
+// Why nodes would have to go to another kind: none of theirs is left, or those do not suffice.
+static pen_status kinds_refuse(const pipeline_engine *p, const pipeline_crossing *crossing,
+                               const char *kinds) {
+    const char *between = crossing->why[0] == '\0' ? "" : "; ";
+    if (crossing->gone != NULL) {
+        return pen_error(PEN_UNAVAILABLE,
+                         "%s%sno device of kind %s is left for what was computed there, and %s "
+                         "differ in their last bits; `recovery: {across_kinds: true}` allows it",
+                         crossing->why, between, crossing->gone, kinds);
+    }
+    if (p->kept == NULL) {
+        return pen_error(PEN_UNAVAILABLE,
+                         "%s%sreplicas have no other devices of the same kinds, and %s differ in "
+                         "their last bits; `recovery: {across_kinds: true}` allows it",
+                         crossing->why, between, kinds);
+    }
+    return pen_error(PEN_UNAVAILABLE,
+                     "%s%sthe devices of the same kinds that are left do not suffice (%s), and %s "
+                     "differ in their last bits; `recovery: {across_kinds: true}` allows it",
+                     crossing->why, between, pen_status_message(crossing->failure), kinds);
+}
+
+pen_status pen_pipeline_cross_kinds(const pipeline_engine *p, const pipeline_crossing *crossing) {
+    const pen_cluster_spec *cluster = &p->options.job->cluster;
+    const pen_cluster_device_spec *other = pen_cluster_spec_other_kind(cluster);
+    char kinds[64];
+    snprintf(kinds, sizeof kinds, "kinds %s and %s",
+             pen_cluster_device_kind_name(cluster->devices[0].kind),
+             other == NULL ? "none" : pen_cluster_device_kind_name(other->kind));
+    if (!p->options.job->recovery.across_kinds) return kinds_refuse(p, crossing, kinds);
+    pen_log(PEN_LOG_WARNING,
+            "placed anew on devices of the %s (recovery.across_kinds): from here on, the last bits "
+            "are not those that there would have been",
+            kinds);
+    return PEN_OK;
+}
