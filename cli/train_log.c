@@ -138,12 +138,19 @@ static void log_lost(void *context, uint64_t step, const char *text) {
     log_end(log);
 }
 
-static void log_recovered(void *context, uint64_t step) {
+static void log_recovered(void *context, uint64_t step, uint64_t changed_step) {
     pen_train_log *log = context;
     if (log->path == NULL) return;
     pen_json_writer *json = log_begin(log, "recovery");
     pen_json_key_unsigned(json, "step", step);
+    if (changed_step > 0) pen_json_key_unsigned(json, "changed_step", changed_step);
     log_end(log);
+}
+
+void pen_train_log_arithmetic(pen_json_writer *json, const pen_trainer *trainer) {
+    uint64_t changed_step;
+    pen_json_key_text(json, "arithmetic", pen_trainer_arithmetic(trainer, &changed_step));
+    if (changed_step > 0) pen_json_key_unsigned(json, "changed_step", changed_step);
 }
 
 // Without O_TRUNC a training that goes on adds its lines to those of before.
@@ -188,6 +195,7 @@ void pen_train_log_start(pen_train_log *log, const pen_job *job, pen_trainer *tr
     pen_json_key_unsigned(json, "epoch_steps", size.epoch_steps);
     pen_json_key_unsigned(json, "steps_kept", pen_trainer_step_kept(trainer));
     pen_json_key_integer(json, "pid", getpid());
+    pen_train_log_arithmetic(json, trainer);
     log_end(log);
     log->step_kept = pen_trainer_step_kept(trainer);
     log->step = log->step_kept; // where it goes on

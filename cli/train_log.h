@@ -48,6 +48,8 @@ void pen_train_log_close(pen_train_log *log, const char *hash, pen_status status
 
 // What is about to be trained, and where: events "start" and "plan".
 void pen_train_log_start(pen_train_log *log, const pen_job *job, pen_trainer *trainer);
+// Keys of what the last bits depend on (pen_trainer_arithmetic), in an open object.
+void pen_train_log_arithmetic(pen_json_writer *json, const pen_trainer *trainer);
 // A step, and with the last of an epoch that epoch.
 void pen_train_log_step(pen_train_log *log, const pen_step_report *report,
                         const pen_program *program);

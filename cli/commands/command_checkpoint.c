@@ -107,6 +107,11 @@ static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
     pen_json_key_text(&run->json, "level", manifest->level);
+    pen_json_key_text(&run->json, "arithmetic",
+                      manifest->arithmetic[0] == '\0' ? "cpu" : manifest->arithmetic);
+    if (manifest->changed_step > 0) {
+        pen_json_key_unsigned(&run->json, "changed_step", manifest->changed_step);
+    }
     if (run->options->mirror != NULL) {
         pen_json_key_unsigned(&run->json, "copies", pen_checkpoint_store_copies(run->store, index));
     }

@@ -340,6 +340,7 @@ static pen_status train_write_result(train_run *run) {
         pen_json_text(json, run->job->cluster.devices[i].name);
     }
     pen_json_end_array(json);
+    pen_train_log_arithmetic(json, run->trainer);
     pen_train_write_predicted(json, &memory, run->output.report);
     pen_json_key_object(json, "measured");
     pen_json_key_unsigned(json, "resident_bytes_peak", pen_machine_resident_peak());

@@ -13,10 +13,10 @@ static void followers_lost(void *context, uint64_t step, const char *text) {
     pen_live_page_lost(followers->live, text);
 }
 
-static void followers_recovered(void *context, uint64_t step) {
+static void followers_recovered(void *context, uint64_t step, uint64_t changed_step) {
     pen_train_followers *followers = context;
     const pen_train_watch *log = &followers->log.watch;
-    if (log->recovered != NULL) log->recovered(log->context, step);
+    if (log->recovered != NULL) log->recovered(log->context, step, changed_step);
     pen_gauge_file_recovered(&followers->gauges);
     pen_live_page_recovered(followers->live);
 }

@@ -49,6 +49,8 @@ typedef struct pen_checkpoint {
     double loss;               // of the last step
     uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
     pen_checkpoint_evaluated evaluated;
+    char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // as an engine says; "": "cpu"
+    uint64_t changed_step;                        // after which that became another; 0: never
     uint64_t generation; // in which it was written; ignored when one is published
 } pen_checkpoint;
 

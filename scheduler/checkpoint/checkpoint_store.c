@@ -284,8 +284,10 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
                                   .best = checkpoint_of_bits(manifest->plateau_best),
                                   .bad = manifest->plateau_bad,
                                   .cooldown = manifest->plateau_cooldown}},
+        .changed_step = manifest->changed_step,
         .generation = record->generation,
     };
+    memcpy(out_checkpoint->arithmetic, manifest->arithmetic, sizeof manifest->arithmetic);
     return PEN_OK;
 }
 
@@ -374,6 +376,8 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     pen_kernel_level level; // that all devices of the process run at
     PEN_TRY(pen_kernel_level_settle(PEN_KERNEL_LEVEL_AUTO, &level));
     store_copy_text(record.manifest.level, pen_kernel_level_names[level]);
+    memcpy(record.manifest.arithmetic, checkpoint->arithmetic, sizeof checkpoint->arithmetic);
+    record.manifest.changed_step = checkpoint->changed_step;
     pen_checkpoint_publication publication = {.record = record};
     char what[64];
     snprintf(what, sizeof what, "the checkpoint of step %" PRIu64, checkpoint->step);

@@ -224,6 +224,11 @@ typedef struct pen_engine_kind {
     void (*pulse)(const pen_engine *engine, pen_engine_pulse *out_pulse);
     // The plan that is run, of the nodes of program(). NULL member: none.
     const struct pen_plan *(*plan)(const pen_engine *engine);
+    // What the last bits depend on besides build and kernel level, in one line: "cpu", or "cpu;
+    // cuda: NVIDIA H200, …; nodes 1a2b3c4d", the kinds of devices that have nodes, with the class
+    // of those that are of one, and of several kinds a hash of which nodes each has. In `arena`.
+    PEN_NODISCARD pen_status (*arithmetic)(pen_engine *engine, pen_arena *arena,
+                                           const char **out_text);
     // Whether inputs of trainings are read elsewhere: the batches of steps need labels alone. NULL
     // member: they are read here.
     bool (*reads_elsewhere)(const pen_engine *engine);

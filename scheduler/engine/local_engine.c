@@ -455,6 +455,10 @@ static pen_status local_take_over(local_engine *local, const pen_engine_log *log
     return pen_local_save_create(pen_runner_slices(local->runner), &local->save);
 }
 
+static pen_status local_arithmetic(pen_engine *engine, pen_arena *arena, const char **out_text) {
+    return pen_runner_arithmetic(local_of(engine)->runner, arena, out_text);
+}
+
 static const pen_engine_kind local_kind = {
     .name = "local",
     .destroy = local_destroy,
@@ -471,6 +475,7 @@ static const pen_engine_kind local_kind = {
     .memory = local_memory,
     .runner = local_runner,
     .explain = local_explain,
+    .arithmetic = local_arithmetic,
 };
 
 // Says of memory that does not suffice where it was stated.

@@ -200,6 +200,7 @@ static const pen_engine_kind pipeline_kind = {
     .pulse = pen_pipeline_pulse,
     .plan = pipeline_plan,
     .reads_elsewhere = pen_pipeline_reads_elsewhere,
+    .arithmetic = pen_pipeline_arithmetic,
 };
 
 // Members before placing: processes that are started here take a while to come up.

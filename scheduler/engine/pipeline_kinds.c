@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "scheduler/engine/pipeline_state.h"
+#include "scheduler/protocol/message.h"
 
 static const char *kinds_of_stage(const pipeline_engine *p, uint32_t stage) {
     return p->request->cluster->devices[p->plan->stages.stages[stage].device].kind;
@@ -82,4 +84,63 @@ pen_status pen_pipeline_cross_kinds(const pipeline_engine *p, const pipeline_cro
             "are not those that there would have been",
             kinds);
     return PEN_OK;
+}
+
+// ---- what bits depend on
+
+// "cuda: emulated GPU, …" of the lines that workers said; the kind's name where none did.
+static void kinds_add_one(const char *kind, const char *identity, pen_text *text) {
+    const size_t length = strlen(kind);
+    for (const char *line = identity; *line != '\0';) {
+        const size_t count = strcspn(line, "\n");
+        if (strncmp(line, kind, length) == 0 && line[length] == ':') {
+            pen_text_print(text, "%.*s", (int)count, line);
+            return;
+        }
+        line += count + (line[count] == '\n');
+    }
+    pen_text_add(text, kind);
+}
+
+// Whether the device computes anything: nodes, or updates alone.
+static bool kinds_is_used(const pen_plan *plan, uint32_t device) {
+    for (uint32_t i = 0; i < plan->owner_count; i++) {
+        if (plan->owners[i] == device) return true;
+    }
+    return plan->devices[device].node_count > 0;
+}
+
+static bool kinds_is_first(const pipeline_engine *p, uint32_t device) {
+    const pen_cluster_device *devices = p->request->cluster->devices;
+    for (uint32_t d = 0; d < device; d++) {
+        const bool is_alike = strcmp(devices[d].kind, devices[device].kind) == 0;
+        if (is_alike && kinds_is_used(p->plan, d)) return false;
+    }
+    return kinds_is_used(p->plan, device);
+}
+
+// Kinds in the order of the devices that have nodes; of several, also which nodes each has.
+pen_status pen_pipeline_arithmetic(pen_engine *engine, pen_arena *arena, const char **out_text) {
+    const pipeline_engine *p = pipeline_of(engine);
+    const pen_plan *plan = p->plan;
+    char identity[PEN_MESSAGE_TEXT_BYTES] = "";
+    uint64_t hash = PEN_HASH_START;
+    uint32_t count = 0;
+    pen_text text;
+    if (p->coordinator != NULL) pen_coordinator_get_identity(p->coordinator, identity);
+    pen_text_init(&text, arena);
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        if (!kinds_is_first(p, d)) continue;
+        if (count++ > 0) pen_text_add(&text, "; ");
+        kinds_add_one(p->request->cluster->devices[d].kind, identity, &text);
+    }
+    for (uint32_t i = 0; i < plan->node_count && count > 1; i++) {
+        const char *name = plan->nodes[i].name, *kind = kinds_of_stage(p, plan->nodes[i].stage);
+        const char *updater = kinds_of_stage(p, plan->nodes[i].update_stage);
+        hash = pen_hash_bytes(hash, name, strlen(name) + 1);
+        hash = pen_hash_bytes(hash, kind, strlen(kind) + 1);
+        hash = pen_hash_bytes(hash, updater, strlen(updater) + 1);
+    }
+    if (count > 1) pen_text_print(&text, "; nodes %08x", (unsigned)(hash ^ hash >> 32));
+    return pen_text_finish(&text, out_text);
 }

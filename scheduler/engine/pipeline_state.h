@@ -236,6 +236,9 @@ typedef struct pipeline_crossing {
 // Whether they may, with a warning. UNAVAILABLE: the job does not allow it
 PEN_NODISCARD pen_status pen_pipeline_cross_kinds(const pipeline_engine *p,
                                                   const pipeline_crossing *crossing);
+// As the engine's arithmetic.
+PEN_NODISCARD pen_status pen_pipeline_arithmetic(pen_engine *engine, pen_arena *arena,
+                                                 const char **out_text);
 
 // Of the engine: pipeline_save.c, pipeline_recovery.c.
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);

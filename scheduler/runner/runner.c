@@ -207,6 +207,16 @@ const pen_tensor_store *pen_runner_slices(const pen_runner *runner) {
     return &runner->tensors;
 }
 
+pen_status pen_runner_arithmetic(const pen_runner *runner, pen_arena *arena,
+                                 const char **out_text) {
+    const pen_device_kind *kind = runner->device->kind;
+    const char *identity;
+    *out_text = kind->name;
+    if (kind->identify == NULL) return PEN_OK;
+    PEN_TRY(kind->identify(runner->device, arena, &identity));
+    return pen_arena_format(arena, out_text, "%s: %s", kind->name, identity);
+}
+
 uint64_t pen_runner_host_bytes(const pen_runner *runner) {
     return runner->device->kind->has_own_memory ? 0 : pen_runner_device_bytes(runner);
 }

@@ -51,6 +51,10 @@ const pen_tensor_store *pen_runner_tensors(const pen_runner *runner);
 // The same as they lie on the device: those that the job shards in slices.
 const pen_tensor_store *pen_runner_slices(const pen_runner *runner);
 
+// The device's kind, with its class if that has one, as of an engine's arithmetic. In `arena`.
+PEN_NODISCARD pen_status pen_runner_arithmetic(const pen_runner *runner, pen_arena *arena,
+                                               const char **out_text);
+
 // Buffers of all forms together, in bytes: what the device holds for them.
 uint64_t pen_runner_device_bytes(const pen_runner *runner);
 // As much of them as is the process's own memory: of a GPU, nothing.

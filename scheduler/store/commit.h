@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define PEN_COMMIT_TEXT_BYTES 128
+#define PEN_COMMIT_ARITHMETIC_BYTES 384 // names of GPUs and their drivers are long
 
 typedef struct pen_shard_summary {
     const char *file;    // its name in the folder of shards
@@ -36,11 +37,14 @@ typedef struct pen_commit_manifest {
     char model_hash[PEN_COMMIT_TEXT_BYTES];
     char build[PEN_COMMIT_TEXT_BYTES];
     char level[PEN_COMMIT_TEXT_BYTES]; // of the kernels; "": not known, and not in the record
-    uint64_t evaluations; // while it ran; 0: none, and this and the next are not in the record
-    uint64_t best_step;   // after which the best of them was
-    uint64_t best;        // its metric
-    uint64_t since_best;  // evaluations since
-    bool keeps_best;      // the manifest of that step stays
+    char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // what the last bits depend on besides, as an
+                                                  // engine says; "": cpu, and not in the record
+    uint64_t changed_step; // after which that became another; 0: never, and not in the record
+    uint64_t evaluations;  // while it ran; 0: none, and this and the next are not in the record
+    uint64_t best_step;    // after which the best of them was
+    uint64_t best;         // its metric
+    uint64_t since_best;   // evaluations since
+    bool keeps_best;       // the manifest of that step stays
     char best_metric[PEN_COMMIT_TEXT_BYTES]; // its name; "": the loss, and not in the record
     uint64_t plateau_rate; // the learning rate that they have decided; 0: none, and this and the
                            // next are not in the record

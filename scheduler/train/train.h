@@ -44,7 +44,8 @@ typedef struct pen_step_report {
 typedef struct pen_train_watch {
     void *context;
     void (*lost)(void *context, uint64_t step, const char *text); // the last step done; the error
-    void (*recovered)(void *context, uint64_t step);              // after which it goes on
+    // After which it goes on, and after which what bits depend on became another; 0: never.
+    void (*recovered)(void *context, uint64_t step, uint64_t changed_step);
 } pen_train_watch;
 
 typedef struct pen_trainer_options {
@@ -148,6 +149,9 @@ pen_train_kept pen_trainer_get_kept(const pen_trainer *trainer);
 pen_training_size pen_trainer_get_size(const pen_trainer *trainer);
 // What runs the steps, and holds the parameters.
 pen_engine *pen_trainer_engine(pen_trainer *trainer);
+// What the last bits depend on besides build and kernel level, as the engine says, and after which
+// step that became another; 0: never, as far as checkpoints tell.
+const char *pen_trainer_arithmetic(const pen_trainer *trainer, uint64_t *out_changed_step);
 const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer);
 // The program of a whole microbatch as one device runs it: its warnings, graph and sizes.
 const pen_program *pen_trainer_program(const pen_trainer *trainer);

@@ -112,12 +112,17 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
 }
 
 static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
-    return (pen_checkpoint){.step = trainer->steps_done,
-                            .next = trainer->next,
-                            .rate_steps = trainer->rate_steps,
-                            .loss = trainer->loss,
-                            .losses_hash = pen_train_losses_hash(&trainer->losses),
-                            .evaluated = trainer->judge.verdict};
+    pen_checkpoint checkpoint = {.step = trainer->steps_done,
+                                 .next = trainer->next,
+                                 .rate_steps = trainer->rate_steps,
+                                 .loss = trainer->loss,
+                                 .losses_hash = pen_train_losses_hash(&trainer->losses),
+                                 .evaluated = trainer->judge.verdict,
+                                 .changed_step = trainer->changed_step};
+    if (strcmp(trainer->arithmetic, TRAIN_ARITHMETIC_OF_CPU) != 0) {
+        memcpy(checkpoint.arithmetic, trainer->arithmetic, sizeof checkpoint.arithmetic);
+    }
+    return checkpoint;
 }
 
 // The order of a checkpoint's steps is durable before it is. Where it cannot be, there is none.
@@ -261,7 +266,8 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
     }
     trainer->recovery_count += 1;
     if (trainer->watch != NULL) {
-        trainer->watch->recovered(trainer->watch->context, trainer->steps_done);
+        trainer->watch->recovered(trainer->watch->context, trainer->steps_done,
+                                  trainer->changed_step);
     }
     pen_log(PEN_LOG_NOTE, "goes on after step %llu", (unsigned long long)trainer->steps_done);
     return pen_trainer_read_ahead(trainer);
@@ -383,6 +389,11 @@ bool pen_trainer_is_over(const pen_trainer *trainer) {
 
 const pen_checkpoint_evaluated *pen_trainer_evaluated(const pen_trainer *trainer) {
     return &trainer->judge.verdict;
+}
+
+const char *pen_trainer_arithmetic(const pen_trainer *trainer, uint64_t *out_changed_step) {
+    *out_changed_step = trainer->changed_step;
+    return trainer->arithmetic;
 }
 
 uint64_t pen_trainer_recovery_count(const pen_trainer *trainer) {

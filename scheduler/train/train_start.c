@@ -1,4 +1,6 @@
 // What a training begins with: data, engine, folders of checkpoints, and where it stands.
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/integer.h"
 #include "base/log.h"
@@ -114,10 +116,43 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
     pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
     pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
-    if (trainer->job->recovery.across_kinds &&
-        pen_cluster_spec_other_kind(&trainer->job->cluster) != NULL) {
-        pen_train_losses_forget(&trainer->losses); // steps may be done again by other kinds
+    trainer->changed_step = checkpoint->changed_step;
+}
+
+// What records cannot have is left out of what the engine says: a driver may name a GPU so.
+static pen_status train_ask_arithmetic(const pen_trainer *trainer, char *out_text) {
+    pen_arena *scratch;
+    const char *text;
+    PEN_TRY(pen_arena_create(&scratch));
+    const pen_status status = trainer->engine->kind->arithmetic(trainer->engine, scratch, &text);
+    size_t count = 0;
+    for (; status == PEN_OK && *text != '\0' && count < PEN_COMMIT_ARITHMETIC_BYTES - 1; text++) {
+        out_text[count++] = *text;
+        if (*text < ' ' || *text > '~') out_text[count - 1] = '?';
     }
+    pen_arena_destroy(scratch);
+    return status;
+}
+
+// Where the devices that go on do not compute the bits of those that made the checkpoint, it is
+// said, and so do the next checkpoints. Steps that are done again by others may have other losses.
+static pen_status train_note_arithmetic(pen_trainer *trainer, const pen_checkpoint *checkpoint) {
+    char now[PEN_COMMIT_ARITHMETIC_BYTES] = "";
+    const char *before =
+        checkpoint->arithmetic[0] == '\0' ? TRAIN_ARITHMETIC_OF_CPU : checkpoint->arithmetic;
+    PEN_TRY(train_ask_arithmetic(trainer, now));
+    const bool is_known = trainer->arithmetic[0] != '\0';
+    if (is_known && strcmp(trainer->arithmetic, now) != 0) {
+        pen_train_losses_forget(&trainer->losses);
+    }
+    memcpy(trainer->arithmetic, now, sizeof now);
+    if (checkpoint->step == 0 || strcmp(before, now) == 0) return PEN_OK;
+    trainer->changed_step = checkpoint->step;
+    pen_log(PEN_LOG_WARNING,
+            "the checkpoint of step %llu was computed on '%s', and this goes on with '%s': from "
+            "here on, the last bits are not those that there would have been",
+            (unsigned long long)checkpoint->step, before, now);
+    return PEN_OK;
 }
 
 // The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.
@@ -132,7 +167,7 @@ static pen_status train_stand_at_start(pen_trainer *trainer) {
         PEN_TRY(pen_parameter_file_load(trainer->parameters, pen_trainer_tensors(trainer)));
     }
     train_stand_at(trainer, &start);
-    return PEN_OK;
+    return train_note_arithmetic(trainer, &start);
 }
 
 pen_status pen_trainer_load(pen_trainer *trainer) {
@@ -143,7 +178,7 @@ pen_status pen_trainer_load(pen_trainer *trainer) {
     }
     if (!is_found) return train_stand_at_start(trainer);
     train_stand_at(trainer, &checkpoint);
-    return PEN_OK;
+    return train_note_arithmetic(trainer, &checkpoint);
 }
 
 // Batches from where the training stands. Labels that cannot be balanced are the fault of the key.

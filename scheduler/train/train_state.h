@@ -35,9 +35,11 @@ struct pen_trainer {
     pen_batches_position next; // of the batch to come
     double loss;               // of the last step
     pen_train_losses losses;   // of the steps so far
-    pen_train_keeper *keeper;  // NULL: nothing is kept
-    pen_train_order order;     // of lanes
-    const char *parameters;    // that it started from; NULL: the model's
+    char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // of the engine; "": not known yet
+    uint64_t changed_step;                        // after which it became another; 0: never
+    pen_train_keeper *keeper;                     // NULL: nothing is kept
+    pen_train_order order;                        // of lanes
+    const char *parameters;                       // that it started from; NULL: the model's
     const char *resume;
     train_ahead ahead;
     bool runs_ahead;
@@ -51,6 +53,8 @@ struct pen_trainer {
 // Sets tensors, step and data to the newest checkpoint, or to the start where there is none. As
 // pen_train_keeper_load
 PEN_NODISCARD pen_status pen_trainer_load(pen_trainer *trainer);
+// What an engine says of cpu devices alone, for which checkpoints have no word.
+#define TRAIN_ARITHMETIC_OF_CPU "cpu"
 // The learning rate of the step that follows `steps_before`.
 double pen_trainer_rate(const pen_trainer *trainer, uint64_t steps_before);
 // Begins to read batches, from the next step's on. OUT_OF_MEMORY

@@ -219,6 +219,9 @@ void pen_coordinator_recompute(pen_coordinator *coordinator, uint32_t worker, ui
 // Whether the worker that was asked last has answered: the digest, or why there is none.
 bool pen_coordinator_find_digest(pen_coordinator *coordinator, uint64_t *out_digest,
                                  bool *out_is_failed, char *out_text, size_t size);
+// What equal bits depend on besides build and kernel level, as the workers say of their devices:
+// lines as of pen_worker_run_identify. `out_text`: [PEN_MESSAGE_TEXT_BYTES]
+void pen_coordinator_get_identity(pen_coordinator *coordinator, char *out_text);
 // Waits a moment for either; answers SIGUSR1.
 void pen_coordinator_await_audit(pen_coordinator *coordinator);
 // What was fetched, and what is given, is not touched any longer.

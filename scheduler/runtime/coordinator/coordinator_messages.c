@@ -205,6 +205,12 @@ static pen_status link_check_identity(pen_coordinator *c, uint32_t peer,
                      c->identity, peer, message->text);
 }
 
+void pen_coordinator_get_identity(pen_coordinator *coordinator, char *out_text) {
+    pen_mutex_lock(&coordinator->lock);
+    memcpy(out_text, coordinator->identity, sizeof coordinator->identity);
+    pen_mutex_unlock(&coordinator->lock);
+}
+
 // False: it does not see where it is to write, or its devices are unlike others, and it is turned
 // away.
 static bool link_on_ready(pen_coordinator *c, uint32_t peer, const pen_message *message) {

@@ -547,6 +547,15 @@ static void records_have_the_same_bytes_as_ever(void **state) {
     CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
     assert_int_equal(found.manifest.lanes, 4);
     assert_string_equal(found.manifest.level, "v3");
+    // and what bits depend on besides, and since when
+    strcpy(records[1].manifest.arithmetic, "cuda: a GPU; cpu");
+    records[1].manifest.changed_step = 7;
+    CHECK_OK(pen_commit_record_encode(&records[1], arena, &bytes, &count));
+    assert_non_null(
+        strstr(bytes, "\nlevel: v3\narithmetic: cuda: a GPU; cpu\nchanged_step: 7\nshards: 2\n"));
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
+    assert_string_equal(found.manifest.arithmetic, "cuda: a GPU; cpu");
+    assert_int_equal(found.manifest.changed_step, 7);
     strcpy(records[1].manifest.level, "a\nb");
     CHECK_ERROR(pen_commit_record_encode(&records[1], arena, &bytes, &count), PEN_INVALID_INPUT,
                 "level");
