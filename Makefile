@@ -306,7 +306,7 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
   $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh tests/end_to_end/cuda_mixed_test.sh \
     tests/end_to_end/cuda_sequences_test.sh tests/end_to_end/cuda_memory_test.sh tests/end_to_end/cuda_classes_test.sh \
-    tests/end_to_end/metrics_test.sh),$(fake_cuda)) \
+    tests/end_to_end/cuda_costs_test.sh tests/end_to_end/metrics_test.sh),$(fake_cuda)) \
   $(if $(call chosen_tests,tests/end_to_end/refused_test.sh),$(BUILD)/tests/other_build/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 

@@ -50,8 +50,8 @@ static uint32_t probe_local_count(const probe_run *run) {
 static pen_status probe_set_rates(probe_run *run, const pen_profile_target *target,
                                   const pen_device_rates *rates) {
     return pen_cost_table_set_rates(run->costs.table,
-                                    &(pen_cost_rates){.kind = target->kind,
-                                                      .threads = target->threads,
+                                    &(pen_cost_rates){.kind = target->cost_kind,
+                                                      .threads = target->cost_threads,
                                                       .flops = rates->flops,
                                                       .memory_bandwidth = rates->memory_bandwidth,
                                                       .host = target->host_name});
@@ -262,8 +262,8 @@ static pen_status probe_store_links(probe_run *run) {
 
 static const pen_cost_rates *probe_rates_of(const probe_run *run,
                                             const pen_profile_target *target) {
-    return pen_cost_table_find_rates_at(run->costs.table, target->host_name, target->kind,
-                                        target->threads);
+    return pen_cost_table_find_rates_at(run->costs.table, target->host_name, target->cost_kind,
+                                        target->cost_threads);
 }
 
 static const char *probe_medium(const probe_run *run, const probe_link *link) {
@@ -298,7 +298,7 @@ static pen_status probe_print(const probe_run *run) {
     for (uint32_t t = 0; t < run->targets.count; t++) {
         const pen_profile_target *target = &run->targets.items[t];
         const pen_cost_rates *rates = probe_rates_of(run, target);
-        printf("%s with %u thread%s%s%s: %sflop/s, %sB/s\n", target->kind, target->threads,
+        printf("%s with %u thread%s%s%s: %sflop/s, %sB/s\n", target->cost_kind, target->threads,
                target->threads == 1 ? "" : "s", target->is_remote ? " on " : "", target->host_name,
                pen_count_format((uint64_t)rates->flops, first),
                pen_count_format((uint64_t)rates->memory_bandwidth, second));
@@ -323,7 +323,7 @@ static void probe_json_rates(const probe_run *run, pen_json_writer *json) {
         const pen_cost_rates *rates = probe_rates_of(run, target);
         pen_json_begin_object(json);
         if (target->is_remote) pen_json_key_text(json, "host", target->host_name);
-        pen_json_key_text(json, "kind", target->kind);
+        pen_json_key_text(json, "kind", target->cost_kind);
         pen_json_key_unsigned(json, "threads", target->threads);
         pen_json_key_number(json, "flops", rates->flops);
         pen_json_key_number(json, "memory_bandwidth", rates->memory_bandwidth);

@@ -88,7 +88,7 @@ static void profile_print_steps(const pen_profile_summary *summary) {
 static void profile_print(const profile_run *run, const pen_profile_target *target,
                           const pen_cost_rates *rates, const pen_profile_summary *summary) {
     char flops[PEN_QUANTITY_TEXT_BYTES], bandwidth[PEN_QUANTITY_TEXT_BYTES];
-    printf("%s with %u thread%s (device '%s'%s%s%s): %sflop/s, %sB/s\n", target->kind,
+    printf("%s with %u thread%s (device '%s'%s%s%s): %sflop/s, %sB/s\n", target->cost_kind,
            target->threads, target->threads == 1 ? "" : "s", target->device,
            target->device_count > 1 ? " and others" : "", target->is_remote ? ", on " : "",
            target->host_name, pen_count_format((uint64_t)rates->flops, flops),
@@ -133,7 +133,7 @@ static void profile_json(profile_run *run, const pen_profile_target *target,
     pen_json_begin_object(json);
     pen_json_key_text(json, "device", target->device);
     if (target->is_remote) pen_json_key_text(json, "host", target->host_name);
-    pen_json_key_text(json, "kind", target->kind);
+    pen_json_key_text(json, "kind", target->cost_kind);
     pen_json_key_unsigned(json, "threads", target->threads);
     pen_json_key_number(json, "flops", rates->flops);
     pen_json_key_number(json, "memory_bandwidth", rates->memory_bandwidth);
@@ -177,8 +177,8 @@ static void profile_warn(const pen_profile_summary *summary) {
 
 static void profile_show(profile_run *run, const pen_profile_target *target,
                          const pen_profile_summary *summary) {
-    const pen_cost_rates *rates = pen_cost_table_find_rates_at(run->costs.table, target->host_name,
-                                                               target->kind, target->threads);
+    const pen_cost_rates *rates = pen_cost_table_find_rates_at(
+        run->costs.table, target->host_name, target->cost_kind, target->cost_threads);
     profile_warn(summary);
     if (run->options->common.json) {
         profile_json(run, target, rates, summary);

@@ -27,14 +27,16 @@ typedef enum pen_figure_source {
 } pen_figure_source;
 
 typedef struct pen_cluster_device {
-    const char *name;     // unique
-    const char *kind;     // of device, as in device_list: "cpu"
-    uint32_t gpu;         // of kind cuda: which of its machine
-    const char *host;     // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
-                          // a thread of this process
-    uint32_t process;     // devices of one process have one number; 0: of this one
-    uint32_t host_index;  // devices of one host have one number; 0: of this one
-    uint64_t bytes_limit; // what a plan may use: memory less reserve
+    const char *name;      // unique
+    const char *kind;      // of device, as in device_list: "cpu"
+    uint32_t gpu;          // of kind cuda: which of its machine
+    const char *model;     // of kind cuda: "NVIDIA H200"; NULL: not said
+    const char *cost_kind; // then "cuda NVIDIA H200", by which a cost table has it; NULL: `kind`
+    const char *host;      // "10.0.0.2:7070"; "localhost": a process that is started for it; NULL:
+                           // a thread of this process
+    uint32_t process;      // devices of one process have one number; 0: of this one
+    uint32_t host_index;   // devices of one host have one number; 0: of this one
+    uint64_t bytes_limit;  // what a plan may use: memory less reserve
     pen_figure_source bytes_source;
     const char *host_name;   // "10.0.0.2"; "": this host
     bool is_remote;          // on another host than the one that plans
@@ -85,6 +87,15 @@ typedef struct pen_cluster {
     const uint32_t *link_of_pair;  // [device_count][device_count], from row to column
     pen_cluster_tables tables;
 } pen_cluster;
+
+// By which kind, and how many threads, a cost table has figures of a device. A GPU is what its
+// model is, whatever threads of the host stand beside it.
+static inline const char *pen_cluster_cost_kind(const pen_cluster_device *device) {
+    return device->cost_kind != NULL ? device->cost_kind : device->kind;
+}
+static inline uint32_t pen_cluster_cost_threads(const pen_cluster_device *device) {
+    return device->cost_kind != NULL ? 1 : device->threads;
+}
 
 // Whether a device's host ("" or NULL: none) stands for a process that is started for it alone:
 // "localhost" without a port.

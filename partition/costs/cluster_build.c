@@ -7,6 +7,7 @@
 #include "base/name_map.h"
 #include "base/text.h"
 #include "partition/costs/cluster_links.h"
+#include "partition/costs/gpu_models.h"
 #include "partition/spec/name_match.h"
 
 // Where a device is. Devices with equal numbers are in one process, or on one host; number 0 is
@@ -190,6 +191,24 @@ static double cluster_choose_rate(const cluster_rate *rate, bool is_measured_the
     return is_measured ? rate->measured : rate->stated > 0 ? rate->stated : rate->assumed;
 }
 
+// What is assumed of a device with so many cores of its own.
+static pen_gpu_model cluster_assume_rates(const pen_cluster_device_spec *spec, double cores) {
+    pen_gpu_model rates = {"", PEN_ASSUMED_FLOPS_PER_THREAD * cores, PEN_ASSUMED_MEMORY_BANDWIDTH};
+    const pen_gpu_model *known = spec->model == NULL ? NULL : pen_gpu_model_find(spec->model);
+    switch (spec->kind) {
+    case PEN_CLUSTER_CPU:
+        break;
+    case PEN_CLUSTER_REFERENCE:
+        rates.flops = PEN_ASSUMED_REFERENCE_FLOPS;
+        break;
+    case PEN_CLUSTER_CUDA:
+        rates = (pen_gpu_model){"", PEN_ASSUMED_GPU_FLOPS, PEN_ASSUMED_GPU_BANDWIDTH};
+        if (known != NULL) rates = *known;
+        break;
+    }
+    return rates;
+}
+
 // Measured, stated or assumed, in an order that differs for this machine and others. More threads
 // than cores share the cores.
 static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
@@ -198,22 +217,22 @@ static void cluster_set_rates(const cluster_builder *builder, uint32_t index) {
     const pen_cost_rates none = {0};
     const pen_cost_rates *measured = NULL;
     const bool is_here = builder->seats[index].host == 0;
+    const char *kind = pen_cluster_cost_kind(device);
+    const uint32_t threads = pen_cluster_cost_threads(device);
     if (builder->costs != NULL) {
         measured = pen_cost_table_find_rates_at(builder->costs, builder->seats[index].host_name,
-                                                device->kind, device->threads);
+                                                kind, threads);
     }
     const bool is_measured_there = measured != NULL;
     if (builder->costs != NULL && measured == NULL) { // a guess
-        measured = pen_cost_table_find_rates(builder->costs, device->kind, device->threads);
+        measured = pen_cost_table_find_rates(builder->costs, kind, threads);
     }
     if (measured == NULL) measured = &none;
     const double core_share = is_here ? builder->core_share : 1.0;
-    const double assumed = spec->kind == PEN_CLUSTER_REFERENCE
-                               ? PEN_ASSUMED_REFERENCE_FLOPS
-                               : PEN_ASSUMED_FLOPS_PER_THREAD * device->threads * core_share;
-    const cluster_rate flops = {measured->flops, spec->flops, assumed};
+    const pen_gpu_model assumed = cluster_assume_rates(spec, device->threads * core_share);
+    const cluster_rate flops = {measured->flops, spec->flops, assumed.flops};
     const cluster_rate bytes = {measured->memory_bandwidth, spec->memory_bandwidth,
-                                PEN_ASSUMED_MEMORY_BANDWIDTH};
+                                assumed.memory_bandwidth};
     device->flops_stated = spec->flops;
     device->memory_bandwidth_stated = spec->memory_bandwidth;
     device->flops = cluster_choose_rate(&flops, is_measured_there, &device->flops_source);
@@ -451,6 +470,11 @@ pen_status pen_cluster_build_on(const pen_machine *machine, const pen_cluster_sp
         builder.devices[i].name = spec->devices[i].name;
         builder.devices[i].kind = pen_cluster_device_kind_name(spec->devices[i].kind);
         builder.devices[i].gpu = (uint32_t)spec->devices[i].gpu;
+        if (spec->devices[i].model != NULL) {
+            builder.devices[i].model = spec->devices[i].model;
+            PEN_TRY(pen_arena_format(arena, &builder.devices[i].cost_kind, "%s %s",
+                                     builder.devices[i].kind, spec->devices[i].model));
+        }
         builder.devices[i].host = spec->devices[i].host;
         builder.devices[i].host_name = builder.seats[i].host_name;
         builder.devices[i].is_remote = builder.seats[i].host != 0;

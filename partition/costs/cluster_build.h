@@ -11,6 +11,8 @@
 #define PEN_ASSUMED_FLOPS_PER_THREAD 25e9 // operations a second, float32
 #define PEN_ASSUMED_REFERENCE_FLOPS 0.5e9 // of the reference device
 #define PEN_ASSUMED_MEMORY_BANDWIDTH 10e9 // bytes a second, of a device
+#define PEN_ASSUMED_GPU_FLOPS 10e12       // of a GPU whose model is not known (gpu_models.h)
+#define PEN_ASSUMED_GPU_BANDWIDTH 500e9
 
 // What carries tensors from one device to another.
 typedef enum pen_carrier {
@@ -42,8 +44,9 @@ const char *pen_figure_source_name(pen_figure_source source);
 //             hosts state theirs
 //   threads   stated, or an equal share of the cores that are left of those this process may use;
 //             on other hosts as many cores as there are here
-//   rates     of `costs` for host, kind and threads; else stated; else assumed: as `costs` has them
-//             for this machine, or a default
+//   rates     of `costs` for host, kind and threads, of a GPU for host and model; else stated; else
+//             assumed: as `costs` has them for this machine, or a default, of a GPU what its maker
+//             says of the model
 //   links     of `costs` by names of devices where both are of this machine; else stated; else of
 //             `costs`; else assumed from where the two are: devices with equal `host`, or without,
 //             are in one process; with equal names of hosts on one host. `localhost` without a

@@ -138,7 +138,7 @@ uint64_t pen_cluster_hash(const pen_cluster *cluster) {
     for (uint32_t d = 0; d < cluster->device_count; d++) {
         const pen_cluster_device *device = &cluster->devices[d];
         hash = hash_text(hash, device->name);
-        hash = hash_text(hash, device->kind);
+        hash = hash_text(hash, pen_cluster_cost_kind(device));
         hash = hash_text(hash, device->host);
         hash = hash_number(hash, (double)device->threads_stated);
         hash = hash_number(

@@ -17,9 +17,10 @@ static bool cost_model_is_alike(const pen_cost_table *table, const pen_cluster_d
                                 const pen_cluster_device *b) {
     const bool has_hosts = table != NULL && pen_cost_table_has_hosts(table);
     if (has_hosts && strcmp(a->host_name, b->host_name) != 0) return false;
-    return strcmp(a->kind, b->kind) == 0 && a->is_remote == b->is_remote &&
-           a->threads == b->threads && a->flops == b->flops && a->slowness == b->slowness &&
-           a->memory_bandwidth == b->memory_bandwidth && a->flops_source == b->flops_source &&
+    return strcmp(pen_cluster_cost_kind(a), pen_cluster_cost_kind(b)) == 0 &&
+           a->is_remote == b->is_remote && a->threads == b->threads && a->flops == b->flops &&
+           a->slowness == b->slowness && a->memory_bandwidth == b->memory_bandwidth &&
+           a->flops_source == b->flops_source &&
            a->memory_bandwidth_source == b->memory_bandwidth_source;
 }
 
@@ -98,8 +99,8 @@ static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t
 static void cost_model_look_up(const pen_cost_table *table, const pen_cluster_device *device,
                                const char *op, const char *shape, const pen_cost_entry **out_entry,
                                const pen_cost_rates **out_rates) {
-    const char *kind = device->kind;
-    const uint32_t threads = device->threads;
+    const char *kind = pen_cluster_cost_kind(device);
+    const uint32_t threads = pen_cluster_cost_threads(device);
     *out_rates = pen_cost_table_find_rates_at(table, device->host_name, kind, threads);
     *out_entry = pen_cost_table_find_at(table, device->host_name, op, shape, kind, threads);
     if (*out_entry != NULL) return;

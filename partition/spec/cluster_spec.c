@@ -57,6 +57,10 @@ static const pen_option_field cluster_device_fields[] = {
                "of kind cuda: which GPU of the machine, from 0",
                .present_offset = offsetof(pen_cluster_device_spec, has_gpu),
                PEN_OPTION_RANGE(0, CLUSTER_GPU_LIMIT)),
+    PEN_OPTION(
+        TEXT, pen_cluster_device_spec, model,
+        "of kind cuda: what the GPU is called, as doctor names it; plans find its rates, and "
+        "what was measured, by this"),
     PEN_OPTION(RATE, pen_cluster_device_spec, flops, "operations a second, for plans",
                .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_TO(CLUSTER_RATE_LIMIT)),
     PEN_OPTION(BANDWIDTH, pen_cluster_device_spec, memory_bandwidth,
@@ -363,6 +367,13 @@ static pen_status cluster_check_gpu(const pen_cluster_spec *spec, uint32_t index
     const pen_cluster_device_spec *items = spec->written_devices.items;
     const pen_cluster_device_spec *device = &items[index];
     if (device->kind != PEN_CLUSTER_CUDA) {
+        if (device->model != NULL) {
+            return cluster_refuse(spec, index, "model", &device->model,
+                                  pen_error(PEN_INVALID_INPUT,
+                                            "found \"%.100s\" with kind %s, expected it with kind "
+                                            "cuda",
+                                            device->model, cluster_device_kinds[device->kind]));
+        }
         if (!device->has_gpu) return PEN_OK;
         return cluster_refuse(
             spec, index, "gpu", &device->gpu,

@@ -53,6 +53,7 @@ typedef struct pen_cluster_device_spec {
     int64_t threads;         // 0: not said
     int64_t gpu;             // CUDA: which GPU of the machine
     bool has_gpu;            // it was said
+    const char *model;       // CUDA: "NVIDIA H200"; NULL: not said
     double flops;            // a second; 0: not said
     double memory_bandwidth; // bytes a second; 0: not said
 

@@ -49,8 +49,27 @@ static pen_status profile_open(pen_profiler *profiler) {
     const pen_device_options options = {.name = target->device,
                                         .thread_count = target->threads,
                                         .memory_bytes = target->memory_bytes,
-                                        .gpu = target->gpu};
+                                        .gpu = target->gpu,
+                                        .only_sizes = target->is_remote && kind->has_own_memory};
     return kind->open(&options, &profiler->runner.device);
+}
+
+// Figures are kept by what the job calls the model: it must be what is measured.
+static pen_status profile_check_model(const pen_profiler *profiler) {
+    const pen_profile_target *target = &profiler->target;
+    pen_device *device = profiler->runner.device;
+    const char *found;
+    if (target->model == NULL || target->is_remote) return PEN_OK; // there, another has it
+    PEN_TRY(device->kind->identify(device, profiler->arena, &found));
+    const size_t length = strcspn(found, ",");
+    if (strlen(target->model) == length && strncmp(target->model, found, length) == 0) {
+        return PEN_OK;
+    }
+    const pen_cluster_spec *cluster = &profiler->job->cluster;
+    return pen_cluster_spec_blame(
+        cluster, &cluster->devices[target->device_index].written->model,
+        pen_error(PEN_INVALID_INPUT, "device '%s' is '%.*s', and the job calls its model '%s'",
+                  target->device, (int)length, found, target->model));
 }
 
 static pen_status profile_compile(pen_profiler *profiler, const pen_dataset_info *info) {
@@ -125,6 +144,7 @@ pen_status pen_profiler_create(const pen_job *job, const pen_dataset_info *info,
     profiler->target = *target;
     pen_status status = pen_arena_create(&profiler->arena);
     if (status == PEN_OK) status = profile_open(profiler);
+    if (status == PEN_OK) status = profile_check_model(profiler);
     if (status == PEN_OK) status = profile_compile(profiler, info);
     if (status == PEN_OK) status = profile_find_rows(profiler);
     if (status != PEN_OK) {
@@ -182,8 +202,9 @@ static pen_status profile_measure_here(pen_profiler *profiler, pen_node_id node,
 static bool profile_wants_rates(const pen_profiler *profiler, const pen_cost_table *table,
                                 const pen_profile_options *options) {
     const pen_profile_target *target = &profiler->target;
-    return options->repeat || pen_cost_table_find_rates_at(table, target->host_name, target->kind,
-                                                           target->threads) == NULL;
+    return options->repeat ||
+           pen_cost_table_find_rates_at(table, target->host_name, target->cost_kind,
+                                        target->cost_threads) == NULL;
 }
 
 static pen_status profile_take_rates(pen_profiler *profiler, const pen_profile_meter *meter,
@@ -198,8 +219,8 @@ static pen_status profile_take_rates(pen_profiler *profiler, const pen_profile_m
         PEN_TRY(failure);
     }
     return pen_cost_table_set_rates(table,
-                                    &(pen_cost_rates){.kind = target->kind,
-                                                      .threads = target->threads,
+                                    &(pen_cost_rates){.kind = target->cost_kind,
+                                                      .threads = target->cost_threads,
                                                       .flops = rates.flops,
                                                       .memory_bandwidth = rates.memory_bandwidth,
                                                       .host = target->host_name});
@@ -228,8 +249,8 @@ static pen_status profile_take_row(pen_profiler *profiler, const pen_profile_met
     row->workspace_bytes = measured.workspace_bytes;
     return pen_cost_table_set(table, &(pen_cost_entry){.op = row->op,
                                                        .shape = row->shape,
-                                                       .kind = profiler->target.kind,
-                                                       .threads = profiler->target.threads,
+                                                       .kind = profiler->target.cost_kind,
+                                                       .threads = profiler->target.cost_threads,
                                                        .seconds = measured.seconds,
                                                        .workspace_bytes = measured.workspace_bytes,
                                                        .runs = measured.runs,
@@ -241,8 +262,8 @@ static void profile_find_row_cost(pen_profiler *profiler, uint32_t r, const pen_
                                   const pen_profile_options *options) {
     const pen_profile_target *target = &profiler->target;
     pen_profile_row *row = &profiler->rows[r];
-    const pen_cost_entry *entry = pen_cost_table_find_at(table, target->host_name, row->op,
-                                                         row->shape, target->kind, target->threads);
+    const pen_cost_entry *entry = pen_cost_table_find_at(
+        table, target->host_name, row->op, row->shape, target->cost_kind, target->cost_threads);
     row->is_wanted = entry == NULL || options->repeat;
     if (row->is_wanted) return;
     row->is_measured = true;
@@ -397,12 +418,12 @@ pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table
     for (uint32_t r = 0; r < profiler->row_count; r++) {
         const pen_profile_row *row = &profiler->rows[r];
         const pen_cost_entry *known = pen_cost_table_find_at(
-            table, target->host_name, row->op, row->shape, target->kind, target->threads);
+            table, target->host_name, row->op, row->shape, target->cost_kind, target->cost_threads);
         PEN_TRY(pen_cost_table_set(
             table, &(pen_cost_entry){.op = row->op,
                                      .shape = row->shape,
-                                     .kind = target->kind,
-                                     .threads = target->threads,
+                                     .kind = target->cost_kind,
+                                     .threads = target->cost_threads,
                                      .seconds = row->seconds_in_step,
                                      .workspace_bytes = known == NULL ? row->workspace_bytes
                                                                       : known->workspace_bytes,

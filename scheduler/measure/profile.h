@@ -32,6 +32,9 @@ typedef struct pen_profile_target {
     const char *kind;   // "cpu"
     uint32_t gpu;       // of kind cuda
     uint32_t threads;
+    const char *model;     // of a GPU, as the job says; NULL: of others
+    const char *cost_kind; // by which a cost table has it: "cpu", "cuda NVIDIA H200"
+    uint32_t cost_threads;
     uint64_t memory_bytes; // 0: no limit
     uint32_t device_count; // how many of the job's devices are such
     uint32_t device_index; // of the first, in the cluster
@@ -47,7 +50,8 @@ typedef struct pen_profile_targets {
 } pen_profile_targets;
 
 // The kinds of device to measure: all of the job's, or only the one called `device_name`.
-//   NOT_FOUND    no device has that name; near names are listed
+//   NOT_FOUND      no device has that name; near names are listed
+//   INVALID_INPUT  the model of a GPU is not said, with the position
 //   as pen_cluster_build
 PEN_NODISCARD pen_status pen_profile_find_targets(const pen_job *job, const char *device_name,
                                                   pen_arena *arena, pen_profile_targets *out);

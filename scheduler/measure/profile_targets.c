@@ -25,8 +25,8 @@ static void targets_add(const pen_cluster *cluster, uint32_t index, pen_profile_
                         uint32_t *count) {
     const pen_cluster_device *device = &cluster->devices[index];
     for (uint32_t t = 0; t < *count; t++) {
-        if (strcmp(items[t].kind, device->kind) != 0) continue;
-        if (items[t].threads != device->threads) continue;
+        if (strcmp(items[t].cost_kind, pen_cluster_cost_kind(device)) != 0) continue;
+        if (items[t].cost_threads != pen_cluster_cost_threads(device)) continue;
         if (strcmp(items[t].host_name, device->host_name) != 0) continue;
         items[t].device_count += 1;
         return;
@@ -35,11 +35,26 @@ static void targets_add(const pen_cluster *cluster, uint32_t index, pen_profile_
                                              .kind = device->kind,
                                              .gpu = device->gpu,
                                              .threads = device->threads,
+                                             .model = device->model,
+                                             .cost_kind = pen_cluster_cost_kind(device),
+                                             .cost_threads = pen_cluster_cost_threads(device),
                                              .memory_bytes = device->bytes_limit,
                                              .device_count = 1,
                                              .device_index = index,
                                              .is_remote = device->is_remote,
                                              .host_name = device->host_name};
+}
+
+// What is measured of a GPU holds for its model, and nothing else says which that is.
+static pen_status targets_check_model(const pen_job *job, uint32_t index) {
+    const pen_cluster_device_spec *device = &job->cluster.devices[index];
+    if (device->kind != PEN_CLUSTER_CUDA || device->model != NULL) return PEN_OK;
+    return pen_cluster_spec_blame(
+        &job->cluster, &device->written->kind,
+        pen_error(PEN_INVALID_INPUT,
+                  "devices: 'model' of '%.100s' is missing: what is measured of a GPU is kept by "
+                  "its model, which `penstock doctor` names",
+                  device->name));
 }
 
 // Each machine's kinds of device and numbers of threads once, those of this machine first.
@@ -56,6 +71,7 @@ pen_status pen_profile_find_targets(const pen_job *job, const char *device_name,
             const pen_cluster_device *device = &cluster->devices[d];
             if (device_name != NULL && strcmp(device->name, device_name) != 0) continue;
             if (device->is_remote != (is_remote == 1)) continue;
+            PEN_TRY(targets_check_model(job, d));
             targets_add(cluster, d, items, &targets.count);
         }
         targets.remote_count = targets.count - before;

@@ -14,6 +14,7 @@
 #include "scheduler/job/job_runner.h"
 #include "scheduler/plan/kernel_sizes.h"
 #include "scheduler/plan/plan_demands.h"
+#include "scheduler/plan/plan_host_costs.h"
 #include "scheduler/plan/plan_kinds.h"
 #include "scheduler/plan/plan_memory.h"
 #include "scheduler/plan/plan_model.h"
@@ -189,6 +190,7 @@ static pen_status plan_start(pen_plan_job *p) {
     PEN_TRY(plan_ask_device(p));
     PEN_TRY(pen_cost_model_build(p->model.program->graph, p->request.cluster, table, p->arena,
                                  &p->request.costs));
+    PEN_TRY(pen_plan_price_host(&p->model, p->request.cluster, table, p->arena, &p->request.costs));
     uint32_t threads = machine.core_count_allowed;
     if (threads > PLAN_THREADS_LIMIT) threads = PLAN_THREADS_LIMIT;
     p->request.planned = &p->planned;

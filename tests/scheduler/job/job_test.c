@@ -355,9 +355,10 @@ static const mistake job_mistakes[] = {
     {28, 24, "  - {name: a, threads: 0}", "devices[0].threads: ", "found \"0\"",
      "an integer from 1 to 1"},
     {28, 15, "  - {name: a, hots: localhost}", "devices[0]: ", "unknown key \"hots\"",
-     "possible: host, name, per, kind, memory, reserve, threads, gpu, flops, memory_bandwidth"},
+     "possible: host, name, per, kind, memory, reserve, threads, gpu, model, flops, "
+     "memory_bandwidth"},
     {28, 5, "  - 3", "devices[0]: ", "found \"3\"",
-     "a mapping with name, per, kind, host, memory, reserve, threads, gpu, flops, "
+     "a mapping with name, per, kind, host, memory, reserve, threads, gpu, model, flops, "
      "memory_bandwidth"},
     {28, 24, "  - {name: a, reserve: 1}", "devices[0].reserve: ", "found \"1\"",
      "a size like 12GiB"},
