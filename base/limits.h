@@ -18,7 +18,8 @@
 #define PEN_FOLD_TOTAL_BYTES_LIMIT (512u << 20)   // all constants of a graph made by folding
 #define PEN_SPLAT_BYTES_LIMIT (64u << 20)         // constants of a graph that repeat a number
 #define PEN_MODEL_OUTPUTS_LIMIT 4096              // outputs of a model
-#define PEN_LOSSES_LIMIT 16                       // losses and metrics of a step; labels
+#define PEN_LOSSES_LIMIT 16                       // losses of a job; labels
+#define PEN_TERMS_LIMIT 32                        // numbers of a step: losses, and for metrics
 #define PEN_IMAGE_SIDE_LIMIT 16384                // pixels a side of an image file
 #define PEN_IMAGE_PIXELS_LIMIT (1u << 26)         // of an image file
 #define PEN_IMAGE_FILE_LIMIT (1ull << 30)         // bytes of one

@@ -60,7 +60,7 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     pen_engine_pulse pulse = {.bubble = -1};
     char accuracy[32] = "", left[32], devices[PEN_RUN_REPORT_LINE_BYTES], line[768];
     char terms[PEN_LOSS_TERMS_TEXT_BYTES];
-    double means[PEN_LOSSES_LIMIT];
+    double means[PEN_TERMS_LIMIT];
     pen_metrics_terms(metrics, means);
     pen_loss_terms_format(engine->kind->program(engine), means, terms);
     if (metrics->judged_count > 0) {

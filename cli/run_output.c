@@ -35,7 +35,7 @@ pen_status pen_run_output_check(pen_command_context *context, const pen_run_outp
 pen_status pen_run_history_new(const pen_program *program, pen_arena *arena,
                                pen_training_history **out_history) {
     const char **names;
-    const uint32_t count = pen_program_term_count(program);
+    const uint32_t count = program->term_count + program->told_count;
     PEN_TRY(PEN_NEW(arena, count, &names));
     for (uint32_t i = 0; i < program->term_count; i++) {
         names[i] = program->losses[i].name;

@@ -5,7 +5,7 @@
 // Losses one by one, then metrics in their order, as pen_run_history_new names them.
 void pen_history_feed_step(pen_training_history *history, const pen_program *program,
                            const pen_step_report *report) {
-    double terms[PEN_LOSSES_LIMIT + PEN_METRIC_COUNT];
+    double terms[PEN_TERMS_LIMIT];
     uint32_t count = program->term_count;
     memcpy(terms, report->terms, count * sizeof *terms);
     for (uint32_t i = 0; i < program->told_count; i++)

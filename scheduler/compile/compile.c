@@ -214,6 +214,7 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
     for (uint32_t i = 0; i < program->told_count; i++) {
         program->told[i].value = compile_moved(map, program->told[i].value);
     }
+    compile_move_all(map, PEN_PROGRAM_SHARE_COUNT, program->shares);
     compile_move_all(map, PEN_METRIC_SEEN_COUNT, program->metrics.values);
     if (graph != old) pen_graph_release(old);
 }
@@ -289,6 +290,9 @@ static pen_compilation compile_begin(const pen_compile_request *request, pen_mod
                                                .step = PEN_VALUE_NONE}};
     for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
         compilation.program.metrics.values[i] = PEN_VALUE_NONE;
+    }
+    for (uint32_t i = 0; i < PEN_PROGRAM_SHARE_COUNT; i++) {
+        compilation.program.shares[i] = PEN_VALUE_NONE;
     }
     return compilation;
 }

@@ -131,7 +131,7 @@ static pen_status loss_find_place(pen_compilation *compilation, const pen_compil
 }
 
 // The program's count of right answers is of the first loss over classes, and so are the counts
-// of top_5 and the like. A mask's targets are counted by evaluations alone.
+// of top_5 and the like.
 static void loss_ask_tops(const pen_compilation *compilation, const pen_compile_loss *loss,
                           pen_loss_place *place) {
     if (!pen_compile_tells(compilation, &loss->spec, place, PEN_METRIC_FROM_CLASSES)) return;
@@ -172,10 +172,11 @@ static pen_status loss_attach(pen_compilation *compilation, uint32_t index,
                            .scale = attached.scale,
                            .class_count = attached.class_count,
                            .seen = pen_compile_metric_loss(compilation, &loss->spec, place.output)};
-    PEN_TRY(pen_compile_tell(compilation, &loss->spec, &place, &attached));
+    PEN_TRY(pen_compile_tell(compilation, index, &place, &attached));
     if (pen_value_is(program->accuracy) || !pen_value_is(attached.accuracy)) return PEN_OK;
     program->accuracy = attached.accuracy;
     program->accuracy_loss = index;
+    program->shares[PEN_PROGRAM_SHARE_TARGETS] = attached.counted;
     return PEN_OK;
 }
 

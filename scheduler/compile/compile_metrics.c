@@ -79,8 +79,7 @@ static pen_metric_output metrics_describe(const pen_compilation *compilation, ui
     return output;
 }
 
-// Scores are seen as they are; they are kept, but no node is added. With a mask, right answers are
-// counted anew: a program's count is rounded to what it would be if all targets counted.
+// Scores are seen as they are; they are kept, but no node is added.
 pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *places) {
     const pen_compile_request *request = compilation->request;
     pen_program *program = &compilation->program;
@@ -90,10 +89,9 @@ pen_status pen_compile_see(pen_compilation *compilation, const pen_loss_place *p
     for (uint32_t i = 0; i < program->loss_count; i++) {
         losses[i] = compilation->losses[i].seen;
     }
-    const bool counts_right =
-        pen_value_is(program->accuracy) && !pen_value_is(places[program->accuracy_loss].mask);
     PEN_TRY(pen_compilation_blame(compilation, PEN_COMPILE_PART_METRICS,
-                                  pen_metric_choose(losses, program->loss_count, counts_right,
+                                  pen_metric_choose(losses, program->loss_count,
+                                                    pen_value_is(program->accuracy),
                                                     request->metrics, &metrics->choice)));
     const pen_metric_choice *choice = &metrics->choice;
     if (choice->classes_loss != PEN_METRIC_NO_LOSS) {
@@ -127,10 +125,11 @@ static bool metrics_is_chosen(const pen_compilation *compilation, const pen_loss
     return false;
 }
 
+// An evaluation counts from the outputs; steps tell what their losses can.
 bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
                        const pen_loss_place *place, pen_metric_source source) {
-    return compilation->request->mode == PEN_COMPILE_TRAIN && !pen_value_is(place->mask) &&
-           place->example_count > 0 && metrics_is_chosen(compilation, spec, source);
+    return compilation->request->mode == PEN_COMPILE_TRAIN && place->example_count > 0 &&
+           metrics_is_chosen(compilation, spec, source);
 }
 
 bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric) {
@@ -139,37 +138,61 @@ bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric
            kind->value == pen_metric_kinds[PEN_METRIC_ACCURACY].value;
 }
 
+// There is room for more than there are metrics that a step can tell.
 static void metrics_tell(pen_compilation *compilation, pen_metric metric, pen_value_id value) {
     pen_program *program = &compilation->program;
-    const uint32_t loss_count = compilation->request->loss_count;
-    // numbers of a step have one room for all
-    if (program->told_count == PEN_PROGRAM_TOLD_LIMIT ||
-        loss_count + program->told_count >= PEN_LOSSES_LIMIT) {
-        pen_compilation_warn(compilation, "there are so many losses that steps have no room for "
-                                          "some metrics; evaluations tell them all");
-        return;
-    }
+    PEN_ASSERT(program->told_count < PEN_PROGRAM_TOLD_LIMIT);
     program->told[program->told_count++] = (pen_program_told){metric, value};
+}
+
+// The loss is the cross-entropy. With a mask it is a mean within each microbatch, so that
+// evaluations need its part, too: their loss is no mean over targets.
+static pen_status metrics_tell_perplexity(pen_compilation *compilation, uint32_t index,
+                                          const pen_attached_loss *attached) {
+    const pen_loss_spec *spec = &compilation->request->losses[index].spec;
+    pen_value_id part = attached->loss;
+    const bool has_mask = pen_value_is(attached->counted);
+    if (!has_mask && compilation->request->mode != PEN_COMPILE_TRAIN) return PEN_OK;
+    if (!compilation->losses[index].seen.is_plain) return PEN_OK;
+    if (!metrics_is_chosen(compilation, spec, PEN_METRIC_FROM_ENTROPY)) return PEN_OK;
+    if (has_mask) {
+        PEN_TRY(pen_attach_share(compilation->graph, part, attached->counted, &part));
+    }
+    metrics_tell(compilation, PEN_METRIC_PERPLEXITY, part);
+    return PEN_OK;
+}
+
+static pen_status metrics_tell_error(pen_compilation *compilation, pen_metric metric,
+                                     const pen_loss_place *place,
+                                     const pen_attached_loss *attached) {
+    const bool is_distance = metric == PEN_METRIC_MEAN_ABSOLUTE_ERROR;
+    pen_value_id error;
+    PEN_TRY(pen_attach_error(compilation->graph,
+                             is_distance ? PEN_LOSS_L1 : PEN_LOSS_MEAN_SQUARED_ERROR, place,
+                             attached->labels, &error));
+    compilation->program.shares[PEN_PROGRAM_SHARE_NUMBERS] = attached->counted;
+    metrics_tell(compilation, metric, error);
+    return PEN_OK;
 }
 
 // What can be said of a step from what the loss reads anyway: its scores and labels. Nodes are
 // added only for what `evaluation` names. Two metrics of one square share its node in the end.
-pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *spec,
+pen_status pen_compile_tell(pen_compilation *compilation, uint32_t index,
                             const pen_loss_place *place, const pen_attached_loss *attached) {
-    pen_graph *graph = compilation->graph;
+    const pen_loss_spec *spec = &compilation->request->losses[index].spec;
     uint32_t top = 0;
     const bool has_numbers = pen_compile_tells(compilation, spec, place, PEN_METRIC_FROM_NUMBERS);
     for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
+        const pen_metric_source source = pen_metric_kinds[metric].source;
         if (pen_compile_tells_top(compilation, metric) && top < place->top_count) {
             metrics_tell(compilation, metric, attached->among[top++]);
         }
-        if (!has_numbers || !pen_metric_is_in(metric, compilation->request->metrics)) continue;
-        if (pen_metric_kinds[metric].source != PEN_METRIC_FROM_NUMBERS) continue;
-        const bool is_distance = metric == PEN_METRIC_MEAN_ABSOLUTE_ERROR;
-        pen_value_id error;
-        PEN_TRY(pen_attach_error(graph, is_distance ? PEN_LOSS_L1 : PEN_LOSS_MEAN_SQUARED_ERROR,
-                                 place->output, attached->labels, &error));
-        metrics_tell(compilation, metric, error);
+        if (!pen_metric_is_in(metric, compilation->request->metrics)) continue;
+        if (source == PEN_METRIC_FROM_ENTROPY) {
+            PEN_TRY(metrics_tell_perplexity(compilation, index, attached));
+        }
+        if (!has_numbers || source != PEN_METRIC_FROM_NUMBERS) continue;
+        PEN_TRY(metrics_tell_error(compilation, metric, place, attached));
     }
     return PEN_OK;
 }

@@ -93,11 +93,11 @@ pen_metric_loss pen_compile_metric_loss(const pen_compilation *compilation,
 PEN_NODISCARD pen_status pen_compile_see(pen_compilation *compilation,
                                          const pen_loss_place *places); // [loss_count]
 // Whether metrics of steps are told of a loss there, and whether one is asked for that counts the
-// best classes.
+// best classes. Then what of a loss that is attached is told: compilation->losses[index].
 bool pen_compile_tells(const pen_compilation *compilation, const pen_loss_spec *spec,
                        const pen_loss_place *place, pen_metric_source source);
 bool pen_compile_tells_top(const pen_compilation *compilation, pen_metric metric);
-PEN_NODISCARD pen_status pen_compile_tell(pen_compilation *compilation, const pen_loss_spec *spec,
+PEN_NODISCARD pen_status pen_compile_tell(pen_compilation *compilation, uint32_t index,
                                           const pen_loss_place *place,
                                           const pen_attached_loss *attached);
 // compile_decode.c:

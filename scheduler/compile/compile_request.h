@@ -140,11 +140,23 @@ typedef struct pen_program_metrics {
 } pen_program_metrics;
 
 // A metric of a training's steps, of what its losses read anyway.
-#define PEN_PROGRAM_TOLD_LIMIT 8
+#define PEN_PROGRAM_TOLD_LIMIT 14
 typedef struct pen_program_told {
     pen_metric metric;
-    pen_value_id value; // kept: a `top` metric's targets an example, else the mean error
+    // Kept. A `top` metric's targets an example; else the mean error or cross-entropy, with a mask
+    // times the share of what counts.
+    pen_value_id value;
 } pen_program_told;
+
+// Where a mask decides what counts: shares of it, which are known once the outputs are.
+typedef enum pen_program_share {
+    PEN_PROGRAM_SHARE_TARGETS, // of the loss that right answers are counted of
+    PEN_PROGRAM_SHARE_NUMBERS, // of the loss that errors are told of
+    PEN_PROGRAM_SHARE_COUNT,
+} pen_program_share;
+_Static_assert(PEN_LOSSES_LIMIT + PEN_PROGRAM_TOLD_LIMIT + PEN_PROGRAM_SHARE_COUNT <=
+                   PEN_TERMS_LIMIT,
+               "a step has room for all that is told of it");
 
 typedef struct pen_program {
     const pen_graph *graph;
@@ -166,8 +178,10 @@ typedef struct pen_program {
     uint32_t loss_count;
     const pen_program_loss *losses; // [loss_count], as asked for
     uint32_t term_count;            // losses that are told one by one: all, or 0 of a single one
-    uint32_t told_count;            // TRAIN: metrics, behind the losses among the `terms` of a step
+    uint32_t told_count;            // metrics, behind the losses among the `terms` of a step. Of
+                                    // EVALUATE only what a mask makes hard to count
     pen_program_told told[PEN_PROGRAM_TOLD_LIMIT]; // [told_count]
+    pen_value_id shares[PEN_PROGRAM_SHARE_COUNT];  // kept; NONE: no mask, or nobody asks
     pen_value_id loss;                             // their sum, kept; NONE: none is asked for
     pen_value_id accuracy;       // of the first loss over classes, kept; NONE: there is none
     uint32_t accuracy_loss;      // that loss
@@ -188,13 +202,16 @@ typedef struct pen_program {
     uint64_t held_bytes; // by the model and all that was made of it, without files that are mapped
 } pen_program;
 
-// Numbers that a step has besides the sum of its losses: losses one by one, then metrics.
-static inline uint32_t pen_program_term_count(const pen_program *program) {
-    return program->term_count + program->told_count;
-}
-static inline pen_value_id pen_program_term(const pen_program *program, uint32_t index) {
-    return index < program->term_count ? program->losses[index].value
-                                       : program->told[index - program->term_count].value;
-}
+// Numbers that a step has besides the sum of its losses: losses one by one, then metrics, then
+// shares where there are some.
+uint32_t pen_program_term_count(const pen_program *program);
+// One of them. NONE: a share that the program does not have.
+pen_value_id pen_program_term(const pen_program *program, uint32_t index);
+// What counts of all, by the terms of a step; 1 where there is no mask.
+double pen_program_get_share(const pen_program *program, pen_program_share share,
+                             const double *terms);
+// What a metric is told from, by the terms of a step: a mean over what counts. Not of classes,
+// which are counted.
+double pen_program_get_mean(const pen_program *program, uint32_t told, const double *terms);
 
 #endif // PEN_SCHEDULER_COMPILE_COMPILE_REQUEST_H

@@ -57,6 +57,9 @@ static void results_keep_losses(pen_compilation *compilation) {
     for (uint32_t i = 0; i < program->told_count; i++) { // one may be the loss itself
         results_keep_seen(compilation, program->told[i].value);
     }
+    for (uint32_t i = 0; i < PEN_PROGRAM_SHARE_COUNT; i++) {
+        results_keep_seen(compilation, program->shares[i]);
+    }
     for (uint32_t i = 0; i < PEN_METRIC_SEEN_COUNT; i++) {
         results_keep_seen(compilation, program->metrics.values[i]);
     }
@@ -73,7 +76,8 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
     PEN_TRY(PEN_NEW(compilation->arena,
                     (size_t)program->output_count + program->cached_count + 2 +
-                        program->loss_count + program->told_count + PEN_METRIC_SEEN_COUNT,
+                        program->loss_count + program->told_count + PEN_PROGRAM_SHARE_COUNT +
+                        PEN_METRIC_SEEN_COUNT,
                     &compilation->kept));
     for (uint32_t i = 0; i < program->output_count; i++) {
         compilation->outputs[i] = pen_graph_output(graph, i);

@@ -107,10 +107,10 @@ typedef struct pen_engine_step {
 } pen_engine_step;
 
 typedef struct pen_engine_result {
-    double loss;                    // mean over the step's examples
-    double terms[PEN_LOSSES_LIMIT]; // [pen_program_term_count] likewise, of each loss by itself,
-                                    // and of metrics that the program tells
-    uint64_t target_count;          // 0 when the loss is not over classes
+    double loss;                   // mean over the step's examples
+    double terms[PEN_TERMS_LIMIT]; // [pen_program_term_count] likewise, of each loss by itself,
+                                   // and of metrics that the program tells
+    uint64_t target_count;         // 0 when the loss is not over classes
     uint64_t correct_count;
     bool is_gradient_bad;     // one is not finite, and was not applied
     pen_arrivals_order order; // in which lanes came, where it is free
@@ -127,7 +127,7 @@ typedef struct pen_engine_passed {
     // passes later as may be under way.
     const void *const *rows;
     double loss; // this, and the rest, of one that evaluates
-    double terms[PEN_LOSSES_LIMIT];
+    double terms[PEN_TERMS_LIMIT];
     uint64_t target_count;
     uint64_t correct_count;
 } pen_engine_passed;

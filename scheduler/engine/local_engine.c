@@ -108,7 +108,7 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     result->loss += weight * loss;
     for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
         double term;
-        PEN_TRY(pen_feed_read_number(form, pen_program_term(program, i), &term));
+        PEN_TRY(pen_feed_read_term(form, i, &term));
         result->terms[i] += weight * term;
     }
     if (!pen_value_is(program->accuracy)) return PEN_OK;
@@ -136,12 +136,13 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
     const pen_feed_split split = pen_feed_cut(step->batch->count, local->microbatch_size);
     const uint64_t count = split.whole_count + (split.rest > 0);
     const pen_runner_form *form = local->whole;
-    pen_engine_result result = {.target_count = pen_feed_target_count(form->program, step->batch)};
+    pen_engine_result result = {0};
     local->loss_count = 0;
     for (uint64_t m = 0; m < count; m++) {
         PEN_TRY(local_form(local, &split, m, &form));
         PEN_TRY(local_microbatch(local, form, step, m, &result));
     }
+    result.target_count = pen_feed_target_count(form->program, step->batch, result.terms);
     if (isfinite(result.loss) && local->accumulate) { // else updates ran inside
         pen_run_context run = local_context(local, step, count);
         if (step->order != 0) run.order = step->order;
@@ -329,10 +330,10 @@ static pen_status local_read_losses(const pen_runner_form *form, pen_engine_pass
     const pen_program *program = form->program;
     if (!pen_value_is(program->loss)) return PEN_OK;
     PEN_TRY(pen_feed_read_number(form, program->loss, &passed->loss));
-    for (uint32_t i = 0; i < program->term_count; i++) {
-        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &passed->terms[i]));
+    for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
+        PEN_TRY(pen_feed_read_term(form, i, &passed->terms[i]));
     }
-    passed->target_count = pen_feed_target_count(program, passed->batch);
+    passed->target_count = pen_feed_target_count(program, passed->batch, passed->terms);
     if (!pen_value_is(program->accuracy)) return PEN_OK; // int64, and not below 0
     return pen_executor_read(form->executor, program->accuracy, 0, &passed->correct_count,
                              sizeof passed->correct_count);

@@ -124,8 +124,7 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
 static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
                                   pen_engine_result *out_result) {
     const pipeline_rounds rounds = p->begun[p->begun_first];
-    pen_engine_result result = {.target_count =
-                                    pen_feed_target_count(p->forms.forms[0].program, batch)};
+    pen_engine_result result = {0};
     p->begun_first = (p->begun_first + 1) % PIPELINE_STEPS_AHEAD;
     p->begun_count -= 1;
     p->step_loss_count = 0;
@@ -136,11 +135,12 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
             result.loss += rounds.weight[r] * loss->sum;
             p->step_losses[p->step_loss_count++] = loss->sum;
             result.correct_count += loss->correct_count;
-            for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+            for (uint32_t i = 0; i < PEN_TERMS_LIMIT; i++) {
                 result.terms[i] += rounds.weight[r] * loss->terms[i];
             }
         }
     }
+    result.target_count = pen_feed_target_count(p->forms.forms[0].program, batch, result.terms);
     if (pen_job_get_asynchrony(p->options.job).is_free) {
         PEN_TRY(pen_coordinator_await_order(p->coordinator, rounds.number[rounds.count - 1],
                                             &result.order));

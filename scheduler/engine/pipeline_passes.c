@@ -48,14 +48,15 @@ pen_status pen_pipeline_end_pass(pen_engine *engine, pen_engine_passed *out_pass
     pipeline_engine *p = pipeline_of(engine);
     PEN_ASSERT(p->passes_ended < p->passes_begun);
     const pipeline_pass *pass = &p->passes[p->passes_ended % PEN_ENGINE_PASSES_LIMIT];
+    const pen_program *program = p->forms.forms[pass->form].program;
     PEN_TRY(pen_coordinator_await_losses(p->coordinator, pass->round, p->losses));
     p->passes_ended += 1;
     *out_passed = (pen_engine_passed){
         .batch = pass->batch,
-        .program = p->forms.forms[pass->form].program,
+        .program = program,
         .loss = p->losses->sum,
         .correct_count = p->losses->correct_count,
-        .target_count = pen_feed_target_count(p->forms.forms[pass->form].program, pass->batch)};
+        .target_count = pen_feed_target_count(program, pass->batch, p->losses->terms)};
     memcpy(out_passed->terms, p->losses->terms, sizeof out_passed->terms);
     void **rows = p->collected[pass->round % PEN_ENGINE_PASSES_LIMIT];
     memcpy(&out_passed->rows, &rows, sizeof out_passed->rows);

@@ -75,8 +75,8 @@ static const pen_record_field loss_fields[] = {
     ROW(NUMBER, 7, correct_count, NULL),
     ROW(NUMBER, 8, target_count, NULL),
     PEN_RECORD_LIST_ROW(ARRAY, FIXED, 9, "terms", pen_message, terms, term_count,
-                        "losses one by one, where there are several", .limit = PEN_LOSSES_LIMIT,
-                        .is_real = true),
+                        "losses one by one, where there are several; then of metrics",
+                        .limit = PEN_TERMS_LIMIT, .is_real = true),
     ROW(NUMBER, 10, made, "bits: terms that the stage makes"),
 };
 static const pen_record_field round_done_fields[] = {
@@ -161,7 +161,7 @@ static const pen_record_field surveyed_fields[] = {
     ROW(NUMBER, 2, code, "0: it was measured"),
     ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
     PEN_RECORD_LIST_ROW(ARRAY, FIXED, 4, "figures", pen_message, terms, term_count, NULL,
-                        .limit = PEN_LOSSES_LIMIT, .is_real = true),
+                        .limit = PEN_TERMS_LIMIT, .is_real = true),
 };
 
 static const pen_record_field gradient_fields[] = {

@@ -125,7 +125,7 @@ typedef struct pen_message {
                                           // RECOMPUTED: the digest
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS
-    uint64_t terms[PEN_LOSSES_LIMIT];     // LOSS, SURVEYED: [term_count], bits of doubles
+    uint64_t terms[PEN_TERMS_LIMIT];      // LOSS, SURVEYED: [term_count], bits of doubles
     uint32_t term_count;                  //
     uint32_t made;                        // LOSS: bits, of terms that the stage makes
     uint32_t channel;                     // CREDIT

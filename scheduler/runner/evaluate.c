@@ -114,13 +114,24 @@ pen_status pen_evaluation_add(pen_evaluation_sums *sums, const pen_evaluation_ba
                          isnan(batch->loss) ? "not a number" : "infinite");
     }
     so_far->loss += batch->loss * count;
-    for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+    for (uint32_t i = 0; i < PEN_TERMS_LIMIT; i++) {
         so_far->terms[i] += batch->terms[i] * count;
     }
     so_far->example_count += examples->count;
     so_far->correct_count += batch->correct_count;
     so_far->target_count += batch->target_count;
     return evaluation_tally(sums, batch);
+}
+
+// The cross-entropy is the loss, or one of the losses. Where it has a mask, the program tells what
+// the mean over targets is made of.
+static double evaluation_entropy(const pen_program *program, const pen_evaluation *result) {
+    for (uint32_t i = 0; i < program->told_count; i++) {
+        if (program->told[i].metric != PEN_METRIC_PERPLEXITY) continue;
+        return pen_program_get_mean(program, i, result->terms);
+    }
+    const uint32_t index = program->metrics.choice.entropy_loss;
+    return program->term_count == 0 ? result->loss : result->terms[index];
 }
 
 // Right answers that no program counts are those of the tally.
@@ -131,8 +142,7 @@ static pen_status evaluation_take_metrics(pen_evaluation_sums *sums, pen_evaluat
     PEN_TRY(pen_metric_tally_finish(sums->tally, &tallied));
     tallied->loss = result->loss;
     if (choice->entropy_loss != PEN_METRIC_NO_LOSS) {
-        const bool is_only = sums->program->term_count == 0;
-        tallied->entropy = is_only ? result->loss : result->terms[choice->entropy_loss];
+        tallied->entropy = evaluation_entropy(sums->program, result);
     }
     result->metrics = choice->metrics & ~PEN_METRIC_BIT(PEN_METRIC_ACCURACY);
     for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
@@ -150,7 +160,7 @@ pen_status pen_evaluation_finish(pen_evaluation_sums *sums, pen_status take_stat
     pen_evaluation result = sums->so_far;
     const double count = (double)result.example_count;
     if (result.example_count > 0) result.loss /= count;
-    for (uint32_t i = 0; result.example_count > 0 && i < PEN_LOSSES_LIMIT; i++) {
+    for (uint32_t i = 0; result.example_count > 0 && i < PEN_TERMS_LIMIT; i++) {
         result.terms[i] /= count;
     }
     if (take_status == PEN_OK) take_status = evaluation_take_metrics(sums, &result);
@@ -173,13 +183,13 @@ static pen_status evaluate_count(void *context, const pen_runner_form *form, con
                                  uint64_t first) {
     evaluate_state *state = context;
     const pen_program *program = form->program;
-    pen_evaluation_batch passed = {
-        .program = program, .batch = batch, .target_count = pen_feed_target_count(program, batch)};
+    pen_evaluation_batch passed = {.program = program, .batch = batch};
     (void)first;
     PEN_TRY(pen_feed_read_number(form, program->loss, &passed.loss));
-    for (uint32_t i = 0; i < program->term_count; i++) {
-        PEN_TRY(pen_feed_read_number(form, program->losses[i].value, &passed.terms[i]));
+    for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
+        PEN_TRY(pen_feed_read_term(form, i, &passed.terms[i]));
     }
+    passed.target_count = pen_feed_target_count(program, batch, passed.terms);
     if (pen_value_is(program->accuracy)) { // int64, and not below 0
         PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &passed.correct_count,
                                   sizeof passed.correct_count));

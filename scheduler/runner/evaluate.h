@@ -11,9 +11,10 @@
 
 typedef struct pen_evaluation {
     uint64_t example_count;
-    double loss;                    // mean over all examples, or what the loss says in its place
-    double terms[PEN_LOSSES_LIMIT]; // [term_count of the program] likewise, of each loss by itself
-    uint64_t target_count;          // predictions judged; 0 when the loss is not over classes
+    double loss;                   // mean over all examples, or what the loss says in its place
+    double terms[PEN_TERMS_LIMIT]; // [pen_program_term_count] likewise, of each loss by itself,
+                                   // and of metrics that the program tells
+    uint64_t target_count;         // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count;
     double seconds;
     pen_metric_set metrics; // that are told besides loss and right answers
@@ -48,7 +49,7 @@ typedef struct pen_evaluation_batch {
     const pen_program *program; // that it has passed
     const pen_batch *batch;
     double loss;
-    double terms[PEN_LOSSES_LIMIT];
+    double terms[PEN_TERMS_LIMIT];
     uint64_t target_count, correct_count;
     const void *seen[PEN_METRIC_SEEN_COUNT]; // values of program->metrics
 } pen_evaluation_batch;

@@ -1,5 +1,6 @@
 #include "scheduler/runner/feed.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -125,12 +126,16 @@ pen_status pen_feed_find_field(const pen_program *program, const pen_dataset_inf
     return PEN_OK;
 }
 
-uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch) {
+uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch,
+                               const double *terms) {
     if (!pen_value_is(program->accuracy)) return 0;
     const pen_program_loss *loss = &program->losses[program->accuracy_loss];
     const pen_shape *shape = &pen_value_type(program->graph, loss->labels)->shape;
     if (pen_value_is(loss->scale)) return batch->target_counts[program->accuracy_loss];
-    return (uint64_t)pen_shape_element_count(shape) / program->microbatch_size * batch->count;
+    const uint64_t all =
+        (uint64_t)pen_shape_element_count(shape) / program->microbatch_size * batch->count;
+    const double share = pen_program_get_share(program, PEN_PROGRAM_SHARE_TARGETS, terms);
+    return (uint64_t)llround(share * (double)all);
 }
 
 pen_status pen_feed_check_inputs(const pen_program *program, const pen_dataset_info *info) {
@@ -181,6 +186,12 @@ pen_status pen_feed_read_number(const pen_runner_form *form, pen_value_id scalar
     PEN_TRY(pen_executor_read(form->executor, scalar, 0, &single, sizeof single));
     *out_number = (double)single;
     return PEN_OK;
+}
+
+pen_status pen_feed_read_term(const pen_runner_form *form, uint32_t index, double *out_number) {
+    const pen_value_id term = pen_program_term(form->program, index);
+    *out_number = 0;
+    return pen_value_is(term) ? pen_feed_read_number(form, term, out_number) : PEN_OK;
 }
 
 // Memory grows to the largest batch.

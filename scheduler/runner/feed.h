@@ -50,6 +50,9 @@ PEN_NODISCARD pen_status pen_feed_microbatch(const pen_runner_form *form,
 // A scalar of float32 or float64 of the microbatch that ran last, as its loss is.
 PEN_NODISCARD pen_status pen_feed_read_number(const pen_runner_form *form, pen_value_id scalar,
                                               double *out_number);
+// A term of it (pen_program_term); 0: the program does not have it.
+PEN_NODISCARD pen_status pen_feed_read_term(const pen_runner_form *form, uint32_t index,
+                                            double *out_number);
 // Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
 PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
                                          double number);
@@ -67,7 +70,9 @@ PEN_NODISCARD pen_status pen_feed_see(const pen_runner_form *form, pen_feed_seen
 void pen_feed_forget_seen(pen_feed_seen *seen);
 
 // Predictions of a batch that count, of the loss whose right answers are counted; 0: none are.
-uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch);
+// `terms` are those of the batch: of a mask they say how many.
+uint64_t pen_feed_target_count(const pen_program *program, const pen_batch *batch,
+                               const double *terms);
 
 // How a batch of `count` examples is cut: whole microbatches first, then what is left.
 typedef struct pen_feed_split {

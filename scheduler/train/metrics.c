@@ -11,15 +11,15 @@ void pen_metrics_add(pen_metrics *metrics, double mean_loss, uint64_t example_co
     metrics->example_count += example_count;
 }
 
-void pen_metrics_add_terms(pen_metrics *metrics, const double terms[PEN_LOSSES_LIMIT],
+void pen_metrics_add_terms(pen_metrics *metrics, const double terms[PEN_TERMS_LIMIT],
                            uint64_t example_count) {
-    for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+    for (uint32_t i = 0; i < PEN_TERMS_LIMIT; i++) {
         metrics->term_sums[i] += terms[i] * (double)example_count;
     }
 }
 
-void pen_metrics_terms(const pen_metrics *metrics, double out_terms[PEN_LOSSES_LIMIT]) {
-    for (uint32_t i = 0; i < PEN_LOSSES_LIMIT; i++) {
+void pen_metrics_terms(const pen_metrics *metrics, double out_terms[PEN_TERMS_LIMIT]) {
+    for (uint32_t i = 0; i < PEN_TERMS_LIMIT; i++) {
         out_terms[i] = metrics->example_count == 0
                            ? NAN
                            : metrics->term_sums[i] / (double)metrics->example_count;

@@ -10,8 +10,8 @@
 #include "base/limits.h"
 
 typedef struct pen_metrics {
-    double loss_sum;                    // of batch losses times their examples
-    double term_sums[PEN_LOSSES_LIMIT]; // likewise, of each of several losses
+    double loss_sum;                   // of batch losses times their examples
+    double term_sums[PEN_TERMS_LIMIT]; // likewise, of each of several losses
     uint64_t correct_count;
     uint64_t judged_count;  // predictions compared with class indices
     uint64_t example_count; // done so far
@@ -26,7 +26,7 @@ void pen_metrics_start(pen_metrics *metrics, double now_seconds);
 void pen_metrics_add(pen_metrics *metrics, double mean_loss, uint64_t example_count);
 
 // The same of each loss by itself.
-void pen_metrics_add_terms(pen_metrics *metrics, const double terms[PEN_LOSSES_LIMIT],
+void pen_metrics_add_terms(pen_metrics *metrics, const double terms[PEN_TERMS_LIMIT],
                            uint64_t example_count);
 
 // Of `judged_count` predictions `correct_count` were right. Those of one image each: as many as
@@ -36,7 +36,7 @@ void pen_metrics_add_correct(pen_metrics *metrics, uint64_t correct_count, uint6
 // Mean loss of the examples so far; not a number before the first.
 double pen_metrics_loss(const pen_metrics *metrics);
 // Those of the losses by themselves.
-void pen_metrics_terms(const pen_metrics *metrics, double out_terms[PEN_LOSSES_LIMIT]);
+void pen_metrics_terms(const pen_metrics *metrics, double out_terms[PEN_TERMS_LIMIT]);
 
 // Fraction of right predictions, 0 to 1; not a number if there were none.
 double pen_metrics_accuracy(const pen_metrics *metrics);

@@ -21,10 +21,10 @@
 typedef struct pen_trainer pen_trainer;
 
 typedef struct pen_step_report {
-    uint64_t step;                  // counted from 1
-    uint64_t epoch;                 // counted from 1
-    double loss;                    // mean over the step's examples, before the update
-    double terms[PEN_LOSSES_LIMIT]; // [pen_program_term_count] likewise, of each loss by itself
+    uint64_t step;                 // counted from 1
+    uint64_t epoch;                // counted from 1
+    double loss;                   // mean over the step's examples, before the update
+    double terms[PEN_TERMS_LIMIT]; // [pen_program_term_count] likewise, of each loss by itself
     uint64_t example_count;
     uint64_t target_count;  // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count; // of those

@@ -85,12 +85,14 @@ static void train_begin_next(pen_trainer *trainer, const pen_step_report *report
 static void train_tell(const pen_program *program, pen_step_report *report) {
     for (uint32_t i = 0; i < program->told_count; i++) {
         const pen_metric metric = program->told[i].metric;
-        double value = report->terms[program->term_count + i];
-        if (metric == PEN_METRIC_ROOT_MEAN_SQUARED_ERROR) value = sqrt(value);
+        double value = pen_program_get_mean(program, i, report->terms);
         if (pen_metric_kinds[metric].source == PEN_METRIC_FROM_CLASSES) {
             if (report->target_count == 0) continue;
-            value = round(value * (double)report->example_count) / (double)report->target_count;
+            value = round(report->terms[program->term_count + i] * (double)report->example_count) /
+                    (double)report->target_count;
         }
+        if (metric == PEN_METRIC_ROOT_MEAN_SQUARED_ERROR) value = sqrt(value);
+        if (metric == PEN_METRIC_PERPLEXITY) value = exp(value);
         report->metrics |= PEN_METRIC_BIT(metric);
         report->metric_values[metric] = value;
     }

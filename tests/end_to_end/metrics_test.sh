@@ -138,26 +138,30 @@ grep -qa 'evaluation/root_mean_squared_error' board/* || die 'not in the event f
 
 # ---- metrics of steps. Each step has all examples, so before its update they are what the evaluation after the step
 # before it found, which counts them by itself: from the outputs, not where the loss is.
-# steps DEVICES UNITS LOSS LABELS METRICS: names of metrics. Leaves run.json
-steps() {
-    job "$1" "$2" "$3" "$4" "metrics: [${5// /, }]" "${6:-}"
-    sed -i "s/eval_/train_/g; s/every: 3 steps/every: 1 steps/; s/batch: 24, microbatches: 2/batch: 96, microbatches: 4/; s/epochs: 3/epochs: 6/" job.yaml
+# follow METRICS: trains job.yaml, whose steps are epochs, and leaves run.json
+follow() {
     rm -rf kept out board
     penstock train -q --json --log log.jsonl --metrics gauges --tensorboard board job.yaml >run.json
-    python3 - $5 <<'PY' || die "$*: $(cat run.json)"
+    python3 - $1 <<'PY' || die "$1: $(cat job.yaml run.json)"
 import json, sys
 steps = json.load(open("run.json"))["steps"]
 assert len(steps) == 6
 for before, step in zip(steps, steps[1:]):
     for name in sys.argv[1:]:
         expected = before["evaluation"][name]
-        bound = 0 if name.startswith("top") else 2e-6 * abs(expected) # shares of classes are whole numbers before
-        assert abs(step[name] - expected) <= bound, (step["step"], name, step[name], expected)
+        is_share = name == "accuracy" or name.startswith("top") # of classes: whole numbers before
+        assert abs(step[name] - expected) <= (0 if is_share else 2e-6 * abs(expected)), (step, name, expected)
 PY
+}
+# steps DEVICES UNITS LOSS LABELS METRICS: names of metrics
+steps() {
+    job "$1" "$2" "$3" "$4" "metrics: [${5// /, }]" "${6:-}"
+    sed -i "s/eval_/train_/g; s/every: 3 steps/every: 1 steps/; s/batch: 24, microbatches: 2/batch: 96, microbatches: 4/; s/epochs: 3/epochs: 6/" job.yaml
+    follow "$5"
 }
 # those of steps alone, which must be the same wherever they run
 alone() { json '[[s[k] for k in sorted(s) if k not in ("seconds", "wait_seconds", "evaluation")] for s in d["steps"]]' <run.json; }
-for case in 'softmax_cross_entropy y 4 top_2 top_3' 'mean_squared_error n 1 mean_absolute_error root_mean_squared_error' \
+for case in 'softmax_cross_entropy y 4 top_2 top_3 perplexity' 'mean_squared_error n 1 mean_absolute_error root_mean_squared_error' \
     'l1 n 1 mean_squared_error' 'huber n 1 mean_absolute_error'; do
     read -r loss labels units names <<<"$case"
     steps "$one" "$units" "$loss" "$labels" "$names"
@@ -169,7 +173,7 @@ for case in 'softmax_cross_entropy y 4 top_2 top_3' 'mean_squared_error n 1 mean
     for name in $names; do
         grep -q "^penstock_train_$name{" gauges || die "$name: $(cat gauges)"
         grep -q "\"event\": \"step\".*\"$name\": [0-9]" log.jsonl || die "$name: $(cat log.jsonl)"
-        LC_ALL=C grep -qaE "[^/_]$name" board/* || die "$name is not in the event file"
+        LC_ALL=C grep -qazE "[^/_]$name" board/* || die "$name is not in the event file"
     done
 done
 # a layer of classes in slices
@@ -186,7 +190,7 @@ labels = np.load("train_y.npy")
 labels[::3] = 2
 np.save("train_i.npy", labels)
 PY
-steps "$two" 4 'softmax_cross_entropy, ignore_index: 2' i 'top_2'
+steps "$two" 4 'softmax_cross_entropy, ignore_index: 2' i 'accuracy top_2 perplexity'
 # a GPU's kernels count as the evaluation does; the GPU is emulated
 export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 steps '{name: g, kind: cuda, memory: 1GiB}' 12 softmax_cross_entropy y 'top_2 top_5 top_10'
@@ -198,6 +202,13 @@ sed -i 's/loss: \([a-z_]*\)/losses: [{output: z, labels: p, kind: \1, probabilit
 rm -rf kept out
 penstock train -q --json job.yaml >run.json
 check 'not any("top_2" in s for s in d["steps"]) and any("top_2" in s.get("evaluation", {}) for s in d["steps"])' run.json
+# beside as many losses as there may be, all that steps can tell is told
+job "$two" 4 softmax_cross_entropy y 'metrics: [top_2, top_3, perplexity, mean_absolute_error, mean_squared_error, root_mean_squared_error]'
+sed -i -E 's/labels: (train|eval)_y.npy/labels: {p: \1_p.npy, y: \1_y.npy}/; s/units: 4/units: 4, name: z/' job.yaml
+sed -i "s/loss: [a-z_]*/losses: [{output: z, labels: y, kind: softmax_cross_entropy}$(printf ', {output: z, labels: p, kind: l1}%.0s' {1..15})]/" job.yaml
+rm -rf kept out
+penstock train --json job.yaml >run.json 2>messages
+check 'all(len(s["losses"]) == 16 and {"top_2", "top_3", "perplexity", "mean_absolute_error", "mean_squared_error", "root_mean_squared_error"} < set(s) for s in d["steps"])' run.json
 # all that there are of classes, in an event file: its record has room for them
 averages() { printf "$1, $1_macro, $1_micro, $1_weighted, "; }
 all="$(averages precision)$(averages recall)$(averages f1)top_2, top_3, top_5, top_10, mean_iou, auc, perplexity"
@@ -222,6 +233,7 @@ for row, length in zip(words, random.randint(3, 9, 50)):
     row[length:] = 0
 np.save("words.npy", words)
 np.save("kinds.npy", words % 5)
+np.save("sizes.npy", (words % 7)[:, :, None].astype(np.float32))
 PY
 cat >job.yaml <<'YAML'
 version: 1
@@ -233,7 +245,7 @@ data:
   eval: {format: npy, inputs: {x: words.npy}, labels: kinds.npy}
 train: {loss: softmax_cross_entropy, seed: 3, optimizer: {adam: {lr: 0.01}}, batch: 24, epochs: 2}
 devices: [{name: a, threads: 1}]
-evaluation: {every: 1 epoch, metric: accuracy, metrics: [top_2, recall_micro, auc]}
+evaluation: {every: 1 epoch, metric: accuracy, metrics: [top_2, recall_micro, auc, perplexity]}
 checkpoint: {dir: kept}
 outputs: {dir: out, from: best}
 YAML
@@ -243,7 +255,30 @@ log_p = z - np.log(np.exp(z).sum(1, keepdims=True))
 expected["accuracy"] = expected["recall_micro"] = (z.argmax(1) == y).mean()
 expected["top_2"] = (np.argsort(-z, axis=1)[:, :2] == y[:, None]).any(1).mean()
 expected["auc"] = np.mean([area(log_p[:, c], y == c) for c in range(5)])
+expected["perplexity"] = np.exp(-log_p[np.arange(len(y)), y].mean())
 assert found["targets"] == len(y)'
+# so it is with those of steps, in microbatches of which each has another share that counts, wherever they run
+masked() { # DEVICES LOSS METRICS
+    sed "s/loss: [a-z_]*/loss: $2/; s/batch: 24, epochs: 2/batch: 50, microbatches: 5, lanes: 2, epochs: 6/
+        s/devices: .*/devices: [$1]/; s/metric: accuracy.*/metrics: [${3// /, }]}/" whole.yaml >job.yaml
+    follow "$3"
+    alone >alone
+}
+cp job.yaml whole.yaml
+for loss in softmax_cross_entropy 'softmax_cross_entropy, ignore_index: 2'; do
+    masked "$one" "$loss" 'accuracy top_2 perplexity'
+    cp alone first
+    masked "$two" "$loss" 'accuracy top_2 perplexity'
+    cmp first alone || die "$loss: $(cat alone), one device $(cat first)"
+done
+sed -i 's/dense: {units: 5}/dense: {units: 1}/; s/kinds/sizes/' whole.yaml
+for loss in mean_squared_error l1; do
+    masked "$two" $loss 'mean_absolute_error mean_squared_error root_mean_squared_error'
+done
+sed -i 's/metrics: \[/metric: mean_absolute_error, metrics: [/; s/^outputs.*/outputs: {dir: out, from: best}/' job.yaml
+same sizes.npy 'is_there = np.load("words.npy") > 0
+z, y = z[is_there], y[is_there]
+expected["mean_absolute_error"], expected["mean_squared_error"] = abs(z - y).mean(), ((z - y) ** 2).mean()'
 
 # ---- what cannot be
 rm -rf kept out

@@ -37,7 +37,7 @@ typedef struct loss_case {
 // What a run gave.
 typedef struct loss_run {
     double losses[STEPS];
-    double terms[STEPS][PEN_LOSSES_LIMIT];
+    double terms[STEPS][PEN_TERMS_LIMIT];
     uint64_t parameters_hash;
 } loss_run;
 

@@ -81,26 +81,52 @@ static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_
                      pen_tensor_type_format(&type, texts[1]));
 }
 
+// How many of what `counts` has are true, as float32.
+static pen_status loss_count(pen_graph *graph, pen_value_id counts, pen_value_id *out_count) {
+    PEN_TRY(pen_loss_cast(graph, counts, "float32", out_count));
+    return pen_loss_total(graph, *out_count, out_count);
+}
+
+static double loss_count_all(const pen_graph *graph, pen_value_id value) {
+    return (double)pen_shape_element_count(&pen_value_type(graph, value)->shape);
+}
+
 // How many elements of the mask there are for each that counts, at most all.
 static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
-    const double total = (double)pen_shape_element_count(&pen_value_type(graph, mask)->shape);
     pen_value_id count, least, all;
-    PEN_TRY(pen_loss_cast(graph, mask, "float32", &count));
-    PEN_TRY(pen_loss_total(graph, count, &count));
+    PEN_TRY(loss_count(graph, mask, &count));
     PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
     PEN_TRY(pen_loss_pair(graph, PEN_OP(max), count, least, &count));
-    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32, total, &all));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32,
+                                      loss_count_all(graph, mask), &all));
     return pen_loss_pair(graph, PEN_OP(div), all, count, out_share);
 }
 
-// Right answers of those that count, as if all counted.
-static pen_status loss_share_out(pen_graph *graph, pen_value_id mask, pen_value_id *io_accuracy) {
-    pen_value_id share, right;
-    PEN_TRY(pen_loss_cast(graph, *io_accuracy, "float32", &right));
-    PEN_TRY(loss_mask_share(graph, mask, &share));
-    PEN_TRY(pen_loss_pair(graph, PEN_OP(mul), right, share, &right));
-    PEN_TRY(pen_loss_node(graph, PEN_OP(round), 1, &right, &right));
-    return pen_loss_cast(graph, right, "int64", io_accuracy);
+// The other way round: the share of elements that count.
+static pen_status loss_find_counted(pen_graph *graph, pen_value_id counts,
+                                    pen_value_id *out_counted) {
+    PEN_TRY(loss_count(graph, counts, out_counted));
+    return pen_loss_multiply(graph, "loss/counted", 1 / loss_count_all(graph, counts), out_counted);
+}
+
+// Of numbers that are compared: what the mask leaves out becomes a target that is met. The mask
+// gets the shape of the numbers.
+static pen_status loss_mask_elements(pen_graph *graph, const pen_loss_place *place, double met,
+                                     pen_value_id operands[2], pen_value_id *out_mask) {
+    const uint32_t rank = pen_value_type(graph, place->output)->shape.rank;
+    *out_mask = place->mask;
+    PEN_TRY(loss_shape_mask(graph, place->output, rank, out_mask));
+    PEN_TRY(loss_where(graph, *out_mask, operands[0], met, &operands[0]));
+    return loss_where(graph, *out_mask, operands[1], 0, &operands[1]);
+}
+
+pen_status pen_attach_share(pen_graph *graph, pen_value_id value, pen_value_id share,
+                            pen_value_id *out_part) {
+    const pen_element_type element = pen_value_type(graph, value)->element;
+    if (pen_value_type(graph, share)->element != element) {
+        PEN_TRY(pen_loss_cast(graph, share, pen_element_name(element), &share));
+    }
+    return pen_loss_pair(graph, PEN_OP(mul), value, share, out_part);
 }
 
 // ---- the divisor
@@ -223,18 +249,18 @@ static pen_status class_loss_check_weights(const class_loss *loss, int64_t class
 }
 
 // What the mask leaves out gets a label that is no class, or is ignored anyway.
-static pen_status class_loss_mask(class_loss *loss, pen_value_id *io_mask) {
+static pen_status class_loss_mask(class_loss *loss) {
+    pen_value_id mask = loss->place->mask;
     const uint32_t rank = pen_value_type(loss->graph, loss->output)->shape.rank;
     if (loss->axis + 1 != rank) {
         return pen_error(PEN_UNSUPPORTED,
                          "output '%s' has a mask; then classes must be its last dimension",
                          pen_value_name(loss->graph, loss->place->output));
     }
-    PEN_TRY(loss_shape_mask(loss->graph, loss->output, rank - 1, io_mask));
+    PEN_TRY(loss_shape_mask(loss->graph, loss->output, rank - 1, &mask));
     if (!loss->ignores) loss->ignore_index = LOSS_IGNORED;
     loss->ignores = true;
-    return loss_where(loss->graph, *io_mask, loss->targets, (double)loss->ignore_index,
-                      &loss->targets);
+    return loss_where(loss->graph, mask, loss->targets, (double)loss->ignore_index, &loss->targets);
 }
 
 // Dimensions before the classes become one, and those behind them; a second dimension stays as it
@@ -309,6 +335,16 @@ static pen_status class_loss_count(const class_loss *loss, uint32_t top,
     return pen_graph_add_simple(loss->graph, &spec, out_accuracy);
 }
 
+// Of a mask's targets those that count have a label that is not ignored.
+static pen_status class_loss_find_counted(const class_loss *loss, pen_value_id *out_counted) {
+    pen_value_id ignored;
+    PEN_TRY(pen_graph_constant_number(loss->graph, "loss/ignored", PEN_INT64,
+                                      (double)loss->ignore_index, &ignored));
+    PEN_TRY(pen_loss_pair(loss->graph, PEN_OP(equal), loss->targets, ignored, &ignored));
+    PEN_TRY(pen_loss_node(loss->graph, PEN_OP(not ), 1, &ignored, &ignored));
+    return loss_find_counted(loss->graph, ignored, out_counted);
+}
+
 // As float32, since it travels as losses do: it is added up by the examples of microbatches.
 static pen_status class_loss_count_tops(const class_loss *loss, pen_attached_loss *out_loss) {
     const pen_loss_place *place = loss->place;
@@ -341,7 +377,7 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
                        .ignores = spec->ignores,
                        .ignore_index = spec->ignore_index};
     const bool is_scaled = pen_loss_is_scaled(spec) && !loss.has_mask;
-    pen_value_id mask = place->mask, sum;
+    pen_value_id sum;
     PEN_TRY(class_loss_check(&loss));
     const bool is_softmax = spec->kind == PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
     loss.output = is_softmax ? loss_find_logits(graph, place->output, loss.axis) : place->output;
@@ -350,14 +386,12 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
     PEN_TRY(class_loss_check_weights(&loss, class_count));
     PEN_TRY(loss_add_input(graph, place->labels, &labels, &out_loss->labels));
     loss.targets = out_loss->labels;
-    if (loss.has_mask) PEN_TRY(class_loss_mask(&loss, &mask));
+    if (loss.has_mask) PEN_TRY(class_loss_mask(&loss));
     PEN_TRY(class_loss_shape(&loss));
     out_loss->class_count = (uint32_t)class_count;
     PEN_TRY(class_loss_count(&loss, 1, &out_loss->accuracy));
     PEN_TRY(class_loss_count_tops(&loss, out_loss));
-    if (loss.has_mask) {
-        PEN_TRY(loss_share_out(graph, mask, &out_loss->accuracy));
-    }
+    if (loss.has_mask) PEN_TRY(class_loss_find_counted(&loss, &out_loss->counted));
     if (spec->weighs_examples) {
         PEN_TRY(class_loss_add(&loss, "none", &sum));
         return loss_scale_each(graph, place, sum, 1 / (double)place->example_count, out_loss);
@@ -459,10 +493,14 @@ static pen_status loss_add_elements(pen_graph *graph, const pen_loss_spec *spec,
     return PEN_OK;
 }
 
-pen_status pen_attach_error(pen_graph *graph, pen_loss_kind kind, pen_value_id output,
+pen_status pen_attach_error(pen_graph *graph, pen_loss_kind kind, const pen_loss_place *place,
                             pen_value_id labels, pen_value_id *out_error) {
     const pen_loss_spec spec = {.kind = kind};
-    return loss_add_elements(graph, &spec, (const pen_value_id[]){output, labels}, out_error);
+    pen_value_id operands[2] = {place->output, labels}, mask;
+    if (pen_value_is(place->mask)) {
+        PEN_TRY(loss_mask_elements(graph, place, 0, operands, &mask));
+    }
+    return loss_add_elements(graph, &spec, operands, out_error);
 }
 
 // The mean over the elements of an example, but for the divergence, which is their sum.
@@ -477,7 +515,7 @@ static pen_status loss_weigh_elements(pen_graph *graph, const pen_loss_spec *spe
     return loss_scale_each(graph, place, losses, 1 / divisor, out_loss);
 }
 
-// What the mask leaves out becomes a target that is met: its loss is 0.
+// The loss of what the mask leaves out is 0.
 static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *spec,
                                        const pen_loss_place *place, pen_attached_loss *out_loss) {
     const pen_tensor_type type = *pen_value_type(graph, place->output);
@@ -488,10 +526,9 @@ static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *sp
         return loss_add_elements(graph, spec, operands, &out_loss->loss);
     }
     const double met = spec->kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
-    pen_value_id share, loss, mask = place->mask;
-    PEN_TRY(loss_shape_mask(graph, place->output, type.shape.rank, &mask));
-    PEN_TRY(loss_where(graph, mask, operands[0], met, &operands[0]));
-    PEN_TRY(loss_where(graph, mask, operands[1], 0, &operands[1]));
+    pen_value_id share, loss, mask;
+    PEN_TRY(loss_mask_elements(graph, place, met, operands, &mask));
+    PEN_TRY(loss_find_counted(graph, mask, &out_loss->counted));
     PEN_TRY(loss_add_elements(graph, spec, operands, &loss));
     PEN_TRY(loss_mask_share(graph, mask, &share));
     return pen_loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
@@ -523,7 +560,8 @@ pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pe
     *out_loss = (pen_attached_loss){.loss = PEN_VALUE_NONE,
                                     .labels = PEN_VALUE_NONE,
                                     .scale = PEN_VALUE_NONE,
-                                    .accuracy = PEN_VALUE_NONE};
+                                    .accuracy = PEN_VALUE_NONE,
+                                    .counted = PEN_VALUE_NONE};
     const pen_tensor_type *type = pen_value_type(graph, place->output);
     if (!pen_element_is_float(type->element)) {
         return pen_error(PEN_INVALID_INPUT, "output '%s' is %s: no loss can be taken of it",

@@ -111,7 +111,7 @@ static void coordinator_sum_reports(const pen_coordinator *c, uint64_t round, ui
         out_loss->sum += value;
         out_loss->correct_count += report->correct_count;
     }
-    memcpy(out_loss->terms, announced->terms + (size_t)microbatch * PEN_LOSSES_LIMIT,
+    memcpy(out_loss->terms, announced->terms + (size_t)microbatch * PEN_TERMS_LIMIT,
            sizeof out_loss->terms);
 }
 
@@ -196,7 +196,7 @@ static pen_status coordinator_prepare_frames(pen_coordinator *c) {
         PEN_TRY(PEN_NEW(c->arena, c->channel_limit, &announced->first_check));
         PEN_TRY(PEN_NEW(c->arena, checksum_limit, &announced->checksums));
         PEN_TRY(
-            PEN_NEW(c->arena, (size_t)c->microbatch_limit * PEN_LOSSES_LIMIT, &announced->terms));
+            PEN_NEW(c->arena, (size_t)c->microbatch_limit * PEN_TERMS_LIMIT, &announced->terms));
         PEN_TRY(PEN_NEW(c->arena, table->device_count, &c->figures[r]));
         c->figures_round[r] = UINT64_MAX;
     }

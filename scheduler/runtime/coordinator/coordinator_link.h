@@ -79,7 +79,7 @@ typedef struct coordinator_announced {
     uint32_t *first_check; // [channel_limit]
     uint64_t lent_count;   // guarded by lock: frames of it that the transport reads
     uint64_t number;       // guarded by lock, as the next
-    double *terms;         // [microbatch_limit][PEN_LOSSES_LIMIT] of the losses, as they come
+    double *terms;         // [microbatch_limit][PEN_TERMS_LIMIT] of the losses, as they come
     char *seen;            // [PEN_RUN_SEEN_LIMIT] values one behind the other, of a round of one
                            // microbatch; NULL: no form has any
     uint64_t seen_count[PEN_RUN_SEEN_LIMIT]; // bytes of them that have come

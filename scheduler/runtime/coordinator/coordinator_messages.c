@@ -379,7 +379,7 @@ static void link_take_terms(pen_coordinator *c, const pen_message *message) {
         announced->number == message->round && message->microbatch < c->microbatch_limit;
     for (uint32_t i = 0; is_known && i < message->term_count; i++) {
         if ((message->made >> i & 1) == 0) continue;
-        memcpy(&announced->terms[(size_t)message->microbatch * PEN_LOSSES_LIMIT + i],
+        memcpy(&announced->terms[(size_t)message->microbatch * PEN_TERMS_LIMIT + i],
                &message->terms[i], sizeof message->terms[i]);
     }
     pen_mutex_unlock(&c->lock);

@@ -50,7 +50,7 @@ typedef struct pen_run_spec_part {
     pen_value_id loss_weight; // scalars
     pen_value_id learning_rate;
     pen_value_id step;
-    pen_value_id terms[PEN_LOSSES_LIMIT]; // [pen_program_term_count] the same in all parts
+    pen_value_id terms[PEN_TERMS_LIMIT]; // [pen_program_term_count] the same in all parts
     uint32_t term_count;
     pen_value_id seen[PEN_RUN_SEEN_LIMIT]; // [seen_count] likewise: what the coordinator is sent
     uint32_t seen_count;
@@ -62,7 +62,7 @@ typedef struct pen_run_loss {
     uint64_t correct_count;
     uint32_t term_count;
     uint32_t made; // bits: the terms that are known
-    double terms[PEN_LOSSES_LIMIT];
+    double terms[PEN_TERMS_LIMIT];
 } pen_run_loss;
 
 typedef struct pen_run_spec_form {

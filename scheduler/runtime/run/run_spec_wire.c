@@ -103,7 +103,7 @@ static const pen_record_field part_fields[] = {
     PART(INDEX, 7, "learning_rate", values.learning_rate, NULL),
     PART(INDEX, 8, "step", values.step, NULL),
     PEN_RECORD_LIST_ROW(ARRAY, INDEX, 9, "terms", wire_part, values.terms, values.term_count,
-                        "losses that are told one by one", .limit = PEN_LOSSES_LIMIT),
+                        "what is told of losses and metrics", .limit = PEN_TERMS_LIMIT),
     PEN_RECORD_LIST_ROW(ARRAY, INDEX, 10, "seen", wire_part, values.seen, values.seen_count,
                         "that the coordinator is sent", .limit = PEN_RUN_SEEN_LIMIT),
 };

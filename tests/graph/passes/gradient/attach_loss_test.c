@@ -58,7 +58,8 @@ static void losses_over_classes_count_right_answers(void **state) {
     pen_arena_destroy(arena);
 }
 
-// Two examples of three words, of which four count.
+// Two examples of three words, of which four count. So right answers are those of the four, and the
+// distance that is told is theirs once it is divided by their share.
 static void a_mask_leaves_out_targets(void **state) {
     (void)state;
     static const pen_loss_kind kinds[] = {
@@ -71,7 +72,7 @@ static void a_mask_leaves_out_targets(void **state) {
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         pen_arena *arena = check_arena();
         pen_value_id y, part;
-        double losses[2];
+        double losses[2], distances[2] = {0, 0}, shares[2] = {1, 1};
         int64_t right[2] = {0, 0};
         for (uint32_t masked = 0; masked < 2; masked++) { // the four alone, then with the mask
             pen_graph *graph = graph_with(arena, masked == 1 ? &type : &some, &y);
@@ -80,6 +81,12 @@ static void a_mask_leaves_out_targets(void **state) {
             run_graph run;
             if (masked == 1) mask = graph_value_of(graph, "mask", PEN_VALUE_INPUT, &mask_type);
             CHECK_OK(attach_plain_loss(graph, kinds[k], y, mask, &loss));
+            pen_value_id distance = PEN_VALUE_NONE;
+            const pen_loss_place place = {.output = y, .mask = mask, .example_count = 2};
+            if (k > 0) {
+                CHECK_OK(pen_attach_error(graph, PEN_LOSS_L1, &place, loss.labels, &distance));
+            }
+            assert_int_equal(pen_value_is(loss.counted), masked == 1);
             CHECK_OK(run_graph_init(&run, graph, arena));
             part = pen_graph_input(graph, 0);
             int64_t to = 0;
@@ -100,9 +107,14 @@ static void a_mask_leaves_out_targets(void **state) {
             CHECK_OK(run_graph_all(&run));
             losses[masked] = pen_tensor_get(&run.tensors[loss.loss.index], 0);
             if (k == 0) right[masked] = pen_tensor_get_int(&run.tensors[loss.accuracy.index], 0);
+            if (k > 0) distances[masked] = pen_tensor_get(&run.tensors[distance.index], 0);
+            if (masked == 1) shares[1] = pen_tensor_get(&run.tensors[loss.counted.index], 0);
         }
         CHECK(fabs(losses[0] - losses[1]) < 1e-6, "kind %zu: %g and %g", k, losses[0], losses[1]);
-        assert_int_equal(right[1], lround((double)right[0] * 6 / 4));
+        assert_int_equal(right[1], right[0]);
+        CHECK(fabs(shares[1] - 4.0 / 6) < 1e-7, "a share of %g", shares[1]);
+        CHECK(fabs(distances[1] / shares[1] - distances[0]) < 1e-6, "kind %zu: %g of %g, and %g", k,
+              distances[1], shares[1], distances[0]);
         pen_arena_destroy(arena);
     }
 }
