@@ -197,6 +197,8 @@ PEN_NODISCARD pen_status pen_training_evaluate(pen_training *training,
                                                pen_training_evaluation *out_evaluation);
 // Other metrics of the last evaluation, also a step's, by numbers from 0. NULL: there are no more.
 const char *pen_training_get_metric(const pen_training *training, uint32_t index, double *out);
+// The same of the last step's own examples, before its update: those of them that a loss can tell.
+const char *pen_training_get_step_metric(const pen_training *training, uint32_t index, double *out);
 
 // The model's output (NULL: its first) for the examples of `inputs`, of one struct_size; without
 // any, for those of the job's evaluation data: name, element type and shape of all rows together.

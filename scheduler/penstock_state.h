@@ -23,6 +23,7 @@ struct pen_training {
     uint64_t steps_copied;      // whose parameters the runner has
     bool is_kept;               // checkpoints are
     pen_evaluation told;        // the last evaluation, of a step or asked for; zeros: none was
+    pen_step_report told_step;  // the last step; zeros: none was
 };
 
 // The options that a program gave, NULL for none, as this version has them; and the arrays that

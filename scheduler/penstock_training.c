@@ -134,6 +134,8 @@ void pen_training_close(pen_training *training) {
 
 // ---- steps
 
+_Static_assert(PEN_TRAINING_LOSSES_LIMIT == PEN_LOSSES_LIMIT, "reports have room for all losses");
+
 uint64_t pen_training_step_count(const pen_training *training) {
     return training->trainer == NULL ? 0 : pen_trainer_get_size(training->trainer).step_count;
 }
@@ -168,7 +170,13 @@ static pen_status training_keep_last(pen_training *training) {
     return PEN_OK;
 }
 
-static void training_fill_evaluation(const pen_step_report *step,
+// Behind the losses there are terms of metrics, which have names of their own.
+static void training_fill_losses(const pen_program *program, const double *terms,
+                                 double out_losses[PEN_TRAINING_LOSSES_LIMIT]) {
+    memcpy(out_losses, terms, program->term_count * sizeof *terms);
+}
+
+static void training_fill_evaluation(const pen_program *program, const pen_step_report *step,
                                      pen_training_step_report *report) {
     const pen_evaluation *evaluation = &step->evaluation;
     if (!step->is_evaluated) return;
@@ -180,7 +188,7 @@ static void training_fill_evaluation(const pen_step_report *step,
     report->evaluation_target_count = evaluation->target_count;
     report->evaluation_correct_count = evaluation->correct_count;
     report->evaluation_seconds = evaluation->seconds;
-    memcpy(report->evaluation_losses, evaluation->terms, sizeof report->evaluation_losses);
+    training_fill_losses(program, evaluation->terms, report->evaluation_losses);
 }
 
 // The report is empty unless a step was done, so that nobody reads one twice.
@@ -198,6 +206,7 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
     PEN_TRY(pen_trainer_step(training->trainer, &step, out_more));
     if (!*out_more) return training_keep_last(training);
     training->steps_done = step.step;
+    training->told_step = step;
     if (step.is_evaluated) training->told = step.evaluation;
     report = (pen_training_step_report){.step = step.step,
                                         .epoch = step.epoch,
@@ -209,8 +218,9 @@ pen_status pen_training_step(pen_training *training, pen_training_step_report *o
                                         .seconds = step.seconds,
                                         .wait_seconds = step.wait_seconds,
                                         .ends_epoch = step.ends_epoch};
-    memcpy(report.losses, step.terms, sizeof report.losses);
-    training_fill_evaluation(&step, &report);
+    const pen_program *program = training_program(training);
+    training_fill_losses(program, step.terms, report.losses);
+    training_fill_evaluation(program, &step, &report);
     pen_api_fill_report(&report, sizeof report, out_report);
     return PEN_OK;
 }
@@ -220,8 +230,6 @@ pen_status pen_training_keep(pen_training *training) {
 }
 
 // ---- what comes of it
-
-_Static_assert(PEN_TRAINING_LOSSES_LIMIT == PEN_LOSSES_LIMIT, "reports are copied as they are");
 
 typedef struct training_asked {
     pen_training *training;
@@ -266,20 +274,31 @@ pen_status pen_training_evaluate(pen_training *training, pen_training_evaluation
         .correct_count = evaluation.correct_count,
         .seconds = evaluation.seconds,
     };
-    memcpy(report.losses, evaluation.terms, sizeof report.losses);
+    training_fill_losses(training_program(training), evaluation.terms, report.losses);
     pen_api_fill_report(&report, sizeof report, out_evaluation);
     return PEN_OK;
 }
 
-const char *pen_training_get_metric(const pen_training *training, uint32_t index, double *out) {
-    *out = 0;
-    for (pen_metric metric = 0; metric < PEN_METRIC_COUNT; metric++) {
-        if (!pen_metric_is_in(metric, training->told.metrics)) continue;
-        if (index-- > 0) continue;
-        *out = pen_evaluation_value(&training->told, metric);
-        return pen_metric_names[metric];
+// The one at `index` of a set; PEN_METRIC_COUNT: it has not so many.
+static pen_metric training_find_metric(pen_metric_set metrics, uint32_t index) {
+    pen_metric metric = 0;
+    while (metric < PEN_METRIC_COUNT && (!pen_metric_is_in(metric, metrics) || index-- > 0)) {
+        metric += 1;
     }
-    return NULL;
+    return metric;
+}
+
+const char *pen_training_get_metric(const pen_training *training, uint32_t index, double *out) {
+    const pen_metric metric = training_find_metric(training->told.metrics, index);
+    *out = metric == PEN_METRIC_COUNT ? 0 : pen_evaluation_value(&training->told, metric);
+    return pen_metric_names[metric]; // NULL behind the last
+}
+
+const char *pen_training_get_step_metric(const pen_training *training, uint32_t index,
+                                         double *out) {
+    const pen_metric metric = training_find_metric(training->told_step.metrics, index);
+    *out = metric == PEN_METRIC_COUNT ? 0 : training->told_step.metric_values[metric];
+    return pen_metric_names[metric];
 }
 
 pen_status pen_training_save(pen_training *training, const char *path) {

@@ -66,6 +66,7 @@ FUNCTIONS = {
     "pen_training_loss_count": (c_uint32, [c_void_p]),
     "pen_training_loss_name": (c_char_p, [c_void_p, c_uint32]),
     "pen_training_get_metric": (c_char_p, [c_void_p, c_uint32, POINTER(c_double)]),
+    "pen_training_get_step_metric": (c_char_p, [c_void_p, c_uint32, POINTER(c_double)]),
     "pen_training_step": (c_void_p, [c_void_p, POINTER(StepReport), POINTER(c_bool)]),
     "pen_training_keep": (c_void_p, [c_void_p]),
     "pen_training_evaluate": (c_void_p, [c_void_p, POINTER(EvaluationReport)]),

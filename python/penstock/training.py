@@ -36,6 +36,8 @@ class Step:
 
     `losses` has each of several losses by itself, before its weight, under the name of its output; it is empty where
     the job has one. `evaluation` is that after the step, where the job's `evaluation` says that there is one.
+    `metrics` has what that names and a loss can tell of the step's own examples, by name: `top_5`,
+    `mean_absolute_error`.
     """
     step: int
     epoch: int
@@ -49,11 +51,12 @@ class Step:
     losses: Mapping[str, float] = field(default_factory=dict)
     evaluation: Evaluation | None = None
     is_best: bool = False
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """All steps of an epoch, as they went: losses and accuracy are means over its examples."""
+    """All steps of an epoch, as they went: losses are means over its examples, accuracy over what was judged."""
     epoch: int
     step: int
     loss: float
@@ -195,6 +198,7 @@ class Training:
         described = _job.Job(job, arrays, folder)
         self._keys = described.keys
         self.steps: list[Step] = []
+        self._judged: list[tuple[int, int]] = [] # of each step: right answers, and predictions judged
         self.epochs: list[Epoch] = []
         self.evaluation: Evaluation | None = None
         self._names: dict[str, tuple[int, _library.TensorInfo]] | None = None
@@ -265,8 +269,10 @@ class Training:
                     accuracy=_fraction(report.correct_count, report.target_count), examples=report.example_count,
                     learning_rate=report.learning_rate, seconds=report.seconds, wait_seconds=report.wait_seconds,
                     ends_epoch=report.ends_epoch, losses=self._name_losses(report.losses),
-                    evaluation=self._name_evaluation(report), is_best=report.is_best)
+                    evaluation=self._name_evaluation(report), is_best=report.is_best,
+                    metrics=self._read_metrics("pen_training_get_step_metric"))
         self.steps.append(step)
+        self._judged.append((report.correct_count, report.target_count))
         if step.ends_epoch:
             self.epochs.append(self._sum_epoch(step))
         return step
@@ -279,10 +285,10 @@ class Training:
                           examples=report.evaluation_example_count, seconds=report.evaluation_seconds,
                           losses=self._name_losses(report.evaluation_losses), metrics=self._read_metrics())
 
-    def _read_metrics(self) -> dict[str, float]:
-        """Those of the last evaluation. On the training's thread."""
-        metrics, value = {}, ctypes.c_double()
-        while (name := _library.get().pen_training_get_metric(self._thread.handle, len(metrics), byref(value))):
+    def _read_metrics(self, function: str = "pen_training_get_metric") -> dict[str, float]:
+        """Those of the last evaluation, or of the last step. On the training's thread."""
+        metrics, value, get = {}, ctypes.c_double(), getattr(_library.get(), function)
+        while (name := get(self._thread.handle, len(metrics), byref(value))):
             metrics[name.decode()] = value.value
         return metrics
 
@@ -301,11 +307,10 @@ class Training:
                 break
             steps.append(step)
         examples = sum(step.examples for step in steps)
-        accuracy = None
-        if last.accuracy is not None:
-            accuracy = sum(step.accuracy * step.examples for step in steps) / examples
+        correct, judged = map(sum, zip(*self._judged[-len(steps):]))
         losses = {name: sum(step.losses[name] * step.examples for step in steps) / examples for name in last.losses}
-        return Epoch(epoch=last.epoch, step=last.step, examples=examples, accuracy=accuracy, losses=losses,
+        return Epoch(epoch=last.epoch, step=last.step, examples=examples, losses=losses,
+                     accuracy=_fraction(correct, judged),
                      loss=sum(step.loss * step.examples for step in steps) / examples,
                      learning_rate=last.learning_rate, seconds=sum(step.seconds + step.wait_seconds for step in steps))
 

@@ -231,6 +231,46 @@ class Training(Scratch):
                 np.testing.assert_array_equal(value, saved[name])
             self.assertEqual(again.evaluate().loss, best)
 
+    def test_metrics_of_steps_are_those_of_what_it_predicts(self):
+        def train(labels, loss, names, units):
+            job = make_job(labels=labels, evaluated=False, loss=loss, batch=24, microbatches=3)
+            job["model"]["layers"][-1] = {"dense": units}
+            job["data"]["eval"] = job["data"]["train"]
+            with penstock.Training({**job, "evaluation": {"every": "2 steps", "metrics": names}}) as training:
+                while True:
+                    before = training.predict(X).astype(float)
+                    step = training.step()
+                    if step is None:
+                        return
+                    self.assertEqual(list(step.metrics), names)
+                    self.assertEqual(step.evaluation is not None, step.step % 2 == 0)
+                    yield before, step
+
+        for z, step in train(Y, "softmax_cross_entropy", ["top_2", "perplexity"], 3):
+            among = (np.argsort(-z, axis=1)[:, :2] == Y[:, None]).any(1)
+            self.assertEqual(step.metrics["top_2"], among.mean())
+            entropy = np.log(np.exp(z).sum(1)) - z[np.arange(len(Y)), Y]
+            self.assertAlmostEqual(step.metrics["perplexity"], np.exp(entropy.mean()), places=5)
+        target = X[:, :1] + X[:, 1:2]
+        errors = ["mean_absolute_error", "mean_squared_error", "root_mean_squared_error"]
+        for z, step in train(target, "huber", errors, 1):
+            square = ((z - target) ** 2).mean()
+            for name, value in zip(errors, (abs(z - target).mean(), square, square ** 0.5)):
+                self.assertAlmostEqual(step.metrics[name], value, places=5)
+        with penstock.train(make_job()) as training:
+            self.assertEqual(training.steps[0].metrics, {}) # nobody asked
+
+    def test_accuracy_of_an_epoch_is_over_what_was_judged(self):
+        labels = Y.copy()
+        labels[:8] = 9 # of the first batch without shuffling, all
+        labels[8:11] = 9
+        job = make_job(labels=labels, evaluated=False, loss="softmax_cross_entropy", ignore_index=9, shuffle=False)
+        with penstock.train(job) as training:
+            first = training.steps[:3]
+            self.assertIsNone(first[0].accuracy)
+            right = round(first[1].accuracy * 5) + round(first[2].accuracy * 8)
+            self.assertEqual(training.epochs[0].accuracy, right / 13)
+
     def test_several_losses_are_told_one_by_one(self):
         folder = TOP / "tests" / "reference" / "losses"
         data = {"inputs": {"x": str(folder / "x.npy")}, "format": "npy",

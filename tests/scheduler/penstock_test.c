@@ -377,6 +377,43 @@ static void averages_take_their_place(void **state) {
     }
 }
 
+// A step with all examples finds before its update what an evaluation found just before.
+static void step_metrics_are_those_of_evaluations(void **state) {
+    (void)state;
+    static const char *const devices[] = {NULL, "{name: a, threads: 1}, {name: b, threads: 1}"};
+    static const char *const names[] = {"top_2", "perplexity"};
+    const pen_array arrays[] = {input_array("given x"), label_array("given y")};
+    for (int d = 0; d < 2; d++) {
+        char text[4096];
+        snprintf(text, sizeof text,
+                 "%sevaluation: {every: 99 steps, metrics: [perplexity, top_2]}\n",
+                 job_text(ARRAYS, ARRAYS, devices[d]));
+        memcpy(strstr(text, "batch: 8,\n"), "batch: 14,", strlen("batch: 14,"));
+        pen_training *training = open_job(text, arrays, 2, NULL);
+        pen_training_step_report step = {.struct_size = sizeof step};
+        pen_training_evaluation before = {.struct_size = sizeof before};
+        double value, expected[2];
+        bool more;
+        assert_null(pen_training_get_step_metric(training, 0, &value));
+        for (int s = 0; s < 2; s++) { // an evaluation follows the third
+            CHECK_OK(pen_training_evaluate(training, &before));
+            for (uint32_t i = 0; i < 2; i++) {
+                assert_string_equal(pen_training_get_metric(training, i, &expected[i]), names[i]);
+            }
+            CHECK_OK(pen_training_step(training, &step, &more));
+            assert_true(more && !step.is_evaluated);
+            for (uint32_t i = 0; i < 2; i++) {
+                assert_string_equal(pen_training_get_step_metric(training, i, &value), names[i]);
+                CHECK(fabs(value - expected[i]) <= (i == 0 ? 0 : 1e-5 * expected[i]),
+                      "step %d: %s is %.9g, expected %.9g", s, names[i], value, expected[i]);
+            }
+            assert_null(pen_training_get_step_metric(training, 2, &value));
+            assert_true(value == 0 && step.losses[0] == 0);
+        }
+        pen_training_close(training);
+    }
+}
+
 // Without training data: parameters from a file, evaluated and predicted with.
 static void inference_needs_no_training_data(void **state) {
     (void)state;
@@ -507,6 +544,7 @@ int main(void) {
         cmocka_unit_test(predictions_are_checked),
         cmocka_unit_test(averages_take_their_place),
         cmocka_unit_test(parameters_go_round),
+        cmocka_unit_test(step_metrics_are_those_of_evaluations),
         cmocka_unit_test(inference_needs_no_training_data),
         cmocka_unit_test(wishes_to_stop_are_heard),
         cmocka_unit_test(waiting_for_workers_may_end),
