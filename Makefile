@@ -303,6 +303,7 @@ level_programs := $(filter $(BUILD)/tests/device/cpu/% $(BUILD)/tests/graph/ops/
 check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 and v3
 	@for level in v2 v3; do PEN_TEST_LEVEL=$$level tests/run_tests.sh $(BUILD) $(level_programs) || exit 1; done
 
+fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
   $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh tests/end_to_end/cuda_mixed_test.sh \
     tests/end_to_end/cuda_sequences_test.sh tests/end_to_end/cuda_memory_test.sh tests/end_to_end/cuda_classes_test.sh \
@@ -333,7 +334,6 @@ $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 # A GPU that there is not: a libcuda.so.1 with kernels that a C compiler compiled, and what runs them. Fibers and late
 # commands are none of a sanitizer's business. Tests of the device find it by their run path
 # (the old kind, which holds when a sanitizer opens it for them, too), the command by LD_LIBRARY_PATH.
-fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c)
 fake_cuda_fma := $(if $(shell grep -m 1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma) # else a call for each multiply_add
 $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sources) device/cuda/cuda_driver.h | build/.has-build
