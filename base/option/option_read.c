@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option/option_places.h"
 #include "base/reserve.h"
 #include "base/system/file.h"
 
@@ -37,6 +38,7 @@ typedef struct option_step {
 } option_step;
 
 typedef struct option_reader {
+    const pen_option_table *root;
     const pen_option_settings *settings;
     pen_arena *arena;
     pen_option_source *source;
@@ -262,6 +264,7 @@ static pen_status option_read_map(option_reader *reader, const pen_option_field 
 }
 
 // Says that `key` is none of the keys of the tables (the second may be NULL), nearest name first.
+// Where it is known what was meant, no near name is offered: a reason, or a place that has the key.
 static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_node *key,
                                     const pen_option_table *table, const pen_option_table *second) {
     const char **names;
@@ -281,8 +284,9 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     pen_text_add_quoted(&message, key->text, strlen(key->text));
     const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
     if (why != NULL) pen_text_print(&message, ": %s", why);
-    pen_text_add(&message, why != NULL ? "; possible: " : ", possible: ");
-    pen_text_add_names(&message, key->text, names, count, OPTION_NAMES_SHOWN);
+    const bool is_known = why != NULL || pen_option_add_places(reader->root, key->text, &message);
+    pen_text_add(&message, is_known ? "; possible: " : ", possible: ");
+    pen_text_add_names(&message, is_known ? "" : key->text, names, count, OPTION_NAMES_SHOWN);
     return option_end_message(&message, key);
 }
 
@@ -551,7 +555,7 @@ static pen_status option_read_value(option_reader *reader, const pen_option_fiel
 pen_status pen_option_read(const pen_option_table *table, const pen_yaml_node *root,
                            const pen_option_settings *settings, pen_arena *arena, void *out_object,
                            const pen_option_source **out_source) {
-    option_reader reader = {.settings = settings, .arena = arena};
+    option_reader reader = {.root = table, .settings = settings, .arena = arena};
     const pen_option_field whole = {.kind = PEN_OPTION_MAPPING, .table = table};
     PEN_TRY(PEN_NEW(arena, 1, &reader.source));
     PEN_TRY(option_read_value(&reader, &whole, root, out_object));

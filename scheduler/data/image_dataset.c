@@ -33,6 +33,7 @@ typedef struct image_state {
     uint64_t *starts; // [classes.count + 1] in paths
     uint64_t skipped_count;
     const char *skipped_path;
+    bool skips_broken; // as was asked for
     pen_picture_reader *reader;
 } image_state;
 
@@ -322,6 +323,7 @@ static pen_status image_open(pen_dataset *dataset, const pen_dataset_options *op
     if (options->path == NULL) return pen_error(PEN_INVALID_INPUT, "format images needs a folder");
     PEN_TRY(PEN_NEW(arena, 1, &state));
     dataset->state = state;
+    state->skips_broken = options->skips_broken;
     PEN_TRY(pen_arena_copy_text(arena, options->path, strlen(options->path), &source));
     PEN_TRY(pen_dataset_add_single_input(dataset, options, &input));
     PEN_TRY(pen_picture_reader_create(options, image_find_picture, state, dataset, input,
@@ -356,12 +358,21 @@ static int64_t image_find_class(const image_state *state, uint64_t index) {
     return (int64_t)low;
 }
 
+// A broken picture ends a training that may have come far: what would have helped is said.
+static pen_status image_add_remedy(const image_state *state, pen_status status) {
+    const pen_status_code code = pen_status_get_code(status);
+    if (state->skips_broken || (code != PEN_CORRUPT && code != PEN_UNSUPPORTED)) return status;
+    return pen_status_add_context(
+        status, "with `on_error: skip` beside `format: images`, broken pictures are left out");
+}
+
 static pen_status image_dataset_read(pen_dataset *dataset, const uint64_t *indices, uint64_t count,
                                      void *const *out_inputs, void *const *out_labels) {
     image_state *state = dataset->state;
     int64_t *classes = out_labels[0];
     if (out_inputs[0] != NULL) {
-        PEN_TRY(pen_picture_reader_read(state->reader, indices, count, out_inputs[0]));
+        PEN_TRY(image_add_remedy(
+            state, pen_picture_reader_read(state->reader, indices, count, out_inputs[0])));
     }
     for (uint64_t i = 0; classes != NULL && i < count; i++) {
         classes[i] = image_find_class(state, indices[i]);

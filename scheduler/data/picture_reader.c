@@ -1,6 +1,7 @@
 #include "scheduler/data/picture_reader.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/integer.h"
@@ -247,7 +248,7 @@ static pen_status picture_note_broken(uint64_t place, pen_status take_status, pe
     const pen_status_code code = pen_status_get_code(take_status);
     char text[PEN_PICTURE_NAME_BYTES + 256];
     if (code != PEN_CORRUPT && code != PEN_UNSUPPORTED) return take_status;
-    pen_status_format(take_status, text, sizeof text);
+    snprintf(text, sizeof text, "%s", pen_status_message(take_status));
     pen_status_ignore(take_status, "the picture is left out, and counted");
     if (info->broken_count == PEN_DATASET_BROKEN_LIMIT) {
         return pen_error(PEN_INVALID_INPUT, "more than %d pictures are broken: %s",

@@ -66,7 +66,9 @@ static pen_status losses_get_weights(const pen_job_loss *loss, pen_arena *arena,
                                      loss_weights *out_weights) {
     *out_weights = (loss_weights){0};
     if (loss->class_weights_file != NULL) {
-        PEN_TRY(losses_read_file(loss->class_weights_file, arena, out_weights));
+        PEN_TRY(pen_status_add_context(
+            losses_read_file(loss->class_weights_file, arena, out_weights),
+            "for class_weights: [1, 2, …], a number for each class, or an NPY file of them"));
     } else if (loss->class_weights.count > 0) {
         PEN_TRY(losses_copy_list(&loss->class_weights, arena, out_weights));
     } else {

@@ -4,6 +4,8 @@
 
 #include <float.h>
 
+#include "scheduler/job/job_words.h"
+
 #define JOB_BATCH_LIMIT 1073741824 // 2^30 examples
 #define JOB_LANES_LIMIT 65536
 #define JOB_WAYS_LIMIT 1024
@@ -351,6 +353,7 @@ static pen_status job_check_train(const void *object, const pen_option_source *s
 
 static const pen_option_table job_train_table = {
     PEN_OPTION_FIELDS(pen_job_train, job_train_fields),
+    .explain = pen_job_explain,
     .check = job_check_train,
 };
 
@@ -547,4 +550,5 @@ static const pen_option_field job_fields[] = {
 
 const pen_option_table pen_job_table = {
     .help = "A Penstock job: a model, its data, and how it is trained.",
-    PEN_OPTION_FIELDS(pen_job, job_fields)};
+    PEN_OPTION_FIELDS(pen_job, job_fields),
+    .explain = pen_job_explain};

@@ -201,7 +201,10 @@ static pen_status http_start(pen_http_door *door, const http_handlers *handlers,
         HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, handlers->release, handlers->context,
         MHD_OPTION_NOTIFY_CONNECTION, http_connected, door, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (door->daemon == NULL) {
-        return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for HTTP", options->address);
+        return pen_error(PEN_UNAVAILABLE,
+                         "cannot listen at %s for HTTP: another program may have that port, or the "
+                         "address is not of this machine; port 0 is one that is free",
+                         options->address);
     }
     const union MHD_DaemonInfo *info = mhd.get_daemon_info(door->daemon, MHD_DAEMON_INFO_BIND_PORT);
     *out_port = info == NULL ? 0 : info->port;

@@ -11,6 +11,16 @@
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_state.h"
 
+// An average that begins behind the last step is none, which nothing else would tell.
+static void train_warn_average(const pen_trainer *trainer) {
+    const pen_optimizer_average average = pen_job_get_average(trainer->job, trainer->epoch_steps);
+    if (!trainer->job->train.has_average || average.from < trainer->step_count) return;
+    pen_log(PEN_LOG_WARNING,
+            "train.average.from is %llu steps, and the training ends after %llu: the average is "
+            "the parameters themselves; a smaller `from` averages",
+            (unsigned long long)average.from, (unsigned long long)trainer->step_count);
+}
+
 // Their number says how many steps there are, and so which rate each has.
 static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_options *options) {
     const pen_job *job = trainer->job;
@@ -27,6 +37,7 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
                                        (unsigned long long)trainer->info->example_count));
     }
     trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
+    train_warn_average(trainer);
     trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
     if (options->step_limit > 0) trainer->step_count = options->step_limit;
     if (options->rates == NULL) {

@@ -47,6 +47,9 @@ averaged=$(result one.yaml --save averaged.safetensors --checkpoint kept)
 check 'd["averaged"]' result.json
 penstock train one.yaml 2>messages || die "$(cat messages)"
 grep -q 'evaluations and outputs have the average of the parameters' messages || die "not said: $(cat messages)"
+# one that would begin behind the last step
+penstock train -q --set 'train.average.from=6 steps' one.yaml 2>messages
+grep -q 'train.average.from is 6 steps, and the training ends after 6: ' messages || die "$(cat messages)"
 plain=$(result one.yaml --set train.average.use=false --save plain.safetensors)
 check 'not d["averaged"]' result.json
 [ "$plain" != "$averaged" ] || die 'the average is what the parameters are'

@@ -1,0 +1,68 @@
+#include "base/option/option_places.h"
+
+#include <string.h>
+
+#define PLACES_SHOWN 4
+#define PLACES_DEPTH 6 // tables may have themselves within them
+
+typedef struct places {
+    const char *key;
+    const char *steps[PLACES_DEPTH];
+    uint32_t depth;
+    uint32_t level; // only what lies so deep is looked for
+    uint32_t count;
+    pen_text text;
+} places;
+
+static void places_add(places *p, const char *tag, const char *variant) {
+    p->count += 1;
+    if (p->count > PLACES_SHOWN) return;
+    if (p->count > 1) pen_text_add(&p->text, ", ");
+    if (p->depth == 0) pen_text_add(&p->text, "the top of the file");
+    for (uint32_t i = 0; i < p->depth; i++) {
+        const bool is_item = p->steps[i][0] == '[';
+        pen_text_print(&p->text, "%s%s", i > 0 && !is_item ? "." : "", p->steps[i]);
+    }
+    if (variant != NULL) pen_text_print(&p->text, " with %s: %s", tag, variant);
+}
+
+static void places_look(places *p, const pen_option_table *table, const char *tag,
+                        const char *variant);
+
+static void places_look_within(places *p, const pen_option_field *field) {
+    const bool is_list = field->kind == PEN_OPTION_LIST || field->kind == PEN_OPTION_MAP;
+    const pen_option_table *inner = field->table;
+    if (is_list && field->item != NULL) inner = field->item->table;
+    const uint32_t depth = p->depth;
+    if (inner == NULL || depth + (is_list ? 2 : 1) > p->level) return;
+    p->steps[p->depth++] = field->key;
+    if (is_list) p->steps[p->depth++] = "[…]";
+    places_look(p, inner, NULL, NULL);
+    p->depth = depth;
+}
+
+static void places_look(places *p, const pen_option_table *table, const char *tag,
+                        const char *variant) {
+    for (uint32_t i = 0; i < table->field_count && p->count <= PLACES_SHOWN; i++) {
+        const bool is_here = p->depth == p->level;
+        if (is_here && strcmp(table->fields[i].key, p->key) == 0) places_add(p, tag, variant);
+        places_look_within(p, &table->fields[i]);
+    }
+    for (uint32_t i = 0; i < table->variant_count && p->count <= PLACES_SHOWN; i++) {
+        const pen_option_field *chosen = &table->variants[i];
+        if (chosen->table != NULL) places_look(p, chosen->table, table->tag, chosen->key);
+    }
+}
+
+// The places that are least deep: those further in are seldom what was meant.
+bool pen_option_add_places(const pen_option_table *root, const char *key, pen_text *text) {
+    places p = {.key = key};
+    pen_text_init(&p.text, text->arena);
+    for (; p.count == 0 && p.level <= PLACES_DEPTH; p.level++) {
+        places_look(&p, root, NULL, NULL);
+    }
+    if (p.count == 0 || p.count > PLACES_SHOWN) return false;
+    pen_text_add(text, ", which is a key of ");
+    pen_text_append(text, p.text.bytes, p.text.length);
+    return true;
+}

@@ -1,0 +1,14 @@
+// Where else in a file a key is possible that stands at a wrong place: `patience` under `train`.
+//
+// Threads: any; tables are constant.
+#ifndef PEN_BASE_OPTION_OPTION_PLACES_H
+#define PEN_BASE_OPTION_OPTION_PLACES_H
+
+#include "base/option/option.h"
+
+// Adds ", which is a key of evaluation", or "… of data.train with format: csv, data.eval with …":
+// the mappings of `root` that have it. False, and nothing is added: none has, or so many that it
+// would say nothing.
+bool pen_option_add_places(const pen_option_table *root, const char *key, pen_text *text);
+
+#endif // PEN_BASE_OPTION_OPTION_PLACES_H

@@ -1,0 +1,42 @@
+#include "scheduler/job/job_words.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef struct job_word {
+    const char *key;
+    const char *said; // in a job
+} job_word;
+
+// As Keras, PyTorch and Lightning, Hugging Face and DeepSpeed call them.
+static const job_word job_words[] = {
+    {"accumulate_grad_batches", "train.microbatches says in how many parts a batch is computed"},
+    {"batch_size", "train.batch says how many examples a step has"},
+    {"callbacks", "see evaluation, checkpoint, and the options of `penstock train --help`"},
+    {"early_stopping", "evaluation: {every: 1 epoch, patience: 5} ends a training"},
+    {"ema", "a moving average of the parameters is train.average: {decay: 0.999}"},
+    {"ema_decay", "a moving average of the parameters is train.average: {decay: 0.999}"},
+    {"gradient_accumulation_steps",
+     "train.microbatches says in how many parts a batch is computed"},
+    {"gradient_clipping", "train.clip_norm, or train.clip_value, is the limit"},
+    {"lr", "the rate is the optimizer's: train.optimizer: {adam: {lr: 0.001}}"},
+    {"lr_scheduler", "train.learning_rate says how the optimizer's lr changes"},
+    {"max_epochs", "train.epochs says how often the data are gone through"},
+    {"max_grad_norm", "train.clip_norm is the limit"},
+    {"max_steps", "train.steps is the limit"},
+    {"num_epochs", "train.epochs says how often the data are gone through"},
+    {"num_train_epochs", "train.epochs says how often the data are gone through"},
+    {"num_workers", "data.threads says how many threads read"},
+    {"sample_weight", "weights of examples are data.train.weights, or weight_column of a table"},
+    {"save_best_only", "evaluation.keep_best, with checkpoint.dir, keeps the best"},
+    {"scheduler", "train.learning_rate says how the optimizer's lr changes"},
+    {"validation_split", "data.holdout is the share of data.train that is evaluated"},
+    {"warmup_steps", "train.warmup: 500 steps"},
+};
+
+const char *pen_job_explain(const char *key) {
+    for (size_t i = 0; i < sizeof job_words / sizeof *job_words; i++) {
+        if (strcmp(job_words[i].key, key) == 0) return job_words[i].said;
+    }
+    return NULL;
+}
