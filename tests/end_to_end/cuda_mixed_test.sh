@@ -131,6 +131,7 @@ done
 
 # ---- one that does not come back: what it had is not given to another kind, unless the job says so
 start_worker() {
+    : >"worker$1.err" # there before the worker is
     "$PENSTOCK" worker --listen 127.0.0.1:0 --store "store$1" 2>"worker$1.err" &
     worker=$!
     for ((i = 0; i < 200; i++)); do

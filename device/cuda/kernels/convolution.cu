@@ -173,7 +173,7 @@ KERNEL(conv, cuda_conv_args) {
     SHARED float left[TILE_DEPTH][PEN_CUDA_TILE + 1];
     SHARED float right[TILE_DEPTH][PEN_CUDA_TILE + 1];
     SHARED struct conv_line lines[3];
-    SHARED struct conv_place columns[PEN_CUDA_TILE], terms[2][TILE_DEPTH];
+    SHARED struct conv_place columns[PEN_CUDA_TILE], terms[TILE_DEPTH];
     const uint32_t group = BLOCK_Z / a.parts, part = BLOCK_Z % a.parts;
     if (THREAD < 3) lines[THREAD] = conv_line_of(&a, THREAD, conv_class(&a, THREAD, part));
     barrier();
@@ -181,11 +181,10 @@ KERNEL(conv, cuda_conv_args) {
     const uint32_t first = BLOCK_X * PEN_CUDA_TILE, top = BLOCK_Y * PEN_CUDA_TILE;
     if (first >= p.columns) return; // of a class that is smaller than others
     if (THREAD < PEN_CUDA_TILE) columns[THREAD] = conv_column(&a, lines, &p, first + THREAD);
-    if (THREAD < TILE_DEPTH) terms[0][THREAD] = conv_term(&a, lines, &p, p.first + THREAD);
+    if (THREAD < TILE_DEPTH) terms[THREAD] = conv_term(&a, lines, &p, p.first + THREAD);
     barrier();
     struct tile_sums sums;
     tile_begin(&sums);
-    uint32_t turn = 0;
     for (uint32_t base = p.first; base < p.end; base += TILE_DEPTH) {
         UNROLLED
         for (uint32_t load = 0; load < TILE_LOADS; load++) {
@@ -193,19 +192,16 @@ KERNEL(conv, cuda_conv_args) {
             const uint32_t term = i % TILE_DEPTH, row = i / TILE_DEPTH;
             const uint32_t is_there = top + row < a.rows && base + term < p.end;
             left[term][row] =
-                is_there ? p.left[(top + row) * p.left_row + (uint64_t)terms[turn][term].other]
-                         : 0.0f;
+                is_there ? p.left[(top + row) * p.left_row + (uint64_t)terms[term].other] : 0.0f;
             // positions are neighbours in memory: they are loaded by neighbours among the threads
             const uint32_t by_term = a.what == PEN_CUDA_CONV_WEIGHT;
             const uint32_t column = by_term ? row : i % PEN_CUDA_TILE;
             const uint32_t other = by_term ? term : i / PEN_CUDA_TILE;
-            right[other][column] =
-                conv_read(p.source, a.source, &columns[column], &terms[turn][other]);
+            right[other][column] = conv_read(p.source, a.source, &columns[column], &terms[other]);
         }
         barrier();
-        turn ^= 1;
-        if (THREAD < TILE_DEPTH)
-            terms[turn][THREAD] = conv_term(&a, lines, &p, base + TILE_DEPTH + THREAD);
+        if (THREAD < TILE_DEPTH) // nobody reads them until the next barrier
+            terms[THREAD] = conv_term(&a, lines, &p, base + TILE_DEPTH + THREAD);
         tile_multiply(left, right, base - p.first, p.end - base, &sums);
         barrier();
     }
