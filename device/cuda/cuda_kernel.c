@@ -63,6 +63,23 @@ pen_cuda_address pen_cuda_output(const pen_cuda_call *call, uint32_t i) {
     return i < node->output_count && pen_value_is(node->outputs[i]) ? call->outputs[i] : 0;
 }
 
+bool pen_cuda_type(const pen_graph *graph, pen_value_id value, uint32_t *out_type) {
+    static const struct {
+        pen_element_type element;
+        uint32_t type;
+    } types[] = {{PEN_FLOAT32, PEN_CUDA_FLOAT32},
+                 {PEN_FLOAT64, PEN_CUDA_FLOAT64},
+                 {PEN_INT32, PEN_CUDA_INT32},
+                 {PEN_INT64, PEN_CUDA_INT64},
+                 {PEN_BOOL, PEN_CUDA_BOOL}};
+    const pen_element_type element = pen_value_type(graph, value)->element;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        *out_type = types[i].type;
+        if (types[i].element == element) return true;
+    }
+    return false;
+}
+
 uint32_t pen_cuda_axis(const pen_node *node, const pen_shape *shape) {
     const int64_t given = pen_node_int(node, "axis");
     return (uint32_t)(given < 0 ? given + shape->rank : given);

@@ -28,10 +28,18 @@ typedef struct pen_cuda_step {
     bool only_sets; // also where the node adds: another launch reads what this one makes
     union {
         uint32_t adds; // the first member of each
+        struct cuda_border_args border;
+        struct cuda_broadcast_args broadcast;
+        struct cuda_elements_args elements;
+        struct cuda_parts_args parts;
+        struct cuda_resize_args resize;
+        struct cuda_running_sum_args running_sum;
+        struct cuda_triangle_args triangle;
         struct cuda_product_args product;
         struct cuda_pair_args pair;
         struct cuda_sum_args sum;
         struct cuda_loss_args loss;
+        struct cuda_pair_loss_args pair_loss;
         struct cuda_total_args total;
         struct cuda_sgd_args sgd;
         struct cuda_adam_args adam;
@@ -110,8 +118,15 @@ uint32_t pen_cuda_blocks(uint64_t count);
 // Copies what is known of the windows' dimensions [PEN_SPATIAL_LIMIT], none of which is above.
 void pen_cuda_copy_sizes(uint32_t *to, const int64_t *from);
 
+// The kernels' word for a type of element (cuda_sequence_args.h); false: they have none.
+bool pen_cuda_type(const pen_graph *graph, pen_value_id value, uint32_t *out_type);
+
 // product_cuda.c: the launch of `count` products, a block for each of their tiles.
 pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32_t count);
+
+// map_cuda.c: the launch of y = factor times the first operand, which is repeated; returns how
+// many.
+uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step *out_step);
 
 // An entry with no workspace and no blame, which can accumulate.
 #define PEN_CUDA_ENTRY(op, supports_op, steps_op, rule_op)                                         \
@@ -130,7 +145,8 @@ typedef struct pen_cuda_family {
 // clang-format off
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
-    X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm)
+    X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
+    X(border) X(resize)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

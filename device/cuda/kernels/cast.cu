@@ -1,18 +1,6 @@
 // Elements as another type. Integers and truths go by way of an int64, all else of a double, as on
 // the host.
 
-DEVICE int64_t cast_read_whole(const struct cuda_cast_args *a, uint64_t i) {
-    if (a->from == PEN_CUDA_INT64) return ((const int64_t *)a->x)[i];
-    if (a->from == PEN_CUDA_INT32) return (int64_t)((const int32_t *)a->x)[i];
-    return (int64_t)((const unsigned char *)a->x)[i];
-}
-
-DEVICE double cast_read(const struct cuda_cast_args *a, uint64_t i) {
-    if (a->from == PEN_CUDA_FLOAT32) return (double)((const float *)a->x)[i];
-    if (a->from == PEN_CUDA_FLOAT64) return ((const double *)a->x)[i];
-    return (double)cast_read_whole(a, i);
-}
-
 // Towards 0. What is beyond an int64 ends there, what is not a number is 0.
 DEVICE int64_t cast_whole_of(double x) {
     if (x >= 9223372036854775808.0) return 9223372036854775807LL;
@@ -32,9 +20,9 @@ DEVICE void cast_write_whole(const struct cuda_cast_args *a, uint64_t i, int64_t
 KERNEL(cast, cuda_cast_args) {
     EACH(i, a.count) {
         const uint32_t is_exact = a.from > PEN_CUDA_FLOAT64 && a.to > PEN_CUDA_FLOAT64;
-        const double x = is_exact ? 0.0 : cast_read(&a, i);
+        const double x = is_exact ? 0.0 : read_number(a.x, a.from, i);
         if (is_exact)
-            cast_write_whole(&a, i, cast_read_whole(&a, i));
+            cast_write_whole(&a, i, read_whole(a.x, a.from, i));
         else if (a.to == PEN_CUDA_FLOAT32)
             ((float *)a.y)[i] = (float)x;
         else if (a.to == PEN_CUDA_FLOAT64)

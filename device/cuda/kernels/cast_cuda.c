@@ -1,27 +1,10 @@
 // Casts: kernels/cast.cu. Types of 8 and 16 bits but truths are left to the host.
 #include "device/cuda/cuda_kernel.h"
 
-// The kernel's word for a type; false: it has none.
-static bool cast_type(const pen_graph *graph, pen_value_id value, uint32_t *out_type) {
-    static const struct {
-        pen_element_type element;
-        uint32_t type;
-    } types[] = {{PEN_FLOAT32, PEN_CUDA_FLOAT32},
-                 {PEN_FLOAT64, PEN_CUDA_FLOAT64},
-                 {PEN_INT32, PEN_CUDA_INT32},
-                 {PEN_INT64, PEN_CUDA_INT64},
-                 {PEN_BOOL, PEN_CUDA_BOOL}};
-    const pen_element_type element = pen_value_type(graph, value)->element;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        *out_type = types[i].type;
-        if (types[i].element == element) return true;
-    }
-    return false;
-}
-
 static bool cast_supports(const pen_graph *graph, const pen_node *node) {
     uint32_t type;
-    return cast_type(graph, node->inputs[0], &type) && cast_type(graph, node->outputs[0], &type);
+    return pen_cuda_type(graph, node->inputs[0], &type) &&
+           pen_cuda_type(graph, node->outputs[0], &type);
 }
 
 static uint32_t cast_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
@@ -30,8 +13,8 @@ static uint32_t cast_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                   .x = call->inputs[0],
                                   .y = call->outputs[0]};
     if (args.count == 0) return 0;
-    (void)cast_type(call->graph, node->inputs[0], &args.from);
-    (void)cast_type(call->graph, node->outputs[0], &args.to);
+    (void)pen_cuda_type(call->graph, node->inputs[0], &args.from);
+    (void)pen_cuda_type(call->graph, node->outputs[0], &args.to);
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_cast,
                              .grid = {pen_cuda_blocks_for(args.count), 1, 1},
                              .args.cast = args};

@@ -67,102 +67,79 @@ DEVICE float block_largest(float v, float *room) {
     return v;
 }
 
-// e^x, within two units of the last place: x = k ln 2 + r, a polynomial in r, and k in the
-// exponent.
-DEVICE float exponential(float x) {
-    if (x != x) return x;
-    if (x > 88.72283f) return float_of_bits(0x7f800000u);
-    if (x < -103.97208f) return 0.0f;
-    const float k = multiply_add(x, 1.44269504f, 12582912.0f) - 12582912.0f;
-    const float r = multiply_add(k, -1.42860677e-6f, multiply_add(k, -0.693145752f, x));
-    float p = 1.98412698e-4f;
-    p = multiply_add(p, r, 1.38888889e-3f);
-    p = multiply_add(p, r, 8.33333333e-3f);
-    p = multiply_add(p, r, 4.16666667e-2f);
-    p = multiply_add(p, r, 1.66666667e-1f);
-    p = multiply_add(p, r, 0.5f);
-    p = multiply_add(p, r, 1.0f);
-    p = multiply_add(p, r, 1.0f);
-    // in two steps, for what is below or above the exponents that there are
-    const int32_t whole = (int32_t)k, half = whole / 2;
-    return p * float_of_bits((uint32_t)(half + 127) << 23) *
-           float_of_bits((uint32_t)(whole - half + 127) << 23);
+// ---- lines, whose elements a team of threads shares: short lines have several teams in a warp
+
+struct line_team {
+    uint32_t size, lane;
+    uint32_t is_there;      // 0: another team has the line, and this one stores nothing
+    uint64_t line, lines;   // the line of this turn, of how many
+    uint64_t first, offset; // the first line of this turn that its warp, or block, has; from there
+};
+
+// All teams of a warp take as many turns, since their lanes exchange numbers: the last lines are
+// taken by several.
+DEVICE void team_turn(struct line_team *team) {
+    team->line = team->first + team->offset;
+    team->is_there = team->line < team->lines;
+    if (!team->is_there) team->line = team->lines - 1;
 }
 
-// The logarithm of an x from 1 to 2^100: x = 2^k m, and s = (m - 1) / (m + 1).
-DEVICE float logarithm(float x) {
-    if (!(x < float_of_bits(0x7f800000u))) return x;
-    uint32_t bits = bits_of_float(x);
-    int32_t k = (int32_t)(bits >> 23) - 127;
-    float m = float_of_bits((bits & 0x7fffffu) | 0x3f800000u);
-    if (m > 1.41421356f) {
-        m *= 0.5f;
-        k += 1;
-    }
-    const float s = (m - 1.0f) / (m + 1.0f), z = s * s;
-    float p = 0.111111111f;
-    p = multiply_add(p, z, 0.142857143f);
-    p = multiply_add(p, z, 0.2f);
-    p = multiply_add(p, z, 0.333333333f);
-    p = multiply_add(p, z, 1.0f);
-    return multiply_add((float)k, 0.693145752f,
-                        multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
+DEVICE struct line_team team_of(uint64_t lines, uint64_t length) {
+    struct line_team team;
+    team.size = PEN_CUDA_TEAM(length);
+    team.lane = THREAD % team.size;
+    team.lines = lines;
+    const uint32_t together = team.size > 32 ? team.size : 32; // threads that take as many turns
+    team.first = ((uint64_t)BLOCK_X * THREADS + THREAD / together * together) / team.size;
+    team.offset = THREAD % together / team.size;
+    team_turn(&team);
+    return team;
+}
+
+#define EACH_LINE(team, line_count, line_length)                                                   \
+    for (struct line_team team = team_of(line_count, line_length); team.first < team.lines;        \
+         team.first += (uint64_t)BLOCKS_X * (THREADS / team.size), team_turn(&team))
+
+// In each thread of a team; the room is as that of a block's sum.
+DEVICE float team_sum(const struct line_team *team, float v, float *room) {
+    return team->size > 32 ? block_sum(v, room) : lanes_sum(v, (int)team->size);
+}
+
+DEVICE float team_largest(const struct line_team *team, float v, float *room) {
+    return team->size > 32 ? block_largest(v, room) : lanes_largest(v, (int)team->size);
+}
+
+// ---- numbers of any type
+
+DEVICE int64_t read_whole(const void *x, uint32_t type, uint64_t i) {
+    if (type == PEN_CUDA_INT64) return ((const int64_t *)x)[i];
+    if (type == PEN_CUDA_INT32) return (int64_t)((const int32_t *)x)[i];
+    return (int64_t)((const unsigned char *)x)[i];
+}
+
+DEVICE double read_number(const void *x, uint32_t type, uint64_t i) {
+    if (type == PEN_CUDA_FLOAT32) return (double)((const float *)x)[i];
+    if (type == PEN_CUDA_FLOAT64) return ((const double *)x)[i];
+    return (double)read_whole(x, type, i);
+}
+
+// y[to] = x[from] of 1, 4 or 8 bytes, or zeros where x is NULL; floats of 4 bytes are added where
+// `adds`.
+DEVICE void copy_element(void *y, uint64_t to, const void *x, uint64_t from, uint32_t bytes,
+                         uint32_t adds) {
+    if (bytes == 8)
+        ((uint64_t *)y)[to] = x ? ((const uint64_t *)x)[from] : 0;
+    else if (bytes == 1)
+        ((unsigned char *)y)[to] = x ? ((const unsigned char *)x)[from] : (unsigned char)0;
+    else if (adds)
+        store((float *)y, to, x ? ((const float *)x)[from] : 0.0f, 1);
+    else
+        ((uint32_t *)y)[to] = x ? ((const uint32_t *)x)[from] : 0u;
 }
 
 // Positions of a window, or of a plane.
 DEVICE uint32_t window_volume(const uint32_t *sizes) {
     return sizes[0] * sizes[1] * sizes[2];
-}
-
-DEVICE float magnitude_of(float x) {
-    return float_of_bits(bits_of_float(x) & 0x7fffffffu);
-}
-
-// `size`, at least 0, with the sign of x.
-DEVICE float signed_like(float size, float x) {
-    return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
-}
-
-// The polynomials of tangent_h and error_function are those of the host's kernels (vector_math.h).
-DEVICE float tangent_h(float x) {
-    const float size = magnitude_of(x), z = x * x;
-    if (!(size < 0.65f)) return signed_like(1.0f - 2.0f / (exponential(2.0f * size) + 1.0f), x);
-    float p = 0.0020595825f; // (tanh x - x) / x^3
-    p = multiply_add(p, z, -0.0080856286f);
-    p = multiply_add(p, z, 0.0216634041f);
-    p = multiply_add(p, z, -0.0539399428f);
-    p = multiply_add(p, z, 0.1333315218f);
-    p = multiply_add(p, z, -0.3333332944f);
-    return multiply_add(x * z, p, x);
-}
-
-DEVICE float sigmoid_of(float x) {
-    return 1.0f / (1.0f + exponential(-x));
-}
-
-DEVICE float error_function(float x) {
-    const float size = magnitude_of(x), z = x * x;
-    if (x != x) return x;
-    if (size < 1.0f) {
-        float p = 7.8534296500e-05f; // erf(x) / x - 1
-        p = multiply_add(p, z, -8.0100519219e-04f);
-        p = multiply_add(p, z, 5.1883097570e-03f);
-        p = multiply_add(p, z, -2.6853801014e-02f);
-        p = multiply_add(p, z, 1.1283584824e-01f);
-        p = multiply_add(p, z, -3.7612625783e-01f);
-        p = multiply_add(p, z, 1.283791657e-01f);
-        return multiply_add(x, p, x);
-    }
-    const float b = size > 4.1f ? 4.1f : size;
-    float q = -2.1445591647e-05f; // log(1 - erf(b)) from 0.95 to 4.1; beyond, erf rounds to 1
-    q = multiply_add(q, b, 4.3853021001e-04f);
-    q = multiply_add(q, b, -4.1908569720e-03f);
-    q = multiply_add(q, b, 2.5171811638e-02f);
-    q = multiply_add(q, b, -1.0836155655e-01f);
-    q = multiply_add(q, b, -6.3327241028e-01f);
-    q = multiply_add(q, b, -1.1295520430e+00f);
-    q = multiply_add(q, b, 1.8246048289e-04f);
-    return signed_like(1.0f - exponential(q), x);
 }
 
 // ---- random numbers: those of base/random.c

@@ -7,6 +7,9 @@
 #ifndef PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H
 #define PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H
 
+#include "device/cuda/kernels/cuda_element_args.h"
+#include "device/cuda/kernels/cuda_loss_args.h"
+#include "device/cuda/kernels/cuda_move_args.h"
 #include "device/cuda/kernels/cuda_place.h"
 #include "device/cuda/kernels/cuda_sequence_args.h"
 #include "device/cuda/kernels/cuda_window_args.h"
@@ -27,55 +30,25 @@ struct cuda_product_args {
     float alpha, beta;
 };
 
-// y[i] = a b of i, where an operand's element is at i / each % count.
-enum { PEN_CUDA_ADD, PEN_CUDA_SUB, PEN_CUDA_MUL, PEN_CUDA_DIV };
-struct cuda_pair_args {
-    uint32_t adds, what; // one of the above
-    uint64_t count, a_each, a_count, b_each, b_count;
-    PEN_CUDA_PLACE(const float) a;
-    PEN_CUDA_PLACE(const float) b;
-    PEN_CUDA_PLACE(float) y;
+// y[outer][inner] = sum of x[outer][reduced][inner], divided by `divisor`, or what else is reduced
+// to: an extremum, the least where `is_least`. Backward y = dy times `factor`, repeated; x and the
+// result, `found`, say who gets dy of an extremum, and what the slope is of others.
+enum {
+    PEN_CUDA_SUM,
+    PEN_CUDA_SUM_SIZES,   // of magnitudes
+    PEN_CUDA_SUM_SQUARES, // of squares
+    PEN_CUDA_SUM_ROOT,    // the root of that
+    PEN_CUDA_SUM_LOG,     // the logarithm of the sum
+    PEN_CUDA_SUM_LOG_EXP, // the logarithm of the sum of exponentials
 };
-
-// y[outer][inner] = sum of x[outer][reduced][inner], divided by `divisor`; or the largest of them,
-// the least where `is_least`. Backward y = dy times `factor`, repeated; of the largest, x and its
-// result (`found`) say who gets dy.
 struct cuda_sum_args {
-    uint32_t adds, is_least;
+    uint32_t adds, is_least, what; // what: one of the above
     uint64_t outer, reduced, inner;
     PEN_CUDA_PLACE(const float) x;
     PEN_CUDA_PLACE(const float) dy;
     PEN_CUDA_PLACE(const float) found;
     PEN_CUDA_PLACE(float) y;
     float divisor, factor;
-};
-
-// Scores of target t are at t / stride * classes * stride + t % stride, `stride` apart. `error` is
-// raised to count - t where the label of t is no class, so that the first such target is left.
-// Accuracy leaves out labels that are `ignored`, if `has_ignored`; its `losses` are 1 where the
-// label is among the `top` largest scores, else 0, and `right` counts them.
-struct cuda_loss_args {
-    uint32_t adds, classes, labels_are_wide, is_each, has_ignored, top;
-    uint64_t count, stride;
-    int64_t ignored;
-    PEN_CUDA_PLACE(const float) scores;
-    PEN_CUDA_PLACE(const void) labels;
-    PEN_CUDA_PLACE(float) losses;     // [count]
-    PEN_CUDA_PLACE(float) logarithms; // as the scores; NULL: not wanted
-    PEN_CUDA_PLACE(const float) dy;   // a number, or [count] where is_each
-    PEN_CUDA_PLACE(float) gradient;   // as the scores
-    PEN_CUDA_PLACE(unsigned int) error;
-    PEN_CUDA_PLACE(int64_t) right;
-    float factor; // of the gradient
-};
-
-// y = factor * sum of x[count], by one block.
-struct cuda_total_args {
-    uint32_t adds;
-    uint64_t count;
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(float) y;
-    float factor;
 };
 
 // y[i] = a function of x[i]; backward: of dy[i], too, and x is what the derivative is of.
@@ -95,6 +68,23 @@ enum {
     PEN_CUDA_LEAKY_RELU,
     PEN_CUDA_HARD_SIGMOID,
     PEN_CUDA_HARD_SWISH,
+    PEN_CUDA_LOG,
+    PEN_CUDA_SIN,
+    PEN_CUDA_COS,
+    PEN_CUDA_SIGN,
+    PEN_CUDA_FLOOR,
+    PEN_CUDA_CEIL,
+    PEN_CUDA_ROUND,
+    PEN_CUDA_ELU,
+    PEN_CUDA_CELU,
+    PEN_CUDA_SELU,
+    PEN_CUDA_SOFTPLUS,
+    PEN_CUDA_MISH,
+    PEN_CUDA_LOG_SIGMOID,
+    PEN_CUDA_TANH_SHRINK,
+    PEN_CUDA_SOFTSIGN,
+    PEN_CUDA_THRESHOLDED_RELU,
+    PEN_CUDA_SHRINK,
 };
 struct cuda_function_args {
     uint32_t adds, what; // one of the above
@@ -102,7 +92,7 @@ struct cuda_function_args {
     PEN_CUDA_PLACE(const float) x;
     PEN_CUDA_PLACE(const float) dy;
     PEN_CUDA_PLACE(float) y;
-    float alpha, beta; // as the operator's
+    float alpha, beta; // the operator's attributes, in its order
 };
 
 // y = x, or zeros where x is NULL.
@@ -128,40 +118,30 @@ struct cuda_moments {
     float mean, inverse;
 };
 struct cuda_layer_norm_args {
-    uint32_t adds, is_centred;
+    uint32_t adds, is_centred, is_plain; // is_plain: a weight for each column
     uint64_t rows, columns;
+    uint64_t classes, segments, run; // of weights: graph/ops/reduction/layer_norm_geometry.h
     PEN_CUDA_PLACE(const float) x;
     PEN_CUDA_PLACE(const float) dy;
-    PEN_CUDA_PLACE(const float) scale; // [columns]
-    PEN_CUDA_PLACE(const float) bias;  // [columns]
+    PEN_CUDA_PLACE(const float) scale; // [classes * segments], as those below
+    PEN_CUDA_PLACE(const float) bias;
     PEN_CUDA_PLACE(float) y;
-    PEN_CUDA_PLACE(float) mean;                  // [rows]
-    PEN_CUDA_PLACE(float) inverse;               // [rows]
-    PEN_CUDA_PLACE(float) dscale;                // [columns]
-    PEN_CUDA_PLACE(float) dbias;                 // [columns]
+    PEN_CUDA_PLACE(float) mean;    // [rows]
+    PEN_CUDA_PLACE(float) inverse; // [rows]
+    PEN_CUDA_PLACE(float) dscale;
+    PEN_CUDA_PLACE(float) dbias;
     PEN_CUDA_PLACE(struct cuda_moments) moments; // [rows]
     float epsilon;
-};
-
-// y[y_first + sum of position * y_strides] = the same of x, for each position in a box of `dims`.
-struct cuda_move_args {
-    uint32_t adds, is_wide, rank;
-    uint64_t count; // of the box
-    int64_t x_first, y_first;
-    PEN_CUDA_PLACE(const void) x;
-    PEN_CUDA_PLACE(void) y;
-    uint64_t dims[PEN_CUDA_RANK];
-    int64_t x_strides[PEN_CUDA_RANK], y_strides[PEN_CUDA_RANK];
 };
 
 // The whole is [outer, dim, inner], the picked [outer, index_count, inner]. `error` is raised to
 // index_count - k where index k is outside, so that the first such index is left.
 struct cuda_gather_args {
-    uint32_t adds, indices_are_wide;
+    uint32_t adds, indices_are_wide, bytes; // bytes: of an element; backward it is a float
     uint64_t outer, dim, index_count, inner;
-    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const void) x;
     PEN_CUDA_PLACE(const void) indices;
-    PEN_CUDA_PLACE(float) y;
+    PEN_CUDA_PLACE(void) y;
     PEN_CUDA_PLACE(unsigned int) error;
 };
 
@@ -232,13 +212,16 @@ struct cuda_clip_args {
 // Every kernel by its name.
 // clang-format off
 #define PEN_CUDA_KERNELS(X)                                                                        \
-    X(product) X(pair) X(sum_columns) X(sum_rows) X(loss) X(total)                                 \
+    X(loss_total) X(pair_loss) X(pair_loss_backward) X(parts) X(border) X(border_backward)         \
+    X(triangle) X(running_sum) X(combine) X(combine_whole) X(compare) X(choose)                    \
+    X(layer_norm_shared_weights) X(resize) X(resize_backward) X(spread_slope) X(pick_elements)     \
+    X(put_elements) X(product) X(pair) X(sum_columns) X(sum_rows) X(loss) X(total)                 \
     X(loss_backward) X(sgd) X(magnitude) X(function) X(function_backward) X(softmax)               \
     X(softmax_backward) X(layer_norm) X(layer_norm_moments) X(layer_norm_weights)                  \
     X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward) X(adam) X(norm_blocks)     \
     X(norm_total) X(dropout) X(dropout_backward) X(attention) X(attention_backward_rows)           \
     X(attention_backward_keys) X(recurrent) X(recurrent_backward) X(recurrent_bias) X(accuracy)    \
-    X(accuracy_count) X(clip_scale) X(cast) X(spread) X(extremum) X(extremum_backward) X(conv)           \
+    X(accuracy_count) X(clip_scale) X(cast) X(spread) X(extremum) X(extremum_backward) X(conv)     \
     X(conv_narrow) X(conv_narrow_weight) X(pool) X(pool_backward) X(plane) X(batch_moments)        \
     X(batch_totals) X(batch_norm) X(batch_backward_sums) X(batch_backward_totals)                  \
     X(batch_norm_backward) X(clip) X(clip_backward)

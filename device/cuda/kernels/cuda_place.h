@@ -14,6 +14,10 @@
 // Threads of a block of every kernel: eight warps.
 #define PEN_CUDA_BLOCK 256
 
+// How many threads share a line of `length` elements: 1, 8, a warp, or a block.
+#define PEN_CUDA_TEAM(length)                                                                      \
+    ((length) > 1024 ? PEN_CUDA_BLOCK + 0u : (length) > 64 ? 32u : (length) > 16 ? 8u : 1u)
+
 // The most dimensions that an argument can have.
 #define PEN_CUDA_RANK 8
 

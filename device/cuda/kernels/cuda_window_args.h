@@ -45,6 +45,30 @@ struct cuda_plane_args {
     float divisor;
 };
 
+// x, or backward the gradient of x, is [outer, from.., inner], what is resized [outer, to..,
+// inner]. scale and width: as pen_resize_axis has them.
+enum { PEN_CUDA_RESIZE_NEAREST, PEN_CUDA_RESIZE_LINEAR, PEN_CUDA_RESIZE_CUBIC };
+enum {
+    PEN_CUDA_RESIZE_HALF_PIXEL,
+    PEN_CUDA_RESIZE_ASYMMETRIC,
+    PEN_CUDA_RESIZE_ALIGN_CORNERS,
+    PEN_CUDA_RESIZE_PYTORCH, // half_pixel but for one element
+    PEN_CUDA_RESIZE_HALF_PIXEL_FOR_NEAREST,
+};
+enum {
+    PEN_CUDA_RESIZE_ROUND_DOWN, // halves
+    PEN_CUDA_RESIZE_ROUND_UP,
+    PEN_CUDA_RESIZE_FLOOR,
+    PEN_CUDA_RESIZE_CEIL,
+};
+struct cuda_resize_args {
+    uint32_t adds, mode, coordinate, nearest, excludes_outside; // three of the above
+    uint64_t outer, inner, from[3], to[3];
+    PEN_CUDA_PLACE(const float) x; // backward dy
+    PEN_CUDA_PLACE(float) y;
+    double scale[3], width[3], cubic_a;
+};
+
 // Batch normalization: x is [samples, channels, size], and a channel has `count` elements, in
 // pieces. What is NULL is left out. Frozen statistics are `mean` and `variance`; backward of
 // training `variance` is the inverse deviation.

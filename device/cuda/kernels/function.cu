@@ -40,6 +40,60 @@ DEVICE float function_unit(float x) {
     return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x;
 }
 
+// The largest whole number that is not above x.
+DEVICE float function_floor(float x) {
+    if (!(magnitude_of(x) < 8388608.0f)) return x;
+    const float whole = (float)(int32_t)x;
+    return whole > x ? whole - 1.0f : whole;
+}
+
+// Halves to even; from 2^23 on all are whole.
+DEVICE float function_round(float x) {
+    const float size = magnitude_of(x);
+    return size < 8388608.0f ? signed_like(size + 8388608.0f - 8388608.0f, x) : x;
+}
+
+DEVICE float function_sign(float x) {
+    return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+}
+
+// Functions with a smooth end below 0.
+DEVICE float function_bent(uint32_t what, float x, float alpha, float beta) {
+    switch (what) {
+    case PEN_CUDA_ELU:
+        return x >= 0.0f ? x : alpha * exponential_less_one(x);
+    case PEN_CUDA_CELU:
+        return x >= 0.0f ? x : alpha * exponential_less_one(x / alpha);
+    case PEN_CUDA_SELU:
+        return x > 0.0f ? beta * x : beta * alpha * exponential_less_one(x);
+    case PEN_CUDA_SOFTPLUS:
+        return softplus_of(x);
+    case PEN_CUDA_MISH:
+        return x * tangent_h(softplus_of(x));
+    default: // the logarithm of a sigmoid
+        return -softplus_of(-x);
+    }
+}
+
+DEVICE float function_bent_slope(uint32_t what, float v, float alpha, float beta) {
+    switch (what) {
+    case PEN_CUDA_ELU:
+        return v > 0.0f ? 1.0f : alpha * exponential(v);
+    case PEN_CUDA_CELU:
+        return v > 0.0f ? 1.0f : exponential(v / alpha);
+    case PEN_CUDA_SELU:
+        return v > 0.0f ? beta : beta * alpha * exponential(v);
+    case PEN_CUDA_SOFTPLUS:
+        return sigmoid_of(v);
+    case PEN_CUDA_MISH: {
+        const float t = tangent_h(softplus_of(v));
+        return t + v * (1.0f - t * t) * sigmoid_of(v);
+    }
+    default:
+        return sigmoid_of(-v);
+    }
+}
+
 KERNEL(function, cuda_function_args) {
     EACH(i, a.count) {
         const float x = a.x[i];
@@ -81,8 +135,46 @@ KERNEL(function, cuda_function_args) {
         case PEN_CUDA_HARD_SWISH:
             y = x * function_unit(x / 6.0f + 0.5f);
             break;
-        default:
+        case PEN_CUDA_LOG:
+            y = natural_log(x);
+            break;
+        case PEN_CUDA_SIN:
+            y = sine_of(x);
+            break;
+        case PEN_CUDA_COS:
+            y = cosine_of(x);
+            break;
+        case PEN_CUDA_SIGN:
+            y = function_sign(x);
+            break;
+        case PEN_CUDA_FLOOR:
+            y = function_floor(x);
+            break;
+        case PEN_CUDA_CEIL:
+            y = -function_floor(-x);
+            break;
+        case PEN_CUDA_ROUND:
+            y = function_round(x);
+            break;
+        case PEN_CUDA_TANH_SHRINK:
+            y = x - tangent_h(x);
+            break;
+        case PEN_CUDA_SOFTSIGN:
+            y = x / (1.0f + magnitude_of(x));
+            break;
+        case PEN_CUDA_THRESHOLDED_RELU:
+            y = x <= a.alpha ? 0.0f : x;
+            break;
+        case PEN_CUDA_SHRINK:
+            y = x < -a.alpha ? x + a.beta : x > a.alpha ? x - a.beta : 0.0f;
+            break;
+        case PEN_CUDA_GELU:
+        case PEN_CUDA_GELU_TANH:
+        case PEN_CUDA_SWISH:
             y = x * function_gate_of(a.what, x, a.alpha).value;
+            break;
+        default:
+            y = function_bent(a.what, x, a.alpha, a.beta);
             break;
         }
         store(a.y, i, y, a.adds);
@@ -127,10 +219,41 @@ KERNEL(function_backward, cuda_function_args) {
         case PEN_CUDA_HARD_SWISH:
             y = v <= -3.0f ? 0.0f : v >= 3.0f ? dy : dy * (v / 3.0f + 0.5f);
             break;
-        default: {
+        case PEN_CUDA_LOG:
+            y = dy / v;
+            break;
+        case PEN_CUDA_SIN:
+            y = dy * cosine_of(v);
+            break;
+        case PEN_CUDA_COS:
+            y = -dy * sine_of(v);
+            break;
+        case PEN_CUDA_TANH_SHRINK: {
+            const float t = tangent_h(v);
+            y = dy * t * t;
+            break;
+        }
+        case PEN_CUDA_SOFTSIGN: {
+            const float divisor = 1.0f + magnitude_of(v);
+            y = dy / (divisor * divisor);
+            break;
+        }
+        case PEN_CUDA_THRESHOLDED_RELU:
+            y = v > a.alpha ? dy : 0.0f;
+            break;
+        case PEN_CUDA_SHRINK:
+            y = v < -a.alpha || v > a.alpha ? dy : 0.0f;
+            break;
+        case PEN_CUDA_GELU:
+        case PEN_CUDA_GELU_TANH:
+        case PEN_CUDA_SWISH: {
             const struct function_gate gate = function_gate_of(a.what, v, a.alpha);
             y = dy * (gate.value + v * gate.slope);
+            break;
         }
+        default:
+            y = dy * function_bent_slope(a.what, v, a.alpha, a.beta);
+            break;
         }
         store(a.y, i, y, a.adds);
     }

@@ -15,30 +15,44 @@ static uint32_t function_what(const pen_node *node) {
     return is_tanh ? PEN_CUDA_GELU_TANH : rule;
 }
 
-// An attribute of those functions that have it.
-static float function_number(const pen_node *node, uint32_t what, const char *name) {
-    const bool has_beta = what == PEN_CUDA_HARD_SIGMOID;
-    const bool has_alpha = has_beta || what == PEN_CUDA_SWISH || what == PEN_CUDA_LEAKY_RELU;
-    const bool has = strcmp(name, "beta") == 0 ? has_beta : has_alpha;
-    return has ? (float)pen_node_float(node, name) : 0;
+// The attributes of those functions that have some.
+static const struct {
+    uint32_t what;
+    const char *alpha, *beta; // NULL: none
+} function_attributes[] = {
+    {PEN_CUDA_SWISH, "alpha", NULL},
+    {PEN_CUDA_LEAKY_RELU, "alpha", NULL},
+    {PEN_CUDA_HARD_SIGMOID, "alpha", "beta"},
+    {PEN_CUDA_ELU, "alpha", NULL},
+    {PEN_CUDA_CELU, "alpha", NULL},
+    {PEN_CUDA_SELU, "alpha", "gamma"},
+    {PEN_CUDA_THRESHOLDED_RELU, "alpha", NULL},
+    {PEN_CUDA_SHRINK, "lambd", "bias"},
+};
+
+static void function_read(const pen_node *node, struct cuda_function_args *args) {
+    for (size_t i = 0; i < sizeof function_attributes / sizeof *function_attributes; i++) {
+        if (function_attributes[i].what != args->what) continue;
+        args->alpha = (float)pen_node_float(node, function_attributes[i].alpha);
+        if (function_attributes[i].beta == NULL) continue;
+        args->beta = (float)pen_node_float(node, function_attributes[i].beta);
+    }
 }
 
 static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
     const bool is_backward = function_is_backward(node);
-    const uint32_t what = function_what(node);
     if (count == 0) return 0;
     *steps = (pen_cuda_step){.kernel = is_backward ? PEN_CUDA_KERNEL_function_backward
                                                    : PEN_CUDA_KERNEL_function,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.function = {.what = what,
+                             .args.function = {.what = function_what(node),
                                                .count = count,
                                                .x = call->inputs[is_backward],
                                                .dy = is_backward ? call->inputs[0] : 0,
-                                               .y = call->outputs[0],
-                                               .alpha = function_number(node, what, "alpha"),
-                                               .beta = function_number(node, what, "beta")}};
+                                               .y = call->outputs[0]}};
+    function_read(node, &steps->args.function);
     return 1;
 }
 
@@ -75,6 +89,23 @@ static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRIES("leaky_relu", PEN_CUDA_LEAKY_RELU),
     FUNCTION_ENTRIES("hard_sigmoid", PEN_CUDA_HARD_SIGMOID),
     FUNCTION_ENTRIES("hard_swish", PEN_CUDA_HARD_SWISH),
+    FUNCTION_ENTRIES("log", PEN_CUDA_LOG),
+    FUNCTION_ENTRIES("sin", PEN_CUDA_SIN),
+    FUNCTION_ENTRIES("cos", PEN_CUDA_COS),
+    FUNCTION_ENTRY("sign", PEN_CUDA_SIGN),
+    FUNCTION_ENTRY("floor", PEN_CUDA_FLOOR),
+    FUNCTION_ENTRY("ceil", PEN_CUDA_CEIL),
+    FUNCTION_ENTRY("round", PEN_CUDA_ROUND),
+    FUNCTION_ENTRIES("elu", PEN_CUDA_ELU),
+    FUNCTION_ENTRIES("celu", PEN_CUDA_CELU),
+    FUNCTION_ENTRIES("selu", PEN_CUDA_SELU),
+    FUNCTION_ENTRIES("softplus", PEN_CUDA_SOFTPLUS),
+    FUNCTION_ENTRIES("mish", PEN_CUDA_MISH),
+    FUNCTION_ENTRIES("log_sigmoid", PEN_CUDA_LOG_SIGMOID),
+    FUNCTION_ENTRIES("tanh_shrink", PEN_CUDA_TANH_SHRINK),
+    FUNCTION_ENTRIES("softsign", PEN_CUDA_SOFTSIGN),
+    FUNCTION_ENTRIES("thresholded_relu", PEN_CUDA_THRESHOLDED_RELU),
+    FUNCTION_ENTRIES("shrink", PEN_CUDA_SHRINK),
     PEN_CUDA_ENTRY("clip", pen_cuda_all_float, clip_steps, 0),
     PEN_CUDA_ENTRY("clip_backward", pen_cuda_all_float, clip_steps, 1),
 };

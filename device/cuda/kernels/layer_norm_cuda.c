@@ -1,5 +1,4 @@
-// Layer and root mean square normalization with a weight for each column: kernels/layer_norm.cu.
-// Weights of groups or instances are left to the host.
+// Layer, root mean square, instance and group normalization: kernels/layer_norm.cu.
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/reduction/layer_norm_geometry.h"
 
@@ -7,15 +6,19 @@ static bool layer_norm_supports(const pen_graph *graph, const pen_node *node) {
     pen_layer_norm norm;
     if (!pen_cuda_all_float(graph, node)) return false;
     pen_layer_norm_of(graph, node, &norm);
-    const bool has_columns = norm.classes == 1 && norm.run == 1 && norm.segments == norm.columns;
-    return has_columns && norm.rows > 0 && norm.columns > 0;
+    return norm.rows > 0 && norm.columns > 0 && norm.weight_count > 0;
 }
 
 // What both directions have.
 static struct cuda_layer_norm_args layer_norm_args(const pen_cuda_call *call, uint32_t x) {
     pen_layer_norm norm;
     pen_layer_norm_of(call->graph, call->node, &norm);
+    const bool is_plain = norm.classes == 1 && norm.run == 1 && norm.segments == norm.columns;
     return (struct cuda_layer_norm_args){.is_centred = norm.is_centred,
+                                         .is_plain = is_plain,
+                                         .classes = (uint64_t)norm.classes,
+                                         .segments = (uint64_t)norm.segments,
+                                         .run = (uint64_t)norm.run,
                                          .rows = (uint64_t)norm.rows,
                                          .columns = (uint64_t)norm.columns,
                                          .x = call->inputs[x],
@@ -55,8 +58,10 @@ static uint32_t layer_norm_backward_steps(const pen_cuda_call *call, pen_cuda_st
     steps[count++] = rows;
     if (args.dscale != 0 || args.dbias != 0) {
         steps[count] = rows;
-        steps[count].kernel = PEN_CUDA_KERNEL_layer_norm_weights;
-        steps[count++].grid[0] = pen_cuda_blocks_for(args.columns);
+        steps[count].kernel = args.is_plain ? PEN_CUDA_KERNEL_layer_norm_weights
+                                            : PEN_CUDA_KERNEL_layer_norm_shared_weights;
+        steps[count++].grid[0] = args.is_plain ? pen_cuda_blocks_for(args.columns)
+                                               : pen_cuda_blocks(args.classes * args.segments);
     }
     steps[count] = rows;
     steps[count++].kernel = PEN_CUDA_KERNEL_layer_norm_backward;
@@ -75,6 +80,8 @@ static uint32_t layer_norm_backward_steps(const pen_cuda_call *call, pen_cuda_st
 static const pen_cuda_entry layer_norm_entries[] = {
     LAYER_NORM_ENTRIES("layer_normalization"),
     LAYER_NORM_ENTRIES("rms_normalization"),
+    LAYER_NORM_ENTRIES("instance_normalization"),
+    LAYER_NORM_ENTRIES("group_normalization"),
 };
 
 PEN_CUDA_FAMILY_OF(layer_norm);

@@ -1,4 +1,7 @@
-// Element by element of two operands, of which each may be repeated: kernels/map.cu.
+// Element by element of several operands, of which each may be repeated: kernels/map.cu for sums,
+// products and quotients of two that are repeated as a whole, kernels/broadcast.cu for all others.
+#include <string.h>
+
 #include "device/cuda/cuda_kernel.h"
 
 // An element of the operand is at i / each % count, where dimensions that are repeated stand only
@@ -19,9 +22,10 @@ static bool map_repeats(const pen_shape *operand, const pen_shape *whole, uint64
     return each > 0 && count > 0;
 }
 
-static bool pair_supports(const pen_graph *graph, const pen_node *node) {
+// Whether kernels/map.cu can do it.
+static bool pair_is_simple(const pen_graph *graph, const pen_node *node) {
     uint64_t each, count;
-    if (!pen_cuda_all_float(graph, node) || node->input_count != 2) return false;
+    if (pen_cuda_rule(node) > PEN_CUDA_DIV || !pen_cuda_all_float(graph, node)) return false;
     const pen_shape *whole = &pen_value_type(graph, node->outputs[0])->shape;
     return map_repeats(&pen_value_type(graph, node->inputs[0])->shape, whole, &each, &count) &&
            map_repeats(&pen_value_type(graph, node->inputs[1])->shape, whole, &each, &count);
@@ -46,11 +50,195 @@ static uint32_t pair_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
+// ---- what is repeated along any dimension
+
+// Strides of an operand along the dimensions of the whole.
+static void broadcast_strides(const pen_shape *operand, const pen_shape *whole, uint64_t *strides) {
+    const uint32_t missing = whole->rank - operand->rank;
+    uint64_t stride = 1;
+    for (uint32_t d = whole->rank; d-- > 0;) {
+        const uint64_t dim = d < missing ? 1 : (uint64_t)operand->dims[d - missing];
+        strides[d] = dim == 1 ? 0 : stride;
+        stride *= dim;
+    }
+}
+
+// Whether dimension d of the arguments goes on where the one behind it ends, in all operands.
+static bool broadcast_continues(const struct cuda_broadcast_args *args, uint32_t d) {
+    for (uint32_t k = 0; k < 3; k++)
+        if (args->strides[k][d] != args->strides[k][d + 1] * args->dims[d + 1]) return false;
+    return true;
+}
+
+static void broadcast_remove(struct cuda_broadcast_args *args, uint32_t d) {
+    args->rank -= 1;
+    for (uint32_t e = d; e < args->rank; e++) {
+        args->dims[e] = args->dims[e + 1];
+        for (uint32_t k = 0; k < 3; k++)
+            args->strides[k][e] = args->strides[k][e + 1];
+    }
+}
+
+// Dimensions of one element are left out, and neighbours joined: kernels divide for each.
+static void broadcast_fold(struct cuda_broadcast_args *args) {
+    for (uint32_t d = args->rank; d-- > 0;)
+        if (args->dims[d] == 1) broadcast_remove(args, d);
+    for (uint32_t d = args->rank; d-- > 1;) {
+        if (!broadcast_continues(args, d - 1)) continue;
+        args->dims[d] *= args->dims[d - 1];
+        broadcast_remove(args, d - 1);
+    }
+}
+
+static void broadcast_begin(const pen_cuda_call *call, struct cuda_broadcast_args *args) {
+    const pen_value_id y = call->node->outputs[0];
+    const pen_shape *whole = &pen_value_type(call->graph, y)->shape;
+    args->rank = whole->rank;
+    args->count = pen_cuda_count(call->graph, y);
+    args->y = call->outputs[0];
+    for (uint32_t d = 0; d < whole->rank; d++)
+        args->dims[d] = (uint64_t)whole->dims[d];
+}
+
+// Operands of the node are those of the kernel, in order, and the first gives the type.
+static struct cuda_broadcast_args broadcast_args(const pen_cuda_call *call) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
+    struct cuda_broadcast_args args = {.what = pen_cuda_rule(node)};
+    broadcast_begin(call, &args);
+    (void)pen_cuda_type(call->graph, node->inputs[0], &args.type);
+    for (uint32_t k = 0; k < node->input_count; k++) {
+        args.x[k] = call->inputs[k];
+        broadcast_strides(&pen_value_type(call->graph, node->inputs[k])->shape, whole,
+                          args.strides[k]);
+    }
+    broadcast_fold(&args);
+    return args;
+}
+
+static uint32_t broadcast_step(const struct cuda_broadcast_args *args,
+                               pen_cuda_kernel_number kernel, pen_cuda_step *out_step) {
+    if (args->count == 0) return 0;
+    *out_step = (pen_cuda_step){.kernel = kernel,
+                                .grid = {pen_cuda_blocks_for(args->count), 1, 1},
+                                .args.broadcast = *args};
+    return 1;
+}
+
+uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step *out_step) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
+    struct cuda_broadcast_args args = {
+        .what = PEN_CUDA_SCALE, .x = {call->inputs[0]}, .factor = factor};
+    broadcast_begin(call, &args);
+    broadcast_strides(&pen_value_type(call->graph, node->inputs[0])->shape, whole, args.strides[0]);
+    broadcast_fold(&args);
+    return broadcast_step(&args, PEN_CUDA_KERNEL_combine, out_step);
+}
+
+// Integers have no quotients and powers here: those have errors, or lose bits.
+static bool combine_supports(const pen_graph *graph, const pen_node *node) {
+    const uint32_t what = pen_cuda_rule(node);
+    const bool is_whole = what == PEN_CUDA_ADD || what == PEN_CUDA_SUB || what == PEN_CUDA_MUL ||
+                          what == PEN_CUDA_MAX || what == PEN_CUDA_MIN;
+    const bool is_backward = what == PEN_CUDA_MAX_BACKWARD || what == PEN_CUDA_MIN_BACKWARD;
+    uint32_t type;
+    if (node->input_count > 3 || node->input_count < (is_backward ? 3 : 2)) return false;
+    if (is_whole && node->input_count > 2) return false;
+    if (pen_cuda_all_float(graph, node)) return true;
+    return is_whole && !node->accumulates && pen_cuda_type(graph, node->outputs[0], &type) &&
+           (type == PEN_CUDA_INT32 || type == PEN_CUDA_INT64);
+}
+
+static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    if (pair_is_simple(call->graph, node)) return pair_steps(call, steps);
+    struct cuda_broadcast_args args = broadcast_args(call);
+    if (args.what == PEN_CUDA_MAX_BACKWARD || args.what == PEN_CUDA_MIN_BACKWARD)
+        args.of = (uint32_t)pen_node_int(node, "index");
+    return broadcast_step(&args,
+                          pen_cuda_is_float(call->graph, node->outputs[0])
+                              ? PEN_CUDA_KERNEL_combine
+                              : PEN_CUDA_KERNEL_combine_whole,
+                          steps);
+}
+
+static bool compare_supports(const pen_graph *graph, const pen_node *node) {
+    uint32_t type;
+    return pen_cuda_type(graph, node->inputs[0], &type);
+}
+
+static uint32_t compare_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_broadcast_args args = broadcast_args(call);
+    if (args.what == PEN_CUDA_ISINF) {
+        args.of = (pen_node_int(call->node, "detect_positive") != 0 ? 1u : 0u) |
+                  (pen_node_int(call->node, "detect_negative") != 0 ? 2u : 0u);
+    }
+    return broadcast_step(&args, PEN_CUDA_KERNEL_compare, steps);
+}
+
+// Elements of 1, 4 or 8 bytes; those that are added are float32.
+static bool choose_supports(const pen_graph *graph, const pen_node *node) {
+    const pen_element_type element = pen_value_type(graph, node->outputs[0])->element;
+    const size_t bytes = pen_element_bytes(element);
+    if (node->accumulates && element != PEN_FLOAT32) return false;
+    return bytes == 1 || bytes == 4 || bytes == 8;
+}
+
+static uint32_t choose_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_broadcast_args args = broadcast_args(call);
+    const pen_tensor_type *type = pen_value_type(call->graph, call->node->outputs[0]);
+    args.bytes = (uint32_t)pen_element_bytes(type->element);
+    return broadcast_step(&args, PEN_CUDA_KERNEL_choose, steps);
+}
+
+// dy where the condition is `when`, else zeros.
+static uint32_t choose_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint32_t dy = pen_node_int(call->node, "when") != 0 ? 1 : 2;
+    const struct cuda_broadcast_args given = broadcast_args(call);
+    struct cuda_broadcast_args args = given;
+    const pen_tensor_type *type = pen_value_type(call->graph, call->node->outputs[0]);
+    args.bytes = (uint32_t)pen_element_bytes(type->element);
+    args.x[0] = given.x[1];
+    memcpy(args.strides[0], given.strides[1], sizeof args.strides[0]);
+    args.x[1] = args.x[2] = 0;
+    args.x[dy] = given.x[0];
+    memcpy(args.strides[dy], given.strides[0], sizeof args.strides[dy]);
+    return broadcast_step(&args, PEN_CUDA_KERNEL_choose, steps);
+}
+
+#define COMBINE_ENTRY(op, what) PEN_CUDA_ENTRY(op, combine_supports, combine_steps, what)
+#define COMPARE_ENTRY(op, what)                                                                    \
+    { .op_name = (op), .supports = compare_supports, .steps = compare_steps, .rule = (what) }
 static const pen_cuda_entry map_entries[] = {
-    PEN_CUDA_ENTRY("add", pair_supports, pair_steps, PEN_CUDA_ADD),
-    PEN_CUDA_ENTRY("sub", pair_supports, pair_steps, PEN_CUDA_SUB),
-    PEN_CUDA_ENTRY("mul", pair_supports, pair_steps, PEN_CUDA_MUL),
-    PEN_CUDA_ENTRY("div", pair_supports, pair_steps, PEN_CUDA_DIV),
+    COMBINE_ENTRY("add", PEN_CUDA_ADD),
+    COMBINE_ENTRY("sub", PEN_CUDA_SUB),
+    COMBINE_ENTRY("mul", PEN_CUDA_MUL),
+    COMBINE_ENTRY("div", PEN_CUDA_DIV),
+    COMBINE_ENTRY("div_backward_divisor", PEN_CUDA_DIV_DIVISOR),
+    COMBINE_ENTRY("pow", PEN_CUDA_POW),
+    COMBINE_ENTRY("pow_backward_base", PEN_CUDA_POW_BASE),
+    COMBINE_ENTRY("pow_backward_exponent", PEN_CUDA_POW_EXPONENT),
+    COMBINE_ENTRY("max", PEN_CUDA_MAX),
+    COMBINE_ENTRY("min", PEN_CUDA_MIN),
+    COMBINE_ENTRY("max_backward", PEN_CUDA_MAX_BACKWARD),
+    COMBINE_ENTRY("min_backward", PEN_CUDA_MIN_BACKWARD),
+    COMBINE_ENTRY("prelu", PEN_CUDA_PRELU),
+    COMBINE_ENTRY("prelu_backward", PEN_CUDA_PRELU_X),
+    COMBINE_ENTRY("prelu_backward_slope", PEN_CUDA_PRELU_SLOPE),
+    COMPARE_ENTRY("equal", PEN_CUDA_EQUAL),
+    COMPARE_ENTRY("less", PEN_CUDA_LESS),
+    COMPARE_ENTRY("less_or_equal", PEN_CUDA_LESS_OR_EQUAL),
+    COMPARE_ENTRY("greater", PEN_CUDA_GREATER),
+    COMPARE_ENTRY("greater_or_equal", PEN_CUDA_GREATER_OR_EQUAL),
+    COMPARE_ENTRY("and", PEN_CUDA_AND),
+    COMPARE_ENTRY("or", PEN_CUDA_OR),
+    COMPARE_ENTRY("xor", PEN_CUDA_XOR),
+    COMPARE_ENTRY("not", PEN_CUDA_NOT),
+    COMPARE_ENTRY("isnan", PEN_CUDA_ISNAN),
+    COMPARE_ENTRY("isinf", PEN_CUDA_ISINF),
+    PEN_CUDA_ENTRY("where", choose_supports, choose_steps, 0),
+    PEN_CUDA_ENTRY("where_backward", choose_supports, choose_backward_steps, 0),
 };
 
 PEN_CUDA_FAMILY_OF(map);

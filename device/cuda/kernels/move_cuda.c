@@ -1,17 +1,19 @@
 // Elements that only change their places: kernels/move.cu. The shape rules checked what is read of
 // attributes and constants here.
+#include <string.h>
+
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/movement/slice_range.h"
 
 _Static_assert(PEN_RANK_LIMIT <= PEN_CUDA_RANK, "a box has room for the dimensions of a tensor");
 
-// Elements of 4 or 8 bytes; those that are added are float32.
+// Elements of 1, 4 or 8 bytes; those that are added are float32.
 static bool move_supports(const pen_graph *graph, const pen_node *node) {
     const pen_element_type element = pen_value_type(graph, node->inputs[0])->element;
     const size_t bytes = pen_element_bytes(element);
     if (node->accumulates && element != PEN_FLOAT32) return false;
-    return bytes == 4 || bytes == 8;
+    return bytes == 1 || bytes == 4 || bytes == 8;
 }
 
 // Of a tensor that lies row by row.
@@ -27,7 +29,7 @@ static void move_strides(const pen_shape *shape, int64_t *out_strides) {
 static struct cuda_move_args move_box(const pen_cuda_call *call, const pen_shape *box,
                                       pen_cuda_address x, pen_cuda_address y) {
     const pen_element_type element = pen_value_type(call->graph, call->node->inputs[0])->element;
-    struct cuda_move_args args = {.is_wide = pen_element_bytes(element) == 8,
+    struct cuda_move_args args = {.bytes = (uint32_t)pen_element_bytes(element),
                                   .rank = box->rank,
                                   .count = (uint64_t)pen_shape_element_count(box),
                                   .x = x,
@@ -91,59 +93,68 @@ static uint32_t copy_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 
 // ---- parts of a whole along an axis
 
-static bool concat_supports(const pen_graph *graph, const pen_node *node) {
-    return node->input_count <= PEN_CUDA_STEPS && move_supports(graph, node);
+typedef enum parts_rule { PARTS_JOIN, PARTS_SPLIT } parts_rule;
+
+static uint32_t parts_count(const pen_node *node) {
+    return pen_cuda_rule(node) == PARTS_SPLIT ? node->output_count : node->input_count;
 }
 
-static uint32_t concat_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+static bool parts_supports(const pen_graph *graph, const pen_node *node) {
+    return parts_count(node) <= PEN_CUDA_STEPS * PEN_CUDA_PARTS && move_supports(graph, node);
+}
+
+// The sizes of a split's parts: those that are given, or NULL where all are alike.
+static const int64_t *parts_sizes(const pen_cuda_call *call) {
     const pen_node *node = call->node;
-    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
-    const uint32_t axis = pen_cuda_axis(node, whole);
-    int64_t strides[PEN_RANK_LIMIT], start = 0;
-    uint32_t count = 0;
-    move_strides(whole, strides);
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        const pen_shape *part = &pen_value_type(call->graph, node->inputs[i])->shape;
-        struct cuda_move_args args = move_box(call, part, call->inputs[i], call->outputs[0]);
-        for (uint32_t d = 0; d < part->rank; d++)
-            args.y_strides[d] = strides[d];
-        args.y_first = start * strides[axis];
-        start += part->dims[axis];
-        count += move_step(&args, &steps[count]);
-    }
-    return count;
-}
-
-static bool split_supports(const pen_graph *graph, const pen_node *node) {
-    return node->output_count <= PEN_CUDA_STEPS && move_supports(graph, node);
-}
-
-// Each part is a box of the whole, and a launch of its own.
-static uint32_t split_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    const pen_node *node = call->node;
-    const pen_shape *whole = &pen_value_type(call->graph, node->inputs[0])->shape;
-    const uint32_t axis = pen_cuda_axis(node, whole);
     const int64_t *sizes = NULL;
-    int64_t strides[PEN_RANK_LIMIT], start = 0;
-    uint32_t count = 0, given = 0;
-    if (pen_cuda_has(node, 1)) {
+    uint32_t given = 0;
+    if (pen_cuda_rule(node) == PARTS_SPLIT && pen_cuda_has(node, 1)) {
         pen_status_ignore(pen_value_read_ints(call->graph, node->inputs[1], &given, &sizes),
                           "it was read when the shape was inferred");
     }
-    move_strides(whole, strides);
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        pen_shape part = *whole;
-        part.dims[axis] = sizes != NULL ? sizes[i] : whole->dims[axis] / node->output_count;
-        struct cuda_move_args args = move_box(call, &part, call->inputs[0], 0);
-        for (uint32_t d = 0; d < part.rank; d++)
-            args.x_strides[d] = strides[d];
-        args.x_first = start * strides[axis];
-        start += part.dims[axis];
-        if (!pen_value_is(node->outputs[i])) continue;
-        args.y = call->outputs[i];
-        count += move_step(&args, &steps[count]);
+    return sizes;
+}
+
+static int64_t parts_size(const pen_cuda_call *call, const int64_t *sizes, uint32_t axis,
+                          uint32_t i) {
+    const pen_node *node = call->node;
+    if (sizes != NULL) return sizes[i];
+    if (pen_cuda_rule(node) == PARTS_JOIN)
+        return pen_value_type(call->graph, node->inputs[i])->shape.dims[axis];
+    return pen_value_type(call->graph, node->inputs[0])->shape.dims[axis] / node->output_count;
+}
+
+// A launch has room for some parts alone.
+static uint32_t parts_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const bool is_split = pen_cuda_rule(node) == PARTS_SPLIT;
+    const pen_value_id value = is_split ? node->inputs[0] : node->outputs[0];
+    const pen_shape *whole = &pen_value_type(call->graph, value)->shape;
+    const uint32_t axis = pen_cuda_axis(node, whole), count = parts_count(node);
+    const int64_t *sizes = parts_sizes(call);
+    const pen_element_type element = pen_value_type(call->graph, value)->element;
+    struct cuda_parts_args args = {.bytes = (uint32_t)pen_element_bytes(element),
+                                   .is_split = is_split,
+                                   .outer = (uint64_t)pen_shape_count(whole, 0, axis),
+                                   .dim = (uint64_t)whole->dims[axis],
+                                   .inner = (uint64_t)pen_shape_count(whole, axis + 1, whole->rank),
+                                   .whole = is_split ? call->inputs[0] : call->outputs[0]};
+    uint32_t step_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t k = args.count++;
+        args.parts[k] = is_split ? pen_cuda_output(call, i) : call->inputs[i];
+        args.starts[k + 1] = args.starts[k] + (uint64_t)parts_size(call, sizes, axis, i);
+        if (args.count < PEN_CUDA_PARTS && i + 1 < count) continue;
+        const uint64_t moved = args.outer * (args.starts[args.count] - args.starts[0]) * args.inner;
+        if (moved > 0) {
+            steps[step_count++] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_parts,
+                                                  .grid = {pen_cuda_blocks_for(moved), 1, 1},
+                                                  .args.parts = args};
+        }
+        args.starts[0] = args.starts[args.count];
+        args.count = 0;
     }
-    return count;
+    return step_count;
 }
 
 // ---- slices
@@ -227,7 +238,9 @@ static const pen_shape *gather_whole(const pen_graph *graph, const pen_node *nod
 
 static bool gather_supports(const pen_graph *graph, const pen_node *node) {
     const uint64_t indices = pen_cuda_count(graph, node->inputs[1]);
-    return pen_cuda_is_float(graph, node->inputs[0]) && indices > 0 && indices < UINT32_MAX &&
+    if (pen_cuda_rule(node) == GATHER_BACKWARD && !pen_cuda_is_float(graph, node->inputs[0]))
+        return false;
+    return move_supports(graph, node) && indices > 0 && indices < UINT32_MAX &&
            pen_shape_element_count(gather_whole(graph, node)) > 0;
 }
 
@@ -237,6 +250,7 @@ static struct cuda_gather_args gather_args(const pen_cuda_call *call) {
     const uint32_t axis = pen_cuda_axis(node, whole);
     return (struct cuda_gather_args){
         .indices_are_wide = pen_value_type(call->graph, node->inputs[1])->element == PEN_INT64,
+        .bytes = (uint32_t)pen_element_bytes(pen_value_type(call->graph, node->inputs[0])->element),
         .outer = (uint64_t)pen_shape_count(whole, 0, axis),
         .dim = (uint64_t)whole->dims[axis],
         .index_count = pen_cuda_count(call->graph, node->inputs[1]),
@@ -280,19 +294,91 @@ static pen_status gather_blame(const pen_graph *graph, const pen_node *node, uin
         node->op->name, node->name, (unsigned long long)position, (long long)-dim, (long long)dim);
 }
 
+// ---- elements one by one along an axis
+
+static bool elements_supports(const pen_graph *graph, const pen_node *node) {
+    const uint64_t indices = pen_cuda_count(graph, node->inputs[1]);
+    return move_supports(graph, node) && indices > 0 && indices < UINT32_MAX;
+}
+
+// Of updates, those that are added are float32.
+static bool put_supports(const pen_graph *graph, const pen_node *node) {
+    const char *reduction = pen_node_text(node, "reduction");
+    const bool sums = strcmp(reduction, "add") == 0;
+    if (sums && !pen_cuda_is_float(graph, node->outputs[0])) return false;
+    return (sums || strcmp(reduction, "none") == 0) && elements_supports(graph, node);
+}
+
+// Positions are counted over the indices; where they are in the data, strides say.
+static struct cuda_elements_args elements_args(const pen_cuda_call *call) {
+    const pen_node *node = call->node;
+    const pen_tensor_type *x = pen_value_type(call->graph, node->inputs[0]);
+    const pen_tensor_type *indices = pen_value_type(call->graph, node->inputs[1]);
+    const uint32_t axis = pen_cuda_axis(node, &x->shape);
+    int64_t strides[PEN_RANK_LIMIT];
+    struct cuda_elements_args args = {.bytes = (uint32_t)pen_element_bytes(x->element),
+                                      .indices_are_wide = indices->element == PEN_INT64,
+                                      .rank = x->shape.rank,
+                                      .axis = axis,
+                                      .count = (uint64_t)pen_shape_element_count(&indices->shape),
+                                      .dim = (uint64_t)x->shape.dims[axis],
+                                      .x = call->inputs[0],
+                                      .indices = call->inputs[1],
+                                      .y = call->outputs[0],
+                                      .error = call->error};
+    move_strides(&x->shape, strides);
+    for (uint32_t d = 0; d < args.rank; d++) {
+        args.dims[d] = (uint64_t)indices->shape.dims[d];
+        args.strides[d] = (uint64_t)strides[d];
+    }
+    return args;
+}
+
+static uint32_t pick_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const struct cuda_elements_args args = elements_args(call);
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_pick_elements,
+                             .grid = {pen_cuda_blocks_for(args.count), 1, 1},
+                             .args.elements = args};
+    return 1;
+}
+
+// The data are copied first, unless they are where the result is.
+static uint32_t put_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_elements_args args = elements_args(call);
+    const uint32_t count = call->inputs[0] == call->outputs[0] ? 0 : copy_steps(call, steps);
+    args.updates = call->inputs[2];
+    args.sums = strcmp(pen_node_text(call->node, "reduction"), "add") == 0;
+    steps[count] =
+        (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_put_elements,
+                        .grid = {pen_cuda_blocks_for(args.count / args.dims[args.axis]), 1, 1},
+                        .args.elements = args};
+    return count + 1;
+}
+
 static const pen_cuda_entry move_entries[] = {
     PEN_CUDA_ENTRY("reorder", reorder_supports, copy_steps, 0),
     PEN_CUDA_ENTRY("copy", move_supports, copy_steps, 0),
     PEN_CUDA_ENTRY("transpose", move_supports, transpose_steps, 0),
     PEN_CUDA_ENTRY("expand", move_supports, expand_steps, 0),
-    PEN_CUDA_ENTRY("concat", concat_supports, concat_steps, 0),
-    PEN_CUDA_ENTRY("split", split_supports, split_steps, 0),
+    PEN_CUDA_ENTRY("concat", parts_supports, parts_steps, PARTS_JOIN),
+    PEN_CUDA_ENTRY("split", parts_supports, parts_steps, PARTS_SPLIT),
     PEN_CUDA_ENTRY("slice", slice_supports, slice_steps, SLICE_FORWARD),
     PEN_CUDA_ENTRY("slice_backward", slice_supports, slice_steps, SLICE_BACKWARD),
     {.op_name = "gather",
      .can_accumulate = true,
      .supports = gather_supports,
      .steps = gather_steps,
+     .blame = gather_blame,
+     .rule = GATHER_FORWARD},
+    {.op_name = "gather_elements",
+     .can_accumulate = true,
+     .supports = elements_supports,
+     .steps = pick_steps,
+     .blame = gather_blame,
+     .rule = GATHER_FORWARD},
+    {.op_name = "scatter_elements",
+     .supports = put_supports,
+     .steps = put_steps,
      .blame = gather_blame,
      .rule = GATHER_FORWARD},
     {.op_name = "gather_backward",

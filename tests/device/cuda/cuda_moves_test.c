@@ -18,8 +18,8 @@ static void transposes(void **state) {
         cuda_check(&c, seed, 1e-6);
     }
     op_case narrow = {.op = "transpose", .input_count = 1};
-    narrow.inputs[0].type = op_type(PEN_BOOL, 2, 3, 4);
-    cuda_check_place(&narrow, false);
+    narrow.inputs[0] = (op_case_input){.type = op_type(PEN_BOOL, 2, 30, 41), .high = 2};
+    cuda_check(&narrow, 1, 0);
 }
 
 static void copies(void **state) {
@@ -76,11 +76,13 @@ static void parts(void **state) {
         if (seed == 5) split.absent_outputs = 2;
         cuda_check(&split, seed, 1e-6);
     }
-    op_case many = {.op = "concat", .input_count = 9, .attribute_count = 1};
-    many.attributes[0] = pen_attribute_int("axis", 0);
-    for (uint32_t i = 0; i < many.input_count; i++)
-        many.inputs[i].type = op_type(PEN_FLOAT32, 1, 4);
-    cuda_check_place(&many, false);
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        op_case many = {.op = "concat", .input_count = 15, .attribute_count = 1};
+        many.attributes[0] = pen_attribute_int("axis", 1);
+        for (uint32_t i = 0; i < many.input_count; i++)
+            many.inputs[i].type = op_type(PEN_FLOAT32, 3, 3, (int)(i * i % 5), 4);
+        cuda_check(&many, seed, 1e-6);
+    }
 }
 
 static void slices(void **state) {
@@ -135,6 +137,39 @@ static void gathers(void **state) {
         c.inputs[2].type = op_type(PEN_FLOAT32, 3, 3, 6, 7);
         cuda_check(&c, seed, 1e-6);
     }
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        op_case c = {.op = "gather", .input_count = 2};
+        c.inputs[0] =
+            (op_case_input){.type = op_type(seed ? PEN_INT64 : PEN_BOOL, 2, 9, 31), .high = 2};
+        c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 1, 40), .low = -9, .high = 9};
+        cuda_check(&c, seed, 0);
+    }
+}
+
+// One by one, of tensors of which the indices have a part; updates of one place come in order.
+static void elements(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 18; seed++) {
+        const int axis = (int)(seed % 3);
+        const bool puts = seed % 2, sums = seed % 4 == 3;
+        op_case c = {.op = puts ? "scatter_elements" : "gather_elements", .attribute_count = 1};
+        const pen_element_type element = seed < 12 || sums ? PEN_FLOAT32 : PEN_INT64;
+        c.input_count = puts ? 3 : 2;
+        c.attributes[0] = pen_attribute_int("axis", axis - (seed < 9 ? 3 : 0));
+        if (puts) {
+            c.attributes[1] = pen_attribute_text("reduction", sums ? "add" : "none");
+            c.attribute_count = 2;
+        }
+        c.inputs[0] = (op_case_input){.type = op_type(element, 3, 5, 6, 7), .high = 9};
+        const int count = axis == 0 ? 5 : axis == 1 ? 6 : 7;
+        c.inputs[1] = (op_case_input){.type = op_type(seed % 5 ? PEN_INT64 : PEN_INT32, 3, 5, 4, 7),
+                                      .low = -count,
+                                      .high = count};
+        c.inputs[1].type.shape.dims[axis] = 11;
+        c.inputs[2] = (op_case_input){.type = c.inputs[1].type, .high = 9};
+        c.inputs[2].type.element = element;
+        cuda_check(&c, seed, 1e-6);
+    }
 }
 
 static void indices_that_are_outside_are_told(void **state) {
@@ -150,4 +185,4 @@ static void indices_that_are_outside_are_told(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(copies), cmocka_unit_test(expansions),
               cmocka_unit_test(parts), cmocka_unit_test(slices), cmocka_unit_test(gathers),
-              cmocka_unit_test(indices_that_are_outside_are_told))
+              cmocka_unit_test(elements), cmocka_unit_test(indices_that_are_outside_are_told))

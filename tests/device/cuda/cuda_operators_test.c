@@ -69,6 +69,46 @@ static void reductions(void **state) {
     }
 }
 
+// Dimensions that do not lie beside each other, and sums of what elements become.
+static void other_reductions(void **state) {
+    (void)state;
+    static const char *const ops[] = {"reduce_l1", "reduce_l2", "reduce_sum_square",
+                                      "reduce_log_sum", "reduce_log_sum_exp"};
+    static const int64_t axes[3] = {0, 2, 4}, axis[3] = {1, 2, 0};
+    static const int64_t whole[] = {3, 4, 5, 2, 6};
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        op_case c = {.op = seed % 2 ? "reduce_mean" : "reduce_sum", .input_count = 2};
+        c.attributes[c.attribute_count++] = pen_attribute_int("keepdims", seed > 1);
+        c.inputs[0].type = op_type(PEN_FLOAT32, 5, 3, 4, 5, 2, 6);
+        c.inputs[1] =
+            (op_case_input){.type = op_type(PEN_INT64, 1, 3), .data = axes, .is_constant = true};
+        cuda_check(&c, seed, 1e-5);
+        op_case back = {.op = "reduce_sum_backward", .input_count = 1, .attribute_count = 2};
+        back.attributes[0] = pen_attribute_ints("shape", 5, whole);
+        back.attributes[1] = pen_attribute_float("scale", 0.25);
+        back.inputs[0].type = op_type(PEN_FLOAT32, 5, 1, 4, 1, 2, 1);
+        cuda_check(&back, seed, 1e-6);
+    }
+    for (uint64_t seed = 0; seed < 15; seed++) {
+        op_case c = {.op = ops[seed % 5], .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("keepdims", 1);
+        c.inputs[0] = (op_case_input){
+            .type = op_type(PEN_FLOAT32, 3, 4, 70, 5), .low = seed % 5 == 3 ? 0.1 : -2, .high = 2};
+        c.inputs[1] = (op_case_input){
+            .type = op_type(PEN_INT64, 1, 1), .data = &axis[seed / 5], .is_constant = true};
+        cuda_check(&c, seed, 1e-5);
+        if (seed % 5 == 3) continue; // its gradient is that of a sum and of a logarithm
+        char backward[40];
+        snprintf(backward, sizeof backward, "%s_backward", ops[seed % 5]);
+        op_case b = {.op = backward, .input_count = seed % 5 == 1 || seed % 5 == 4 ? 3 : 2};
+        b.inputs[1] = c.inputs[0];
+        b.inputs[0].type = c.inputs[0].type;
+        b.inputs[0].type.shape.dims[axis[seed / 5]] = 1;
+        b.inputs[2] = (op_case_input){.type = b.inputs[0].type, .low = 3, .high = 5};
+        cuda_check(&b, seed, 1e-6);
+    }
+}
+
 // Where several are the largest they share the gradient.
 static void gradients_of_reductions(void **state) {
     (void)state;
@@ -222,25 +262,24 @@ static void updates(void **state) {
 // Without a kernel on the GPU the host's runs, in place and adding, too.
 static void what_has_no_kernel_runs_on_the_host(void **state) {
     (void)state;
-    static const char *const maps[] = {"atan", "sin", "log"};
+    static const char *const maps[] = {"atan", "tan", "acosh"};
     for (uint64_t seed = 0; seed < 3; seed++) {
         op_case c = {.op = maps[seed], .input_count = 1};
         c.inputs[0].type = op_type(PEN_FLOAT32, 2, 600, 700); // more than a piece of staging
-        c.inputs[0].low = 0.1, c.inputs[0].high = 2;
+        c.inputs[0].low = seed < 2 ? 0.1 : 1.1, c.inputs[0].high = 2;
         cuda_check_place(&c, false);
         op_check_device(&c, seed, 1e-5);
     }
-    op_case c = {.op = "cum_sum", .input_count = 2};
-    static const int64_t axis = 1;
-    c.inputs[0].type = op_type(PEN_INT64, 2, 50, 7);
-    c.inputs[1] =
-        (op_case_input){.type = op_type(PEN_INT64, 0), .data = &axis, .is_constant = true};
+    op_case c = {.op = "reverse_sequence", .input_count = 2};
+    c.inputs[0] = (op_case_input){.type = op_type(PEN_INT64, 2, 50, 7), .high = 99};
+    c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 1, 7), .high = 50};
     cuda_check_place(&c, false);
     op_check_device(&c, 5, 0);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(reductions),
-              cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(casts),
-              cmocka_unit_test(accuracies), cmocka_unit_test(scales_of_clipping),
-              cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
-              cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
+              cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(other_reductions),
+              cmocka_unit_test(casts), cmocka_unit_test(accuracies),
+              cmocka_unit_test(scales_of_clipping), cmocka_unit_test(losses),
+              cmocka_unit_test(labels_that_are_no_class_are_told), cmocka_unit_test(updates),
+              cmocka_unit_test(what_has_no_kernel_runs_on_the_host))

@@ -1,0 +1,215 @@
+// Functions of a number, made of operations that have the same bits on a GPU and on the host.
+
+// e^x, within two units of the last place: x = k ln 2 + r, a polynomial in r, and k in the
+// exponent.
+DEVICE float exponential(float x) {
+    if (x != x) return x;
+    if (x > 88.72283f) return float_of_bits(0x7f800000u);
+    if (x < -103.97208f) return 0.0f;
+    const float k = multiply_add(x, 1.44269504f, 12582912.0f) - 12582912.0f;
+    const float r = multiply_add(k, -1.42860677e-6f, multiply_add(k, -0.693145752f, x));
+    float p = 1.98412698e-4f;
+    p = multiply_add(p, r, 1.38888889e-3f);
+    p = multiply_add(p, r, 8.33333333e-3f);
+    p = multiply_add(p, r, 4.16666667e-2f);
+    p = multiply_add(p, r, 1.66666667e-1f);
+    p = multiply_add(p, r, 0.5f);
+    p = multiply_add(p, r, 1.0f);
+    p = multiply_add(p, r, 1.0f);
+    // in two steps, for what is below or above the exponents that there are
+    const int32_t whole = (int32_t)k, half = whole / 2;
+    return p * float_of_bits((uint32_t)(half + 127) << 23) *
+           float_of_bits((uint32_t)(whole - half + 127) << 23);
+}
+
+// The logarithm of an x that is a normal number: x = 2^k m, and s = (m - 1) / (m + 1).
+DEVICE float logarithm(float x) {
+    if (!(x < float_of_bits(0x7f800000u))) return x;
+    uint32_t bits = bits_of_float(x);
+    int32_t k = (int32_t)(bits >> 23) - 127;
+    float m = float_of_bits((bits & 0x7fffffu) | 0x3f800000u);
+    if (m > 1.41421356f) {
+        m *= 0.5f;
+        k += 1;
+    }
+    const float s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    float p = 0.111111111f;
+    p = multiply_add(p, z, 0.142857143f);
+    p = multiply_add(p, z, 0.2f);
+    p = multiply_add(p, z, 0.333333333f);
+    p = multiply_add(p, z, 1.0f);
+    return multiply_add((float)k, 0.693145752f,
+                        multiply_add((float)k, 1.42860677e-6f, 2.0f * s * p));
+}
+
+DEVICE float natural_log(float x) {
+    if (x != x || x < 0.0f) return float_of_bits(0x7fc00000u);
+    if (x == 0.0f) return -float_of_bits(0x7f800000u);
+    return x < 1.17549435e-38f ? logarithm(x * 8388608.0f) - 15.9423851f : logarithm(x);
+}
+
+// log(1 + x): what is lost where 1 + x is rounded is put back.
+DEVICE float log_of_one_and(float x) {
+    const float one_and = 1.0f + x;
+    return one_and == 1.0f ? x : natural_log(one_and) * (x / (one_and - 1.0f));
+}
+
+DEVICE float magnitude_of(float x) {
+    return float_of_bits(bits_of_float(x) & 0x7fffffffu);
+}
+
+// e^x - 1, and ln(1 + e^x).
+DEVICE float exponential_less_one(float x) {
+    const float all = exponential(x), rest = all - 1.0f;
+    if (all == 1.0f) return x;
+    return rest == -1.0f || x > 1.0f ? rest : rest * (x / logarithm(all));
+}
+
+DEVICE float softplus_of(float x) {
+    return (x > 0.0f ? x : 0.0f) + log_of_one_and(exponential(-magnitude_of(x)));
+}
+
+// ---- sines
+
+// x = k pi / 2 + rest, where k ends in `quarter`; by way of double, exact enough to about 2^40.
+struct number_turn {
+    uint32_t quarter;
+    float rest;
+};
+
+DEVICE struct number_turn turn_of(float x) {
+    const float size = magnitude_of(x);
+    struct number_turn turn = {0, x - x}; // what is infinite has none
+    if (!(size < 1.0e15f)) return turn;
+    const double k = (double)x * 0.636619772367581343 + 6755399441055744.0 - 6755399441055744.0;
+    turn.quarter = (uint32_t)((int64_t)k & 3);
+    turn.rest = (float)((double)x - k * 1.57079632673412561 - k * 6.07710050650619224e-11);
+    return turn;
+}
+
+DEVICE float sine_of_turn(uint32_t quarter, float r) {
+    const float z = r * r;
+    float y;
+    if (quarter % 2 == 0) {
+        y = multiply_add(-1.9515295891e-4f, z, 8.3321608736e-3f);
+        y = multiply_add(y, z, -1.6666654611e-1f);
+        y = multiply_add(y * z, r, r);
+    } else {
+        y = multiply_add(2.443315711809948e-5f, z, -1.388731625493765e-3f);
+        y = multiply_add(y, z, 4.166664568298827e-2f);
+        y = multiply_add(y * z, z, multiply_add(-0.5f, z, 1.0f));
+    }
+    return quarter & 2u ? -y : y;
+}
+
+DEVICE float sine_of(float x) {
+    const struct number_turn turn = turn_of(x);
+    return sine_of_turn(turn.quarter, turn.rest);
+}
+
+DEVICE float cosine_of(float x) {
+    const struct number_turn turn = turn_of(x);
+    return turn.rest == turn.rest ? sine_of_turn((turn.quarter + 1) & 3u, turn.rest) : turn.rest;
+}
+
+// ---- powers, by way of double
+
+// The logarithm of an x above 0 that is finite.
+DEVICE double wide_log(float x) {
+    const uint32_t is_small = x < 1.17549435e-38f;
+    const uint32_t bits = bits_of_float(is_small ? x * 8388608.0f : x);
+    double k = (double)((int32_t)(bits >> 23) - 127 - (is_small ? 23 : 0));
+    double m = (double)float_of_bits((bits & 0x7fffffu) | 0x3f800000u);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        k += 1.0;
+    }
+    const double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 1.0 / 17.0;
+    UNROLLED
+    for (int32_t n = 15; n > 0; n -= 2)
+        p = p * z + 1.0 / (double)n;
+    return k * 0.693147180559945309 + 2.0 * s * p;
+}
+
+// e^x of an x from -80 to 80.
+DEVICE double wide_exp(double x) {
+    const double k = x * 1.44269504088896341 + 6755399441055744.0 - 6755399441055744.0;
+    const double r = x - k * 0.693147180559945309;
+    double p = 1.0;
+    UNROLLED
+    for (int32_t n = 13; n > 0; n--)
+        p = p * r * (1.0 / (double)n) + 1.0;
+    return p * (double)float_of_bits((uint32_t)((int32_t)k + 127) << 23);
+}
+
+// x^y of a finite x above 0.
+DEVICE float power_of_size(float x, float y) {
+    const double t = x == 1.0f ? 0.0 : (double)y * wide_log(x);
+    if (t > 100.0) return float_of_bits(0x7f800000u);
+    if (t < -110.0) return 0.0f;
+    const double root = wide_exp(0.5 * t);
+    return (float)(root * root);
+}
+
+// As pow of C has it.
+DEVICE float power_of(float x, float y) {
+    const float infinite = float_of_bits(0x7f800000u), size = magnitude_of(x);
+    const uint32_t is_large = !(magnitude_of(y) < 8388608.0f); // whole, and even from 2^24 on
+    const uint32_t is_whole = is_large || (float)(int32_t)y == y;
+    const uint32_t is_odd = magnitude_of(y) < 16777216.0f && is_whole && ((int32_t)y & 1) != 0;
+    if (y == 0.0f || x == 1.0f) return 1.0f;
+    if (x != x || y != y) return x + y;
+    if (x < 0.0f && size < infinite && !is_whole) return float_of_bits(0x7fc00000u);
+    float found = power_of_size(size > 0.0f && size < infinite ? size : 1.0f, y);
+    if (size == 0.0f) found = y < 0.0f ? infinite : 0.0f;
+    if (size == infinite) found = y < 0.0f ? 0.0f : infinite;
+    return is_odd && bits_of_float(x) >> 31 ? -found : found;
+}
+
+// `size`, at least 0, with the sign of x.
+DEVICE float signed_like(float size, float x) {
+    return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
+}
+
+// The polynomials of tangent_h and error_function are those of the host's kernels (vector_math.h).
+DEVICE float tangent_h(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (!(size < 0.65f)) return signed_like(1.0f - 2.0f / (exponential(2.0f * size) + 1.0f), x);
+    float p = 0.0020595825f; // (tanh x - x) / x^3
+    p = multiply_add(p, z, -0.0080856286f);
+    p = multiply_add(p, z, 0.0216634041f);
+    p = multiply_add(p, z, -0.0539399428f);
+    p = multiply_add(p, z, 0.1333315218f);
+    p = multiply_add(p, z, -0.3333332944f);
+    return multiply_add(x * z, p, x);
+}
+
+DEVICE float sigmoid_of(float x) {
+    return 1.0f / (1.0f + exponential(-x));
+}
+
+DEVICE float error_function(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (x != x) return x;
+    if (size < 1.0f) {
+        float p = 7.8534296500e-05f; // erf(x) / x - 1
+        p = multiply_add(p, z, -8.0100519219e-04f);
+        p = multiply_add(p, z, 5.1883097570e-03f);
+        p = multiply_add(p, z, -2.6853801014e-02f);
+        p = multiply_add(p, z, 1.1283584824e-01f);
+        p = multiply_add(p, z, -3.7612625783e-01f);
+        p = multiply_add(p, z, 1.283791657e-01f);
+        return multiply_add(x, p, x);
+    }
+    const float b = size > 4.1f ? 4.1f : size;
+    float q = -2.1445591647e-05f; // log(1 - erf(b)) from 0.95 to 4.1; beyond, erf rounds to 1
+    q = multiply_add(q, b, 4.3853021001e-04f);
+    q = multiply_add(q, b, -4.1908569720e-03f);
+    q = multiply_add(q, b, 2.5171811638e-02f);
+    q = multiply_add(q, b, -1.0836155655e-01f);
+    q = multiply_add(q, b, -6.3327241028e-01f);
+    q = multiply_add(q, b, -1.1295520430e+00f);
+    q = multiply_add(q, b, 1.8246048289e-04f);
+    return signed_like(1.0f - exponential(q), x);
+}

@@ -1,0 +1,210 @@
+// Elements of several operands, and functions of one, on an emulated GPU against the reference.
+#include <math.h>
+
+#include "tests/support/cuda_check.h"
+#include "tests/support/random_case.h"
+
+// Shapes that are repeated along the middle, along both ends, as a whole, and not at all.
+static pen_tensor_type repeated(pen_element_type element, uint64_t seed) {
+    switch (seed % 5) {
+    case 0:
+        return op_type(element, 4, 3, 1, 7, 1);
+    case 1:
+        return op_type(element, 4, 1, 5, 1, 11);
+    case 2:
+        return op_type(element, 0);
+    case 3:
+        return op_type(element, 2, 7, 11);
+    default:
+        return op_type(element, 4, 3, 5, 7, 11);
+    }
+}
+
+static void pairs(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        double low, high; // of the second
+    } cases[] = {{"add", -1, 1}, {"sub", -1, 1}, {"mul", -1, 1}, {"div", 0.5, 2},
+                 {"max", -1, 1}, {"min", -1, 1}, {"pow", -3, 3}};
+    for (uint64_t seed = 0; seed < 70; seed++) {
+        op_case c = {.op = cases[seed % 7].op, .input_count = 2};
+        const bool is_power = seed % 7 == 6;
+        c.inputs[0] = (op_case_input){.type = repeated(PEN_FLOAT32, is_power ? 4 : seed / 7),
+                                      .low = is_power ? 0.1 : -1,
+                                      .high = is_power ? 4 : 1};
+        c.inputs[1] = (op_case_input){.type = repeated(PEN_FLOAT32, is_power ? seed / 7 : 4),
+                                      .low = cases[seed % 7].low,
+                                      .high = cases[seed % 7].high};
+        if (seed % 2 && !is_power) c.inputs[1].type = op_type(PEN_FLOAT32, 4, 3, 5, 7, 1);
+        if (seed % 2 && !is_power) c.inputs[0].type = op_type(PEN_FLOAT32, 4, 1, 5, 1, 11);
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
+static void powers_at_the_ends(void **state) {
+    (void)state;
+    static const float x[] = {0,         -0.0f,     1,   -1, -2,     -2,    -2.5f, INFINITY,
+                              -INFINITY, -INFINITY, NAN, 3,  1e-40f, 1e30f, -8,    2};
+    static const float y[] = {-2, 3, NAN, INFINITY, 3,    2, 0.5f, -1,
+                              3,  2, 0,   0.5f,     0.5f, 2, -3,   -130};
+    op_case c = {.op = "pow", .input_count = 2};
+    c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 16), .data = x};
+    c.inputs[1] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 16), .data = y};
+    cuda_check(&c, 0, 1e-6);
+}
+
+static void gradients_of_pairs(void **state) {
+    (void)state;
+    static const char *const ops[] = {"div_backward_divisor",  "pow_backward_base",
+                                      "pow_backward_exponent", "max_backward",
+                                      "min_backward",          "prelu_backward"};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        op_case c = {.op = ops[seed % 6], .input_count = 3};
+        c.inputs[0].type = c.inputs[1].type = repeated(PEN_FLOAT32, 4);
+        if (seed % 6 == 1 || seed % 6 == 2) c.inputs[1].low = 0.1, c.inputs[1].high = 3;
+        c.inputs[2] =
+            (op_case_input){.type = repeated(PEN_FLOAT32, seed / 6), .low = 0.5, .high = 2};
+        if (seed % 6 == 3 || seed % 6 == 4) {
+            static float halves[2][3 * 5 * 7 * 11];
+            for (uint32_t i = 0; i < 3 * 5 * 7 * 11; i++)
+                halves[0][i] = (float)(i % 3), halves[1][i] = (float)(i % 5);
+            c.attributes[c.attribute_count++] = pen_attribute_int("index", seed / 6 % 2);
+            c.inputs[1].data = halves[0];
+            c.inputs[2] = (op_case_input){.type = repeated(PEN_FLOAT32, 4), .data = halves[1]};
+        }
+        cuda_check(&c, seed, 2e-6);
+    }
+}
+
+static void slopes(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        op_case c = {.op = "prelu", .input_count = 2};
+        c.inputs[0].type = repeated(PEN_FLOAT32, 4);
+        c.inputs[1].type = repeated(PEN_FLOAT32, seed);
+        cuda_check(&c, seed, 1e-6);
+        op_case slope = {.op = "prelu_backward_slope", .input_count = 2};
+        slope.inputs[0].type = slope.inputs[1].type = repeated(PEN_FLOAT32, 4);
+        cuda_check(&slope, seed, 1e-6);
+    }
+}
+
+// Integers wrap; their quotients, which may be errors, run on the host.
+static void integers(void **state) {
+    (void)state;
+    static const char *const ops[] = {"add", "sub", "mul", "max", "min"};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const pen_element_type element = seed % 2 ? PEN_INT64 : PEN_INT32;
+        op_case c = {.op = ops[seed % 5], .input_count = 2};
+        c.inputs[0] = (op_case_input){.type = repeated(element, 4), .low = -2e9, .high = 2e9};
+        c.inputs[1] =
+            (op_case_input){.type = repeated(element, seed / 5), .low = -2e9, .high = 2e9};
+        cuda_check(&c, seed, 0);
+    }
+    op_case c = {.op = "div", .input_count = 2};
+    c.inputs[0].type = c.inputs[1].type = op_type(PEN_INT64, 1, 3);
+    cuda_check_place(&c, false);
+}
+
+static void comparisons(void **state) {
+    (void)state;
+    static const pen_element_type types[] = {PEN_FLOAT32, PEN_FLOAT64, PEN_INT32, PEN_INT64};
+    static const char *const ops[] = {"equal", "less", "less_or_equal", "greater",
+                                      "greater_or_equal"};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        op_case c = {.op = ops[seed % 5], .input_count = 2};
+        for (uint32_t i = 0; i < 2; i++) {
+            c.inputs[i] = (op_case_input){
+                .type = repeated(types[seed / 5 % 4], i == 0 ? 4 : seed / 2), .low = 0, .high = 3};
+        }
+        cuda_check(&c, seed, 0);
+    }
+    static const float x[] = {NAN, 1, INFINITY, -INFINITY, 0}, y[] = {NAN, NAN, INFINITY, 3, -0.0f};
+    static const char *const tests[] = {"isnan", "isinf"};
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        op_case c = {.op = seed < 5 ? ops[seed] : tests[seed % 2], .input_count = seed < 5 ? 2 : 1};
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 5), .data = x};
+        c.inputs[1] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 5), .data = y};
+        if (seed > 5 && seed % 2 == 1)
+            c.attributes[c.attribute_count++] = pen_attribute_int("detect_negative", seed == 7);
+        cuda_check(&c, seed, 0);
+    }
+}
+
+static void truths(void **state) {
+    (void)state;
+    static const char *const ops[] = {"and", "or", "xor", "not"};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        op_case c = {.op = ops[seed % 4], .input_count = seed % 4 == 3 ? 1 : 2};
+        c.inputs[0] = (op_case_input){.type = repeated(PEN_BOOL, 4), .high = 2};
+        c.inputs[1] = (op_case_input){.type = repeated(PEN_BOOL, seed / 4), .high = 2};
+        cuda_check(&c, seed, 0);
+    }
+}
+
+static void choices(void **state) {
+    (void)state;
+    static const pen_element_type types[] = {PEN_FLOAT32, PEN_INT64, PEN_BOOL, PEN_INT32};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        op_case c = {.op = "where", .input_count = 3};
+        c.inputs[0] = (op_case_input){.type = repeated(PEN_BOOL, seed), .high = 2};
+        c.inputs[1] = (op_case_input){.type = repeated(types[seed % 4], seed / 5), .high = 2};
+        c.inputs[2] = (op_case_input){.type = repeated(types[seed % 4], 4), .high = 2};
+        cuda_check(&c, seed, 1e-6);
+        op_case backward = {.op = "where_backward", .input_count = 2, .attribute_count = 1};
+        backward.attributes[0] = pen_attribute_int("when", seed % 2);
+        backward.inputs[0].type = repeated(PEN_FLOAT32, 4);
+        backward.inputs[1] = (op_case_input){.type = repeated(PEN_BOOL, seed), .high = 2};
+        cuda_check(&backward, seed, 1e-6);
+    }
+}
+
+static void more_functions(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        double low, high;
+        bool is_flat;
+    } cases[] = {
+        {"log", 1e-3, 9, false},     {"sin", -60, 60, false},        {"cos", -60, 60, false},
+        {"sign", -1, 1, true},       {"floor", -9, 9, true},         {"ceil", -9, 9, true},
+        {"round", -9, 9, true},      {"elu", -9, 3, false},          {"celu", -9, 3, false},
+        {"selu", -9, 3, false},      {"softplus", -20, 20, false},   {"mish", -9, 9, false},
+        {"log_sigmoid", -20, 20, 0}, {"tanh_shrink", -3, 3, false},  {"softsign", -9, 9, false},
+        {"shrink", -2, 2, false},    {"thresholded_relu", -3, 3, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char backward[32];
+        op_case c = {.op = cases[i].op, .input_count = 1};
+        c.inputs[0] = (op_case_input){
+            .type = op_type(PEN_FLOAT32, 2, 5, 70), .low = cases[i].low, .high = cases[i].high};
+        cuda_check(&c, i, 3e-6);
+        if (cases[i].is_flat) continue;
+        snprintf(backward, sizeof backward, "%s_backward", cases[i].op);
+        op_case b = {.op = backward, .input_count = 2};
+        b.inputs[0].type = c.inputs[0].type;
+        b.inputs[1] = c.inputs[0];
+        cuda_check(&b, i + 1, 3e-6);
+    }
+}
+
+// Halves, what is large, and what is no number.
+static void functions_at_the_ends(void **state) {
+    (void)state;
+    static const float ends[] = {0.5f, 1.5f,     -0.5f, -2.5f, 1e-7f, -1e-7f, 12345.678f, -1e6f,
+                                 3e9f, INFINITY, NAN,   -0.0f, 1,     -3,     8388609,    -7e-4f};
+    static const char *const ops[] = {"floor", "ceil", "round", "sign", "sin",      "cos",
+                                      "elu",   "mish", "selu",  "log",  "softplus", "log_sigmoid"};
+    for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        op_case c = {.op = ops[i], .input_count = 1};
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 16), .data = ends};
+        cuda_check(&c, i, 1e-6);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(powers_at_the_ends),
+              cmocka_unit_test(gradients_of_pairs), cmocka_unit_test(slopes),
+              cmocka_unit_test(integers), cmocka_unit_test(comparisons), cmocka_unit_test(truths),
+              cmocka_unit_test(choices), cmocka_unit_test(more_functions),
+              cmocka_unit_test(functions_at_the_ends))
