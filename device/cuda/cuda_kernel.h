@@ -28,12 +28,15 @@ typedef struct pen_cuda_step {
     bool only_sets; // also where the node adds: another launch reads what this one makes
     union {
         uint32_t adds; // the first member of each
+        struct cuda_adapt_args adapt;
+        struct cuda_average_args average;
         struct cuda_border_args border;
         struct cuda_broadcast_args broadcast;
         struct cuda_elements_args elements;
         struct cuda_parts_args parts;
         struct cuda_resize_args resize;
         struct cuda_running_sum_args running_sum;
+        struct cuda_stack_args stack;
         struct cuda_triangle_args triangle;
         struct cuda_product_args product;
         struct cuda_pair_args pair;
@@ -127,6 +130,29 @@ pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32
 // map_cuda.c: the launch of y = factor times the first operand, which is repeated; returns how
 // many.
 uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step *out_step);
+// map_cuda.c: those of a clip of integers, of which one limit is there at least.
+uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *out_steps);
+bool pen_cuda_is_whole(const pen_graph *graph, pen_value_id value); // int32 or int64
+
+// update_cuda.c: whether an update's operands are such as the kernels take, and which of its
+// scalars are float64.
+uint64_t pen_cuda_update_workspace_bytes(const pen_graph *graph, const pen_node *node);
+bool pen_cuda_update_supports(const pen_graph *graph, const pen_node *node);
+uint32_t pen_cuda_update_wide(const pen_cuda_call *call);
+
+// rows_cuda.c: for operators whose operand `gradient` is a list of rows, where operand `rows` is
+// there; their table is the parameter of an update, or of the attribute `shape`.
+typedef uint32_t pen_cuda_steps_of(const pen_cuda_call *call, pen_cuda_step *out_steps);
+bool pen_cuda_rows_supported(const pen_graph *graph, const pen_node *node, uint32_t rows);
+// Elements of the table, or of the gradient without rows.
+uint64_t pen_cuda_rows_count(const pen_graph *graph, const pen_node *node, uint32_t rows,
+                             uint32_t gradient);
+// The table's share of the workspace; 0 without rows.
+uint64_t pen_cuda_rows_bytes(const pen_graph *graph, const pen_node *node, uint32_t rows);
+// Launches that make the table, and `rest`, to whom it is the gradient, and whose workspace lies
+// behind it.
+uint32_t pen_cuda_rows_steps(const pen_cuda_call *call, uint32_t rows, uint32_t gradient,
+                             pen_cuda_steps_of *rest, pen_cuda_step *out_steps);
 
 // An entry with no workspace and no blame, which can accumulate.
 #define PEN_CUDA_ENTRY(op, supports_op, steps_op, rule_op)                                         \
@@ -146,7 +172,7 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
     X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
-    X(border) X(resize)
+    X(adapt) X(border) X(resize) X(rows)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

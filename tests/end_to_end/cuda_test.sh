@@ -29,8 +29,14 @@ export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 penstock doctor | grep -q "^GPUs  *0: emulated GPU, 4.00 GiB" || die "doctor finds no GPU"
 penstock train job.yaml --json >first.json 2>messages
 ! grep -q "run on the host" messages || die "not all of it has kernels: $(cat messages)"
-penstock train job.yaml --json --set 'train.optimizer={lion: {lr: 0.001}}' >/dev/null 2>messages
-grep -q "device 'g': .* nodes run on the host, of operators without a kernel: lion_update" messages ||
+for optimizer in rmsprop adagrad adadelta adamax nadam radam lion lamb adafactor; do
+    penstock train job.yaml --json --set "train.optimizer={$optimizer: {}}" --set train.steps=2 \
+        --set 'train.average={decay: 0.9}' >/dev/null 2>messages
+    ! grep "run on the host" messages || die "$optimizer: not all of it has kernels"
+done
+noise='{inputs: {input: {shape: [1, 28, 28]}}, layers: [flatten, {gaussian_noise: 0.1}, {dense: 10}]}'
+penstock train job.yaml --json --set "model=$noise" >/dev/null 2>messages
+grep -q "device 'g': .* nodes run on the host, of operators without a kernel: random_normal" messages ||
     die "what runs on the host is not named: $(cat messages)"
 for settings in order=1 'order=2 late=200'; do
     FAKE_CUDA=$settings penstock train job.yaml --json >again.json 2>/dev/null

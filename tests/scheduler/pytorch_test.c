@@ -226,7 +226,8 @@ static void reference_has_the_numbers(void **state) {
 // On an emulated GPU, which is slow.
 static void cuda_has_the_numbers(void **state) {
     (void)state;
-    static const char *const models[] = {"mlp", "lenet", "recurrent", "normed_mlp"};
+    static const char *const models[] = {"mlp",        "lenet",      "recurrent",
+                                         "normed_mlp", "normed_cnn", "branching_cnn"};
     static const char *const residual[] = {"resnet18_32"};
     check_models("cuda", models, sizeof models / sizeof *models, 2);
     check_models("cuda", residual, 1, sizeof optimizers / sizeof *optimizers);
@@ -237,6 +238,7 @@ static void every_optimizer_has_the_numbers(void **state) {
     for (uint32_t i = 0; i < sizeof more_optimizers / sizeof *more_optimizers; i++) {
         check_case("mlp", "cpu", &more_optimizers[i]);
         check_case("mlp", "reference", &more_optimizers[i]);
+        check_case("mlp", "cuda", &more_optimizers[i]);
     }
 }
 

@@ -20,8 +20,11 @@
 #include "device/cuda/kernels/product.cu"
 #include "device/cuda/kernels/reduction.cu"
 #include "device/cuda/kernels/resize.cu"
+#include "device/cuda/kernels/rows.cu"
 #include "device/cuda/kernels/softmax.cu"
 #include "device/cuda/kernels/update.cu"
+
+#include "device/cuda/kernels/adapt.cu"
 #include "device/cuda/kernels/attention.cu"
 #include "device/cuda/kernels/broadcast.cu"
 #include "device/cuda/kernels/cast.cu"

@@ -46,6 +46,16 @@ struct cuda_border_args {
     int64_t before[PEN_CUDA_RANK];
 };
 
+// Of y[count] the x_count elements from `first` on become x, or x is added to them; `turn` is how
+// far apart those of two microbatches are. All else becomes zeros, unless something is added.
+struct cuda_stack_args {
+    uint32_t adds, bytes, is_float;
+    uint64_t count, x_count, turn;
+    uint64_t first; // set when the kernel is enqueued
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+};
+
 // Elements picked one by one along an axis of data, whose other positions are those of the indices:
 // `strides` are the data's, `dims` the indices', `dim` the data's along the axis. y: what is
 // picked, or the data in which `updates` replace what is picked, or are added to it (`sums`).

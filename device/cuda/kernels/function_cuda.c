@@ -56,11 +56,21 @@ static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) 
     return 1;
 }
 
+// Of integers there are no gradients, and something must hold them.
+static bool clip_supports(const pen_graph *graph, const pen_node *node) {
+    if (pen_cuda_all_float(graph, node)) return true;
+    return pen_cuda_rule(node) == 0 && !node->accumulates &&
+           pen_cuda_is_whole(graph, node->inputs[0]) &&
+           (pen_cuda_has(node, 1) || pen_cuda_has(node, 2));
+}
+
 // The rule says how many operands stand before x: dy.
 static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const uint32_t x = pen_cuda_rule(call->node);
     const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
     if (count == 0) return 0;
+    if (!pen_cuda_is_float(call->graph, call->node->outputs[0]))
+        return pen_cuda_clip_whole(call, steps);
     *steps = (pen_cuda_step){.kernel = x > 0 ? PEN_CUDA_KERNEL_clip_backward : PEN_CUDA_KERNEL_clip,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
                              .args.clip = {.count = count,
@@ -106,7 +116,7 @@ static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRIES("softsign", PEN_CUDA_SOFTSIGN),
     FUNCTION_ENTRIES("thresholded_relu", PEN_CUDA_THRESHOLDED_RELU),
     FUNCTION_ENTRIES("shrink", PEN_CUDA_SHRINK),
-    PEN_CUDA_ENTRY("clip", pen_cuda_all_float, clip_steps, 0),
+    PEN_CUDA_ENTRY("clip", clip_supports, clip_steps, 0),
     PEN_CUDA_ENTRY("clip_backward", pen_cuda_all_float, clip_steps, 1),
 };
 

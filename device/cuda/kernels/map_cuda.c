@@ -136,18 +136,22 @@ uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step 
     return broadcast_step(&args, PEN_CUDA_KERNEL_combine, out_step);
 }
 
+bool pen_cuda_is_whole(const pen_graph *graph, pen_value_id value) {
+    uint32_t type;
+    if (!pen_cuda_type(graph, value, &type)) return false;
+    return type == PEN_CUDA_INT32 || type == PEN_CUDA_INT64;
+}
+
 // Integers have no quotients and powers here: those have errors, or lose bits.
 static bool combine_supports(const pen_graph *graph, const pen_node *node) {
     const uint32_t what = pen_cuda_rule(node);
     const bool is_whole = what == PEN_CUDA_ADD || what == PEN_CUDA_SUB || what == PEN_CUDA_MUL ||
                           what == PEN_CUDA_MAX || what == PEN_CUDA_MIN;
     const bool is_backward = what == PEN_CUDA_MAX_BACKWARD || what == PEN_CUDA_MIN_BACKWARD;
-    uint32_t type;
     if (node->input_count > 3 || node->input_count < (is_backward ? 3 : 2)) return false;
     if (is_whole && node->input_count > 2) return false;
     if (pen_cuda_all_float(graph, node)) return true;
-    return is_whole && !node->accumulates && pen_cuda_type(graph, node->outputs[0], &type) &&
-           (type == PEN_CUDA_INT32 || type == PEN_CUDA_INT64);
+    return is_whole && !node->accumulates && pen_cuda_is_whole(graph, node->outputs[0]);
 }
 
 static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
@@ -161,6 +165,24 @@ static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                               ? PEN_CUDA_KERNEL_combine
                               : PEN_CUDA_KERNEL_combine_whole,
                           steps);
+}
+
+// The larger of x and the least, then the smaller of that and the most.
+uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_broadcast_args args = {.rank = 1, .y = call->outputs[0]};
+    uint32_t count = 0;
+    args.count = args.dims[0] = pen_cuda_count(call->graph, call->node->outputs[0]);
+    args.strides[0][0] = 1;
+    args.x[0] = call->inputs[0];
+    (void)pen_cuda_type(call->graph, call->node->inputs[0], &args.type);
+    for (uint32_t i = 1; i < 3; i++) {
+        args.what = i == 1 ? PEN_CUDA_MAX : PEN_CUDA_MIN;
+        args.x[1] = pen_cuda_input(call, i);
+        if (args.x[1] == 0) continue;
+        count += broadcast_step(&args, PEN_CUDA_KERNEL_combine_whole, &steps[count]);
+        args.x[0] = args.y;
+    }
+    return count;
 }
 
 static bool compare_supports(const pen_graph *graph, const pen_node *node) {

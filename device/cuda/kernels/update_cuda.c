@@ -1,5 +1,5 @@
-// Updates of parameters, norms of gradients, and the scale that they give: kernels/update.cu. All
-// other updates are left to the host.
+// Updates of parameters by SGD and Adam, norms of gradients, and the scale that they give:
+// kernels/update.cu.
 #include "base/integer.h"
 #include "device/cuda/cuda_kernel.h"
 #include "graph/ops/training/optimizer_op.h"
@@ -10,10 +10,10 @@ static bool update_is_number(const pen_graph *graph, const pen_node *node, uint3
     return element == PEN_FLOAT32 || element == PEN_FLOAT64;
 }
 
-// Gradients that are lists of rows are left to the host.
 static bool update_supports(const pen_graph *graph, const pen_node *node) {
     const pen_op_update *at = &node->op->update;
-    if (pen_cuda_has(node, at->rows) || !pen_cuda_has(node, at->rate)) return false;
+    if (!pen_cuda_has(node, at->rate) || !pen_cuda_rows_supported(graph, node, at->rows))
+        return false;
     for (uint32_t i = 0; i < at->rate && i < node->input_count; i++)
         if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
     return update_is_number(graph, node, at->rate) && update_is_number(graph, node, at->scale) &&
@@ -31,6 +31,14 @@ static uint32_t update_wide(const pen_cuda_call *call) {
     return (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
            (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u) |
            (update_is_wide(call, at->step) ? PEN_CUDA_WIDE_STEP : 0u);
+}
+
+bool pen_cuda_update_supports(const pen_graph *graph, const pen_node *node) {
+    return update_supports(graph, node);
+}
+
+uint32_t pen_cuda_update_wide(const pen_cuda_call *call) {
+    return update_wide(call);
 }
 
 // Without momentum there is no velocity: `v` and `v_new` are 0, and the kernel reads neither.
@@ -91,16 +99,18 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 // ---- norms
 
 static bool norm_supports(const pen_graph *graph, const pen_node *node) {
-    return !pen_cuda_has(node, PEN_NORM_ROWS) && pen_cuda_is_float(graph, node->inputs[0]);
+    return pen_cuda_rows_supported(graph, node, PEN_NORM_ROWS) &&
+           pen_cuda_is_float(graph, node->inputs[0]);
 }
 
 static uint64_t norm_blocks(const pen_graph *graph, const pen_node *node) {
-    const uint64_t count = pen_cuda_count(graph, node->inputs[0]);
+    const uint64_t count = pen_cuda_rows_count(graph, node, PEN_NORM_ROWS, 0);
     return count / PEN_CUDA_NORM_BLOCK + (count % PEN_CUDA_NORM_BLOCK > 0);
 }
 
 static uint64_t norm_workspace_bytes(const pen_graph *graph, const pen_node *node) {
-    return norm_blocks(graph, node) * sizeof(double);
+    return pen_cuda_rows_bytes(graph, node, PEN_NORM_ROWS) +
+           norm_blocks(graph, node) * sizeof(double);
 }
 
 static uint32_t norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
@@ -108,7 +118,7 @@ static uint32_t norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const uint64_t blocks = norm_blocks(call->graph, node);
     const struct cuda_norm_args args = {
         .wide = pen_value_type(call->graph, node->outputs[0])->element == PEN_FLOAT64,
-        .count = pen_cuda_count(call->graph, node->inputs[0]),
+        .count = pen_cuda_rows_count(call->graph, node, PEN_NORM_ROWS, 0),
         .x = call->inputs[0],
         .sums = call->workspace,
         .y = call->outputs[0]};
@@ -156,13 +166,39 @@ static uint32_t clip_scale_steps(const pen_cuda_call *call, pen_cuda_step *steps
     return step_count;
 }
 
+// ---- of gradients that may be lists of rows
+
+uint64_t pen_cuda_update_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+    return pen_cuda_rows_bytes(graph, node, node->op->update.rows);
+}
+
+static uint32_t sgd_rows_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_op_update *at = &call->node->op->update;
+    return pen_cuda_rows_steps(call, at->rows, at->gradient, sgd_steps, steps);
+}
+
+static uint32_t adam_rows_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_op_update *at = &call->node->op->update;
+    return pen_cuda_rows_steps(call, at->rows, at->gradient, adam_steps, steps);
+}
+
+static uint32_t norm_rows_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    return pen_cuda_rows_steps(call, PEN_NORM_ROWS, 0, norm_steps, steps);
+}
+
 static const pen_cuda_entry update_entries[] = {
-    {.op_name = "sgd_update", .supports = update_supports, .steps = sgd_steps},
-    {.op_name = "adam_update", .supports = update_supports, .steps = adam_steps},
+    {.op_name = "sgd_update",
+     .supports = update_supports,
+     .workspace_bytes = pen_cuda_update_workspace_bytes,
+     .steps = sgd_rows_steps},
+    {.op_name = "adam_update",
+     .supports = update_supports,
+     .workspace_bytes = pen_cuda_update_workspace_bytes,
+     .steps = adam_rows_steps},
     {.op_name = "squared_norm",
      .supports = norm_supports,
      .workspace_bytes = norm_workspace_bytes,
-     .steps = norm_steps},
+     .steps = norm_rows_steps},
     {.op_name = "clip_scale",
      .supports = clip_scale_supports,
      .workspace_bytes = clip_scale_workspace_bytes,

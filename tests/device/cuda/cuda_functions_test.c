@@ -70,6 +70,16 @@ static void clips(void **state) {
         c.inputs[x + 2].is_absent = seed / 2 == 2;
         cuda_check(&c, seed, 1e-6); // of what is added to
     }
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const pen_element_type element = seed % 2 ? PEN_INT64 : PEN_INT32;
+        op_case c = {.op = "clip", .input_count = 3};
+        c.inputs[0] = (op_case_input){.type = op_type(element, 2, 5, 70), .low = -9, .high = 9};
+        c.inputs[1] = (op_case_input){.type = op_type(element, 0), .low = -4, .high = 1};
+        c.inputs[2] = (op_case_input){.type = op_type(element, 0), .low = 2, .high = 6};
+        c.inputs[1].is_absent = seed / 2 == 1;
+        c.inputs[2].is_absent = seed / 2 == 2;
+        cuda_check(&c, seed, 0);
+    }
 }
 
 static void softmaxes(void **state) {

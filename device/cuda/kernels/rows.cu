@@ -1,0 +1,11 @@
+// Rows of gradients that microbatches leave behind each other.
+
+// The first microbatch sets all to zeros but for its own rows; others only add theirs.
+KERNEL(stack, cuda_stack_args) {
+    EACH(i, a.count) {
+        const uint32_t is_own = i >= a.first && i - a.first < a.x_count;
+        if (!is_own && a.adds) continue;
+        copy_element(a.y, i, is_own ? a.x : 0, is_own ? i - a.first : 0, a.bytes,
+                     a.adds && a.is_float);
+    }
+}
