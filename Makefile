@@ -305,9 +305,7 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 
 fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
-  $(if $(call chosen_tests,tests/end_to_end/cuda_test.sh tests/end_to_end/cuda_mixed_test.sh \
-    tests/end_to_end/cuda_sequences_test.sh tests/end_to_end/cuda_memory_test.sh tests/end_to_end/cuda_classes_test.sh \
-    tests/end_to_end/cuda_costs_test.sh tests/end_to_end/metrics_test.sh),$(fake_cuda)) \
+  $(if $(call chosen_tests,$(filter tests/end_to_end/cuda% %/metrics_test.sh,$(test_scripts))),$(fake_cuda)) \
   $(if $(call chosen_tests,tests/end_to_end/refused_test.sh),$(BUILD)/tests/other_build/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 
@@ -341,7 +339,8 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(call say,cc,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_cuda_fma) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
-cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test)
+cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test scheduler/loss_training_test \
+  scheduler/onnx_exports_test)
 $(cuda_test_programs): TEST_LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
 $(cuda_test_programs): | $(fake_cuda)
 

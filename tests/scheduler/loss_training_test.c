@@ -2,10 +2,13 @@
 // a short last step, one device and three.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format/npy.h"
 #include "base/system/file.h"
+#include "device/cuda/cuda_device.h"
+#include "device/on_host.h"
 #include "scheduler/runner/evaluate.h"
 #include "tests/support/check.h"
 #include "tests/support/training.h"
@@ -16,6 +19,7 @@
     "devices: [{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}]\n"             \
     "placement: {strategy: round_robin}\n"                                                         \
     "pipeline: {schedule: gpipe}\n"
+#define GPU "devices: [{name: g, kind: cuda, memory: 1GiB}]\n"
 #define STEPS 3
 #define FIGURES                                                                                    \
     (STEPS + 3) // before the parameters in a row: losses, one of all, right, of how many
@@ -121,11 +125,24 @@ static void check_evaluation(const loss_case *c, pen_trainer *trainer, pen_datas
     assert_int_equal(evaluation.target_count, (uint64_t)c->expected[STEPS + 2]);
 }
 
+// Every node has a kernel on the GPU.
+static void check_kernels(const loss_case *c, const pen_program *program, pen_arena *arena) {
+    const pen_device_options options = {.name = "g", .only_sizes = true};
+    pen_device *device;
+    pen_on_host found;
+    CHECK_OK(pen_cuda_device_kind.open(&options, &device));
+    CHECK_OK(pen_on_host_find(device, program->graph, program->order, program->order_count, arena,
+                              &found));
+    CHECK(found.count == 0, "%s: %s run on the host", c->name, found.list);
+    pen_cuda_device_kind.close(device);
+}
+
 static loss_run run(const loss_case *c, int microbatches, const char *devices) {
     pen_arena *arena = check_arena();
     pen_dataset *dataset;
     loss_run made = {.parameters_hash = 0};
     pen_trainer *trainer = start(c, microbatches, devices, arena, &dataset);
+    if (strcmp(devices, GPU) == 0) check_kernels(c, pen_trainer_program(trainer), arena);
     for (int s = 0; s < STEPS; s++) {
         const pen_step_report step = training_step(trainer);
         made.losses[s] = step.loss;
@@ -151,8 +168,19 @@ static void check_alone(const loss_case *c, const loss_run *made, double alone[2
     check_near(c, "its second loss", made->terms[0][1], alone[1]);
 }
 
+// On an emulated GPU, where all of it has kernels; to the same bits in another order of threads.
+static void check_gpu(const loss_case *c) {
+    setenv("FAKE_CUDA", "order=0", 1);
+    const loss_run made = run(c, 2, GPU);
+    setenv("FAKE_CUDA", "order=2 late=20", 1);
+    const loss_run again = run(c, 2, GPU);
+    CHECK(made.parameters_hash == again.parameters_hash, "%s: other bits in another order",
+          c->name);
+}
+
 static void check_case(const loss_case *c, double alone[2]) {
     loss_run one = {0};
+    check_gpu(c);
     for (int microbatches = 1; microbatches <= 4; microbatches *= 2) {
         const loss_run made = run(c, microbatches, ONE);
         if (microbatches == 2) one = made;

@@ -15,6 +15,7 @@
 
 #define EXPORTS "tests/reference/exports/"
 #define ONE "{name: a, threads: 1}"
+#define GPU "{name: g, kind: cuda, memory: 1GiB}"
 #define THREE "{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}"
 
 static const pen_job *exports_job(pen_arena *arena, const char *model, const char *more,
@@ -59,6 +60,7 @@ static void files_train_as_pytorch_does(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         check_losses(models[i], "", ONE);
+        check_losses(models[i], "", GPU);
     }
     check_losses("tokens", "", THREE);
 }
