@@ -110,7 +110,7 @@ all: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the command and the library (u
 # compiler for it; `make cuda-kernels` makes it anew with clang, which needs nothing of NVIDIA's.
 cuda_folder := device/cuda/kernels
 cuda_text := $(cuda_folder)/kernels.ptx
-cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cuh $(cuda_folder)/*.h))
+cuda_kernel_sources := $(sort $(wildcard $(cuda_folder)/*.cu $(cuda_folder)/*.cuh $(cuda_folder)/*.h) base/precision.h)
 CUDA_CLANG := clang-14 # of which version the text is
 CUDA_FLAGS := -I. -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib --cuda-path=/ -S -O2 \
   -ffp-contract=off -Xclang -target-feature -Xclang +ptx63 -Wall -Wextra -Werror

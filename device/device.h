@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/memory_place.h"
+#include "base/precision.h"
 #include "base/status.h"
 #include "base/system/kernel_level.h"
 #include "graph/graph_types.h"
@@ -32,6 +33,8 @@ typedef struct pen_device_options {
     pen_kernel_level level; // cpu: of its kernels
     uint32_t gpu;           // cuda: which GPU of this machine, from 0
     bool only_sizes;        // kernels are prepared for what they take, and never run
+    // cuda: of operands of products
+    pen_precision precision;
 } pen_device_options;
 
 // Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the
@@ -70,6 +73,7 @@ typedef struct pen_device_kind {
     const char *name;    // "cpu"
     const char *summary; // one line
     bool has_own_memory; // the host does not see it: values come and go by copies
+    uint32_t precisions; // PEN_PRECISION_BITs that it can, besides float32
 
     // UNSUPPORTED: this machine has no such device; says what is missing.
     PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);
@@ -78,8 +82,9 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*describe)(pen_device *device, pen_arena *arena,
                                          const char **out_text);
 
-    // On what its bits depend besides the process's build and kernel level: devices with equal
-    // texts are of one class, and give equal bits. In `arena`. NULL member: on nothing else.
+    // On what its bits depend besides the process's build and kernel level, such as the precision
+    // it was opened with: devices with equal texts are of one class, and give equal bits. In
+    // `arena`. NULL member: on nothing else.
     PEN_NODISCARD pen_status (*identify)(pen_device *device, pen_arena *arena,
                                          const char **out_text);
 
@@ -158,6 +163,8 @@ uint64_t pen_device_own_bytes(pen_device *device);
 PEN_NODISCARD pen_status pen_device_pinned_bytes(pen_device *device, const pen_graph *graph,
                                                  const pen_node_id *order, uint32_t order_count,
                                                  uint64_t *out_bytes);
+// Whether operands of its products can have the precision.
+bool pen_device_kind_can(const pen_device_kind *kind, pen_precision precision);
 uint32_t pen_device_kind_count(void);
 const pen_device_kind *pen_device_kind_at(uint32_t index);
 

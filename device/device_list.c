@@ -59,6 +59,11 @@ pen_status pen_device_pinned_bytes(pen_device *device, const pen_graph *graph,
     return device->kind->pinned_bytes(device, graph, order, order_count, out_bytes);
 }
 
+bool pen_device_kind_can(const pen_device_kind *kind, pen_precision precision) {
+    return precision == PEN_PRECISION_FLOAT32 ||
+           (kind->precisions & PEN_PRECISION_BIT(precision)) != 0;
+}
+
 pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind) {
     *out_kind = device_kind_called(name);
     if (*out_kind != NULL) return PEN_OK;

@@ -31,6 +31,7 @@ typedef struct cuda_device {
     pen_arena *arena;
     const char *name;
     bool only_sizes;
+    pen_precision precision; // of operands of products
     pen_cuda_memory memory;
     pen_cuda_host host;
     pen_cuda_module *module;
@@ -148,6 +149,7 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     pen_status status = PEN_NEW(arena, 1, &device);
     if (status == PEN_OK) {
         device->base.kind = &pen_cuda_device_kind;
+        device->precision = options->precision;
         device->arena = arena;
         status = pen_arena_copy_text(arena, name, strlen(name), &device->name);
     }
@@ -192,9 +194,11 @@ static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char *
     pen_cuda_gpu gpu;
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
     return pen_arena_format(arena, out_text,
-                            "%s, compute capability %d.%d, driver %d.%d, kernels %08x", gpu.name,
-                            gpu.major, gpu.minor, gpu.driver / 1000, gpu.driver % 1000 / 10,
-                            (unsigned)device->text_hash);
+                            "%s, compute capability %d.%d, driver %d.%d, kernels %08x, products of "
+                            "%s",
+                            gpu.name, gpu.major, gpu.minor, gpu.driver / 1000,
+                            gpu.driver % 1000 / 10, (unsigned)device->text_hash,
+                            pen_precision_names[device->precision]);
 }
 
 // ---- memory
@@ -363,6 +367,7 @@ static pen_status cuda_bind_steps(const cuda_device *device, const pen_binding *
                                 .inputs = inputs,
                                 .outputs = outputs,
                                 .workspace = pen_cuda_address_of(binding->workspace),
+                                .precision = device->precision,
                                 .error = device->words + kernel->word * sizeof(uint32_t)};
     launch->step_count = kernel->entry->steps(&call, launch->steps);
     return PEN_OK;
@@ -417,6 +422,9 @@ const pen_device_kind pen_cuda_device_kind = {
     .name = "cuda",
     .summary = "a GPU of NVIDIA: own kernels, and the host's for what has none",
     .has_own_memory = true,
+    .precisions = PEN_PRECISION_BIT(PEN_PRECISION_TF32) |
+                  PEN_PRECISION_BIT(PEN_PRECISION_BFLOAT16) |
+                  PEN_PRECISION_BIT(PEN_PRECISION_FLOAT16),
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

@@ -33,6 +33,7 @@ pen_status pen_cuda_host_open(const pen_device_options *options, pen_cuda_memory
                               pen_cuda_host *out_host) {
     pen_device_options own = *options;
     own.memory_bytes = 0;
+    own.precision = PEN_PRECISION_FLOAT32;
     *out_host = (pen_cuda_host){.memory = memory};
     return pen_cpu_device_kind.open(&own, &out_host->cpu);
 }

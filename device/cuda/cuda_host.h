@@ -1,5 +1,6 @@
 // Operators that have no kernel on the GPU: they run on the cpu device's kernels, inside the cuda
-// device. Operands are copied to pinned memory and results back.
+// device. Operands are copied to pinned memory and results back. They compute in float32, whatever
+// the device's precision.
 //
 // Pinned memory is shared by all launches: they run one after the other. It comes in chunks, each
 // at least twice as large as the one before, since launches keep the addresses that they were bound

@@ -76,7 +76,8 @@ typedef struct pen_cuda_call {
     const pen_cuda_address *inputs;  // [input_count]
     const pen_cuda_address *outputs; // [output_count]
     pen_cuda_address workspace;
-    pen_cuda_address error; // a word that a kernel raises; NULL: the entry has no `blame`
+    pen_precision precision; // of operands of products
+    pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`
 } pen_cuda_call;
 
 typedef struct pen_cuda_entry {

@@ -55,3 +55,48 @@ void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, 
     kind->close(device);
     op_built_free(&built);
 }
+
+static pen_operand cuda_operand(pen_device *device, const run_graph *run, pen_value_id value) {
+    pen_operand operand = {NULL, 0};
+    if (!pen_value_is(value)) return operand;
+    const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(run->graph, value));
+    CHECK_OK(device->kind->buffer_create(device, bytes, &operand.buffer));
+    CHECK_OK(device->kind->write(device, operand, run->tensors[value.index].data, bytes));
+    CHECK_OK(device->kind->synchronize(device));
+    return operand;
+}
+
+// Each operand has a buffer of its own.
+void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run_graph *run) {
+    const pen_node *node = pen_graph_node(built->graph, built->node);
+    pen_operand inputs[OP_CASE_INPUTS], outputs[OP_CASE_OUTPUTS], workspace = {NULL, 0};
+    const pen_device_kind *kind;
+    pen_device *device;
+    pen_kernel *kernel;
+    pen_launch *launch;
+    CHECK(fake_cuda_is_here(), "no fake driver");
+    CHECK(pen_cuda_entry_find(built->graph, node) != NULL, "%s runs on the host", node->op->name);
+    setenv("FAKE_CUDA", cuda_orders[seed % 3], 1);
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "g", .precision = precision}, &device));
+    CHECK_OK(kind->prepare(device, built->graph, built->node, built->arena, &kernel));
+    for (uint32_t i = 0; i < node->input_count; i++)
+        inputs[i] = cuda_operand(device, run, node->inputs[i]);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        outputs[i] = cuda_operand(device, run, node->outputs[i]);
+    CHECK_OK(kind->buffer_create(device, kind->workspace_bytes(kernel), &workspace.buffer));
+    const pen_binding binding = {inputs, outputs, workspace};
+    CHECK_OK(kind->bind(device, kernel, &binding, built->arena, &launch));
+    CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){.first_microbatch = true}));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (outputs[i].buffer == NULL) continue;
+        pen_tensor *found = &run->tensors[node->outputs[i].index];
+        CHECK_OK(kind->read(device, outputs[i], found->data, pen_tensor_type_bytes(&found->type)));
+        kind->buffer_destroy(device, outputs[i].buffer);
+    }
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (inputs[i].buffer != NULL) kind->buffer_destroy(device, inputs[i].buffer);
+    kind->buffer_destroy(device, workspace.buffer);
+    kind->release(device, kernel);
+    kind->close(device);
+}

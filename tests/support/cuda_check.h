@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/precision.h"
 #include "tests/support/op_check.h"
 
 // The case runs on a kernel of the GPU, or on the host.
@@ -20,5 +21,9 @@ void cuda_check(const op_case *c, uint64_t seed, double tolerance);
 // outputs do.
 void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, size_t bytes,
                         const char *text);
+
+// Runs the node of a case without constants on a kernel of the GPU whose products have operands of
+// the precision, on what `run` has of its operands; its results are left there, too.
+void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run_graph *run);
 
 #endif // PEN_TESTS_SUPPORT_CUDA_CHECK_H

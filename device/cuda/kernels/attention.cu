@@ -60,37 +60,37 @@ DEVICE uint32_t attention_end(const attention_args *a, uint32_t first) {
     return attention_sees(a, last < a->queries ? last : a->queries - 1);
 }
 
-// Rows from `first` on of an operand that has `rows`; zeros beyond.
-DEVICE void attention_load(float (*to)[ATTENTION_WIDTH], const float *x, uint64_t stride,
-                           uint32_t first, uint32_t rows, uint32_t depth) {
+// Rows from x on, of which `rows` are there; zeros beyond.
+DEVICE void attention_load(float (*to)[ATTENTION_WIDTH], const attention_args *a, const float *x,
+                           uint64_t stride, uint32_t rows, uint32_t depth) {
     for (uint32_t i = THREAD; i < ATTENTION_ROWS * depth; i += THREADS) {
         const uint32_t row = i / depth, column = i % depth;
-        to[row][column] = first + row < rows ? x[(first + row) * stride + column] : 0.0f;
+        to[row][column] = row < rows ? rounded(x[row * stride + column], a->precision) : 0.0f;
     }
 }
 
 DEVICE void attention_load_q(float (*to)[ATTENTION_WIDTH], const attention_args *a,
                              const struct attention_tile *tile) {
-    attention_load(to, a->q + attention_offset(a, &a->of_q, tile->index), a->of_q.row, tile->first,
-                   a->queries, a->depth);
+    const uint64_t at = attention_offset(a, &a->of_q, tile->index) + tile->first * a->of_q.row;
+    attention_load(to, a, a->q + at, a->of_q.row, a->queries - tile->first, a->depth);
 }
 
 DEVICE void attention_load_dy(float (*to)[ATTENTION_WIDTH], const attention_args *a,
                               const struct attention_tile *tile) {
-    attention_load(to, a->dy + attention_offset(a, &a->of_y, tile->index), a->of_y.row,
-                   tile->first, a->queries, a->value_depth);
+    const uint64_t at = attention_offset(a, &a->of_y, tile->index) + tile->first * a->of_y.row;
+    attention_load(to, a, a->dy + at, a->of_y.row, a->queries - tile->first, a->value_depth);
 }
 
 DEVICE void attention_load_k(float (*to)[ATTENTION_WIDTH], const attention_args *a, uint64_t index,
                              uint32_t first_key) {
-    attention_load(to, a->k + attention_offset(a, &a->of_k, index), a->of_k.row, first_key, a->keys,
-                   a->depth);
+    const uint64_t at = attention_offset(a, &a->of_k, index) + first_key * a->of_k.row;
+    attention_load(to, a, a->k + at, a->of_k.row, a->keys - first_key, a->depth);
 }
 
 DEVICE void attention_load_v(float (*to)[ATTENTION_WIDTH], const attention_args *a, uint64_t index,
                              uint32_t first_key) {
-    attention_load(to, a->v + attention_offset(a, &a->of_v, index), a->of_v.row, first_key, a->keys,
-                   a->value_depth);
+    const uint64_t at = attention_offset(a, &a->of_v, index) + first_key * a->of_v.row;
+    attention_load(to, a, a->v + at, a->of_v.row, a->keys - first_key, a->value_depth);
 }
 
 // This thread's products of its row with four of the others.
@@ -232,8 +232,8 @@ KERNEL(attention, cuda_attention_args) {
             const float shrinks = attention_take(&a, &tile, key, &softmax, scores);
             UNROLLED
             for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
-                weights[ATTENTION_ROW][attention_key(e)] =
-                    scores[e] * attention_kept(&a, &tile, key + attention_key(e));
+                weights[ATTENTION_ROW][attention_key(e)] = rounded(
+                    scores[e] * attention_kept(&a, &tile, key + attention_key(e)), a.precision);
             UNROLLED
             for (uint32_t n = 0; n < ATTENTION_NUMBERS; n++)
                 numbers[n] *= shrinks;
@@ -252,14 +252,14 @@ KERNEL(attention, cuda_attention_args) {
     }
 }
 
-// The sum over keys in softmax's gradient, which is the product of dy and y.
+// The sum over keys in softmax's gradient, which is the product of y and of dy as slopes have it.
 DEVICE float attention_mean(const attention_args *a, const struct attention_tile *tile) {
     float sum = 0.0f;
     if (tile->row < a->queries) {
         const uint64_t at =
             attention_offset(a, &a->of_y, tile->index) + tile->row * a->of_y.row;
         for (uint32_t i = ATTENTION_LANE; i < a->value_depth; i += ATTENTION_LANES)
-            sum = multiply_add(a->dy[at + i], a->y[at + i], sum);
+            sum = multiply_add(rounded(a->dy[at + i], a->precision), a->y[at + i], sum);
     }
     return lanes_sum(sum, ATTENTION_LANES);
 }
@@ -314,8 +314,9 @@ KERNEL(attention_backward_rows, cuda_attention_args) {
             UNROLLED
             for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                 const float p = exponential(scores[e] - softmax.largest) / softmax.sum;
-                slopes[ATTENTION_ROW][attention_key(e)] =
-                    attention_slope(&a, &tile, key + attention_key(e), p, dots[e], mean);
+                slopes[ATTENTION_ROW][attention_key(e)] = rounded(
+                    attention_slope(&a, &tile, key + attention_key(e), p, dots[e], mean),
+                    a.precision);
             }
             barrier();
             attention_load_k(other, &a, tile.index, key);
@@ -365,9 +366,11 @@ KERNEL(attention_backward_keys, cuda_attention_args) {
                 for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
                     const uint32_t at = attention_key(e);
                     const float p = exponential(scores[e] - row.largest) / row.sum;
-                    weights[ATTENTION_ROW][at] = p * attention_kept(&a, &tile, key + at);
-                    slopes[ATTENTION_ROW][at] =
+                    const float slope =
                         attention_slope(&a, &tile, key + at, p, dots[e], row.mean);
+                    weights[ATTENTION_ROW][at] =
+                        rounded(p * attention_kept(&a, &tile, key + at), a.precision);
+                    slopes[ATTENTION_ROW][at] = rounded(slope, a.precision);
                 }
                 barrier();
                 attention_gather(&weights[0][ATTENTION_ROW], ATTENTION_ROWS + 1, from, to, own,

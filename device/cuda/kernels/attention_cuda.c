@@ -77,7 +77,8 @@ static struct cuda_attention_args attention_args(const pen_cuda_call *call) {
     const double dropout = pen_node_float(node, "dropout");
     pen_attention_geometry g = {0};
     (void)attention_geometry(call->graph, node, &g); // it was found when the node was taken
-    struct cuda_attention_args args = {.heads = (uint32_t)g.head_count,
+    struct cuda_attention_args args = {.precision = call->precision,
+                                       .heads = (uint32_t)g.head_count,
                                        .queries = (uint32_t)g.query_count,
                                        .keys = (uint32_t)g.key_count,
                                        .depth = (uint32_t)g.depth,

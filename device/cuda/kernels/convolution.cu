@@ -191,13 +191,15 @@ KERNEL(conv, cuda_conv_args) {
             const uint32_t i = THREAD + load * PEN_CUDA_BLOCK;
             const uint32_t term = i % TILE_DEPTH, row = i / TILE_DEPTH;
             const uint32_t is_there = top + row < a.rows && base + term < p.end;
-            left[term][row] =
+            const float w =
                 is_there ? p.left[(top + row) * p.left_row + (uint64_t)terms[term].other] : 0.0f;
+            left[term][row] = rounded(w, a.precision);
             // positions are neighbours in memory: they are loaded by neighbours among the threads
             const uint32_t by_term = a.what == PEN_CUDA_CONV_WEIGHT;
             const uint32_t column = by_term ? row : i % PEN_CUDA_TILE;
             const uint32_t other = by_term ? term : i / PEN_CUDA_TILE;
-            right[other][column] = conv_read(p.source, a.source, &columns[column], &terms[other]);
+            right[other][column] = rounded(
+                conv_read(p.source, a.source, &columns[column], &terms[other]), a.precision);
         }
         barrier();
         if (THREAD < TILE_DEPTH) // nobody reads them until the next barrier
@@ -235,7 +237,8 @@ DEVICE float conv_window(const struct cuda_conv_args *a, const struct conv_line 
             for (uint32_t s = 0; s < lines[2].taps; s++) {
                 const int32_t x = at[2] + lines[2].reach + (int32_t)s * lines[2].reach_step;
                 if ((uint32_t)x >= a->source[2]) continue;
-                sum = multiply_add(w[s * lines[2].tap_pace], row[x], sum);
+                sum = multiply_add(rounded(w[s * lines[2].tap_pace], a->precision),
+                                   rounded(row[x], a->precision), sum);
             }
         }
     }
@@ -295,7 +298,9 @@ KERNEL(conv_narrow_weight, cuda_conv_args) {
         uint32_t taken = 0;
         for (uint32_t term = lane; term < p.end; term += team) {
             const struct conv_place at = conv_position(&a, lines, term);
-            piece = multiply_add(dy[at.other], conv_read(p.source, a.source, &column, &at), piece);
+            const float x = conv_read(p.source, a.source, &column, &at);
+            piece =
+                multiply_add(rounded(dy[at.other], a.precision), rounded(x, a.precision), piece);
             if (++taken % 64 != 0) continue;
             sum += piece;
             piece = 0.0f;

@@ -153,6 +153,7 @@ static uint32_t conv_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     pen_conv_geometry g;
     if (!conv_find(call->graph, call->node, &g) || count == 0) return 0;
     struct cuda_conv_args args = conv_args(call->node, &g);
+    args.precision = call->precision;
     args.left = call->inputs[1];
     args.right = call->inputs[0];
     args.bias = pen_cuda_input(call, 2);

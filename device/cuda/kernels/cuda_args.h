@@ -20,9 +20,9 @@
 
 // y = alpha op(a) op(b) + beta c, for each product of a batch: m x k by k x n, row-major. Stored, a
 // is k x m where trans_a, b is n x k where trans_b. c is at row * c_row + column * c_column; NULL:
-// left out.
+// left out. `precision`, a pen_precision, is that of operands of products, here and below.
 struct cuda_product_args {
-    uint32_t adds, m, n, k, trans_a, trans_b;
+    uint32_t adds, precision, m, n, k, trans_a, trans_b;
     uint64_t stride_a, stride_b, c_row, c_column;
     PEN_CUDA_PLACE(const float) a;
     PEN_CUDA_PLACE(const float) b;

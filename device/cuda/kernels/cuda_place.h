@@ -4,6 +4,8 @@
 #ifndef PEN_DEVICE_CUDA_KERNELS_CUDA_PLACE_H
 #define PEN_DEVICE_CUDA_KERNELS_CUDA_PLACE_H
 
+#include "base/precision.h"
+
 #ifdef PEN_CUDA_KERNEL_CODE
 #define PEN_CUDA_PLACE(type) type *
 #else

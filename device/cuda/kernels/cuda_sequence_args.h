@@ -37,8 +37,8 @@ struct cuda_attention_row {
     float largest, sum, mean;
 };
 struct cuda_attention_args {
-    uint32_t adds, heads, queries, keys, depth, value_depth, is_causal, mask_is_bool, threshold;
-    uint32_t mask_rank;
+    uint32_t adds, precision, heads, queries, keys, depth, value_depth, is_causal, mask_is_bool;
+    uint32_t threshold, mask_rank;
     uint64_t attentions, mask_row, mask_column;
     struct cuda_random random;
     struct cuda_attention_strides of_q, of_k, of_v, of_y;
@@ -65,8 +65,8 @@ struct cuda_attention_args {
 enum { PEN_CUDA_RNN_TANH, PEN_CUDA_RNN_RELU, PEN_CUDA_GRU, PEN_CUDA_LSTM };
 #define PEN_CUDA_RECURRENT_ROOM 2048 // states of a block: group * hidden
 struct cuda_recurrent_args {
-    uint32_t adds, what, steps, batch, hidden, directions, gates, saved, group, is_batch_first;
-    uint32_t reversed; // a bit for each direction
+    uint32_t adds, precision, what, steps, batch, hidden, directions, gates, saved, group;
+    uint32_t is_batch_first, reversed; // reversed: a bit for each direction
     PEN_CUDA_PLACE(float) products;
     PEN_CUDA_PLACE(const float) weights;
     PEN_CUDA_PLACE(const float) bias;

@@ -11,7 +11,7 @@
 // convolution.
 enum { PEN_CUDA_CONV, PEN_CUDA_CONV_INPUT, PEN_CUDA_CONV_WEIGHT };
 struct cuda_conv_args {
-    uint32_t adds, what;                    // one of the above
+    uint32_t adds, precision, what;         // one of the above
     uint32_t batch, groups, rows, channels; // rows: of a group; channels: of the source in a group
     uint32_t parts;                         // of a group: classes, pieces, or 1
     uint32_t pieces, piece_terms; // of the weight's gradient: each has its sums in a y of its own

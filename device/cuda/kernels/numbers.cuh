@@ -172,6 +172,21 @@ DEVICE float signed_like(float size, float x) {
     return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
 }
 
+// x as an operand of products: the nearest number that a pen_precision has, of two the even one.
+// What is infinite, or not a number, stays so; what is too large becomes infinite.
+DEVICE float rounded(float x, uint32_t precision) {
+    const uint32_t bits = bits_of_float(x), exponent = bits & 0x7f800000u;
+    if (precision == PEN_PRECISION_FLOAT32 || exponent == 0x7f800000u) return x;
+    // below 2^-14 float16 has the multiples of 2^-24, as floats from 1/2 to 1 are
+    if (precision == PEN_PRECISION_FLOAT16 && exponent < 0x38800000u)
+        return signed_like(magnitude_of(x) + 0.5f - 0.5f, x);
+    const uint32_t dropped = precision == PEN_PRECISION_BFLOAT16 ? 16 : 13;
+    const uint32_t odd = bits >> dropped & 1, half = (1u << (dropped - 1)) - 1;
+    const float y = float_of_bits((bits + half + odd) & ~((1u << dropped) - 1));
+    const uint32_t is_too_large = precision == PEN_PRECISION_FLOAT16 && magnitude_of(y) > 65504.0f;
+    return is_too_large ? signed_like(float_of_bits(0x7f800000u), x) : y;
+}
+
 // The polynomials of tangent_h and error_function are those of the host's kernels (vector_math.h).
 DEVICE float tangent_h(float x) {
     const float size = magnitude_of(x), z = x * x;

@@ -21,11 +21,12 @@ KERNEL(product, cuda_product_args) {
             const uint32_t i = THREAD + load * PEN_CUDA_BLOCK;
             const uint32_t row = a.trans_a ? i % PEN_CUDA_TILE : i / TILE_DEPTH;
             const uint32_t term = a.trans_a ? i / PEN_CUDA_TILE : i % TILE_DEPTH;
-            left[term][row] = product_load(x, a.trans_a, a.m, a.k, top + row, base + term);
+            left[term][row] = rounded(
+                product_load(x, a.trans_a, a.m, a.k, top + row, base + term), a.precision);
             const uint32_t column = a.trans_b ? i / TILE_DEPTH : i % PEN_CUDA_TILE;
             const uint32_t other = a.trans_b ? i % TILE_DEPTH : i / PEN_CUDA_TILE;
-            right[other][column] =
-                product_load(z, !a.trans_b, a.n, a.k, first + column, base + other);
+            right[other][column] = rounded(
+                product_load(z, !a.trans_b, a.n, a.k, first + column, base + other), a.precision);
         }
         barrier();
         tile_multiply(left, right, base, a.k - base, &sums);

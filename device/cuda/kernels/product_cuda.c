@@ -52,6 +52,7 @@ static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     pen_matmul_geometry g;
     if (!product_geometry(call->graph, node, &g) || g.m * g.n * g.product_count == 0) return 0;
     struct cuda_product_args args = {
+        .precision = call->precision,
         .m = (uint32_t)g.m,
         .n = (uint32_t)g.n,
         .k = (uint32_t)g.k,

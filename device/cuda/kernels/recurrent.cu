@@ -51,10 +51,11 @@ DEVICE struct recurrent_halves recurrent_products(const recurrent_args *a,
     for (uint32_t g = 0; g < 4; g++)
         halves.x[g] = halves.h[g] = 0.0f;
     for (uint32_t k = 0; k < a->hidden; k++) {
-        const float h = state[k];
+        const float h = rounded(state[k], a->precision);
         for (uint32_t g = 0; g < 4; g++) {
             if (g >= a->gates) continue;
-            halves.h[g] = multiply_add(weights[(uint64_t)k * all + g * a->hidden], h, halves.h[g]);
+            const float weight = weights[(uint64_t)k * all + g * a->hidden];
+            halves.h[g] = multiply_add(rounded(weight, a->precision), h, halves.h[g]);
         }
     }
     for (uint32_t g = 0; g < 4; g++) {
@@ -239,7 +240,8 @@ DEVICE float recurrent_through(const recurrent_args *a, uint32_t d, uint32_t j,
     const float *weights = a->weights + (uint64_t)d * all * a->hidden + j;
     float sum = 0.0f;
     for (uint32_t k = 0; k < all; k++)
-        sum = multiply_add(weights[(uint64_t)k * a->hidden], slopes[k], sum);
+        sum = multiply_add(rounded(weights[(uint64_t)k * a->hidden], a->precision),
+                           rounded(slopes[k], a->precision), sum);
     return sum;
 }
 

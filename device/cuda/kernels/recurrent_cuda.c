@@ -139,7 +139,8 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     pen_recurrent_geometry g = {0};
     (void)recurrent_geometry(call->graph, call->node, &g);
     const uint64_t rows = recurrent_rows(&g), columns = recurrent_columns(&g);
-    const struct cuda_product_args product = {.alpha = 1,
+    const struct cuda_product_args product = {.precision = call->precision,
+                                              .alpha = 1,
                                               .m = (uint32_t)rows,
                                               .n = (uint32_t)columns,
                                               .k = (uint32_t)g.inputs,
@@ -150,6 +151,7 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     const bool is_lstm = g.kind == PEN_RECURRENT_LSTM;
     const uint32_t kept = is_lstm ? PEN_RECURRENT_LAST_C + 1 : PEN_RECURRENT_LAST_H + 1;
     struct cuda_recurrent_args args = recurrent_args(&g);
+    args.precision = call->precision;
     args.products = call->workspace;
     args.weights = call->workspace + rows * columns * sizeof(float);
     args.bias = pen_cuda_input(call, PEN_RECURRENT_B);
@@ -191,6 +193,7 @@ static struct cuda_recurrent_args recurrent_backward_args(const pen_cuda_call *c
     const uint64_t bytes = recurrent_rows(g) * recurrent_columns(g) * sizeof(float);
     const bool has_halves = recurrent_has_halves(g);
     struct cuda_recurrent_args args = recurrent_args(g);
+    args.precision = call->precision;
     args.weights = call->inputs[PEN_RECURRENT_R];
     args.y = call->inputs[PEN_RECURRENT_BACKWARD_Y];
     args.kept_gates = pen_cuda_input(call, PEN_RECURRENT_BACKWARD_GATES);
@@ -216,7 +219,8 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     (void)recurrent_geometry(call->graph, call->node, &g);
     const uint64_t rows = recurrent_rows(&g), all = (uint64_t)(g.gates * g.hidden);
     const struct cuda_recurrent_args args = recurrent_backward_args(call, &g);
-    const struct cuda_product_args of_w = {.alpha = 1,
+    const struct cuda_product_args of_w = {.precision = call->precision,
+                                           .alpha = 1,
                                            .m = (uint32_t)recurrent_columns(&g),
                                            .n = (uint32_t)g.inputs,
                                            .k = (uint32_t)rows,
@@ -224,7 +228,8 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
                                            .a = args.products,
                                            .b = call->inputs[PEN_RECURRENT_X],
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DW)};
-    const struct cuda_product_args of_r = {.alpha = 1,
+    const struct cuda_product_args of_r = {.precision = call->precision,
+                                           .alpha = 1,
                                            .m = (uint32_t)all,
                                            .n = (uint32_t)g.hidden,
                                            .k = (uint32_t)rows,
@@ -234,7 +239,8 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
                                            .a = args.dstates != 0 ? args.dstates : args.products,
                                            .b = args.before,
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DR)};
-    const struct cuda_product_args of_x = {.alpha = 1,
+    const struct cuda_product_args of_x = {.precision = call->precision,
+                                           .alpha = 1,
                                            .m = (uint32_t)rows,
                                            .n = (uint32_t)g.inputs,
                                            .k = (uint32_t)recurrent_columns(&g),

@@ -13,6 +13,8 @@
 // Below this a sum of products is finite in float32, also over 2^20 microbatches and with every
 // rounding against it.
 #define GUARD_BOUND 1e30
+// Below this a factor is finite in each precision that products take it in (base/precision.h).
+#define GUARD_FACTOR 1e38
 #define GUARD_NONE UINT32_MAX
 
 // A gradient, and the update that applies it.
@@ -247,7 +249,8 @@ static void guard_look_at_factors(const pen_executor *executor, guard_gradient *
     double bound = 1, terms = INFINITY;
     for (uint32_t i = 0; i < 2; i++) {
         const pen_tensor_type *type = pen_value_type(graph, node->inputs[i]);
-        bound *= guard_magnitude(executor, node->inputs[i], microbatch);
+        const double magnitude = guard_magnitude(executor, node->inputs[i], microbatch);
+        bound *= magnitude < GUARD_FACTOR ? magnitude : INFINITY;
         terms = fmin(terms, (double)pen_shape_element_count(&type->shape));
     }
     if (run->first_microbatch || !node->accumulates) guard->is_unproven = false;
