@@ -194,6 +194,7 @@ void pen_train_log_start(pen_train_log *log, const pen_job *job, pen_trainer *tr
     pen_json_key_unsigned(json, "job_steps", pen_job_get_step_count(job, size.epoch_steps));
     pen_json_key_unsigned(json, "epoch_steps", size.epoch_steps);
     pen_json_key_unsigned(json, "steps_kept", pen_trainer_step_kept(trainer));
+    pen_json_key_text(json, "precision", pen_precision_names[job->numerics.precision]);
     pen_json_key_integer(json, "pid", getpid());
     pen_train_log_arithmetic(json, trainer);
     log_end(log);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/precision.h"
 #include "cli/command.h"
 #include "scheduler/checkpoint/checkpoint.h"
 
@@ -112,6 +113,9 @@ static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
     if (manifest->changed_step > 0) {
         pen_json_key_unsigned(&run->json, "changed_step", manifest->changed_step);
     }
+    pen_json_key_text(&run->json, "precision",
+                      manifest->precision[0] == 0 ? pen_precision_names[PEN_PRECISION_FLOAT32]
+                                                  : manifest->precision);
     if (run->options->mirror != NULL) {
         pen_json_key_unsigned(&run->json, "copies", pen_checkpoint_store_copies(run->store, index));
     }

@@ -200,7 +200,8 @@ static pen_status profile_find_others(profile_run *run, const pen_profile_target
         if (!is_other) continue;
         (*out_others)[count++] = (pen_device_options){.name = device->name,
                                                       .thread_count = device->threads,
-                                                      .memory_bytes = device->bytes_limit};
+                                                      .memory_bytes = device->bytes_limit,
+                                                      .precision = run->job->numerics.precision};
     }
     *out_count = count;
     return PEN_OK;

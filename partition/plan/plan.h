@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/precision.h"
 #include "base/system/kernel_level.h"
 #include "graph/graph_types.h"
 #include "partition/costs/cluster.h"
@@ -87,8 +88,9 @@ typedef struct pen_plan {
     double value;          // of the objective, seconds (traffic: bytes)
     double lower_bound;
     bool is_cut; // the time limit cut the search; of a plan that was read, not known: false
-    const char *schedule;   // "1f1b"
-    pen_kernel_level level; // AUTO: not known
+    const char *schedule;    // "1f1b"
+    pen_kernel_level level;  // AUTO: not known
+    pen_precision precision; // of operands of products
     uint32_t microbatch_count;
     uint64_t microbatch_size; // examples
     double step_seconds;      // predicted

@@ -178,6 +178,7 @@ static pen_status build_write(const pen_planner *planner, const pen_plan_placed 
                    .is_cut = placed->is_cut,
                    .schedule = request->schedule,
                    .level = request->level,
+                   .precision = request->precision,
                    .lane_count = request->lanes,
                    .microbatch_count = request->planned->microbatch_count,
                    .microbatch_size = request->microbatch_size,
@@ -349,6 +350,13 @@ pen_status pen_plan_check_model(const pen_planner *planner, const pen_plan *plan
         return pen_error(PEN_INVALID_INPUT,
                          "the plan was made for %u lanes of microbatches, but the job has %u",
                          planned, lanes);
+    }
+    if (plan->precision != planner->request->precision) {
+        return pen_error(PEN_INVALID_INPUT,
+                         "the plan was made for products of %s, but the job has numerics.precision "
+                         "%s; plan again",
+                         pen_precision_names[plan->precision],
+                         pen_precision_names[planner->request->precision]);
     }
     PEN_TRY(build_match_nodes(planner, plan, arena, stage_of_node));
     const uint64_t hash = pen_graph_hash(planner->owners);

@@ -154,6 +154,10 @@ static void diff_dump_summary(const pen_plan_diff *diff, pen_text *text) {
     if (strcmp(before->schedule, after->schedule) != 0) {
         pen_text_print(text, "schedule     %s, then %s\n", before->schedule, after->schedule);
     }
+    if (before->precision != after->precision) {
+        pen_text_print(text, "precision    %s, then %s\n", pen_precision_names[before->precision],
+                       pen_precision_names[after->precision]);
+    }
     if (before->lane_count != after->lane_count) {
         pen_text_print(text, "lanes %u, then %u\n", before->lane_count, after->lane_count);
     }

@@ -58,6 +58,10 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
                      "             the time limit cut the search: another run may find another "
                      "plan\n");
     }
+    if (plan->precision != PEN_PRECISION_FLOAT32) {
+        pen_text_print(text, "products of  %s, summed in float32\n",
+                       pen_precision_names[plan->precision]);
+    }
     pen_text_print(text, "costs from   %u nodes measured, %u stated, %u assumed\n",
                    plan->measured_count, plan->stated_count, plan->assumed_count);
 }
@@ -379,6 +383,7 @@ void pen_plan_write_json(const pen_plan *plan, pen_json_writer *json) {
     pen_json_key_unsigned(json, "microbatch_size", plan->microbatch_size);
     pen_json_key_number(json, "step_seconds", plan->step_seconds);
     pen_json_key_number(json, "bubble", plan->bubble);
+    pen_json_key_text(json, "precision", pen_precision_names[plan->precision]);
     pen_json_key_unsigned(json, "process_bytes", plan->process_bytes);
     pen_json_key_object(json, "costs");
     pen_json_key_unsigned(json, "measured", plan->measured_count);

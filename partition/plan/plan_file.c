@@ -281,6 +281,7 @@ static pen_status file_take(file_reader *r) {
                        .objective = pen_objective_names[file->objective],
                        .schedule = file->schedule,
                        .level = file->numerics.level,
+                       .precision = file->numerics.precision,
                        .lane_count = (uint32_t)file->numerics.lanes,
                        .microbatch_count = (uint32_t)file->microbatches,
                        .microbatch_size = (uint64_t)file->microbatch_size,

@@ -37,6 +37,7 @@ typedef struct pen_plan_request {
     // what is written into the plan
     const char *schedule; // "1f1b"
     pen_kernel_level level;
+    pen_precision precision;
     uint32_t lanes;              // that the microbatches form; 0 is 1
     const char *job;             // paths; NULL: none
     const char *const *settings; // [setting_count] of the job

@@ -78,6 +78,8 @@ static const pen_option_table file_cluster_table = {
 static const pen_option_field file_numerics_fields[] = {
     PEN_OPTION(CHOICE, file_numerics, level, "instructions of the kernels; auto: any",
                .choices = pen_kernel_level_names, .default_text = "auto"),
+    PEN_OPTION(CHOICE, file_numerics, precision, "of operands of products",
+               .choices = pen_precision_names, .default_text = "float32"),
     PEN_OPTION(INTEGER, file_numerics, lanes, "that the microbatches of a step form",
                PEN_OPTION_RANGE(1, FILE_COUNT_LIMIT), .default_text = "1"),
 };

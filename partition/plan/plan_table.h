@@ -30,6 +30,7 @@ typedef struct file_model {
 
 typedef struct file_numerics {
     pen_kernel_level level;
+    pen_precision precision;
     int64_t lanes;
 } file_numerics;
 

@@ -29,12 +29,20 @@ static void write_bytes(pen_text *text, const char *key, double bytes) {
 
 // What is as in every plan is left out.
 static void write_numerics(pen_text *text, const pen_plan *plan) {
-    const bool has_level = plan->level != PEN_KERNEL_LEVEL_AUTO, has_lanes = plan->lane_count > 1;
-    if (!has_level && !has_lanes) return;
-    pen_text_add(text, "numerics: {");
-    if (has_level) pen_text_print(text, "level: %s", pen_kernel_level_names[plan->level]);
-    if (has_lanes) pen_text_print(text, "%slanes: %u", has_level ? ", " : "", plan->lane_count);
-    pen_text_add(text, "}\n");
+    const char *before = "numerics: {";
+    if (plan->level != PEN_KERNEL_LEVEL_AUTO) {
+        pen_text_print(text, "%slevel: %s", before, pen_kernel_level_names[plan->level]);
+        before = ", ";
+    }
+    if (plan->precision != PEN_PRECISION_FLOAT32) {
+        pen_text_print(text, "%sprecision: %s", before, pen_precision_names[plan->precision]);
+        before = ", ";
+    }
+    if (plan->lane_count > 1) {
+        pen_text_print(text, "%slanes: %u", before, plan->lane_count);
+        before = ", ";
+    }
+    if (before[0] == ',') pen_text_add(text, "}\n");
 }
 
 static void write_settings(const pen_plan *plan, pen_text *text) {

@@ -221,7 +221,21 @@ static pen_status store_check_consistency(const pen_checkpoint_subject *subject,
                                    expected[0] == 0 ? "sync" : expected));
 }
 
-// That it is of this training: model, data, and what decides which examples come when.
+// Losses of another precision would follow.
+static pen_status store_check_precision(const pen_checkpoint_subject *subject,
+                                        const pen_commit_manifest *manifest) {
+    const char *expected = pen_precision_names[subject->job->numerics.precision];
+    const char *found = manifest->precision;
+    if (found[0] == 0) found = pen_precision_names[PEN_PRECISION_FLOAT32];
+    if (strcmp(found, expected) == 0) return PEN_OK;
+    return pen_job_blame(subject->job, &subject->job->numerics.precision,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "the checkpoint is of a training with precision '%s', the job "
+                                   "has '%s'",
+                                   found, expected));
+}
+
+// That it is of this training: model, data, precision, and what decides which examples come when.
 static pen_status store_check(pen_checkpoint_store *store, const pen_commit_manifest *manifest) {
     const pen_checkpoint_subject *subject = store->subject;
     if (subject == NULL) return PEN_OK;
@@ -244,6 +258,7 @@ static pen_status store_check(pen_checkpoint_store *store, const pen_commit_mani
     PEN_TRY(store_differs(subject, &train->lanes, "lanes",
                           manifest->lanes == 0 ? 1 : manifest->lanes, (uint64_t)train->lanes));
     PEN_TRY(store_check_consistency(subject, manifest));
+    PEN_TRY(store_check_precision(subject, manifest));
     PEN_TRY(store_differs(subject, &train->shuffle, "shuffle", manifest->shuffle, train->shuffle));
     return store_differs(subject, &train->drop_last, "drop_last", manifest->drop_last,
                          train->drop_last);
@@ -378,6 +393,10 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     store_copy_text(record.manifest.level, pen_kernel_level_names[level]);
     memcpy(record.manifest.arithmetic, checkpoint->arithmetic, sizeof checkpoint->arithmetic);
     record.manifest.changed_step = checkpoint->changed_step;
+    if (subject->job->numerics.precision != PEN_PRECISION_FLOAT32) {
+        store_copy_text(record.manifest.precision,
+                        pen_precision_names[subject->job->numerics.precision]);
+    }
     pen_checkpoint_publication publication = {.record = record};
     char what[64];
     snprintf(what, sizeof what, "the checkpoint of step %" PRIu64, checkpoint->step);

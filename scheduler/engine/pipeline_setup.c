@@ -52,6 +52,7 @@ static pen_status setup_open_device(pipeline_engine *p) {
     PEN_TRY(pen_device_kind_find(cluster->devices[0].kind, &kind));
     const pen_device_options options = {.name = cluster->devices[0].name,
                                         .thread_count = cluster->devices[0].threads,
+                                        .precision = p->job->numerics.precision,
                                         .only_sizes = kind->has_own_memory};
     return kind->open(&options, &p->device);
 }
@@ -89,6 +90,7 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .kind = device->kind,
             .thread_count = device->threads,
             .gpu = device->gpu,
+            .precision = p->job->numerics.precision,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
     if (collects) {

@@ -31,6 +31,7 @@
 #include "base/arena.h"
 #include "base/format/quantity.h"
 #include "base/option/option.h"
+#include "base/precision.h"
 #include "base/status.h"
 #include "base/system/kernel_level.h"
 #include "graph/import/import.h"
@@ -68,7 +69,8 @@ typedef struct pen_job_pipeline {
 } pen_job_pipeline;
 
 typedef struct pen_job_numerics {
-    pen_kernel_level level; // AUTO: that of the plan or checkpoint it goes on from, else the best
+    pen_kernel_level level;  // AUTO: that of the plan or checkpoint it goes on from, else the best
+    pen_precision precision; // of operands of products
 } pen_job_numerics;
 
 typedef struct pen_job_tls { // paths of PEM files; all NULL: none

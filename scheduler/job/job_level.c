@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "device/device.h"
+
 static pen_status level_find(const char *name, pen_kernel_level *out_level) {
     *out_level = PEN_KERNEL_LEVEL_AUTO;
     if (name == NULL || name[0] == 0) return PEN_OK;
@@ -40,4 +42,21 @@ pen_status pen_job_level_settle(const pen_job *job, const pen_job_level_before *
     return before->plan == PEN_KERNEL_LEVEL_AUTO
                ? status
                : pen_status_add_context(status, "while using a plan");
+}
+
+pen_status pen_job_check_precision(const pen_job *job) {
+    const pen_precision precision = job->numerics.precision;
+    for (uint32_t d = 0; d < job->cluster.device_count; d++) {
+        const char *name = pen_cluster_device_kind_name(job->cluster.devices[d].kind);
+        const pen_device_kind *kind;
+        PEN_TRY(pen_device_kind_find(name, &kind));
+        if (pen_device_kind_can(kind, precision)) continue;
+        return pen_job_blame(
+            job, &job->numerics.precision,
+            pen_error(PEN_INVALID_INPUT,
+                      "numerics.precision: found %s, but device '%s' is of kind %s, which computes "
+                      "in float32 only: expected float32, or devices of kind cuda alone",
+                      pen_precision_names[precision], job->cluster.devices[d].name, name));
+    }
+    return PEN_OK;
 }

@@ -1,7 +1,9 @@
-// The kernel level that a job's numbers are made with.
+// The kernel level, and the precision, that a job's numbers are made with.
 //
 // `auto` is settled once: the plan and the checkpoints keep what the first machine had, and whoever
 // goes on from them runs at that, or is refused.
+//
+// A precision other than float32 needs devices that can it: that is known when the job is read.
 //
 // Threads: any.
 #ifndef PEN_SCHEDULER_JOB_JOB_LEVEL_H
@@ -23,5 +25,9 @@ typedef struct pen_job_level_before {
 //   UNSUPPORTED    this machine lacks the level, or the process runs at another one
 PEN_NODISCARD pen_status pen_job_level_settle(const pen_job *job,
                                               const pen_job_level_before *before);
+
+// INVALID_INPUT where a device of the job, whose cluster is complete, cannot its precision; names
+// the device and its kind. Opens no device.
+PEN_NODISCARD pen_status pen_job_check_precision(const pen_job *job);
 
 #endif // PEN_SCHEDULER_JOB_JOB_LEVEL_H

@@ -7,6 +7,7 @@
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
+#include "scheduler/job/job_level.h"
 #include "scheduler/job/job_losses.h"
 #include "scheduler/job/job_table.h"
 
@@ -161,6 +162,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job->cluster.task_count = origin->task_count;
     job->cluster.uses_grpc_alone = job->pipeline.transport == PEN_JOB_TRANSPORT_GRPC;
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
+    PEN_TRY(pen_job_check_precision(job));
     job->placement.constraints.source = job->source;
     *out_job = job;
     return PEN_OK;

@@ -207,7 +207,8 @@ static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
                                              .thread_count = (uint32_t)device->threads,
                                              .memory_bytes = memory_bytes,
                                              .gpu = (uint32_t)device->gpu,
-                                             .level = job->numerics.level}};
+                                             .level = job->numerics.level,
+                                             .precision = job->numerics.precision}};
     PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
     return PEN_OK;

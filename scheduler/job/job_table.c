@@ -410,12 +410,19 @@ static const pen_option_field job_pipeline_fields[] = {
 static const pen_option_table job_pipeline_table = {
     PEN_OPTION_FIELDS(pen_job_pipeline, job_pipeline_fields)};
 
+// By the numbers of pen_precision. float16 comes when gradients are scaled for it.
+static const char *const job_precision_names[] = {"float32", "tf32", "bfloat16", NULL};
+
 static const pen_option_field job_numerics_fields[] = {
     PEN_OPTION(CHOICE, pen_job_numerics, level,
                "instructions of the kernels, of x86-64: v2 (SSE4.2), v3 (AVX2), v4 (AVX-512). Each "
                "rounds otherwise. auto: the best of the machine that plans first; plans and "
                "checkpoints keep it",
                .choices = pen_kernel_level_names, .default_text = "auto"),
+    PEN_OPTION(CHOICE, pen_job_numerics, precision,
+               "operands of matrix products, convolutions, attention and recurrent layers are "
+               "rounded to it; sums, and all else, are float32. Only for devices of kind cuda",
+               .choices = job_precision_names, .default_text = "float32"),
 };
 static const pen_option_table job_numerics_table = {
     PEN_OPTION_FIELDS(pen_job_numerics, job_numerics_fields)};

@@ -50,7 +50,8 @@ static pen_status profile_open(pen_profiler *profiler) {
                                         .thread_count = target->threads,
                                         .memory_bytes = target->memory_bytes,
                                         .gpu = target->gpu,
-                                        .only_sizes = target->is_remote && kind->has_own_memory};
+                                        .only_sizes = target->is_remote && kind->has_own_memory,
+                                        .precision = profiler->job->numerics.precision};
     return kind->open(&options, &profiler->runner.device);
 }
 

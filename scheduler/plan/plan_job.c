@@ -204,6 +204,7 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.setting_count = job->setting_count;
     p->request.model = job->model.file;
     PEN_TRY(pen_kernel_level_settle(job->numerics.level, &p->request.level));
+    p->request.precision = job->numerics.precision;
     p->request.lanes = p->is_forward ? 1 : (uint32_t)job->train.lanes;
     p->request.cost_table = costs;
     p->request.microbatch_size = p->model.program->microbatch_size;

@@ -31,6 +31,7 @@ static pen_status model_open_kind(const pen_plan_model_request *wanted, uint32_t
                                         .thread_count = device->threads,
                                         .gpu = device->gpu,
                                         .level = wanted->job->numerics.level,
+                                        .precision = wanted->job->numerics.precision,
                                         .only_sizes = true};
     return kind->open(&options, out_device);
 }

@@ -40,11 +40,12 @@ typedef struct pen_commit_manifest {
     char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // what the last bits depend on besides, as an
                                                   // engine says; "": cpu, and not in the record
     uint64_t changed_step; // after which that became another; 0: never, and not in the record
-    uint64_t evaluations;  // while it ran; 0: none, and this and the next are not in the record
-    uint64_t best_step;    // after which the best of them was
-    uint64_t best;         // its metric
-    uint64_t since_best;   // evaluations since
-    bool keeps_best;       // the manifest of that step stays
+    char precision[PEN_COMMIT_TEXT_BYTES]; // of products; "": float32, and not in the record
+    uint64_t evaluations; // while it ran; 0: none, and this and the next are not in the record
+    uint64_t best_step;   // after which the best of them was
+    uint64_t best;        // its metric
+    uint64_t since_best;  // evaluations since
+    bool keeps_best;      // the manifest of that step stays
     char best_metric[PEN_COMMIT_TEXT_BYTES]; // its name; "": the loss, and not in the record
     uint64_t plateau_rate; // the learning rate that they have decided; 0: none, and this and the
                            // next are not in the record

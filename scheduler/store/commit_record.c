@@ -56,6 +56,7 @@ static const pen_record_field consistency_fields[] = {MANIFEST(TEXT, consistency
 static const pen_record_field level_fields[] = {MANIFEST(TEXT, level)};
 static const pen_record_field arithmetic_fields[] = {MANIFEST(TEXT, arithmetic)};
 static const pen_record_field changed_fields[] = {COUNT(changed_step)};
+static const pen_record_field precision_fields[] = {MANIFEST(TEXT, precision)};
 static const pen_record_field evaluated_fields[] = {
     COUNT(evaluations),           COUNT(best_step), MANIFEST(FIXED, best), COUNT(since_best),
     MANIFEST(NUMBER, keeps_best),
@@ -81,6 +82,7 @@ static const pen_record record_sections[] = {
     {.name = "level", PEN_RECORD_FIELDS(level_fields)},
     {.name = "arithmetic", PEN_RECORD_FIELDS(arithmetic_fields)},
     {.name = "changed", PEN_RECORD_FIELDS(changed_fields)},
+    {.name = "precision", PEN_RECORD_FIELDS(precision_fields)},
     {.name = "evaluated", PEN_RECORD_FIELDS(evaluated_fields)},
     {.name = "metric", PEN_RECORD_FIELDS(metric_fields)},
     {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)},

@@ -21,6 +21,7 @@ typedef struct pen_run_spec_device {
     uint32_t thread_count; // of its kernel team
     uint64_t memory_bytes; // its buffers may not exceed it; 0: no limit
     uint32_t gpu;          // of kind cuda: which of the worker's machine
+    uint32_t precision;    // pen_precision of operands of products
 } pen_run_spec_device;
 
 typedef struct pen_run_spec_worker {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/precision.h"
 #include "graph/graph.h"
 #include "graph/wire/part_wire.h"
 #include "scheduler/protocol/run_table_wire.h"
@@ -77,6 +78,9 @@ static const pen_record_field device_fields[] = {
     DEVICE(NUMBER, 3, thread_count, NULL),
     DEVICE(NUMBER, 4, memory_bytes, "that its buffers may take; 0: any"),
     DEVICE(NUMBER, 5, gpu, "of kind cuda: which of the machine"),
+    DEVICE(NUMBER, 6, precision,
+           "of operands of products: 1 tf32, 2 bfloat16, 3 float16; 0: float32",
+           .limit = PEN_PRECISION_COUNT - 1),
 };
 static const pen_record_field channel_fields[] = {
     CHANNEL(NAME, 1, "value", value, "its name in the whole graph", .is_required = true),

@@ -266,7 +266,12 @@ static pen_status run_open_device(worker_device *device) {
     const pen_device_options options = {.name = spec->name,
                                         .thread_count = spec->thread_count,
                                         .memory_bytes = spec->memory_bytes,
-                                        .gpu = spec->gpu};
+                                        .gpu = spec->gpu,
+                                        .precision = (pen_precision)spec->precision};
+    if (!pen_device_kind_can(kind, options.precision)) {
+        return pen_error(PEN_CORRUPT, "device '%s' is of kind %s, which has no products of %s",
+                         spec->name, spec->kind, pen_precision_names[options.precision]);
+    }
     PEN_TRY(kind->open(&options, &device->device));
     if (kind->identify != NULL) {
         PEN_TRY(kind->identify(device->device, device->arena, &device->identity));

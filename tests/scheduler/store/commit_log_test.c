@@ -556,6 +556,12 @@ static void records_have_the_same_bytes_as_ever(void **state) {
     CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
     assert_string_equal(found.manifest.arithmetic, "cuda: a GPU; cpu");
     assert_int_equal(found.manifest.changed_step, 7);
+    // and a precision that is not float32
+    strcpy(records[1].manifest.precision, "bfloat16");
+    CHECK_OK(pen_commit_record_encode(&records[1], arena, &bytes, &count));
+    assert_non_null(strstr(bytes, "\nchanged_step: 7\nprecision: bfloat16\nshards: 2\n"));
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
+    assert_string_equal(found.manifest.precision, "bfloat16");
     strcpy(records[1].manifest.level, "a\nb");
     CHECK_ERROR(pen_commit_record_encode(&records[1], arena, &bytes, &count), PEN_INVALID_INPUT,
                 "level");
