@@ -36,7 +36,7 @@ fails 2 'numerics.precision: found "bfloat61", expected one of float32, tf32, bf
 fails 2 'numerics: unknown key "precison".*precision' "$PENSTOCK" plan mlp.yaml --set numerics.precison=tf32
 for kind in cpu reference; do
     for verb in plan verify train; do
-        fails 3 "mlp.yaml:6:23: error: numerics.precision: found bfloat16, but device 'a' is of kind $kind, which computes in float32 only" \
+        fails 3 "mlp.yaml:6:23: error: .*bfloat16, but device 'a' is of kind $kind, which computes in float32 only" \
             "$PENSTOCK" $verb mlp.yaml --set "devices=[{$g}, {name: a, kind: $kind}]"
     done
 done
@@ -48,7 +48,7 @@ for model in mlp lenet gpt lstm; do
     for precision in tf32 bfloat16; do
         job $model $precision
         penstock train $model.yaml --json >$model.$precision.json 2>messages || die "$model: $(cat messages)"
-        ! grep -E "run on the host.*(gemm|matmul|conv|attention|lstm)" messages || die "$model: products without a kernel"
+        ! grep -E "run on the host.*(gemm|matmul|conv|attention|lstm)" messages || die "$model: products on the host"
     done
     for settings in order=1 'order=2 late=50'; do
         FAKE_CUDA=$settings penstock train $model.yaml --json --set train.steps=2 >again.json 2>messages
@@ -101,7 +101,7 @@ fails 4 'the plan was made for products of tf32, but the job has numerics.precis
 # ---- so has a checkpoint
 penstock train lenet.yaml --json --set train.steps=20 >whole.json 2>messages
 penstock train lenet.yaml -q --steps 7 --checkpoint kept >out 2>messages || die "checkpoint: $(cat messages)"
-fails 4 "numerics.precision=tf32: error: the checkpoint is of a training with precision 'bfloat16', the job has 'tf32'" \
+fails 4 "precision=tf32: error: the checkpoint is of a training with precision 'bfloat16', the job has 'tf32'" \
     "$PENSTOCK" train lenet.yaml --set numerics.precision=tf32 --checkpoint kept --continue
 penstock checkpoint ls --json kept >list.json 2>messages
 check 'all(c["precision"] == "bfloat16" for c in d["checkpoints"])' list.json
