@@ -48,7 +48,7 @@ uint32_t pen_cuda_rows_steps(const pen_cuda_call *call, uint32_t rows, uint32_t 
     const pen_node *node = call->node;
     pen_cuda_address inputs[ROWS_OPERANDS];
     pen_cuda_call own = *call;
-    uint32_t count = 0;
+    uint32_t count = 1;
     if (!pen_cuda_has(node, rows)) return rest(call, steps);
     PEN_ASSERT(node->input_count <= ROWS_OPERANDS);
     memcpy(inputs, call->inputs, node->input_count * sizeof *inputs);
@@ -59,11 +59,12 @@ uint32_t pen_cuda_rows_steps(const pen_cuda_call *call, uint32_t rows, uint32_t 
     const uint64_t all = (uint64_t)pen_shape_element_count(&table);
     const uint64_t length = all / (uint64_t)table.dims[0];
     const pen_element_type index = pen_value_type(call->graph, node->inputs[rows])->element;
-    steps[count++] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
-                                     .grid = {pen_cuda_blocks_for(all), 1, 1},
-                                     .args.fill = {.count = all, .y = call->workspace}};
+    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_fill,
+                               .grid = {pen_cuda_blocks_for(all), 1, 1},
+                               .args.fill = {.count = all, .y = call->workspace}};
     if (rows_are_there(call->graph, node, rows)) {
-        steps[count++] = (pen_cuda_step){
+        count = 2;
+        steps[1] = (pen_cuda_step){
             .kernel = PEN_CUDA_KERNEL_gather_backward,
             .grid = {pen_cuda_blocks_for(length), 1, 1},
             .args.gather = {.indices_are_wide = index == PEN_INT64,

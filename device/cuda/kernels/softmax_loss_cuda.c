@@ -114,14 +114,14 @@ static uint32_t loss_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     if (args.total > 0) steps[count++] = loss_step(&args, PEN_CUDA_KERNEL_loss_total);
     steps[count++] = loss_step(&args, PEN_CUDA_KERNEL_loss);
     if (args.is_each) return count;
-    steps[count++] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_total,
-                                     .grid = {1, 1, 1},
-                                     .args.total = {.count = args.count,
-                                                    .x = args.losses,
-                                                    .divisor = args.total,
-                                                    .y = call->outputs[0],
-                                                    .factor = loss_factor(call->node, args.count)}};
-    return count;
+    steps[count] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_total,
+                                   .grid = {1, 1, 1},
+                                   .args.total = {.count = args.count,
+                                                  .x = args.losses,
+                                                  .divisor = args.total,
+                                                  .y = call->outputs[0],
+                                                  .factor = loss_factor(call->node, args.count)}};
+    return count + 1;
 }
 
 static uint32_t loss_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
