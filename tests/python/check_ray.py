@@ -114,6 +114,21 @@ def check_regression(arguments, work):
     checks.say("numbers and vectors: learned, and predicted")
 
 
+def check_weights(arguments, work):
+    from penstock.ray import PenstockTrainer
+
+    def rows(batch):
+        x, y, w = map(numpy.array, zip(*(checks.weighed(int(number)) for number in batch["id"])))
+        return {"x": x, "y": y, "trust": w}
+    data = ray.data.range(checks.COUNT, override_num_blocks=3).map_batches(rows)
+    folder = f"{work}/weights"
+    model = PenstockTrainer(checks.weighed_job(), inputs={"x": "x"}, label="y", weight="trust", folder=folder,
+                            workers=2, command=arguments.penstock).fit(data)
+    assert model.parameters_hash == checks.by_hand(arguments.penstock, folder), "not the numbers of the job by hand"
+    checks.check_weighed(folder)
+    checks.say("weights of rows: the numbers of one device, and of NumPy")
+
+
 def check_options(arguments, work):
     """What a bundle has besides, one of two outputs, no TLS; and a model that is made again of what was saved."""
     from penstock.ray import PenstockModel, PenstockTrainer
@@ -250,6 +265,7 @@ def run(arguments, work):
         check_refused(arguments, work)
         check_models(arguments, work)
         check_regression(arguments, work)
+        check_weights(arguments, work)
         check_options(arguments, work)
         check_killed_in_predict(work, model)
         check_killed(arguments, work, cluster)

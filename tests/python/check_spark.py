@@ -171,6 +171,21 @@ def check_regression(arguments, spark, work):
     checks.say("numbers and vectors: learned, and predicted as Spark's evaluators take them")
 
 
+def check_weights(arguments, spark, work):
+    from penstock.spark import PenstockEstimator
+
+    def row(number):
+        x, y, w = checks.weighed(number)
+        return Vectors.dense(x), y, w
+    data = spark.createDataFrame(spark.sparkContext.range(checks.COUNT, numSlices=3).map(row), ["x", "y", "trust"])
+    folder = f"{work}/weights"
+    model = PenstockEstimator(checks.weighed_job(), inputs={"x": "x"}, label="y", weight="trust", folder=folder,
+                              workers=2, command=arguments.penstock).fit(data)
+    assert model.parameters_hash == checks.by_hand(arguments.penstock, folder), "not the numbers of the job by hand"
+    checks.check_weighed(folder)
+    checks.say("weights of rows: the numbers of one device, and of NumPy")
+
+
 def check_options(arguments, spark, work):
     """Labels that are doubles, one of two outputs, no TLS; and a model that is made again of what was saved."""
     from penstock.spark import PenstockEstimator, PenstockModel
@@ -313,6 +328,7 @@ def run(arguments, work):
         check_refused(arguments, spark, work)
         check_models(arguments, spark, work)
         check_regression(arguments, spark, work)
+        check_weights(arguments, spark, work)
         check_options(arguments, spark, work)
         check_process_killed(arguments, spark, work)
         check_executor_killed(arguments, spark, work, cluster)

@@ -159,6 +159,38 @@ def facts(number):
     return x, numpy.array([x @ [1, 2, 3, 4], 1 - x[0]], numpy.float32)
 
 
+# ---- weights
+
+WEIGHTS = (0.0, 0.5, 2.0)
+
+
+def weighed_job():
+    described = regression("number")
+    return {**described, "train": {**described["train"], "batch": COUNT, "epochs": 30}}
+
+
+def weighed(number):
+    """Four numbers, a label, and how much it counts. A third of the labels are far off, and count nothing."""
+    x, y = facts(number)
+    return x, float(y[0]) + (100 if number % 3 == 0 else number % 3), WEIGHTS[number % 3]
+
+
+def check_weighed(folder):
+    """All rows are in each step, so NumPy goes the same way: down the slope of (w * square).sum() / w.sum()."""
+    from penstock.training import Training
+    x, y, w = map(numpy.array, zip(*map(weighed, range(COUNT))))
+    job = {**weighed_job(), "data": {"eval": {"inputs": {"x": x[:1]}}}}
+    with Training(job, inference=True) as fresh:
+        first = sorted(fresh.parameters().items(), reverse=True) # the kernel, then the bias
+        slope, level = (value.astype(float).reshape(-1) for _, value in first)
+    for _ in range(30):
+        off = 2 * w * (x @ slope + level - y) / w.sum()
+        slope, level = slope - 0.1 * (off @ x), level - 0.1 * off.sum()
+    found = parameters_of(f"{folder}/parameters.safetensors")
+    for (name, value), wanted in zip(sorted(found.items(), reverse=True), (slope, level)):
+        near(value.reshape(-1), wanted, name)
+
+
 # ---- by hand
 
 def by_hand(penstock, folder):
