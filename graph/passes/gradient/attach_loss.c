@@ -555,6 +555,7 @@ pen_status pen_attach_penalty(pen_graph *graph, pen_value_id penalty, pen_value_
     return pen_loss_pair(graph, PEN_OP(add), *io_loss, penalty, io_loss);
 }
 
+// Each kind of loss knows its labels and its mask; what they have in common is checked before.
 pen_status pen_attach_loss(pen_graph *graph, const pen_loss_spec *spec, const pen_loss_place *place,
                            pen_attached_loss *out_loss) {
     *out_loss = (pen_attached_loss){.loss = PEN_VALUE_NONE,
