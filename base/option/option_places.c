@@ -54,9 +54,25 @@ static void places_look(places *p, const pen_option_table *table, const char *ta
     }
 }
 
+// Of the same mapping, had its tag another value.
+static bool places_add_variants(const pen_option_table *here, const char *key, pen_text *text) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < here->variant_count; i++) {
+        const pen_option_table *variant = here->variants[i].table;
+        for (uint32_t f = 0; variant != NULL && f < variant->field_count; f++) {
+            if (strcmp(variant->fields[f].key, key) != 0) continue;
+            if (count++ == 0) pen_text_print(text, ", which goes with %s: ", here->tag);
+            pen_text_print(text, "%s%s", count > 1 ? ", " : "", here->variants[i].key);
+        }
+    }
+    return count > 0;
+}
+
 // The places that are least deep: those further in are seldom what was meant.
-bool pen_option_add_places(const pen_option_table *root, const char *key, pen_text *text) {
+bool pen_option_add_places(const pen_option_table *root, const pen_option_table *here,
+                           const char *key, pen_text *text) {
     places p = {.key = key};
+    if (places_add_variants(here, key, text)) return true;
     pen_text_init(&p.text, text->arena);
     for (; p.count == 0 && p.level <= PLACES_DEPTH; p.level++) {
         places_look(&p, root, NULL, NULL);

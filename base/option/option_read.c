@@ -284,7 +284,8 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     pen_text_add_quoted(&message, key->text, strlen(key->text));
     const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
     if (why != NULL) pen_text_print(&message, ": %s", why);
-    const bool is_known = why != NULL || pen_option_add_places(reader->root, key->text, &message);
+    const bool is_known =
+        why != NULL || pen_option_add_places(reader->root, table, key->text, &message);
     pen_text_add(&message, is_known ? "; possible: " : ", possible: ");
     pen_text_add_names(&message, is_known ? "" : key->text, names, count, OPTION_NAMES_SHOWN);
     return option_end_message(&message, key);
