@@ -62,8 +62,8 @@ check 'd["changed_step"] == 4 and d["arithmetic"] == "cpu"' plain.json
 
 # ---- a GPU is lost for good: those of its kind that are left get what it had, with the same bits
 start_worker() {
-    rm -f worker.err
-    "$PENSTOCK" worker --listen 127.0.0.1:0 --store "store$1" 2>worker.err &
+    : >worker.err
+    "$PENSTOCK" worker --listen 127.0.0.1:0 --store "store$1" 2>>worker.err &
     worker=$!
     for ((n = 0; n < 200; n++)); do
         port=$(sed -n 's/^worker takes links at port //p' worker.err)
@@ -73,7 +73,8 @@ start_worker() {
     die "the worker does not listen: $(cat worker.err)"
 }
 
-# lose NAME DEVICES [OPTION...]: trains with a device at a worker that is killed; sets `found`.
+# lose NAME DEVICES [OPTION...]: trains with a device at a worker, which is killed once there is a checkpoint. Sets
+# `found`.
 lose() {
     local name=$1 devices=$2 training
     shift 2
@@ -84,8 +85,8 @@ lose() {
         >"$name.json" 2>messages &
     training=$!
     for ((n = 0; n < 600; n++)); do
-        [ "$(ls "lost$name"/shards "store$name"/* 2>/dev/null | wc -l)" -lt 3 ] || break
-        sleep 0.05
+        ! "$PENSTOCK" checkpoint ls "lost$name" --json 2>/dev/null | grep -q '"step"' || break
+        sleep 0.1
     done
     kill -9 $worker
     found=0
