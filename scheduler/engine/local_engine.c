@@ -390,6 +390,7 @@ static pen_runner *local_runner(pen_engine *engine) {
     return local_of(engine)->runner;
 }
 
+// What the process takes besides the buffers of its device, with the pinned memory of a GPU.
 static pen_status local_estimate_process(const local_engine *local, pen_arena *scratch,
                                          uint64_t *out_bytes) {
     const uint32_t count = pen_runner_form_count(local->runner);

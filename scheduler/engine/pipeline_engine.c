@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/engine/pipeline_audit.h"
+#include "scheduler/engine/pipeline_kinds.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/runner/feed.h"
 

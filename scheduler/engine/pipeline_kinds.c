@@ -1,13 +1,16 @@
-// Kinds of devices: their numbers differ in the last bits, so that nodes stay with the kind that
-// they began on, and what bits depend on is told.
+#include "scheduler/engine/pipeline_kinds.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "scheduler/engine/pipeline_state.h"
 #include "scheduler/protocol/message.h"
+
+bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint64_t device) {
+    return device < p->plan->device_count &&
+           pen_device_kind_has_own_memory(p->devices[device].kind);
+}
 
 static const char *kinds_of_stage(const pipeline_engine *p, uint32_t stage) {
     return p->request->cluster->devices[p->plan->stages.stages[stage].device].kind;
@@ -17,6 +20,7 @@ static const char *kinds_of_stage(const pipeline_engine *p, uint32_t stage) {
 pen_status pen_pipeline_note_kinds(pipeline_engine *p) {
     const pen_plan *plan = p->plan;
     pen_constraint_keep *kept;
+    pipeline_kept *noted;
     if (p->kept != NULL || plan->replica_count > 0) return PEN_OK;
     if (pen_cluster_spec_other_kind(&p->options.job->cluster) == NULL) return PEN_OK;
     PEN_TRY(PEN_NEW(p->arena, plan->node_count, &kept));
@@ -25,8 +29,9 @@ pen_status pen_pipeline_note_kinds(pipeline_engine *p) {
         PEN_TRY(pen_arena_copy_text(p->arena, name, strlen(name), &kept[i].node));
         PEN_TRY(pen_arena_copy_text(p->arena, kind, strlen(kind), &kept[i].kind));
     }
-    p->kept = kept;
-    p->kept_count = plan->node_count;
+    PEN_TRY(PEN_NEW(p->arena, 1, &noted));
+    *noted = (pipeline_kept){.entries = kept, .count = plan->node_count};
+    p->kept = noted;
     return PEN_OK;
 }
 
@@ -41,10 +46,11 @@ static bool kinds_have_member(const pipeline_engine *p, const char *kind) {
 
 const char *pen_pipeline_find_gone_kind(const pipeline_engine *p) {
     const char *there = "";
-    for (uint32_t i = 0; i < p->kept_count; i++) {
-        if (strcmp(p->kept[i].kind, there) == 0) continue;
-        if (!kinds_have_member(p, p->kept[i].kind)) return p->kept[i].kind;
-        there = p->kept[i].kind;
+    for (uint32_t i = 0; p->kept != NULL && i < p->kept->count; i++) {
+        const char *kind = p->kept->entries[i].kind;
+        if (strcmp(kind, there) == 0) continue;
+        if (!kinds_have_member(p, kind)) return kind;
+        there = kind;
     }
     return NULL;
 }

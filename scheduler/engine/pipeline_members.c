@@ -7,6 +7,7 @@
 #include "partition/costs/cluster.h"
 #include "partition/replicas/replica_spec.h"
 #include "partition/spec/name_match.h"
+#include "scheduler/engine/pipeline_kinds.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 
@@ -165,12 +166,13 @@ pen_status pen_pipeline_reduce_job(pipeline_engine *p) {
     job->cluster.devices = devices;
     job->cluster.device_count = left;
     job->cluster.is_reduced = left < count;
-    job->cluster.is_mixed = p->keeps_kinds;
-    if (p->keeps_kinds) {
-        constraints->kept = p->kept;
-        constraints->kept_count = p->kept_count;
+    job->cluster.is_mixed = p->kept != NULL && p->kept->holds;
+    if (job->cluster.is_mixed) {
+        constraints->kept = p->kept->entries;
+        constraints->kept_count = p->kept->count;
     }
-    p->job = is_as_given && !p->keeps_kinds ? given : job; // that given knows its positions
+    is_as_given = is_as_given && !job->cluster.is_mixed;
+    p->job = is_as_given ? given : job; // that given knows its positions
     if (left == count) return PEN_OK;
     if (constraints->stages.minimum > left) constraints->stages.minimum = left;
     PEN_TRY(members_reduce_owners(p, job, left));

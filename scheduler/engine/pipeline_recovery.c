@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/system/interrupt.h"
+#include "scheduler/engine/pipeline_kinds.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/transport/grpc/address_answer.h"
 
@@ -196,12 +197,13 @@ static pen_status recovery_place(pipeline_engine *p, const char *why) {
         recovery_set_members(p);
         const pipeline_crossing crossing = {.why = why, .gone = pen_pipeline_find_gone_kind(p)};
         if (crossing.gone != NULL) PEN_TRY(pen_pipeline_cross_kinds(p, &crossing));
-        p->keeps_kinds = p->kept != NULL && crossing.gone == NULL && !crosses;
+        const bool holds = p->kept != NULL && crossing.gone == NULL && !crosses;
+        if (p->kept != NULL) p->kept->holds = holds;
         pen_pipeline_unplace(p);
         pen_status status = pen_pipeline_place(p);
         const pen_status_code code = pen_status_get_code(status);
         if (code != PEN_DOES_NOT_FIT && code != PEN_UNAVAILABLE) return status;
-        crosses = p->keeps_kinds && code == PEN_DOES_NOT_FIT;
+        crosses = holds && code == PEN_DOES_NOT_FIT;
         PEN_TRY(crosses ? recovery_cross(p, why, status) : recovery_park(p, status));
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/sets/order.h"
+#include "scheduler/engine/pipeline_kinds.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/plan/planned_trace.h"
 #include "scheduler/plan/saved_memory.h"

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "scheduler/engine/collector.h"
 #include "scheduler/engine/pipeline_audit.h"
+#include "scheduler/engine/pipeline_kinds.h"
 #include "scheduler/engine/pipeline_state.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/job/job_runner.h"
@@ -194,11 +195,6 @@ static pen_status setup_allocate(pipeline_engine *p) {
     PEN_TRY(PEN_NEW(p->placed, (size_t)table->worker_count + 1, &p->clocks));
     PEN_TRY(PEN_NEW(p->placed, PIPELINE_STEPS_KEPT, &p->step_seconds));
     return pen_pipeline_prepare_passes(p);
-}
-
-bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint64_t device) {
-    return device < p->plan->device_count &&
-           pen_device_kind_has_own_memory(p->devices[device].kind);
 }
 
 // What each worker's process takes by the plan, so that one that may not have as much is refused

@@ -74,26 +74,23 @@ typedef struct pipeline_engine {
     pen_arena *arena;
 
     // who takes part
-    pipeline_member *members; // [device_count of the options' job]
-    pen_launched *launched;   // processes; NULL: none
-    const pen_run_data *data; // that workers read by themselves; NULL: they are fed
-    pen_recovery *recovery;   // what to do about those who are lost
-    uint32_t seat_count;      // workers of the job's own plan
-    bool *is_present;         // [seat_count + 1]
-    bool *was_missing;        // [seat_count + 1]
-    bool *is_spare_taken;     // [spares of the job]
-    bool *is_spare_free;      // [spares of the job]
-    bool *is_refused;         // as is_missing
-    uint64_t *needed_bytes;   // [workers.count + 1] that the plan takes; NULL: not to be checked
-    bool *was_there;          // likewise
-    bool *is_missing;         // [devices of the options' job + 2] workers, when a run fails
-    // kinds that nodes began on; NULL: not noted, or all devices are of one kind
-    const pen_constraint_keep *kept; // [kept_count]
-    uint32_t kept_count;
-    bool keeps_kinds;                      // in the placement that is made next
-    uint64_t generation;                   // 0: none yet
-    uint64_t first_step;                   // of the generation
-    double said_at;                        // who is waited for
+    pipeline_member *members;   // [device_count of the options' job]
+    pen_launched *launched;     // processes; NULL: none
+    const pen_run_data *data;   // that workers read by themselves; NULL: they are fed
+    pen_recovery *recovery;     // what to do about those who are lost
+    uint32_t seat_count;        // workers of the job's own plan
+    bool *is_present;           // [seat_count + 1]
+    bool *was_missing;          // [seat_count + 1]
+    bool *is_spare_taken;       // [spares of the job]
+    bool *is_spare_free;        // [spares of the job]
+    bool *is_refused;           // as is_missing
+    uint64_t *needed_bytes;     // [workers.count + 1] that the plan takes; NULL: not to be checked
+    bool *was_there;            // likewise
+    bool *is_missing;           // [devices of the options' job + 2] workers, when a run fails
+    struct pipeline_kept *kept; // kinds of devices that nodes began on; NULL: not noted
+    uint64_t generation;        // 0: none yet
+    uint64_t first_step;        // of the generation
+    double said_at;             // who is waited for
     pen_coordinator_rendezvous rendezvous; // of the first generation; end 0: it is over
     double looked_at;                      // for those who may take part again
 
@@ -222,24 +219,6 @@ PEN_NODISCARD pen_status pen_pipeline_begin_policy(pipeline_engine *p);
 // The first generation; who is lost on the way is waited for.
 PEN_NODISCARD pen_status pen_pipeline_start(pipeline_engine *p);
 
-// ---- kinds of devices (pipeline_kinds.c)
-// Notes of which kind each node's device is, before anybody is given up. OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_pipeline_note_kinds(pipeline_engine *p);
-// A kind that nodes began on, and of which no device takes part. NULL: there is none.
-const char *pen_pipeline_find_gone_kind(const pipeline_engine *p);
-// Why nodes would have to go to devices of another kind.
-typedef struct pipeline_crossing {
-    const char *why;    // who is lost; "": it is not said
-    const char *gone;   // kind of which no device is left; NULL: those that are do not suffice
-    pen_status failure; // then; borrowed
-} pipeline_crossing;
-// Whether they may, with a warning. UNAVAILABLE: the job does not allow it
-PEN_NODISCARD pen_status pen_pipeline_cross_kinds(const pipeline_engine *p,
-                                                  const pipeline_crossing *crossing);
-// As the engine's arithmetic.
-PEN_NODISCARD pen_status pen_pipeline_arithmetic(pen_engine *engine, pen_arena *arena,
-                                                 const char **out_text);
-
 // Of the engine: pipeline_save.c, pipeline_recovery.c.
 PEN_NODISCARD pen_status pen_pipeline_save(pen_engine *engine, uint64_t step, const char *folder);
 bool pen_pipeline_writes_to(pen_engine *engine, const char *folder);
@@ -250,8 +229,6 @@ void pen_pipeline_published(pen_engine *engine, uint64_t step, pen_status_code c
 bool pen_pipeline_is_failed(pen_engine *engine);
 PEN_NODISCARD pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss);
 bool pen_pipeline_may_rejoin(pen_engine *engine);
-// Whether what a device of the plan takes is none of its process's memory: a GPU's.
-bool pen_pipeline_has_own_memory(const pipeline_engine *p, uint64_t device);
 // Lists the tensors and where they lie.
 PEN_NODISCARD pen_status pen_pipeline_list_tensors(pipeline_engine *p);
 // Sends the model's own contents to the devices of other processes.

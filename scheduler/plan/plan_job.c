@@ -124,6 +124,8 @@ static pen_status plan_set_placement(pen_plan_job *p) {
 // Of whole batches, and of the last one.
 #define PLAN_EVALUATIONS 2u
 
+// What the process that starts the training takes besides its devices' memory. One that trains
+// alone has the pinned memory of its device, too.
 static pen_status plan_estimate_process(pen_plan_job *p) {
     const pen_cluster *cluster = p->request.cluster;
     bool is_networked = false;
