@@ -21,10 +21,11 @@
 #include "graph/graph_types.h"
 #include "graph/passes/assign_layouts.h"
 
-typedef struct pen_device pen_device; // begins with `const pen_device_kind *kind`
-typedef struct pen_buffer pen_buffer; // device memory, at least 64-byte aligned
-typedef struct pen_kernel pen_kernel; // one node made ready to run
-typedef struct pen_launch pen_launch; // a kernel bound to operands
+typedef struct pen_device pen_device;           // begins with `const pen_device_kind *kind`
+typedef struct pen_buffer pen_buffer;           // device memory, at least 64-byte aligned
+typedef struct pen_kernel pen_kernel;           // one node made ready to run
+typedef struct pen_launch pen_launch;           // a kernel bound to operands
+typedef struct pen_launch_list pen_launch_list; // launches that run as one
 
 typedef struct pen_device_options {
     const char *name;       // the user's: "a"
@@ -65,6 +66,22 @@ typedef struct pen_run_context {
                                // is free
 } pen_run_context;
 
+// A look at a value between the launches of a list: whether all of it is finite. One that finds
+// that it is not stops all updates of parameters that come after it, in this list and in others,
+// until `found` tells it.
+typedef struct pen_look {
+    pen_operand of;
+    uint64_t count; // elements
+    bool is_wide;   // float64, else float32
+    bool is_late;   // set by list_create: the list has updates before it
+} pen_look;
+
+// One of a list.
+typedef struct pen_list_item {
+    const pen_launch *launch; // NULL: a look
+    pen_look *look;
+} pen_list_item;
+
 // Why devices of one kind are refused in one training that do not identify themselves alike.
 #define PEN_DEVICE_UNLIKE                                                                          \
     "results would differ in their last bits; a job's GPUs must be of one model with one driver"
@@ -96,12 +113,15 @@ typedef struct pen_device_kind {
     // destroyed as others. UNSUPPORTED: of another domain.
     PEN_NODISCARD pen_status (*buffer_wrap)(pen_device *device, pen_memory_place place,
                                             uint64_t bytes, pen_buffer **out_buffer);
-    // Enqueued. `host` is in use until pen_device_synchronize (or a later read) returns.
+    // Enqueued. `host` is the caller's own again when it returns.
     PEN_NODISCARD pen_status (*write)(pen_device *device, pen_operand to, const void *host,
                                       uint64_t bytes);
     // Waits for work enqueued before.
     PEN_NODISCARD pen_status (*read)(pen_device *device, pen_operand from, void *host,
                                      uint64_t bytes);
+    // Enqueued. `host` has it when pen_device_synchronize returns.
+    PEN_NODISCARD pen_status (*fetch)(pen_device *device, pen_operand from, void *host,
+                                      uint64_t bytes);
     PEN_NODISCARD pen_status (*synchronize)(pen_device *device);
     // Where an operand lies. Lets a loader or transport that reaches its domain fill tensors
     // without a copy.
@@ -147,6 +167,20 @@ typedef struct pen_device_kind {
                                         const pen_run_context *run);
     // Releases what libraries hold for a kernel. The kernel's memory is its arena's.
     void (*release)(pen_device *device, pen_kernel *kernel);
+
+    // Launches that run as one, and looks, in any order that changes no bit. They outlive the list,
+    // which is destroyed before the device is closed. NULL members: launches are enqueued one by
+    // one, and who wants to look does so.
+    PEN_NODISCARD pen_status (*list_create)(pen_device *device, const pen_list_item *items,
+                                            uint32_t count, pen_launch_list **out_list);
+    // As `enqueue` for each of them. Waits for nothing but kernels that run on the host.
+    PEN_NODISCARD pen_status (*list_enqueue)(pen_device *device, pen_launch_list *list,
+                                             const pen_run_context *run);
+    // Accepts NULL.
+    void (*list_destroy)(pen_device *device, pen_launch_list *list);
+    // The first look that found what is not finite in work that was awaited; NULL: none did. It is
+    // told once, and then updates are applied again.
+    PEN_NODISCARD pen_status (*found)(pen_device *device, const pen_look **out_look);
 } pen_device_kind;
 
 // Every device starts with this.

@@ -350,6 +350,7 @@ const pen_device_kind pen_cpu_device_kind = {
     .buffer_wrap = pen_host_buffer_wrap,
     .write = pen_host_buffer_write,
     .read = pen_host_buffer_read,
+    .fetch = pen_host_buffer_read,
     .synchronize = pen_host_buffer_synchronize,
     .place = pen_host_buffer_place,
     .value_bytes = cpu_value_bytes,

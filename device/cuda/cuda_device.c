@@ -8,48 +8,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/cpu/cpu_device.h"
-#include "device/cuda/cuda_host.h"
-#include "device/cuda/cuda_kernel.h"
-#include "device/cuda/cuda_memory.h"
+#include "device/cuda/cuda_inside.h"
 #include "device/cuda/cuda_text.h"
 #include "device/run_context.h"
-
-// Words by which kernels say that data was wrong.
-#define CUDA_WORDS 1024u
-#define CUDA_WORDS_BYTES (CUDA_WORDS * sizeof(uint32_t))
-
-typedef struct cuda_kernel {
-    const pen_graph *graph;
-    const pen_node *node;
-    const pen_cuda_entry *entry; // NULL: it runs on the host
-    pen_kernel *host;
-    uint32_t word; // that it raises; 0: none
-} cuda_kernel;
-
-typedef struct cuda_device {
-    pen_device base;
-    pen_arena *arena;
-    const char *name;
-    bool only_sizes;
-    pen_precision precision; // of operands of products
-    pen_cuda_memory memory;
-    pen_cuda_host host;
-    pen_cuda_module *module;
-    uint64_t text_hash; // of its kernels
-    pen_cuda_function *functions[PEN_CUDA_KERNEL_COUNT];
-    pen_cuda_address words;                 // [CUDA_WORDS]
-    uint32_t *words_here;                   // pinned
-    const cuda_kernel *raisers[CUDA_WORDS]; // by word
-    uint32_t next_word;
-    bool may_be_raised; // since the last look
-} cuda_device;
-
-typedef struct cuda_launch {
-    const cuda_kernel *kernel;
-    pen_cuda_step steps[PEN_CUDA_STEPS];
-    uint32_t step_count;
-    pen_cuda_host_launch *host;
-} cuda_launch;
 
 static cuda_device *cuda_device_of(pen_device *device) {
     PEN_ASSERT(device->kind == &pen_cuda_device_kind);
@@ -213,7 +174,7 @@ static pen_status cuda_pinned_bytes(pen_device *device, const pen_graph *graph,
                                     uint64_t *out_bytes) {
     const pen_cuda_host *host = &cuda_device_of(device)->host;
     PEN_TRY(pen_cuda_host_measure(host, graph, order, order_count, out_bytes));
-    *out_bytes += PEN_CUDA_SLOTS * PEN_CUDA_SLOT_BYTES + CUDA_WORDS_BYTES;
+    *out_bytes += PEN_CUDA_PINNED_BYTES + CUDA_WORDS_BYTES;
     return PEN_OK;
 }
 
@@ -238,27 +199,35 @@ static pen_status cuda_read(pen_device *device, pen_operand from, void *host, ui
     return pen_cuda_read(&cuda_device_of(device)->memory, from, host, bytes);
 }
 
+static pen_status cuda_fetch(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
+    return pen_cuda_fetch_value(&cuda_device_of(device)->memory, from, host, bytes);
+}
+
 static pen_memory_place cuda_place(pen_device *device, pen_operand operand) {
     return (pen_memory_place){&cuda_device_of(device)->memory.domain, pen_cuda_address_of(operand)};
 }
 
 // The first word that is raised says which data was wrong; all are lowered then.
-static pen_status cuda_blame(cuda_device *device) {
+static pen_status cuda_blame(const cuda_device *device) {
     const pen_cuda_memory *memory = &device->memory;
-    for (uint32_t w = 1; w < CUDA_WORDS; w++) {
+    for (uint32_t w = CUDA_FIRST_WORD; w < CUDA_WORDS; w++) {
         const cuda_kernel *raiser = device->raisers[w];
         if (device->words_here[w] == 0 || raiser == NULL) continue;
         PEN_TRY(pen_cuda_check(
-            memory, memory->driver->fill(device->words, 0, CUDA_WORDS_BYTES, memory->stream),
+            memory,
+            memory->driver->fill(cuda_word(device, CUDA_FIRST_WORD), 0,
+                                 CUDA_WORDS_BYTES - CUDA_FIRST_WORD * sizeof(uint32_t),
+                                 memory->stream),
             "while memory was set to zeros"));
         return raiser->entry->blame(raiser->graph, raiser->node, device->words_here[w]);
     }
     return PEN_OK;
 }
 
+// One wait, by which words come, too.
 static pen_status cuda_synchronize(pen_device *base) {
     cuda_device *device = cuda_device_of(base);
-    const pen_cuda_memory *memory = &device->memory;
+    pen_cuda_memory *memory = &device->memory;
     PEN_TRY(pen_cuda_memory_enter(memory));
     if (!device->may_be_raised) return pen_cuda_memory_wait(memory);
     device->may_be_raised = false;
@@ -267,12 +236,14 @@ static pen_status cuda_synchronize(pen_device *base) {
         memory->driver->read(device->words_here, device->words, CUDA_WORDS_BYTES, memory->stream),
         "while words were copied from it"));
     PEN_TRY(pen_cuda_memory_wait(memory));
+    device->found_number = device->words_here[CUDA_FLAG_WORD];
     return cuda_blame(device);
 }
 
-static pen_status cuda_launch_step(const cuda_device *device, pen_cuda_step *step) {
+pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
     const pen_cuda_memory *memory = &device->memory;
-    void *arguments[] = {&step->args};
+    pen_cuda_step own = *step;
+    void *arguments[] = {&own.args};
     return pen_cuda_check(memory,
                           memory->driver->launch(device->functions[step->kernel], step->grid[0],
                                                  step->grid[1], step->grid[2], PEN_CUDA_BLOCK, 1, 1,
@@ -280,11 +251,21 @@ static pen_status cuda_launch_step(const cuda_device *device, pen_cuda_step *ste
                           "while a kernel was enqueued");
 }
 
+// The step is copied, since whether it adds, and what it draws, differs from run to run.
+pen_status cuda_launch_step_of(const cuda_device *device, const cuda_launch *launch,
+                               const pen_cuda_step *step, const pen_run_context *run) {
+    const cuda_kernel *kernel = launch->kernel;
+    pen_cuda_step own = *step;
+    own.args.adds = step->only_sets ? 0 : pen_run_adds(kernel->node, run);
+    if (kernel->entry->draw != NULL) kernel->entry->draw(kernel->node, run, &own);
+    return cuda_launch_step(device, &own);
+}
+
 // Word 0 is not raised by any other kernel, and comes back alone.
 static pen_status cuda_magnitude(pen_device *base, pen_operand of, uint64_t bytes,
                                  double *out_magnitude) {
-    const cuda_device *device = cuda_device_of(base);
-    const pen_cuda_memory *memory = &device->memory;
+    cuda_device *device = cuda_device_of(base);
+    pen_cuda_memory *memory = &device->memory;
     const uint64_t count = bytes / sizeof(float);
     float largest;
     *out_magnitude = 0;
@@ -293,7 +274,7 @@ static pen_status cuda_magnitude(pen_device *base, pen_operand of, uint64_t byte
     PEN_TRY(pen_cuda_check(memory,
                            memory->driver->fill(device->words, 0, sizeof largest, memory->stream),
                            "while memory was set to zeros"));
-    pen_cuda_step step = {
+    const pen_cuda_step step = {
         .kernel = PEN_CUDA_KERNEL_magnitude,
         .grid = {pen_cuda_blocks_for(count), 1, 1},
         .args.magnitude = {.count = count, .x = pen_cuda_address_of(of), .largest = device->words}};
@@ -323,7 +304,9 @@ static bool cuda_runs_on_host(pen_device *device, const pen_graph *graph, pen_no
 
 // A word is shared by kernels only when there are more than words.
 static uint32_t cuda_take_word(cuda_device *device, const cuda_kernel *kernel) {
-    device->next_word = device->next_word % (CUDA_WORDS - 1) + 1;
+    device->next_word += 1;
+    if (device->next_word < CUDA_FIRST_WORD || device->next_word == CUDA_WORDS)
+        device->next_word = CUDA_FIRST_WORD;
     device->raisers[device->next_word] = kernel;
     return device->next_word;
 }
@@ -345,15 +328,19 @@ static pen_status cuda_prepare(pen_device *base, const pen_graph *graph, pen_nod
     return PEN_OK;
 }
 
-// On the GPU. What a kernel of the host needs is pinned memory.
-static uint64_t cuda_workspace_bytes(const pen_kernel *handle) {
-    const cuda_kernel *kernel = (const cuda_kernel *)handle;
+// What a kernel of the host needs is pinned memory.
+uint64_t cuda_kernel_workspace(const cuda_kernel *kernel) {
     if (kernel->entry == NULL || kernel->entry->workspace_bytes == NULL) return 0;
     return pen_align_up(kernel->entry->workspace_bytes(kernel->graph, kernel->node), 64);
 }
 
-static pen_status cuda_bind_steps(const cuda_device *device, const pen_binding *binding,
-                                  pen_arena *arena, cuda_launch *launch) {
+static uint64_t cuda_workspace_bytes(const pen_kernel *kernel) {
+    return cuda_kernel_workspace((const cuda_kernel *)kernel);
+}
+
+// Where operands are, and words that launches of this device share.
+static pen_status cuda_bind_call(const cuda_device *device, const pen_binding *binding,
+                                 pen_arena *arena, cuda_launch *launch) {
     const cuda_kernel *kernel = launch->kernel;
     pen_cuda_address *inputs, *outputs;
     PEN_TRY(PEN_NEW(arena, kernel->node->input_count, &inputs));
@@ -362,14 +349,14 @@ static pen_status cuda_bind_steps(const cuda_device *device, const pen_binding *
         inputs[i] = pen_cuda_address_of(binding->inputs[i]);
     for (uint32_t i = 0; i < kernel->node->output_count; i++)
         outputs[i] = pen_cuda_address_of(binding->outputs[i]);
-    const pen_cuda_call call = {.graph = kernel->graph,
-                                .node = kernel->node,
-                                .inputs = inputs,
-                                .outputs = outputs,
-                                .workspace = pen_cuda_address_of(binding->workspace),
-                                .precision = device->precision,
-                                .error = device->words + kernel->word * sizeof(uint32_t)};
-    launch->step_count = kernel->entry->steps(&call, launch->steps);
+    launch->call = (pen_cuda_call){.graph = kernel->graph,
+                                   .node = kernel->node,
+                                   .inputs = inputs,
+                                   .outputs = outputs,
+                                   .workspace = pen_cuda_address_of(binding->workspace),
+                                   .precision = device->precision,
+                                   .flag = cuda_word(device, CUDA_FLAG_WORD),
+                                   .error = cuda_word(device, kernel->word)};
     return PEN_OK;
 }
 
@@ -380,8 +367,9 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     cuda_launch *launch;
     PEN_TRY(PEN_NEW(arena, 1, &launch));
     launch->kernel = kernel;
+    PEN_TRY(cuda_bind_call(device, binding, arena, launch));
     if (kernel->entry != NULL) {
-        PEN_TRY(cuda_bind_steps(device, binding, arena, launch));
+        launch->step_count = kernel->entry->steps(&launch->call, launch->steps);
     } else {
         const pen_cuda_host_node node = {kernel->graph, kernel->node, kernel->host};
         PEN_TRY(pen_cuda_host_bind(&device->host, &node, binding, arena, &launch->host));
@@ -390,22 +378,16 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     return PEN_OK;
 }
 
-// Steps are copied, since whether they add, and what they draw, differs from run to run.
 static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
                                const pen_run_context *run) {
     cuda_device *device = cuda_device_of(base);
     const cuda_launch *launch = (const cuda_launch *)handle;
-    const cuda_kernel *kernel = launch->kernel;
     PEN_TRY(pen_cuda_memory_enter(&device->memory));
-    if (kernel->entry == NULL) return pen_cuda_host_run(&device->host, launch->host, run);
-    const uint32_t adds = pen_run_adds(kernel->node, run);
-    for (uint32_t i = 0; i < launch->step_count; i++) {
-        pen_cuda_step step = launch->steps[i];
-        step.args.adds = step.only_sets ? 0 : adds;
-        if (kernel->entry->draw != NULL) kernel->entry->draw(kernel->node, run, &step);
-        PEN_TRY(cuda_launch_step(device, &step));
-    }
-    if (kernel->word > 0) device->may_be_raised = true;
+    const pen_cuda_flag flag = cuda_flag(device);
+    if (launch->host != NULL) return pen_cuda_host_run(&device->host, launch->host, &flag, run);
+    for (uint32_t i = 0; i < launch->step_count; i++)
+        PEN_TRY(cuda_launch_step_of(device, launch, &launch->steps[i], run));
+    if (launch->kernel->word > 0) device->may_be_raised = true;
     return PEN_OK;
 }
 
@@ -436,6 +418,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .buffer_wrap = cuda_buffer_wrap,
     .write = cuda_write,
     .read = cuda_read,
+    .fetch = cuda_fetch,
     .synchronize = cuda_synchronize,
     .place = cuda_place,
     .magnitude = cuda_magnitude,
@@ -446,4 +429,8 @@ const pen_device_kind pen_cuda_device_kind = {
     .bind = cuda_bind,
     .enqueue = cuda_enqueue,
     .release = cuda_release,
+    .list_create = cuda_list_create,
+    .list_enqueue = cuda_list_enqueue,
+    .list_destroy = cuda_list_destroy,
+    .found = cuda_list_found,
 };

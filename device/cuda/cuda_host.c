@@ -27,6 +27,7 @@ struct pen_cuda_host_launch {
     uint32_t in_count;
     host_copy *out; // [out_count]
     uint32_t out_count;
+    bool is_update;
 };
 
 pen_status pen_cuda_host_open(const pen_device_options *options, pen_cuda_memory *memory,
@@ -210,6 +211,7 @@ pen_status pen_cuda_host_bind(pen_cuda_host *host, const pen_cuda_host_node *giv
     for (uint32_t i = 0; i < o.count; i++)
         if (host_device_operand(&o, i).buffer != NULL) o.places[i].buffer = buffer;
     host_list_copies(&o, host->chunks->bytes, launch);
+    launch->is_update = node->op->is_update;
     const pen_binding own = {.inputs = o.places,
                              .outputs = o.places + node->input_count,
                              .workspace = {workspace > 0 ? buffer : NULL, o.end}};
@@ -220,8 +222,15 @@ pen_status pen_cuda_host_bind(pen_cuda_host *host, const pen_cuda_host_node *giv
 
 // The stream keeps order: what is written back is there before another launch's operands are read.
 pen_status pen_cuda_host_run(pen_cuda_host *host, const pen_cuda_host_launch *launch,
-                             const pen_run_context *run) {
+                             const pen_cuda_flag *flag, const pen_run_context *run) {
     pen_cuda_memory *memory = host->memory;
+    *flag->here = 0;
+    if (launch->is_update) {
+        PEN_TRY(pen_cuda_check(
+            memory,
+            memory->driver->read(flag->here, flag->device, sizeof *flag->here, memory->stream),
+            "while a word was copied from it"));
+    }
     for (uint32_t i = 0; i < launch->in_count; i++) {
         const host_copy *copy = &launch->in[i];
         PEN_TRY(pen_cuda_check(
@@ -229,6 +238,7 @@ pen_status pen_cuda_host_run(pen_cuda_host *host, const pen_cuda_host_launch *la
             "while an operand was copied from it"));
     }
     PEN_TRY(pen_cuda_memory_wait(memory));
+    if (*flag->here != 0) return PEN_OK;
     PEN_TRY(pen_cpu_device_kind.enqueue(host->cpu, launch->launch, run));
     for (uint32_t i = 0; i < launch->out_count; i++) {
         const host_copy *copy = &launch->out[i];

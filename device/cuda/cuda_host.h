@@ -40,8 +40,14 @@ PEN_NODISCARD pen_status pen_cuda_host_measure(const pen_cuda_host *host, const 
 PEN_NODISCARD pen_status pen_cuda_host_bind(pen_cuda_host *host, const pen_cuda_host_node *node,
                                             const pen_binding *binding, pen_arena *arena,
                                             pen_cuda_host_launch **out_launch);
-// Waits for work before it; what it writes back is enqueued.
+// A word of the GPU, and room for it in pinned memory.
+typedef struct pen_cuda_flag {
+    pen_cuda_address device;
+    uint32_t *here;
+} pen_cuda_flag;
+// Waits for work before it; what it writes back is enqueued. An update of parameters does nothing
+// where the flag is raised.
 PEN_NODISCARD pen_status pen_cuda_host_run(pen_cuda_host *host, const pen_cuda_host_launch *launch,
-                                           const pen_run_context *run);
+                                           const pen_cuda_flag *flag, const pen_run_context *run);
 
 #endif // PEN_DEVICE_CUDA_CUDA_HOST_H

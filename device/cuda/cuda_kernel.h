@@ -24,6 +24,8 @@ typedef enum pen_cuda_kernel_number {
 // One launch of a kernel.
 typedef struct pen_cuda_step {
     pen_cuda_kernel_number kernel;
+    pen_cuda_kernel_number many; // that does the same for the tensors of a table; 0: there is none
+    uint32_t many_bytes;         // of the argument, which the table has
     uint32_t grid[3];
     bool only_sets; // also where the node adds: another launch reads what this one makes
     union {
@@ -64,8 +66,16 @@ typedef struct pen_cuda_step {
         struct cuda_plane_args plane;
         struct cuda_batch_norm_args batch_norm;
         struct cuda_clip_args clip;
+        struct cuda_many_args many;
+        struct cuda_look_args look;
     } args;
 } pen_cuda_step;
+
+// The members of a step whose kernel is a KERNEL_OF_MANY (kernels/common.cuh): steps of one list
+// that do not depend on each other become one launch.
+#define PEN_CUDA_OF_MANY(name, argument)                                                           \
+    .kernel = PEN_CUDA_KERNEL_##name, .many = PEN_CUDA_KERNEL_##name##_many,                       \
+    .many_bytes = sizeof(struct argument)
 
 #define PEN_CUDA_STEPS 8u // of a node
 
@@ -77,7 +87,8 @@ typedef struct pen_cuda_call {
     const pen_cuda_address *outputs; // [output_count]
     pen_cuda_address workspace;
     pen_precision precision; // of operands of products
-    pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`
+    pen_cuda_address flag;  // a word: updates apply nothing while it is raised
+    pen_cuda_address error; // a word that a kernel raises; NULL: the entry has no `blame`
 } pen_cuda_call;
 
 typedef struct pen_cuda_entry {

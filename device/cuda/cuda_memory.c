@@ -5,6 +5,8 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
+#define MEMORY_ALIGNMENT 64u // of what lies in a slot
+
 typedef struct cuda_buffer {
     pen_cuda_address address;
     uint64_t size;
@@ -26,21 +28,34 @@ pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory) {
                           "while a thread begins to use it");
 }
 
-static pen_status memory_open_slots(pen_cuda_memory *memory) {
-    for (uint32_t i = 0; i < PEN_CUDA_SLOTS; i++) {
-        pen_cuda_slot *slot = &memory->slots[i];
-        void *bytes;
-        PEN_TRY(pen_cuda_check(memory,
-                               memory->driver->host_allocate(&bytes, PEN_CUDA_SLOT_BYTES, 0),
-                               "while pinned memory was taken"));
-        slot->bytes = bytes;
-        PEN_TRY(pen_cuda_check(memory,
-                               memory->driver->event_create(&slot->event, PEN_CUDA_EVENT_NO_TIMING),
-                               "while an event was made"));
+static pen_status memory_pin(const pen_cuda_memory *memory, size_t size, uint8_t **out_bytes) {
+    void *bytes;
+    PEN_TRY(pen_cuda_check(memory, memory->driver->host_allocate(&bytes, size, 0),
+                           "while pinned memory was taken"));
+    *out_bytes = bytes;
+    return PEN_OK;
+}
+
+static pen_status memory_open_slots(const pen_cuda_memory *memory, pen_cuda_slot *slots,
+                                    uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        PEN_TRY(memory_pin(memory, PEN_CUDA_SLOT_BYTES, &slots[i].bytes));
+        PEN_TRY(pen_cuda_check(
+            memory, memory->driver->event_create(&slots[i].event, PEN_CUDA_EVENT_NO_TIMING),
+            "while an event was made"));
     }
     return PEN_OK;
 }
 
+static void memory_close_slots(const pen_cuda_driver *driver, const pen_cuda_slot *slots,
+                               uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].event != NULL) (void)driver->event_destroy(slots[i].event);
+        if (slots[i].bytes != NULL) (void)driver->host_free(slots[i].bytes);
+    }
+}
+
+// What was opened before an error is closed by pen_cuda_memory_close.
 pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
     uint32_t count;
     PEN_TRY(pen_cuda_gpu_count(&count));
@@ -58,7 +73,9 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
     PEN_TRY(pen_cuda_check(
         memory, memory->driver->stream_create(&memory->stream, PEN_CUDA_STREAM_NON_BLOCKING),
         "while a stream was made"));
-    return memory_open_slots(memory);
+    PEN_TRY(memory_pin(memory, PEN_CUDA_FETCH_BYTES, &memory->fetched));
+    PEN_TRY(memory_open_slots(memory, memory->write_slots, PEN_CUDA_WRITE_SLOTS));
+    return memory_open_slots(memory, memory->read_slots, PEN_CUDA_READ_SLOTS);
 }
 
 // What the driver says is not heard: after an error of a kernel, it says that of all.
@@ -67,18 +84,24 @@ void pen_cuda_memory_close(pen_cuda_memory *memory) {
     if (driver == NULL || memory->context == NULL) return;
     (void)driver->context_set(memory->context);
     if (memory->stream != NULL) (void)driver->stream_wait(memory->stream);
-    for (uint32_t i = 0; i < PEN_CUDA_SLOTS; i++) {
-        if (memory->slots[i].event != NULL) (void)driver->event_destroy(memory->slots[i].event);
-        if (memory->slots[i].bytes != NULL) (void)driver->host_free(memory->slots[i].bytes);
-    }
+    memory_close_slots(driver, memory->write_slots, PEN_CUDA_WRITE_SLOTS);
+    memory_close_slots(driver, memory->read_slots, PEN_CUDA_READ_SLOTS);
+    if (memory->fetched != NULL) (void)driver->host_free(memory->fetched);
     if (memory->stream != NULL) (void)driver->stream_destroy(memory->stream);
     (void)driver->context_release(memory->handle);
     memory->driver = NULL;
 }
 
-pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory) {
-    return pen_cuda_check(memory, memory->driver->stream_wait(memory->stream),
-                          "while its work was awaited");
+pen_status pen_cuda_memory_wait(pen_cuda_memory *memory) {
+    PEN_TRY(pen_cuda_check(memory, memory->driver->stream_wait(memory->stream),
+                           "while its work was awaited"));
+    for (uint32_t i = 0; i < memory->fetch_count; i++) {
+        const pen_cuda_fetch *fetch = &memory->fetches[i];
+        memcpy(fetch->host, memory->fetched + fetch->at, fetch->bytes);
+    }
+    memory->fetch_count = 0;
+    memory->fetched_bytes = 0;
+    return PEN_OK;
 }
 
 // ---- buffers
@@ -153,40 +176,58 @@ static void memory_check_range(pen_operand operand, uint64_t bytes) {
 
 // ---- copies
 
-// The slot whose turn it is, when what it held is gone.
-static pen_status memory_take_slot(pen_cuda_memory *memory, pen_cuda_slot **out_slot) {
-    pen_cuda_slot *slot = &memory->slots[memory->turn++ % PEN_CUDA_SLOTS];
+// Waits until what the slot held is gone.
+static pen_status memory_empty_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot) {
     if (slot->is_used) {
         PEN_TRY(pen_cuda_check(memory, memory->driver->event_wait(slot->event),
                                "while a copy was awaited"));
     }
     slot->is_used = false;
-    *out_slot = slot;
+    slot->end = 0;
     return PEN_OK;
 }
 
-static pen_status memory_mark_slot(pen_cuda_memory *memory, pen_cuda_slot *slot) {
+static pen_status memory_mark_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot) {
     slot->is_used = true;
     return pen_cuda_check(memory, memory->driver->event_record(slot->event, memory->stream),
                           "while a copy was marked");
 }
 
-pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
-                          uint64_t bytes) {
-    memory_check_range(to, bytes);
+// The slot that has room for so many bytes. One that is full is marked: it is free when all that
+// was enqueued until then is done.
+static pen_status memory_take_room(pen_cuda_memory *memory, size_t bytes,
+                                   pen_cuda_slot **out_slot) {
+    pen_cuda_slot *slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
+    if (slot->end + bytes > PEN_CUDA_SLOT_BYTES) {
+        PEN_TRY(memory_mark_slot(memory, slot));
+        memory->write_turn += 1;
+        slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
+        PEN_TRY(memory_empty_slot(memory, slot));
+    }
+    *out_slot = slot;
+    return PEN_OK;
+}
+
+pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to, const void *host,
+                             uint64_t bytes) {
     PEN_TRY(pen_cuda_memory_enter(memory));
     for (uint64_t at = 0; at < bytes; at += PEN_CUDA_SLOT_BYTES) {
         const size_t piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
         pen_cuda_slot *slot;
-        PEN_TRY(memory_take_slot(memory, &slot));
-        memcpy(slot->bytes, (const uint8_t *)host + at, piece);
-        PEN_TRY(pen_cuda_check(
-            memory,
-            memory->driver->write(pen_cuda_address_of(to) + at, slot->bytes, piece, memory->stream),
-            "while bytes were copied to it"));
-        PEN_TRY(memory_mark_slot(memory, slot));
+        PEN_TRY(memory_take_room(memory, piece, &slot));
+        uint8_t *room = slot->bytes + slot->end;
+        slot->end = pen_align_up(slot->end + piece, MEMORY_ALIGNMENT);
+        memcpy(room, (const uint8_t *)host + at, piece);
+        PEN_TRY(pen_cuda_check(memory, memory->driver->write(to + at, room, piece, memory->stream),
+                               "while bytes were copied to it"));
     }
     return PEN_OK;
+}
+
+pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
+                          uint64_t bytes) {
+    memory_check_range(to, bytes);
+    return pen_cuda_write_at(memory, pen_cuda_address_of(to), host, bytes);
 }
 
 // One piece is copied out of pinned memory while the next one comes.
@@ -201,7 +242,8 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
         size_t piece = 0;
         if (at < bytes) {
             piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
-            PEN_TRY(memory_take_slot(memory, &slot));
+            slot = &memory->read_slots[memory->read_turn++ % PEN_CUDA_READ_SLOTS];
+            PEN_TRY(memory_empty_slot(memory, slot));
             PEN_TRY(pen_cuda_check(memory,
                                    memory->driver->read(slot->bytes, pen_cuda_address_of(from) + at,
                                                         piece, memory->stream),
@@ -218,5 +260,24 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
         before = slot;
         piece_before = piece;
     }
+    return PEN_OK;
+}
+
+pen_status pen_cuda_fetch_value(pen_cuda_memory *memory, pen_operand from, void *host,
+                                uint64_t bytes) {
+    memory_check_range(from, bytes);
+    if (memory->fetch_count == PEN_CUDA_FETCHES ||
+        bytes > PEN_CUDA_FETCH_BYTES - memory->fetched_bytes) {
+        return pen_cuda_read(memory, from, host, bytes);
+    }
+    if (bytes == 0) return PEN_OK;
+    const size_t at = memory->fetched_bytes;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    PEN_TRY(pen_cuda_check(memory,
+                           memory->driver->read(memory->fetched + at, pen_cuda_address_of(from),
+                                                (size_t)bytes, memory->stream),
+                           "while bytes were copied from it"));
+    memory->fetches[memory->fetch_count++] = (pen_cuda_fetch){host, at, (size_t)bytes};
+    memory->fetched_bytes = pen_align_up(at + bytes, MEMORY_ALIGNMENT);
     return PEN_OK;
 }

@@ -11,14 +11,28 @@
 #include "device/device.h"
 #include "device/memory_budget.h"
 
-#define PEN_CUDA_SLOTS 2u
+// Small copies lie behind each other in a slot, so that none waits for those of the step before.
+#define PEN_CUDA_WRITE_SLOTS 4u
+#define PEN_CUDA_READ_SLOTS 2u
 #define PEN_CUDA_SLOT_BYTES (1u << 20)
+// What is fetched, until work is awaited.
+#define PEN_CUDA_FETCHES 1024u
+#define PEN_CUDA_FETCH_BYTES (1u << 16)
+// Pinned memory of an open GPU.
+#define PEN_CUDA_PINNED_BYTES                                                                      \
+    ((PEN_CUDA_WRITE_SLOTS + PEN_CUDA_READ_SLOTS) * PEN_CUDA_SLOT_BYTES + PEN_CUDA_FETCH_BYTES)
 
 typedef struct pen_cuda_slot {
     uint8_t *bytes; // pinned
+    size_t end;     // of those that are taken
     pen_cuda_event *event;
     bool is_used; // until the event
 } pen_cuda_slot;
+
+typedef struct pen_cuda_fetch {
+    void *host;
+    size_t at, bytes;
+} pen_cuda_fetch;
 
 typedef struct pen_cuda_memory {
     const pen_cuda_driver *driver; // NULL: nothing is open
@@ -26,8 +40,12 @@ typedef struct pen_cuda_memory {
     int handle; // of the driver, of the GPU
     pen_cuda_context *context;
     pen_cuda_stream *stream;
-    pen_cuda_slot slots[PEN_CUDA_SLOTS];
-    uint32_t turn;
+    pen_cuda_slot write_slots[PEN_CUDA_WRITE_SLOTS], read_slots[PEN_CUDA_READ_SLOTS];
+    uint32_t write_turn, read_turn;
+    uint8_t *fetched; // [PEN_CUDA_FETCH_BYTES] pinned
+    size_t fetched_bytes;
+    pen_cuda_fetch fetches[PEN_CUDA_FETCHES];
+    uint32_t fetch_count;
     pen_memory_budget budget;
     pen_memory_domain domain;
 } pen_cuda_memory;
@@ -44,7 +62,8 @@ void pen_cuda_memory_close(pen_cuda_memory *memory);
 
 // Makes the context that of the calling thread.
 PEN_NODISCARD pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory);
-PEN_NODISCARD pen_status pen_cuda_memory_wait(const pen_cuda_memory *memory);
+// Waits for all work; what was fetched is where it was wanted then.
+PEN_NODISCARD pen_status pen_cuda_memory_wait(pen_cuda_memory *memory);
 
 // As pen_device_kind's members of these names. Zero bytes have an address, too, and take nothing.
 PEN_NODISCARD pen_status pen_cuda_buffer_create(pen_cuda_memory *memory, uint64_t bytes,
@@ -56,7 +75,13 @@ PEN_NODISCARD pen_status pen_cuda_buffer_wrap(const pen_cuda_memory *memory, pen
 pen_cuda_address pen_cuda_address_of(pen_operand operand);
 PEN_NODISCARD pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
                                         uint64_t bytes);
+// The same to an address that the driver gave.
+PEN_NODISCARD pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to,
+                                           const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host,
                                        uint64_t bytes);
+// Large values, and many, are read.
+PEN_NODISCARD pen_status pen_cuda_fetch_value(pen_cuda_memory *memory, pen_operand from, void *host,
+                                              uint64_t bytes);
 
 #endif // PEN_DEVICE_CUDA_CUDA_MEMORY_H

@@ -215,6 +215,7 @@ const pen_device_kind pen_reference_device_kind = {
     .buffer_wrap = pen_host_buffer_wrap,
     .write = pen_host_buffer_write,
     .read = pen_host_buffer_read,
+    .fetch = pen_host_buffer_read,
     .synchronize = pen_host_buffer_synchronize,
     .place = pen_host_buffer_place,
     .supports = reference_supports,

@@ -37,6 +37,18 @@ static jmp_buf scheduler;
 static const emulated_kernel *running;
 static const void *running_args;
 
+uint64_t emulator_tag, emulator_tag_bits;
+
+void emulator_reach(void *words, size_t bytes) {
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, (uint8_t *)words + at, sizeof word);
+        if (emulator_tag == 0 || (word & emulator_tag_bits) != emulator_tag) continue;
+        word &= ~emulator_tag_bits;
+        memcpy((uint8_t *)words + at, &word, sizeof word);
+    }
+}
+
 void emulator_register(emulated_kernel *kernel) {
     kernel->next = kernels;
     kernels = kernel;

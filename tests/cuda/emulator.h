@@ -30,6 +30,9 @@ typedef enum emulator_order {
     EMULATOR_ROTATED, // another warp first each time
 } emulator_order;
 
+// What a driver's addresses have in their uppermost bits, which the host's have not. 0: nothing.
+extern uint64_t emulator_tag, emulator_tag_bits;
+
 // NULL: there is none of that name.
 const emulated_kernel *emulator_find(const char *name);
 
@@ -90,5 +93,8 @@ static inline uint32_t bits_of_float(float number) {
 static inline void raise_to(uint32_t *p, uint32_t value) {
     if (value > *p) *p = value;
 }
+// Addresses of the fake driver's memory have bits of their own.
+void emulator_reach(void *words, size_t bytes);
+#define reach(a) emulator_reach(&(a), sizeof(a))
 
 #endif // PEN_TESTS_CUDA_EMULATOR_H

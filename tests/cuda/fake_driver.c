@@ -282,6 +282,8 @@ pen_cuda_result cuInit(unsigned flags) {
     memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
     late_us = (unsigned)fake_setting("late=", 0);
     order = (unsigned)fake_setting("order=", 0);
+    emulator_tag = FAKE_TAG;
+    emulator_tag_bits = FAKE_TAG_BITS;
     if (gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;
     return gpu_count == 0 ? PEN_CUDA_NO_DEVICE : 0;
 }

@@ -94,6 +94,36 @@ static void buffers_start_as_zeros_and_keep_bytes(void **state) {
     }
 }
 
+// What is given to write is the caller's at once; what is fetched, of one place after each write,
+// is there when work was awaited, however much it is.
+static void bytes_are_fetched_when_work_is_awaited(void **state) {
+    (void)state;
+    enum { COUNT = 1500, SIZE = 100000 };
+    static uint32_t fetched[COUNT];
+    static uint8_t all[SIZE];
+    for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
+        const pen_device_kind *kind = pen_device_kind_at(i);
+        pen_device *device = conformance_open(kind, 0, 1);
+        pen_buffer *buffer;
+        CHECK_OK(kind->buffer_create(device, SIZE, &buffer));
+        const pen_operand place = {buffer, 64};
+        for (uint32_t k = 0; k < COUNT; k++) {
+            uint32_t number = k + 1;
+            CHECK_OK(kind->write(device, place, &number, sizeof number));
+            number = 0;
+            CHECK_OK(kind->fetch(device, place, &fetched[k], sizeof number));
+        }
+        CHECK_OK(kind->fetch(device, (pen_operand){buffer, 0}, all, SIZE));
+        CHECK_OK(kind->fetch(device, place, all, 0));
+        CHECK_OK(kind->synchronize(device));
+        for (uint32_t k = 0; k < COUNT; k++)
+            CHECK(fetched[k] == k + 1, "%s: %u after write %u", kind->name, fetched[k], k);
+        CHECK(memcmp(all + 64, &fetched[COUNT - 1], sizeof *fetched) == 0, "%s", kind->name);
+        kind->buffer_destroy(device, buffer);
+        kind->close(device);
+    }
+}
+
 static void limits_hold(void **state) {
     (void)state;
     for (uint32_t i = 0; i < pen_device_kind_count(); i++) {
@@ -154,5 +184,6 @@ static void levels_are_checked(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(kinds_are_found_by_name),
               cmocka_unit_test(devices_describe_themselves),
               cmocka_unit_test(buffers_start_as_zeros_and_keep_bytes),
+              cmocka_unit_test(bytes_are_fetched_when_work_is_awaited),
               cmocka_unit_test(limits_hold), cmocka_unit_test(refused_memory_is_an_error),
               cmocka_unit_test(levels_are_checked))

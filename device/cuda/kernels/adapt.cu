@@ -48,7 +48,7 @@ DEVICE struct adapt_numbers adapt_read(const struct cuda_adapt_args *a) {
     const double power1 = update_power(a->beta1, step), power2 = update_power(a->beta2, step);
     struct adapt_numbers n;
     n.what = a->what;
-    n.scale = update_scale(a->scale, a->wide);
+    n.scale = update_scale(a->scale, a->flag, a->wide);
     n.keeps = n.scale < 0.0f;
     n.most = a->most;
     n.decay = a->decoupled ? 0.0f : (float)a->decay;
@@ -140,11 +140,11 @@ DEVICE float adapt_element(const struct adapt_numbers *n, uint32_t has, float p,
     }
 }
 
-KERNEL(adapt, cuda_adapt_args) {
+KERNEL_OF_MANY(adapt, cuda_adapt_args) {
     const struct adapt_numbers n = adapt_read(&a);
     const uint32_t has =
         (a.states[0] ? 1u : 0u) | (a.states[1] ? 2u : 0u) | (a.states[2] ? 4u : 0u);
-    EACH(i, a.count) {
+    EACH_OF(of, i, a.count) {
         float p = a.p[i], s[3];
         UNROLLED
         for (uint32_t k = 0; k < 3; k++)
@@ -307,11 +307,11 @@ KERNEL(whole_apply, cuda_adapt_args) {
 
 // ---- averages of parameters
 
-KERNEL(average, cuda_average_args) {
+KERNEL_OF_MANY(average, cuda_average_args) {
     const double step = update_number(a.step, a.step_is_wide);
     const float weight = step <= a.from + 1.0 ? 1.0f : (float)(1.0 - a.decay);
     const float rest = step <= a.from + 1.0 ? 0.0f : (float)a.decay;
-    EACH(i, a.count) {
+    EACH_OF(of, i, a.count) {
         const float p = a.p[i], old = a.old[i];
         a.y[i] = weight < 0.5f ? old + weight * (p - old) : p - (p - old) * rest;
     }

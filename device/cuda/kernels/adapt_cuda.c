@@ -68,6 +68,7 @@ static struct cuda_adapt_args adapt_args(const pen_cuda_call *call) {
         .rate = call->inputs[at->rate],
         .step = at->step > 0 ? call->inputs[at->step] : 0,
         .scale = pen_cuda_input(call, at->scale),
+        .flag = call->flag,
         .p_new = call->outputs[0],
         .sums = call->workspace,
         .means = call->workspace + 2 * adapt_blocks(count) * sizeof(double),
@@ -106,7 +107,8 @@ static uint32_t adapt_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     uint32_t count = 0;
     if (args.count == 0) return 0;
     if (args.what != PEN_CUDA_ADAFACTOR) {
-        steps[count++] = adapt_step(&args, PEN_CUDA_KERNEL_adapt, each);
+        steps[count++] = (pen_cuda_step){PEN_CUDA_OF_MANY(adapt, cuda_adapt_args),
+                                         .grid = {each, 1, 1}, .args.adapt = args};
     } else if (args.states[2] != 0) {
         steps[count++] = adapt_step(&args, PEN_CUDA_KERNEL_factor_elements, each);
     } else {
@@ -144,7 +146,7 @@ static uint32_t average_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_tensor_type *step = pen_value_type(call->graph, node->inputs[PEN_AVERAGE_STEP]);
     const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
     if (count == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_average,
+    *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(average, cuda_average_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
                              .args.average = {.step_is_wide = step->element == PEN_FLOAT64,
                                               .count = count,

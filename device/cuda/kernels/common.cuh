@@ -5,6 +5,48 @@
     for (uint64_t i = (uint64_t)BLOCK_X * THREADS + THREAD; i < (count);                           \
          i += (uint64_t)BLOCKS_X * THREADS)
 
+// Which of the blocks that share a tensor this one is.
+struct block_of {
+    uint32_t block, blocks;
+};
+
+// The elements that a thread takes of `count`, in a kernel of one or many.
+#define EACH_OF(of, i, count)                                                                      \
+    for (uint64_t i = (uint64_t)(of).block * THREADS + THREAD; i < (count);                        \
+         i += (uint64_t)(of).blocks * THREADS)
+
+// The argument of a block: the last one that begins at it, or before.
+DEVICE uint32_t many_find(const uint32_t *first_blocks, uint32_t count, struct block_of *of) {
+    uint32_t low = 0, high = count;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (first_blocks[middle] <= BLOCK_X)
+            low = middle;
+        else
+            high = middle;
+    }
+    of->block = BLOCK_X - first_blocks[low];
+    of->blocks = first_blocks[low + 1] - first_blocks[low];
+    return low;
+}
+
+// Two kernels of one text: NAME for one tensor, NAME_many for those of a table. The text has its
+// argument `a`, and `of`: its place among the blocks of its tensor.
+#define KERNEL_OF_MANY(name, args)                                                                 \
+    DEVICE void name##_of(const struct args a, const struct block_of of);                          \
+    KERNEL(name, args) {                                                                           \
+        const struct block_of of = {BLOCK_X, BLOCKS_X};                                            \
+        name##_of(a, of);                                                                          \
+    }                                                                                              \
+    KERNEL(name##_many, cuda_many_args) {                                                          \
+        struct block_of of;                                                                        \
+        const uint32_t which = many_find(a.first_blocks, a.count, &of);                            \
+        struct args one = ((const struct args *)a.table)[which];                                   \
+        reach(one);                                                                                \
+        name##_of(one, of);                                                                        \
+    }                                                                                              \
+    DEVICE void name##_of(const struct args a, const struct block_of of)
+
 // Sets or adds.
 DEVICE void store(float *y, uint64_t i, float value, uint32_t adds) {
     y[i] = adds ? y[i] + value : value;

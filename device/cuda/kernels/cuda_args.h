@@ -13,6 +13,7 @@
 #include "device/cuda/kernels/cuda_move_args.h"
 #include "device/cuda/kernels/cuda_place.h"
 #include "device/cuda/kernels/cuda_sequence_args.h"
+#include "device/cuda/kernels/cuda_update_args.h"
 #include "device/cuda/kernels/cuda_window_args.h"
 
 // Rows and columns of the tile of a product that one block makes.
@@ -146,50 +147,6 @@ struct cuda_gather_args {
     PEN_CUDA_PLACE(unsigned int) error;
 };
 
-// SGD. Scalars are float64 where their bit in `wide` is set; `scale` NULL: 1; v NULL: no velocity;
-// v_new NULL: it is not kept.
-enum { PEN_CUDA_WIDE_RATE = 1, PEN_CUDA_WIDE_SCALE = 2, PEN_CUDA_WIDE_STEP = 4 };
-struct cuda_sgd_args {
-    uint32_t adds, wide, nesterov;
-    uint64_t count;
-    PEN_CUDA_PLACE(const float) p;
-    PEN_CUDA_PLACE(const float) gradient;
-    PEN_CUDA_PLACE(const float) v;
-    PEN_CUDA_PLACE(const void) rate;
-    PEN_CUDA_PLACE(const void) scale;
-    PEN_CUDA_PLACE(float) p_new;
-    PEN_CUDA_PLACE(float) v_new;
-    double rate_scale;
-    float momentum, decay, most; // most: of a gradient's magnitude; 0: any
-};
-
-struct cuda_adam_args {
-    uint32_t adds, wide, decoupled;
-    uint64_t count;
-    PEN_CUDA_PLACE(const float) p;
-    PEN_CUDA_PLACE(const float) gradient;
-    PEN_CUDA_PLACE(const float) m;
-    PEN_CUDA_PLACE(const float) v;
-    PEN_CUDA_PLACE(const void) rate;
-    PEN_CUDA_PLACE(const void) step;
-    PEN_CUDA_PLACE(const void) scale; // NULL: 1
-    PEN_CUDA_PLACE(float) p_new;
-    PEN_CUDA_PLACE(float) m_new;
-    PEN_CUDA_PLACE(float) v_new;
-    double rate_scale, beta1, beta2, decay;
-    float epsilon, most; // most: as SGD's
-};
-
-// y = sum of the squares of x[count], a float64 where `wide`; `sums` has one for each block.
-#define PEN_CUDA_NORM_BLOCK 4096
-struct cuda_norm_args {
-    uint32_t adds, wide;
-    uint64_t count;
-    PEN_CUDA_PLACE(const float) x;
-    PEN_CUDA_PLACE(double) sums;
-    PEN_CUDA_PLACE(void) y;
-};
-
 // Raises `largest` to the largest bits of a magnitude in x[count], as integers: what is infinite or
 // not a number is above all that is finite.
 struct cuda_magnitude_args {
@@ -228,7 +185,8 @@ struct cuda_clip_args {
     X(accuracy_count) X(clip_scale) X(cast) X(spread) X(extremum) X(extremum_backward) X(conv)           \
     X(conv_narrow) X(conv_narrow_weight) X(pool) X(pool_backward) X(plane) X(batch_moments)        \
     X(batch_totals) X(batch_norm) X(batch_backward_sums) X(batch_backward_totals)                  \
-    X(batch_norm_backward) X(clip) X(clip_backward)
+    X(batch_norm_backward) X(clip) X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many)   \
+    X(norm_total_many) X(look) X(look_many) X(adapt_many) X(average_many)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

@@ -1,12 +1,13 @@
 // Updates of parameters, as graph/ops/training/optimizer_op.c has them. A scale below 0 applies
-// nothing.
+// nothing; it is below 0 where a look has raised the flag.
 
 // A scalar operand.
 DEVICE double update_number(const void *number, uint32_t is_wide) {
     return is_wide ? *(const double *)number : (double)*(const float *)number;
 }
 
-DEVICE float update_scale(const void *scale, uint32_t wide) {
+DEVICE float update_scale(const void *scale, const unsigned int *flag, uint32_t wide) {
+    if (flag && *flag) return -1.0f;
     return scale ? (float)update_number(scale, wide & PEN_CUDA_WIDE_SCALE) : 1.0f;
 }
 
@@ -16,10 +17,10 @@ DEVICE float update_clip(float g, float most) {
 }
 
 // p = p - rate * g.
-KERNEL(sgd, cuda_sgd_args) {
+KERNEL_OF_MANY(sgd, cuda_sgd_args) {
     const float rate = (float)(update_number(a.rate, a.wide & PEN_CUDA_WIDE_RATE) * a.rate_scale);
-    const float scale = update_scale(a.scale, a.wide);
-    EACH(i, a.count) {
+    const float scale = update_scale(a.scale, a.flag, a.wide);
+    EACH_OF(of, i, a.count) {
         const float p = a.p[i];
         float g = a.gradient[i] * scale, v = a.v ? a.v[i] : 0.0f;
         if (!(scale < 0.0f)) {
@@ -45,7 +46,7 @@ DEVICE double update_power(double x, double n) {
     return power;
 }
 
-KERNEL(adam, cuda_adam_args) {
+KERNEL_OF_MANY(adam, cuda_adam_args) {
     const double rate = update_number(a.rate, a.wide & PEN_CUDA_WIDE_RATE) * a.rate_scale;
     const double step = update_number(a.step, a.wide & PEN_CUDA_WIDE_STEP);
     const float size = (float)(rate / (1.0 - update_power(a.beta1, step)));
@@ -54,8 +55,8 @@ KERNEL(adam, cuda_adam_args) {
     const float rest1 = (float)(1.0 - a.beta1), rest2 = (float)(1.0 - a.beta2);
     const float keeps = a.decoupled ? (float)(1.0 - rate * a.decay) : 1.0f;
     const float decay = a.decoupled ? 0.0f : (float)a.decay;
-    const float scale = update_scale(a.scale, a.wide);
-    EACH(i, a.count) {
+    const float scale = update_scale(a.scale, a.flag, a.wide);
+    EACH_OF(of, i, a.count) {
         float p = a.p[i], m = a.m[i], v = a.v[i];
         if (!(scale < 0.0f)) {
             const float g = update_clip(a.gradient[i] * scale, a.most) + decay * p;
@@ -69,10 +70,22 @@ KERNEL(adam, cuda_adam_args) {
     }
 }
 
+// Of what is infinite or not a number, all bits of the exponent are set.
+KERNEL_OF_MANY(look, cuda_look_args) {
+    uint32_t is_bad = 0;
+    EACH_OF(of, i, a.count) {
+        if (a.is_wide)
+            is_bad |= (((const uint64_t *)a.x)[i] >> 52 & 0x7ffu) == 0x7ffu;
+        else
+            is_bad |= (((const uint32_t *)a.x)[i] >> 23 & 0xffu) == 0xffu;
+    }
+    if (is_bad) raise_to(a.flag, a.number);
+}
+
 // The squares of a block of elements, in double.
-KERNEL(norm_blocks, cuda_norm_args) {
+KERNEL_OF_MANY(norm_blocks, cuda_norm_args) {
     SHARED double room[PEN_CUDA_BLOCK];
-    for (uint64_t block = BLOCK_X; block * PEN_CUDA_NORM_BLOCK < a.count; block += BLOCKS_X) {
+    for (uint64_t block = of.block; block * PEN_CUDA_NORM_BLOCK < a.count; block += of.blocks) {
         double sum = 0.0;
         for (uint32_t i = THREAD; i < PEN_CUDA_NORM_BLOCK; i += THREADS) {
             const uint64_t at = block * PEN_CUDA_NORM_BLOCK + i;
@@ -85,9 +98,9 @@ KERNEL(norm_blocks, cuda_norm_args) {
 }
 
 // The sum of the blocks' sums, by one thread.
-KERNEL(norm_total, cuda_norm_args) {
+KERNEL_OF_MANY(norm_total, cuda_norm_args) {
     double sum = 0.0;
-    if (BLOCK_X > 0 || THREAD > 0) return;
+    if (of.block > 0 || THREAD > 0) return;
     for (uint64_t block = 0; block * PEN_CUDA_NORM_BLOCK < a.count; block++)
         sum += a.sums[block];
     if (a.wide)

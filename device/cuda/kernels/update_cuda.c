@@ -47,7 +47,7 @@ static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_op_update *at = &node->op->update;
     const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
     if (count == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_sgd,
+    *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(sgd, cuda_sgd_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
                              .args.sgd = {.wide = update_wide(call),
                                           .nesterov = pen_node_int(node, "nesterov") != 0,
@@ -57,6 +57,7 @@ static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                           .v = pen_cuda_input(call, at->state),
                                           .rate = call->inputs[at->rate],
                                           .scale = pen_cuda_input(call, at->scale),
+                                          .flag = call->flag,
                                           .p_new = call->outputs[0],
                                           .v_new = pen_cuda_output(call, 1),
                                           .rate_scale = pen_node_float(node, "lr_scale"),
@@ -72,7 +73,7 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_op_update *at = &node->op->update;
     const uint64_t count = pen_cuda_count(call->graph, node->inputs[0]);
     if (count == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_adam,
+    *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(adam, cuda_adam_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
                              .args.adam = {.wide = update_wide(call),
                                            .decoupled = pen_node_int(node, "decoupled") != 0,
@@ -84,6 +85,7 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                            .rate = call->inputs[at->rate],
                                            .step = call->inputs[at->step],
                                            .scale = pen_cuda_input(call, at->scale),
+                                           .flag = call->flag,
                                            .p_new = call->outputs[0],
                                            .m_new = call->outputs[1],
                                            .v_new = call->outputs[2],
@@ -122,11 +124,11 @@ static uint32_t norm_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
         .x = call->inputs[0],
         .sums = call->workspace,
         .y = call->outputs[0]};
-    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_norm_blocks,
-                               .grid = {pen_cuda_blocks(pen_max_u64(blocks, 1)), 1, 1},
+    steps[0] =
+        (pen_cuda_step){PEN_CUDA_OF_MANY(norm_blocks, cuda_norm_args),
+                        .grid = {pen_cuda_blocks(pen_max_u64(blocks, 1)), 1, 1}, .args.norm = args};
+    steps[1] = (pen_cuda_step){PEN_CUDA_OF_MANY(norm_total, cuda_norm_args), .grid = {1, 1, 1},
                                .args.norm = args};
-    steps[1] =
-        (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_norm_total, .grid = {1, 1, 1}, .args.norm = args};
     return 2;
 }
 

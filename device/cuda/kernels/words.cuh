@@ -11,6 +11,7 @@
 //   square_root(x)       rounded correctly; wide_square_root(x) of a double
 //   float_of_bits(u), bits_of_float(x)
 //   raise_to(p, u)       *p = max(*p, u), whoever else does so
+//   reach(a)             after a struct was read from the device's memory: its pointers can be used
 //
 // Here they are for clang, which needs nothing of NVIDIA's: clang -x cuda -nocudainc -nocudalib.
 // tests/cuda/emulator.h has them for a C compiler, whose kernels run on the host. Arithmetic is
@@ -41,5 +42,6 @@ typedef signed long long int64_t;
 #define float_of_bits(u) __builtin_bit_cast(float, (uint32_t)(u))
 #define bits_of_float(x) __builtin_bit_cast(uint32_t, (float)(x))
 #define raise_to(p, u) __nvvm_atom_max_gen_ui(p, u)
+#define reach(a) (void)0
 
 #endif // PEN_CUDA_KERNEL_CODE

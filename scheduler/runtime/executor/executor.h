@@ -96,6 +96,21 @@ PEN_NODISCARD pen_status pen_executor_write(pen_executor *executor, pen_value_id
                                             uint64_t microbatch, const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_read(pen_executor *executor, pen_value_id value,
                                            uint64_t microbatch, void *host, uint64_t bytes);
+// As read, but `host` has it when pen_executor_finish returns.
+PEN_NODISCARD pen_status pen_executor_fetch(pen_executor *executor, pen_value_id value,
+                                            uint64_t microbatch, void *host, uint64_t bytes);
+// A scalar of float32 or float64 that is on its way: 0 until pen_executor_finish returns.
+typedef struct pen_executor_number {
+    bool is_wide;
+    float single;
+    double wide;
+} pen_executor_number;
+PEN_NODISCARD pen_status pen_executor_fetch_number(pen_executor *executor, pen_value_id value,
+                                                   uint64_t microbatch,
+                                                   pen_executor_number *out_number);
+static inline double pen_executor_number_of(const pen_executor_number *number) {
+    return number->is_wide ? number->wide : (double)number->single;
+}
 // `bytes` from byte `first` on of a value that has a place in memory; of its copies, the first.
 PEN_NODISCARD pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value,
                                                  uint64_t first, const void *host, uint64_t bytes);
@@ -120,7 +135,15 @@ uint64_t pen_executor_bytes(const pen_executor *executor, pen_value_id value);
 // Places that the value has: 0 nowhere, 1 without copies.
 uint32_t pen_executor_copies(const pen_executor *executor, pen_value_id value);
 
-// Runs a list and waits until it is done. Errors name the node. No heap call of ours.
+// Runs a list without waiting for it, if the device has a queue of its own. Errors name the node;
+// those of such a device come with pen_executor_finish, or with any later call. No heap call of
+// ours, but when a list runs for the first times.
+PEN_NODISCARD pen_status pen_executor_enqueue(pen_executor *executor, uint32_t list,
+                                              uint64_t microbatch, const pen_run_context *run);
+// Waits until all that was enqueued on the device is done.
+//   NOT_FINITE  a guard found it, and updates after it were not applied
+PEN_NODISCARD pen_status pen_executor_finish(pen_executor *executor);
+// Both.
 PEN_NODISCARD pen_status pen_executor_run(pen_executor *executor, uint32_t list,
                                           uint64_t microbatch, const pen_run_context *run);
 

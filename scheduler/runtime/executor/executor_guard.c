@@ -209,6 +209,18 @@ static pen_status guard_find(pen_executor *executor, struct executor_guards *gua
     return PEN_OK;
 }
 
+// Whether a device can look at all that is guarded. Devices look at float32 and float64.
+static bool guard_can_be_there(const pen_executor *executor, const struct executor_guards *guards) {
+    const pen_graph *graph = executor->spec.graph;
+    if (executor->spec.device->kind->list_create == NULL) return false;
+    for (uint32_t g = 0; g < guards->gradient_count; g++) {
+        const pen_element_type element = pen_value_type(graph, guards->gradients[g].value)->element;
+        if (element != PEN_FLOAT32 && element != PEN_FLOAT64) return false;
+    }
+    return true;
+}
+
+// Lists that were made without guards are made again.
 pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop) {
     struct executor_guards *guards;
     PEN_ASSERT(executor->guards == NULL && executor->launches != NULL);
@@ -220,12 +232,18 @@ pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop) {
             if (executor->spec.order[p].index == producer.index) guards->is_scalar_at[p] = true;
         }
     }
+    executor_release_lists(executor);
     executor->guards = guards;
+    executor->is_guarded_here = !guard_can_be_there(executor, guards);
     return PEN_OK;
 }
 
 bool pen_executor_is_guarded(const pen_executor *executor) {
     return executor->guards != NULL;
+}
+
+bool pen_executor_is_late(const pen_executor *executor) {
+    return executor_has_lists(executor);
 }
 
 bool pen_executor_has_updated(const pen_executor *executor) {
@@ -348,4 +366,39 @@ pen_status executor_guard_after(const pen_executor *executor, uint32_t position,
         guard_look_at_factors(executor, &guards->gradients[index], position, microbatch, run);
     }
     return PEN_OK;
+}
+
+// ---- lists that run as one: all that is guarded is looked at
+
+pen_status executor_guard_looks_first(const pen_executor *executor, const pen_memory_list *list,
+                                      const executor_looker *looker) {
+    const struct executor_guards *guards = executor->guards;
+    for (uint32_t g = 0; g < guards->gradient_count; g++) {
+        const guard_gradient *guard = &guards->gradients[g];
+        if (guard->update < list->first || guard->update >= list->end) continue;
+        const bool is_made_here = guard->maker != GUARD_NONE && guard->maker >= list->first;
+        if (!is_made_here) PEN_TRY(looker->add(looker->context, guard->value));
+    }
+    return PEN_OK;
+}
+
+pen_status executor_guard_looks_before(const pen_executor *executor, const pen_memory_list *list,
+                                       uint32_t position, const executor_looker *looker) {
+    const uint32_t index = executor->guards->applied_at[position];
+    if (index == GUARD_NONE) return PEN_OK;
+    const guard_gradient *guard = &executor->guards->gradients[index];
+    if (guard->maker == GUARD_NONE || guard->maker < list->first) return PEN_OK;
+    return looker->add(looker->context, guard->value);
+}
+
+pen_status executor_guard_looks_after(const pen_executor *executor, uint32_t position,
+                                      const executor_looker *looker) {
+    if (!executor->guards->is_scalar_at[position]) return PEN_OK;
+    return looker->add(looker->context, guard_node(executor, position)->outputs[0]);
+}
+
+pen_status executor_guard_found(const pen_executor *executor, const pen_look *look) {
+    const executor_list_look *found = (const executor_list_look *)look;
+    if (executor->guards != NULL) executor->guards->has_updated = look->is_late;
+    return guard_refuse(found->executor, found->value);
 }

@@ -20,10 +20,14 @@
 // From now on pen_executor_run fails with NOT_FINITE, naming it, before it applies a gradient that
 // is not finite: before the first update of a list where gradients are there when the list begins;
 // where updates are made as gradients come, before that update, and then also before any, if it
-// can, when `stop` (a scalar, the loss; or none) is not finite. Once. Where the host does not
-// see the device's memory, the device looks, and each look waits for its work. OUT_OF_MEMORY
+// can, when `stop` (a scalar, the loss; or none) is not finite. Once. A device that runs lists as
+// one looks itself, at all of it, without being awaited; then pen_executor_finish fails, and until
+// then updates are not applied. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_executor_guard(pen_executor *executor, pen_value_id stop);
 bool pen_executor_is_guarded(const pen_executor *executor);
+// Whether lists run as one, so that the device looks itself: pen_executor_finish says what it
+// found.
+bool pen_executor_is_late(const pen_executor *executor);
 // Whether the run that failed had made an update before.
 bool pen_executor_has_updated(const pen_executor *executor);
 

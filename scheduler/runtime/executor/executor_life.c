@@ -77,6 +77,7 @@ pen_status pen_executor_create(const pen_executor_spec *spec, pen_executor **out
 void pen_executor_destroy(pen_executor *executor) {
     if (executor == NULL) return;
     pen_device *device = executor->spec.device;
+    executor_release_lists(executor);
     for (uint32_t p = 0; executor->kernels != NULL && p < executor->spec.order_count; p++) {
         if (executor->kernels[p] != NULL) device->kind->release(device, executor->kernels[p]);
     }
@@ -88,7 +89,7 @@ void pen_executor_destroy(pen_executor *executor) {
 
 // ---- binding
 
-static uint64_t executor_common_divisor(uint64_t a, uint64_t b) {
+uint64_t executor_common_divisor(uint64_t a, uint64_t b) {
     while (b != 0) {
         const uint64_t rest = a % b;
         a = b;
@@ -225,20 +226,40 @@ pen_status pen_executor_write(pen_executor *executor, pen_value_id value, uint64
     executor_check_bytes(executor, value, bytes);
     if (!pen_executor_holds(executor, value)) return PEN_OK;
     pen_device *device = executor->spec.device;
-    PEN_TRY(
-        device->kind->write(device, executor_operand(executor, value, microbatch), host, bytes));
-    return device->kind->synchronize(device);
+    return device->kind->write(device, executor_operand(executor, value, microbatch), host, bytes);
+}
+
+static pen_status executor_check_held(const pen_executor *executor, pen_value_id value,
+                                      uint64_t bytes) {
+    executor_check_bytes(executor, value, bytes);
+    if (pen_executor_holds(executor, value)) return PEN_OK;
+    return pen_error(PEN_INTERNAL, "value '%s' has no place in memory",
+                     pen_value_name(executor->spec.graph, value));
 }
 
 pen_status pen_executor_read(pen_executor *executor, pen_value_id value, uint64_t microbatch,
                              void *host, uint64_t bytes) {
-    executor_check_bytes(executor, value, bytes);
-    if (!pen_executor_holds(executor, value)) {
-        return pen_error(PEN_INTERNAL, "value '%s' has no place in memory",
-                         pen_value_name(executor->spec.graph, value));
-    }
     pen_device *device = executor->spec.device;
+    PEN_TRY(executor_check_held(executor, value, bytes));
     return device->kind->read(device, executor_operand(executor, value, microbatch), host, bytes);
+}
+
+pen_status pen_executor_fetch(pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                              void *host, uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    PEN_TRY(executor_check_held(executor, value, bytes));
+    return device->kind->fetch(device, executor_operand(executor, value, microbatch), host, bytes);
+}
+
+pen_status pen_executor_fetch_number(pen_executor *executor, pen_value_id value,
+                                     uint64_t microbatch, pen_executor_number *out_number) {
+    pen_executor_number *number = out_number;
+    *number = (pen_executor_number){
+        .is_wide = pen_value_type(executor->spec.graph, value)->element == PEN_FLOAT64};
+    return number->is_wide
+               ? pen_executor_fetch(executor, value, microbatch, &number->wide, sizeof number->wide)
+               : pen_executor_fetch(executor, value, microbatch, &number->single,
+                                    sizeof number->single);
 }
 
 pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value, uint64_t microbatch,
@@ -263,8 +284,7 @@ pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, u
     pen_device *device = executor->spec.device;
     pen_operand to = executor_operand(executor, value, 0);
     to.offset += first;
-    PEN_TRY(device->kind->write(device, to, host, bytes));
-    return device->kind->synchronize(device);
+    return device->kind->write(device, to, host, bytes);
 }
 
 pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value, uint64_t first,
@@ -338,19 +358,22 @@ static pen_status executor_run_guarded(pen_executor *executor, const pen_memory_
         if (status == PEN_OK) status = executor_guard_after(executor, p, microbatch, run);
         if (status != PEN_OK) return executor_name_node(executor, p, status);
     }
-    return device->kind->synchronize(device);
+    return PEN_OK;
 }
 
 void pen_executor_time_nodes(pen_executor *executor, double *seconds) {
     executor->node_seconds = seconds;
 }
 
-pen_status pen_executor_run(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
-                            const pen_run_context *run) {
+pen_status pen_executor_enqueue(pen_executor *executor, uint32_t list_index, uint64_t microbatch,
+                                const pen_run_context *run) {
     pen_device *device = executor->spec.device;
+    pen_launch_list *as_one;
     PEN_ASSERT(list_index < executor->list_count && executor->launches != NULL);
     const pen_memory_list *list = &executor->lists[list_index];
     if (executor->node_seconds != NULL) return executor_run_timed(executor, list, microbatch, run);
+    PEN_TRY(executor_find_list(executor, list_index, microbatch, &as_one));
+    if (as_one != NULL) return device->kind->list_enqueue(device, as_one, run);
     if (executor->guards != NULL) return executor_run_guarded(executor, list, microbatch, run);
     for (uint32_t p = list->first; p < list->end; p++) {
         const pen_launch *launch = executor_launch(executor, p, microbatch);
@@ -358,7 +381,21 @@ pen_status pen_executor_run(pen_executor *executor, uint32_t list_index, uint64_
         const pen_status status = device->kind->enqueue(device, launch, run);
         if (status != PEN_OK) return executor_name_node(executor, p, status);
     }
-    return device->kind->synchronize(device);
+    return PEN_OK;
+}
+
+pen_status pen_executor_finish(pen_executor *executor) {
+    pen_device *device = executor->spec.device;
+    const pen_look *look = NULL;
+    PEN_TRY(device->kind->synchronize(device));
+    if (device->kind->found != NULL) PEN_TRY(device->kind->found(device, &look));
+    return look == NULL ? PEN_OK : executor_guard_found(executor, look);
+}
+
+pen_status pen_executor_run(pen_executor *executor, uint32_t list, uint64_t microbatch,
+                            const pen_run_context *run) {
+    PEN_TRY(pen_executor_enqueue(executor, list, microbatch, run));
+    return pen_executor_finish(executor);
 }
 
 pen_executor_memory pen_executor_get_memory(const pen_executor *executor) {

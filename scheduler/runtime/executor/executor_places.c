@@ -154,8 +154,6 @@ static pen_status places_load_converted(pen_device *device, pen_operand place,
         const uint64_t bytes = pen_min_u64(value->data_bytes - first, PLACES_PIECE_BYTES);
         pen_value_copy_contents(value, first, piece, bytes);
         status = device->kind->write(device, place, piece, bytes);
-        // the piece is used again
-        status = pen_status_join(status, device->kind->synchronize(device));
         place.offset += bytes;
     }
     pen_memory_free(piece);

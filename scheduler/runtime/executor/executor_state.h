@@ -26,6 +26,19 @@ typedef struct executor_copy {
     uint64_t size;
 } executor_copy;
 
+// A look of a device's list, and at what.
+typedef struct executor_list_look {
+    pen_look look; // first: a look is that of its executor
+    const pen_executor *executor;
+    pen_value_id value;
+} executor_list_look;
+
+// A list on a device that runs launches as one.
+typedef struct executor_made {
+    pen_launch_list **lists; // [count], by combination of places; NULL: not made yet
+    uint32_t count;          // 0: launches are enqueued one by one
+} executor_made;
+
 struct pen_executor {
     pen_executor_spec spec; // what was borrowed for the call alone is NULL afterwards
     pen_arena *arena;
@@ -43,16 +56,46 @@ struct pen_executor {
     pen_kernel **kernels;   // [order_count]; NULL for views
     uint32_t *launch_first; // [order_count + 1] in `launches`: one for each combination of copies
     pen_launch **launches;  // NULL until bound
+    executor_made *made;    // [list_count]; NULL: none yet
     double *node_seconds;   // [order_count], added to; NULL: nobody wants to know
     struct executor_guards *guards; // NULL: none
+    bool is_guarded_here;           // by the host, between launches
     struct executor_copy *copy;     // where executor_look copies to
 };
+
+// The largest number that divides both.
+uint64_t executor_common_divisor(uint64_t a, uint64_t b);
 
 // The launch for this microbatch; NULL for views.
 const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
                                   uint64_t microbatch);
 
-// Guards (executor_guard.c), where there are some. NOT_FINITE
+// executor_list.c: whether lists run as one.
+bool executor_has_lists(const pen_executor *executor);
+// The list as one, for this microbatch, made when it is not there yet; NULL: its
+// launches are enqueued one by one.
+PEN_NODISCARD pen_status executor_find_list(pen_executor *executor, uint32_t list_index,
+                                            uint64_t microbatch, pen_launch_list **out_list);
+void executor_release_lists(pen_executor *executor);
+
+// Guards of lists that a device runs as one (executor_guard.c): what is to be looked at, told by a
+// call of `add` for each value, before the list runs, before the node at a position, or after it.
+typedef struct executor_looker {
+    void *context;
+    pen_status (*add)(void *context, pen_value_id value);
+} executor_looker;
+PEN_NODISCARD pen_status executor_guard_looks_first(const pen_executor *executor,
+                                                    const pen_memory_list *list,
+                                                    const executor_looker *looker);
+PEN_NODISCARD pen_status executor_guard_looks_before(const pen_executor *executor,
+                                                     const pen_memory_list *list, uint32_t position,
+                                                     const executor_looker *looker);
+PEN_NODISCARD pen_status executor_guard_looks_after(const pen_executor *executor, uint32_t position,
+                                                    const executor_looker *looker);
+// What a look found. NOT_FINITE
+PEN_NODISCARD pen_status executor_guard_found(const pen_executor *executor, const pen_look *look);
+
+// Guards of others (executor_guard.c), where there are some. NOT_FINITE
 PEN_NODISCARD pen_status executor_guard_list(const pen_executor *executor,
                                              const pen_memory_list *list, uint64_t microbatch,
                                              const pen_run_context *run);

@@ -1,0 +1,268 @@
+// Lists of launches: what is enqueued when one runs, and the tables of kernels of many.
+#include <string.h>
+
+#include "base/integer.h"
+#include "base/memory.h"
+#include "device/cuda/cuda_inside.h"
+#include "device/cuda/cuda_merge.h"
+
+#define LIST_ALIGNMENT 64u
+
+struct pen_launch_list {
+    pen_launch_list *next; // of the device's
+    pen_arena *arena;
+    pen_look **looks; // [look_count]
+    uint32_t look_count;
+    uint32_t first_look;  // its number
+    cuda_action *actions; // [action_count]
+    uint32_t action_count;
+    pen_cuda_address workspaces; // of steps of many, which run at once; 0: none
+    pen_cuda_address tables;     // of actions of many; 0: none
+    bool may_raise;              // a word
+};
+
+// ---- steps
+
+// Nodes that add to what is there, or draw, are not of many: their arguments differ from run to
+// run.
+static bool list_is_of_many(const cuda_launch *launch) {
+    if (launch->host != NULL || launch->step_count == 0) return false;
+    if (launch->kernel->node->accumulates || launch->kernel->entry->draw != NULL) return false;
+    return launch->steps[0].many != 0;
+}
+
+// Room that the workspace of a launch needs of its own, since another of its kind may run at once.
+static uint64_t list_own_workspace(const cuda_launch *launch) {
+    return list_is_of_many(launch) ? cuda_kernel_workspace(launch->kernel) : 0;
+}
+
+static pen_status list_take_memory(const cuda_device *device, uint64_t bytes,
+                                   pen_cuda_address *out_address) {
+    const pen_cuda_memory *memory = &device->memory;
+    if (bytes == 0) return PEN_OK;
+    return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
+                          "while memory was taken");
+}
+
+static pen_status list_add_launch(cuda_merge *merge, const cuda_launch *launch,
+                                  pen_cuda_address workspace) {
+    pen_cuda_call call = launch->call;
+    pen_cuda_step steps[PEN_CUDA_STEPS];
+    cuda_part *part;
+    uint32_t step_count = launch->step_count;
+    if (workspace != 0) call.workspace = workspace;
+    PEN_TRY(PEN_NEW(merge->arena, 1, &part));
+    PEN_TRY(cuda_part_make(launch, call.workspace, merge->arena, part));
+    if (launch->host != NULL) return cuda_merge_add(merge, part, NULL);
+    memcpy(steps, launch->steps, step_count * sizeof *steps);
+    if (workspace != 0) step_count = launch->kernel->entry->steps(&call, steps);
+    const bool is_of_many = list_is_of_many(launch);
+    for (uint32_t i = 0; i < step_count; i++) {
+        if (!is_of_many) steps[i].many = 0;
+        PEN_TRY(cuda_merge_add(merge, part, &steps[i]));
+    }
+    return PEN_OK;
+}
+
+static pen_status list_add_look(cuda_device *device, cuda_merge *merge, pen_look *look,
+                                pen_launch_list *list) {
+    cuda_part *part;
+    PEN_TRY(PEN_NEW(merge->arena, 1, &part));
+    PEN_TRY(cuda_part_make_look(look, merge->arena, part));
+    const pen_cuda_step step = {PEN_CUDA_OF_MANY(look, cuda_look_args),
+                                .grid = {pen_cuda_blocks_for(look->count), 1, 1},
+                                .args.look = {.is_wide = look->is_wide,
+                                              .number = UINT32_MAX - device->look_count,
+                                              .count = look->count,
+                                              .x = pen_cuda_address_of(look->of),
+                                              .flag = cuda_word(device, CUDA_FLAG_WORD)}};
+    device->look_count += 1;
+    list->looks[list->look_count++] = look;
+    return cuda_merge_add(merge, part, &step);
+}
+
+// What the list takes: actions at most, room for workspaces, and whether words may be raised.
+static void list_count(const pen_list_item *items, uint32_t count, pen_launch_list *list,
+                       uint64_t *out_bytes) {
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const cuda_launch *launch = (const cuda_launch *)items[i].launch;
+        if (launch == NULL || launch->host != NULL) {
+            list->action_count += 1;
+        } else {
+            list->action_count += launch->step_count;
+        }
+        if (launch != NULL) *out_bytes += list_own_workspace(launch);
+        if (launch == NULL || launch->kernel->word > 0) list->may_raise = true;
+    }
+}
+
+// Launches take memory of the list in their order: workspaces of those that may run at once, and
+// keys of random numbers.
+static pen_status list_merge(cuda_device *device, const pen_list_item *items, uint32_t count,
+                             pen_launch_list *list) {
+    uint64_t bytes;
+    cuda_merge merge;
+    list_count(items, count, list, &bytes);
+    PEN_TRY(PEN_NEW(list->arena, count, &list->looks));
+    PEN_TRY(list_take_memory(device, bytes, &list->workspaces));
+    PEN_TRY(cuda_merge_begin(&merge, list->arena, list->action_count));
+    pen_cuda_address next = list->workspaces;
+    list->first_look = device->look_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const cuda_launch *launch = (const cuda_launch *)items[i].launch;
+        if (launch == NULL) {
+            PEN_TRY(list_add_look(device, &merge, items[i].look, list));
+            continue;
+        }
+        const uint64_t own = list_own_workspace(launch);
+        PEN_TRY(list_add_launch(&merge, launch, own > 0 ? next : 0));
+        next += own;
+    }
+    cuda_merge_end(&merge);
+    list->actions = merge.actions;
+    list->action_count = merge.action_count;
+    return PEN_OK;
+}
+
+// ---- tables: where the blocks of each argument begin, then the arguments
+
+static uint32_t list_member_count(const cuda_action *action) {
+    uint32_t count = 0;
+    for (const cuda_member *member = action->members; member != NULL; member = member->next)
+        count++;
+    return count;
+}
+
+static uint64_t list_first_blocks_bytes(uint32_t count) {
+    return pen_align_up(((uint64_t)count + 1) * sizeof(uint32_t), LIST_ALIGNMENT);
+}
+
+static uint64_t list_table_bytes(const cuda_action *action) {
+    const uint32_t count = list_member_count(action);
+    if (count == 0) return 0;
+    return list_first_blocks_bytes(count) +
+           pen_align_up((uint64_t)count * action->step.many_bytes, LIST_ALIGNMENT);
+}
+
+// The action's table at `here`, which is going to be at `address`.
+static void list_fill_table(cuda_action *action, uint8_t *here, pen_cuda_address address) {
+    const uint32_t count = list_member_count(action);
+    const uint64_t first = list_first_blocks_bytes(count);
+    uint8_t *argument = here + first;
+    uint32_t block = 0;
+    uint32_t *first_blocks = (uint32_t *)(void *)here;
+    for (const cuda_member *member = action->members; member != NULL; member = member->next) {
+        *first_blocks++ = block;
+        memcpy(argument, &member->step.args, member->step.many_bytes);
+        argument += member->step.many_bytes;
+        block += member->step.grid[0];
+    }
+    *first_blocks = block;
+    action->step.args.many =
+        (struct cuda_many_args){.count = count, .first_blocks = address, .table = address + first};
+}
+
+static pen_status list_make_tables(cuda_device *device, pen_launch_list *list) {
+    uint64_t bytes = 0, at = 0;
+    uint64_t *tables;
+    for (uint32_t i = 0; i < list->action_count; i++)
+        bytes += list_table_bytes(&list->actions[i]);
+    if (bytes == 0) return PEN_OK;
+    PEN_TRY(list_take_memory(device, bytes, &list->tables));
+    PEN_TRY(PEN_NEW(list->arena, bytes / sizeof *tables, &tables));
+    for (uint32_t i = 0; i < list->action_count; i++) {
+        cuda_action *action = &list->actions[i];
+        if (action->members == NULL) continue;
+        const uint64_t own = list_table_bytes(action);
+        list_fill_table(action, (uint8_t *)tables + at, list->tables + at);
+        at += own;
+    }
+    return pen_cuda_write_at(&device->memory, list->tables, tables, bytes);
+}
+
+// ---- members of the device's kind
+
+// What runs still uses its memory: it is awaited.
+void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
+    if (list == NULL) return;
+    cuda_device *device = (cuda_device *)base;
+    const pen_cuda_memory *memory = &device->memory;
+    for (pen_launch_list **at = &device->lists; *at != NULL; at = &(*at)->next) {
+        if (*at != list) continue;
+        *at = list->next;
+        break;
+    }
+    (void)memory->driver->context_set(memory->context);
+    (void)memory->driver->stream_wait(memory->stream);
+    if (list->workspaces != 0) (void)memory->driver->free(list->workspaces);
+    if (list->tables != 0) (void)memory->driver->free(list->tables);
+    pen_arena_destroy(list->arena);
+}
+
+// What was made before an error is released again.
+pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32_t count,
+                            pen_launch_list **out_list) {
+    cuda_device *device = (cuda_device *)base;
+    pen_launch_list *list;
+    pen_arena *arena;
+    PEN_TRY(pen_cuda_memory_enter(&device->memory));
+    PEN_TRY(pen_arena_create(&arena));
+    pen_status status = PEN_NEW(arena, 1, &list);
+    if (status != PEN_OK) {
+        pen_arena_destroy(arena);
+        return status;
+    }
+    list->arena = arena;
+    status = list_merge(device, items, count, list);
+    if (status == PEN_OK) status = list_make_tables(device, list);
+    if (status != PEN_OK) {
+        cuda_list_destroy(base, list);
+        return status;
+    }
+    list->next = device->lists;
+    device->lists = list;
+    *out_list = list;
+    return PEN_OK;
+}
+
+static pen_status list_do(cuda_device *device, const cuda_action *action,
+                          const pen_run_context *run) {
+    if (action->launch == NULL) return cuda_launch_step(device, &action->step);
+    const pen_cuda_flag flag = cuda_flag(device);
+    const pen_status status =
+        action->is_on_host ? pen_cuda_host_run(&device->host, action->launch->host, &flag, run)
+                           : cuda_launch_step_of(device, action->launch, &action->step, run);
+    if (status == PEN_OK) return PEN_OK;
+    const pen_node *node = action->launch->kernel->node;
+    return pen_status_add_context(status, "while running %s '%s'", node->op->name, node->name);
+}
+
+pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list, const pen_run_context *run) {
+    cuda_device *device = (cuda_device *)base;
+    PEN_TRY(pen_cuda_memory_enter(&device->memory));
+    for (uint32_t i = 0; i < list->action_count; i++)
+        PEN_TRY(list_do(device, &list->actions[i], run));
+    if (list->may_raise) device->may_be_raised = true;
+    return PEN_OK;
+}
+
+// The largest number that the flag was raised to is of the first look. One whose list is gone is
+// told by nobody.
+pen_status cuda_list_found(pen_device *base, const pen_look **out_look) {
+    cuda_device *device = (cuda_device *)base;
+    const pen_cuda_memory *memory = &device->memory;
+    const uint32_t number = UINT32_MAX - device->found_number;
+    *out_look = NULL;
+    if (device->found_number == 0) return PEN_OK;
+    device->found_number = 0;
+    for (const pen_launch_list *list = device->lists; list != NULL; list = list->next) {
+        if (number - list->first_look >= list->look_count) continue; // also when below
+        *out_look = list->looks[number - list->first_look];
+    }
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    return pen_cuda_check(memory,
+                          memory->driver->fill(cuda_word(device, CUDA_FLAG_WORD), 0,
+                                               sizeof(uint32_t), memory->stream),
+                          "while memory was set to zeros");
+}

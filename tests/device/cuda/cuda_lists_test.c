@@ -1,0 +1,298 @@
+// A list of launches runs as one. Its updates become one launch, and give the bits that they give
+// one by one, whatever the order of threads and however late commands are.
+#include <math.h>
+
+#include "device/device.h"
+#include "graph/graph.h"
+#include "graph/passes/gradient/build_updates.h"
+#include "scheduler/runtime/executor/executor_inspect.h"
+#include "tests/support/check.h"
+#include "tests/support/fake_cuda.h"
+
+#define PARAMETERS 5u
+#define NODES 64u
+#define BYTES_MOST 40000u
+#define RESULTS_MOST (4 * PARAMETERS * BYTES_MOST)
+
+// Parameters, whose gradients are rectified inputs, and their updates.
+typedef struct updates_case {
+    pen_arena *arena;
+    pen_graph *graph;
+    pen_updates updates;
+    pen_value_id gradients[PARAMETERS]; // that are fed
+    pen_device *device;
+    pen_executor *executor;
+    double seconds[NODES];
+} updates_case;
+
+// Of less than a block of threads, of one, of many, and of several blocks of a norm.
+static const int64_t sizes[PARAMETERS] = {1, 256, 9000, 70, 4097};
+
+static pen_value_id updates_add_value(updates_case *c, const char *name, pen_value_kind kind,
+                                      int64_t size) {
+    const pen_value value = {.name = name,
+                             .kind = kind,
+                             .type = pen_tensor_type_make(PEN_FLOAT32, 1, &size),
+                             .trainable = true};
+    pen_value_id id;
+    CHECK_OK(pen_graph_add_value(c->graph, &value, &id));
+    return id;
+}
+
+static void updates_build(updates_case *c, const pen_optimizer *optimizer) {
+    static const char *const names[2][PARAMETERS] = {{"p0", "p1", "p2", "p3", "p4"},
+                                                     {"g0", "g1", "g2", "g3", "g4"}};
+    pen_gradient items[PARAMETERS];
+    pen_value_id uses[PARAMETERS];
+    pen_node_id readers[PARAMETERS];
+    for (uint32_t i = 0; i < PARAMETERS; i++) {
+        const pen_value_id parameter =
+            updates_add_value(c, names[0][i], PEN_VALUE_PARAMETER, sizes[i]);
+        c->gradients[i] = updates_add_value(c, names[1][i], PEN_VALUE_INPUT, sizes[i]);
+        pen_node_spec spec = pen_node_spec_make("relu", "relu");
+        spec.role = PEN_ROLE_BACKWARD_WEIGHT;
+        spec.inputs = &c->gradients[i];
+        spec.input_count = spec.output_count = 1;
+        CHECK_OK(pen_graph_add_node(c->graph, &spec, &readers[i]));
+        uses[i] = pen_graph_node(c->graph, readers[i])->outputs[0];
+        items[i] = (pen_gradient){parameter, 1, &uses[i], &readers[i]};
+    }
+    const pen_gradients gradients = {PARAMETERS, items};
+    CHECK_OK(pen_build_updates(c->graph, &gradients, optimizer, false, NULL, &c->updates));
+}
+
+static void updates_begin(updates_case *c, const pen_optimizer *optimizer, const char *settings) {
+    static pen_node_id order[NODES];
+    const pen_device_kind *kind;
+    *c = (updates_case){.arena = check_arena()};
+    CHECK_OK(pen_graph_create(c->arena, "updates", &c->graph));
+    updates_build(c, optimizer);
+    setenv("FAKE_CUDA", settings, 1);
+    CHECK(fake_cuda_is_here(), "no fake driver");
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "g"}, &c->device));
+    const uint32_t count = pen_graph_node_count(c->graph);
+    CHECK(count <= NODES, "%u nodes", count);
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (pen_node_id){i};
+    const pen_executor_list all = {0, count};
+    const pen_executor_spec spec = {.device = c->device,
+                                    .graph = c->graph,
+                                    .order = order,
+                                    .order_count = count,
+                                    .lists = &all,
+                                    .list_count = 1,
+                                    .defer_contents = true};
+    CHECK_OK(pen_executor_create(&spec, &c->executor));
+}
+
+static void updates_end(updates_case *c) {
+    pen_executor_destroy(c->executor);
+    c->device->kind->close(c->device);
+    pen_arena_destroy(c->arena);
+    CHECK(fake_cuda_count().blocks == 0, "%llu things are left",
+          (unsigned long long)fake_cuda_count().blocks);
+}
+
+static bool updates_is_kept(const updates_case *c, uint32_t v) {
+    const pen_value_kind kind = pen_graph_value(c->graph, (pen_value_id){v})->kind;
+    return kind == PEN_VALUE_PARAMETER || kind == PEN_VALUE_STATE;
+}
+
+// Numbers that follow from the value and the place.
+static void updates_feed(const updates_case *c) {
+    static float numbers[BYTES_MOST / sizeof(float)];
+    const float rate = 0.125f, step = 3;
+    for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
+        const pen_value *value = pen_graph_value(c->graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_INPUT && !updates_is_kept(c, v)) continue;
+        const uint64_t bytes = pen_tensor_type_bytes(&value->type);
+        for (uint32_t i = 0; i < bytes / sizeof(float); i++)
+            numbers[i] = (float)((i * 37 + v * 11) % 101) / 64;
+        CHECK_OK(pen_executor_write(c->executor, (pen_value_id){v}, 0, numbers, bytes));
+    }
+    CHECK_OK(pen_executor_write(c->executor, c->updates.learning_rate, 0, &rate, sizeof rate));
+    if (!pen_value_is(c->updates.step)) return;
+    CHECK_OK(pen_executor_write(c->executor, c->updates.step, 0, &step, sizeof step));
+}
+
+// Parameters and states, behind each other.
+static uint64_t updates_collect(const updates_case *c, char *out_results) {
+    uint64_t end = 0;
+    for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
+        if (!updates_is_kept(c, v)) continue;
+        const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(c->graph, (pen_value_id){v}));
+        CHECK_OK(pen_executor_read(c->executor, (pen_value_id){v}, 0, out_results + end, bytes));
+        end += bytes;
+    }
+    return end;
+}
+
+// Two steps on the fed numbers; returns the launches of one.
+static uint64_t updates_run(const updates_case *c, char *out_results, uint64_t *out_bytes) {
+    const pen_run_context run = {.first_microbatch = true};
+    uint64_t launches = 0;
+    updates_feed(c);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t before = fake_cuda_count().launches;
+        CHECK_OK(pen_executor_run(c->executor, 0, 0, &run));
+        launches = fake_cuda_count().launches - before;
+    }
+    *out_bytes = updates_collect(c, out_results);
+    return launches;
+}
+
+// Nodes that are timed run one by one.
+static void updates_check(const pen_optimizer *optimizer, const char *settings, uint64_t one_by_one,
+                          uint64_t as_one) {
+    static char results[2][RESULTS_MOST];
+    updates_case c;
+    uint64_t bytes[2];
+    updates_begin(&c, optimizer, settings);
+    pen_executor_time_nodes(c.executor, c.seconds);
+    const uint64_t before = updates_run(&c, results[0], &bytes[0]);
+    pen_executor_time_nodes(c.executor, NULL);
+    const uint64_t after = updates_run(&c, results[1], &bytes[1]);
+    CHECK(before == one_by_one && after == as_one, "%llu launches, then %llu",
+          (unsigned long long)before, (unsigned long long)after);
+    CHECK(bytes[0] == bytes[1] && memcmp(results[0], results[1], bytes[0]) == 0, "other bits");
+    updates_end(&c);
+}
+
+static const char *const all_settings[] = {"order=0", "order=1", "order=2 late=200"};
+
+// Each a rectifier and an update.
+static void updates_are_one_launch(void **state) {
+    (void)state;
+    static const pen_optimizer sgd = {
+        .kind = PEN_OPTIMIZER_SGD, .momentum = 0.5, .weight_decay = 0.25, .clip_value = 1};
+    static const pen_optimizer plain = {.kind = PEN_OPTIMIZER_SGD};
+    for (uint32_t i = 0; i < 3; i++) {
+        updates_check(&sgd, all_settings[i], 2 * PARAMETERS, PARAMETERS + 1);
+        updates_check(&plain, all_settings[i], 2 * PARAMETERS, PARAMETERS + 1);
+    }
+}
+
+// Each a rectifier, two launches of a norm and an update; and one scale of all.
+static void norms_are_two_launches(void **state) {
+    (void)state;
+    static const pen_optimizer adam = {.kind = PEN_OPTIMIZER_ADAM,
+                                       .beta1 = 0.875,
+                                       .beta2 = 0.75,
+                                       .epsilon = 1e-8,
+                                       .clip_norm = 0.5};
+    for (uint32_t i = 0; i < 3; i++)
+        updates_check(&adam, all_settings[i], 4 * PARAMETERS + 1, PARAMETERS + 4);
+}
+
+// ---- guards
+
+// An infinite element of gradient `which`.
+static void updates_feed_bad(const updates_case *c, uint32_t which) {
+    static float numbers[BYTES_MOST / sizeof(float)];
+    const uint64_t bytes = pen_tensor_type_bytes(pen_value_type(c->graph, c->gradients[which]));
+    numbers[sizes[which] - 1] = INFINITY;
+    CHECK_OK(pen_executor_write(c->executor, c->gradients[which], 0, numbers, bytes));
+    numbers[sizes[which] - 1] = 0;
+}
+
+// A step with a bad gradient changes nothing and is told, once; the next step is as any.
+static void updates_check_guard(const pen_optimizer *optimizer, const char *settings) {
+    static char results[2][RESULTS_MOST];
+    const pen_run_context run = {.first_microbatch = true};
+    updates_case c;
+    updates_begin(&c, optimizer, settings);
+    CHECK_OK(pen_executor_guard(c.executor, PEN_VALUE_NONE));
+    CHECK(pen_executor_is_late(c.executor), "the host looks");
+    for (uint32_t which = 0; which < PARAMETERS; which++) {
+        updates_feed(&c);
+        const uint64_t bytes = updates_collect(&c, results[0]);
+        updates_feed_bad(&c, which);
+        CHECK_OK(pen_executor_enqueue(c.executor, 0, 0, &run));
+        CHECK_ERROR(pen_executor_finish(c.executor), PEN_NOT_FINITE, "' is not finite");
+        CHECK(!pen_executor_has_updated(c.executor), "updates of gradient %u", which);
+        CHECK(updates_collect(&c, results[1]) == bytes &&
+                  memcmp(results[0], results[1], bytes) == 0,
+              "gradient %u was applied", which);
+        updates_feed(&c);
+        CHECK_OK(pen_executor_run(c.executor, 0, 0, &run));
+        (void)updates_collect(&c, results[1]);
+        CHECK(memcmp(results[0], results[1], bytes) != 0, "nothing was applied");
+    }
+    updates_end(&c);
+}
+
+static void bad_gradients_stop_all_updates(void **state) {
+    (void)state;
+    static const pen_optimizer sgd = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.5};
+    static const pen_optimizer clipped = {.kind = PEN_OPTIMIZER_ADAM,
+                                          .beta1 = 0.875,
+                                          .beta2 = 0.75,
+                                          .epsilon = 1e-8,
+                                          .clip_norm = 0.5};
+    for (uint32_t i = 0; i < 3; i++) {
+        updates_check_guard(&sgd, all_settings[i]);
+        updates_check_guard(&clipped, all_settings[i]);
+    }
+}
+
+// Updates that run on the host are not merged: those before the bad gradient are made, and told.
+static void updates_on_the_host_heed_looks(void **state) {
+    (void)state;
+    static char results[2][RESULTS_MOST];
+    static const pen_optimizer lion = {.kind = PEN_OPTIMIZER_LION, .beta1 = 0.875, .beta2 = 0.75};
+    const pen_run_context run = {.first_microbatch = true};
+    updates_case c;
+    updates_begin(&c, &lion, "late=200");
+    CHECK_OK(pen_executor_guard(c.executor, PEN_VALUE_NONE));
+    for (uint32_t which = 0; which < PARAMETERS; which++) {
+        updates_feed(&c);
+        (void)updates_collect(&c, results[0]);
+        updates_feed_bad(&c, which);
+        CHECK_ERROR(pen_executor_run(c.executor, 0, 0, &run), PEN_NOT_FINITE, "' is not finite");
+        CHECK(pen_executor_has_updated(c.executor) == (which > 0), "of gradient %u", which);
+        (void)updates_collect(&c, results[1]);
+        uint64_t at = 0;
+        for (uint32_t i = 0; i < PARAMETERS; i++) { // parameters stand before states
+            const uint64_t bytes = (uint64_t)sizes[i] * sizeof(float);
+            const bool is_same = memcmp(results[0] + at, results[1] + at, bytes) == 0;
+            CHECK(is_same == (i >= which), "parameter %u where gradient %u is bad", i, which);
+            at += bytes;
+        }
+    }
+    updates_end(&c);
+}
+
+// ---- waits
+
+// What is fed, run and fetched waits for nothing; all of it is awaited once. Late commands would
+// show what is read or used too early.
+static void a_step_is_awaited_once(void **state) {
+    (void)state;
+    static const pen_optimizer sgd = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.5};
+    const pen_run_context run = {.first_microbatch = true};
+    updates_case c;
+    updates_begin(&c, &sgd, "late=200");
+    CHECK_OK(pen_executor_guard(c.executor, PEN_VALUE_NONE));
+    for (uint32_t step = 0; step < 5; step++) {
+        float before[1] = {NAN}, after[1] = {NAN};
+        const uint64_t waits = fake_cuda_count().waits;
+        const pen_value_id first = {0}; // the parameter of one element
+        updates_feed(&c);
+        CHECK_OK(pen_executor_fetch(c.executor, first, 0, before, sizeof before));
+        CHECK_OK(pen_executor_enqueue(c.executor, 0, 0, &run));
+        CHECK_OK(pen_executor_fetch(c.executor, first, 0, after, sizeof after));
+        CHECK(fake_cuda_count().waits == waits, "it waited before the end");
+        CHECK_OK(pen_executor_finish(c.executor));
+        CHECK(fake_cuda_count().waits == waits + 1, "%llu waits",
+              (unsigned long long)(fake_cuda_count().waits - waits));
+        CHECK(isfinite(before[0]) && isfinite(after[0]), "%g, %g", (double)before[0],
+              (double)after[0]);
+    }
+    updates_end(&c);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(updates_are_one_launch), cmocka_unit_test(norms_are_two_launches),
+              cmocka_unit_test(bad_gradients_stop_all_updates),
+              cmocka_unit_test(updates_on_the_host_heed_looks),
+              cmocka_unit_test(a_step_is_awaited_once))
