@@ -13,6 +13,16 @@
 #include "scheduler/plan/process_memory.h"
 #include "scheduler/runner/feed.h"
 
+// What came of a microbatch of the step. It is here when the step has ended; on a device that the
+// host's own threads are, as soon as the microbatch has run.
+typedef struct local_made {
+    double weight;
+    pen_executor_number loss;
+    pen_executor_number terms[PEN_TERMS_LIMIT];
+    uint32_t term_count;
+    int64_t correct_count;
+} local_made;
+
 typedef struct local_engine {
     pen_engine engine; // first: an engine is its owner
     const pen_job *job;
@@ -24,6 +34,7 @@ typedef struct local_engine {
     bool accumulate;
     pen_local_save *save; // NULL: no checkpoints are asked for
     uint64_t generation;
+    local_made *made;    // [microbatches + 1] of the step
     double *losses;      // [microbatches + 1] of the step
     uint32_t loss_count; // of those computed
     bool is_lost;        // a step that went wrong had changed parameters
@@ -47,11 +58,12 @@ static void local_destroy(pen_engine *engine) {
     pen_memory_free(local);
 }
 
-// Updates of the form stop before a gradient that is not finite.
+// Updates of the form stop before a gradient that is not finite. Where updates follow all
+// microbatches, a loss is looked at here before, unless it is not here yet.
 static pen_status local_guard(const local_engine *local, const pen_runner_form *form) {
     if (pen_executor_is_guarded(form->executor)) return PEN_OK;
-    return pen_executor_guard(form->executor,
-                              local->accumulate ? PEN_VALUE_NONE : form->program->loss);
+    const bool is_seen_here = local->accumulate && !pen_executor_is_late(form->executor);
+    return pen_executor_guard(form->executor, is_seen_here ? PEN_VALUE_NONE : form->program->loss);
 }
 
 // Microbatch `microbatch` of the step; behind the last one comes the update.
@@ -82,10 +94,9 @@ static pen_status local_feed(local_engine *local, const pen_runner_form *form,
     return pen_feed_scalar(form, program->step, (double)step->step);
 }
 
-// Runs a list; a guard that stops it is no error.
-static pen_status local_run(local_engine *local, const pen_runner_form *form, uint32_t list,
-                            const pen_run_context *run, pen_engine_result *result) {
-    const pen_status status = pen_executor_run(form->executor, list, 0, run);
+// Of a list that was enqueued, or awaited; a guard that stops it is no error.
+static pen_status local_heed_guard(local_engine *local, const pen_runner_form *form,
+                                   pen_status status, pen_engine_result *result) {
     if (pen_status_get_code(status) != PEN_NOT_FINITE) return status;
     pen_status_ignore(status, "the step is computed again to find out why");
     result->is_gradient_bad = true;
@@ -93,29 +104,54 @@ static pen_status local_run(local_engine *local, const pen_runner_form *form, ui
     return PEN_OK;
 }
 
-// Runs one microbatch and adds its loss and hits to the result.
+static pen_status local_run(local_engine *local, const pen_runner_form *form, uint32_t list,
+                            const pen_run_context *run, pen_engine_result *result) {
+    return local_heed_guard(local, form, pen_executor_enqueue(form->executor, list, 0, run),
+                            result);
+}
+
+// Runs one microbatch, whose loss and hits are on their way then.
 static pen_status local_microbatch(local_engine *local, const pen_runner_form *form,
                                    const pen_engine_step *step, uint64_t microbatch,
                                    pen_engine_result *result) {
     const pen_program *program = form->program;
-    const double weight = (double)program->microbatch_size / (double)step->batch->count;
-    PEN_TRY(local_feed(local, form, step, microbatch, weight));
+    local_made *made = &local->made[microbatch];
+    *made = (local_made){.weight = (double)program->microbatch_size / (double)step->batch->count,
+                         .term_count = pen_program_term_count(program)};
+    PEN_TRY(local_feed(local, form, step, microbatch, made->weight));
     const pen_run_context run = local_context(local, step, microbatch);
     PEN_TRY(local_run(local, form, PEN_EXECUTOR_MICROBATCH, &run, result));
-    double loss;
-    PEN_TRY(pen_feed_read_number(form, program->loss, &loss));
-    local->losses[local->loss_count++] = loss;
-    result->loss += weight * loss;
-    for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
-        double term;
-        PEN_TRY(pen_feed_read_term(form, i, &term));
-        result->terms[i] += weight * term;
+    PEN_TRY(pen_executor_fetch_number(form->executor, program->loss, 0, &made->loss));
+    for (uint32_t i = 0; i < made->term_count; i++) {
+        const pen_value_id term = pen_program_term(program, i);
+        made->terms[i] = (pen_executor_number){0};
+        if (!pen_value_is(term)) continue;
+        PEN_TRY(pen_executor_fetch_number(form->executor, term, 0, &made->terms[i]));
     }
     if (!pen_value_is(program->accuracy)) return PEN_OK;
-    int64_t correct;
-    PEN_TRY(pen_executor_read(form->executor, program->accuracy, 0, &correct, sizeof correct));
-    result->correct_count += (uint64_t)correct;
-    return PEN_OK;
+    return pen_executor_fetch(form->executor, program->accuracy, 0, &made->correct_count,
+                              sizeof made->correct_count);
+}
+
+// Adds up losses and hits of microbatches, as far as they are here.
+static void local_add_up(local_engine *local, uint64_t count, pen_engine_result *result) {
+    for (uint64_t m = 0; m < count; m++) {
+        const local_made *made = &local->made[m];
+        const double loss = pen_executor_number_of(&made->loss);
+        local->losses[m] = loss;
+        result->loss += made->weight * loss;
+        for (uint32_t i = 0; i < made->term_count; i++)
+            result->terms[i] += made->weight * pen_executor_number_of(&made->terms[i]);
+        result->correct_count += (uint64_t)made->correct_count;
+    }
+    local->loss_count = (uint32_t)count;
+}
+
+// Whether no loss that is here already forbids an update.
+static bool local_may_update(local_engine *local, uint64_t count) {
+    pen_engine_result result = {0};
+    local_add_up(local, count, &result);
+    return isfinite(result.loss);
 }
 
 // The form of a microbatch of the step.
@@ -129,7 +165,7 @@ static pen_status local_form(local_engine *local, const pen_feed_split *split, u
 }
 
 // Microbatch after microbatch, lane after lane; then the update, in the order of lanes that is
-// given.
+// given. All of it is enqueued, and awaited once.
 static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
                              pen_engine_result *out_result) {
     local_engine *local = local_of(engine);
@@ -137,18 +173,19 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
     const uint64_t count = split.whole_count + (split.rest > 0);
     const pen_runner_form *form = local->whole;
     pen_engine_result result = {0};
-    local->loss_count = 0;
     for (uint64_t m = 0; m < count; m++) {
         PEN_TRY(local_form(local, &split, m, &form));
         PEN_TRY(local_microbatch(local, form, step, m, &result));
     }
-    result.target_count = pen_feed_target_count(form->program, step->batch, result.terms);
-    if (isfinite(result.loss) && local->accumulate) { // else updates ran inside
+    if (local->accumulate && local_may_update(local, count)) { // else updates ran inside
         pen_run_context run = local_context(local, step, count);
         if (step->order != 0) run.order = step->order;
         if (pen_job_get_asynchrony(local->job).is_free) result.order = run.order;
         PEN_TRY(local_run(local, form, PEN_EXECUTOR_UPDATE, &run, &result));
     }
+    PEN_TRY(local_heed_guard(local, form, pen_executor_finish(form->executor), &result));
+    local_add_up(local, count, &result);
+    result.target_count = pen_feed_target_count(form->program, step->batch, result.terms);
     *out_result = result;
     return PEN_OK;
 }
@@ -540,6 +577,7 @@ static pen_status local_start(local_engine *local, const pen_engine_options *opt
                                        local->accumulate, &local->whole)));
     PEN_TRY(local_guard(local, local->whole));
     PEN_TRY(PEN_NEW(local->arena, (size_t)job->train.microbatches + 1, &local->losses));
+    PEN_TRY(PEN_NEW(local->arena, (size_t)job->train.microbatches + 1, &local->made));
     PEN_TRY(local_compile_rest(local, options));
     return local_take_over(local, options->log);
 }

@@ -83,11 +83,11 @@ pen_status pen_step_runner_run(pen_step_runner *runner, uint64_t step, double *o
     for (uint32_t m = 0; m < runner->microbatch_count; m++) {
         pen_run_context run = {.seed = 1, .step = step};
         pen_run_context_place(&run, &lanes, m, runner->microbatch_count);
-        PEN_TRY(pen_executor_run(runner->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
+        PEN_TRY(pen_executor_enqueue(runner->executor, PEN_EXECUTOR_MICROBATCH, 0, &run));
     }
     pen_run_context run = {.seed = 1, .step = step};
     pen_run_context_place_update(&run, &lanes, runner->microbatch_count);
-    PEN_TRY(pen_executor_run(runner->executor, PEN_EXECUTOR_UPDATE, 0, &run));
+    PEN_TRY(pen_executor_run(runner->executor, PEN_EXECUTOR_UPDATE, 0, &run)); // awaits all
     *out_seconds = pen_clock_seconds() - started;
     return PEN_OK;
 }

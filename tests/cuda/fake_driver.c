@@ -76,6 +76,7 @@ static fake_block *blocks;
 static fake_counts counts;
 static uint64_t memory_bytes, used[FAKE_GPUS], used_most[FAKE_GPUS];
 static unsigned gpu_count = 1, model_count = 1, first_model, late_us, order;
+static bool is_told;
 static pen_cuda_result sticky;
 static char broken[64];
 static pen_cuda_context contexts[FAKE_GPUS];
@@ -97,11 +98,16 @@ static uint64_t fake_setting(const char *name, uint64_t otherwise) {
     return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
 }
 
-// Of each GPU that had memory, a line behind what other processes told.
+// The last words of a process that is asked: how often it waited, and a line of each GPU that had
+// memory, behind those of other processes.
 __attribute__((destructor)) static void fake_tell(void) {
     char path[256];
     const char *text = getenv("FAKE_CUDA");
     const char *at = text == NULL ? NULL : strstr(text, "tell=");
+    if (is_told) {
+        (void)fprintf(stderr, "fake driver: %llu launches, %llu waits\n",
+                      (unsigned long long)counts.launches, (unsigned long long)counts.waits);
+    }
     if (at == NULL) return;
     (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(at + 5, " "), at + 5);
     FILE *file = fopen(path, "a");
@@ -282,6 +288,7 @@ pen_cuda_result cuInit(unsigned flags) {
     memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
     late_us = (unsigned)fake_setting("late=", 0);
     order = (unsigned)fake_setting("order=", 0);
+    is_told = fake_setting("count=", 0) != 0;
     emulator_tag = FAKE_TAG;
     emulator_tag_bits = FAKE_TAG_BITS;
     if (gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;

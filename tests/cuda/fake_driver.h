@@ -11,7 +11,8 @@
 // command is late (0), and the emulator's order (0). With `models=2` every other GPU is of another
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
-// process had pinned.
+// process had pinned. With `count=1` a process says at its end how often it launched and
+// waited, on stderr.
 //
 // Tests take these functions from the library that the device has loaded, by fake_driver_find.
 #ifndef PEN_TESTS_CUDA_FAKE_DRIVER_H

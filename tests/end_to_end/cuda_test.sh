@@ -51,6 +51,23 @@ a, b = (eval(text) for text in sys.argv[1:])
 assert len(a) == len(b) == 8 and all(abs(x - y) <= 1e-5 * abs(y) for x, y in zip(a, b)), (a, b)' \
     "$found" "$expected" || die "losses of another training"
 
+# ---- a step is awaited once, however many microbatches it has
+waits() { # waits STEPS [OPTION...]
+    FAKE_CUDA='gpus=2 count=1' "$PENSTOCK" train job.yaml --set train.epochs=99 --set "train.steps=$1" "${@:2}" 2>&1 >/dev/null |
+        sed -n 's/^fake driver: .* launches, \([0-9]*\) waits$/\1/p'
+}
+for microbatches in 1 4; do
+    few=$(waits 4 --set train.microbatches=$microbatches)
+    many=$(waits 12 --set train.microbatches=$microbatches)
+    [ $((many - few)) = 8 ] || die "$((many - few)) waits in 8 steps of $microbatches microbatches"
+done
+# of two stages: for each microbatch a value that goes on, one that comes back, and a loss; and two updates
+stages=(--set 'devices=[{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]'
+    --set train.microbatches=4 --set placement.strategy=dynamic_programming --set pipeline.schedule=1f1b)
+few=$(waits 4 "${stages[@]}")
+many=$(waits 12 "${stages[@]}")
+[ $((many - few)) = $((8 * (4 * 3 + 2))) ] || die "$((many - few)) waits in 8 steps of two stages"
+
 # ---- what goes wrong on it
 fails 8 'step [0-9]+, microbatch 0 on device .g.: first in gemm' \
     "$PENSTOCK" train job.yaml --set train.optimizer.sgd.lr=1e30

@@ -50,20 +50,14 @@ static bool device_makes(const pen_part *part, uint32_t list, pen_value_id value
 }
 
 // A scalar of float32 or float64 that the task makes; others stay as they are.
-static pen_status device_read_scalar(const worker_device *device, const pen_run_round *round,
-                                     const pen_run_task *task, pen_value_id value,
-                                     double *out_number) {
+static pen_status device_fetch_scalar(const worker_device *device, const pen_run_round *round,
+                                      const pen_run_task *task, pen_value_id value,
+                                      pen_executor_number *out_number) {
     const pen_part *part = device->run->spec->forms[round->form].parts[device->index].part;
-    pen_executor *executor = device->executors[round->form];
-    const uint32_t microbatch = task->task.microbatch;
+    *out_number = (pen_executor_number){0};
     if (!device_makes(part, task->list, value)) return PEN_OK;
-    if (pen_value_type(part->graph, value)->element == PEN_FLOAT64) {
-        return pen_executor_read(executor, value, microbatch, out_number, sizeof *out_number);
-    }
-    float single;
-    PEN_TRY(pen_executor_read(executor, value, microbatch, &single, sizeof single));
-    *out_number = (double)single;
-    return PEN_OK;
+    return pen_executor_fetch_number(device->executors[round->form], value, task->task.microbatch,
+                                     out_number);
 }
 
 // What the coordinator sees of what the task makes.
@@ -85,23 +79,29 @@ static pen_status device_tell_seen(const worker_device *device, const pen_run_ro
 }
 
 // A part may have the sum of the losses, the count of right answers, some of the losses themselves,
-// or none of these.
+// or none of these. They are there when the device was awaited.
 static pen_status device_read_loss(worker_device *device, const pen_run_round *round,
                                    const pen_run_task *task) {
     const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
     pen_run_loss *loss = &device->loss;
     *loss = (pen_run_loss){.term_count = part->term_count};
     if (device_makes(part->part, task->list, part->accuracy)) {
-        PEN_TRY(pen_executor_read(device->executors[round->form], part->accuracy,
-                                  task->task.microbatch, &loss->correct_count,
-                                  sizeof loss->correct_count));
+        PEN_TRY(pen_executor_fetch(device->executors[round->form], part->accuracy,
+                                   task->task.microbatch, &loss->correct_count,
+                                   sizeof loss->correct_count));
     }
     for (uint32_t i = 0; i < part->term_count; i++) {
-        if (!device_makes(part->part, task->list, part->terms[i])) continue;
-        PEN_TRY(device_read_scalar(device, round, task, part->terms[i], &loss->terms[i]));
-        loss->made |= 1u << i;
+        PEN_TRY(device_fetch_scalar(device, round, task, part->terms[i], &device->terms[i]));
+        if (device_makes(part->part, task->list, part->terms[i])) loss->made |= 1u << i;
     }
-    return device_read_scalar(device, round, task, part->loss, &loss->sum);
+    return device_fetch_scalar(device, round, task, part->loss, &device->loss_sum);
+}
+
+static void device_take_loss(worker_device *device) {
+    pen_run_loss *loss = &device->loss;
+    loss->sum = pen_executor_number_of(&device->loss_sum);
+    for (uint32_t i = 0; i < loss->term_count; i++)
+        loss->terms[i] = pen_executor_number_of(&device->terms[i]);
 }
 
 // What is collected goes to who asked for it.
@@ -116,6 +116,19 @@ static pen_status device_hand_collected(const worker_device *device, const pen_r
         .graph = device->run->spec->forms[round->form].parts[device->index].part->graph,
         .executor = device->executors[round->form]};
     return collector->take(collector->context, &collected);
+}
+
+// Whether the device is awaited after a task: one whose numbers are read, the last update of a
+// step, and the last task of a round. Until then it may compute while the next tasks are enqueued.
+static bool device_is_awaited(const worker_device *device, const pen_run_form *form,
+                              const pen_run_task *task) {
+    const uint32_t end = form->devices[device->index].task_end;
+    const uint32_t index = (uint32_t)(task - form->tasks);
+    if (index + 1 == end) return true;
+    if (task->task.kind != PEN_TASK_UPDATE) return task->makes_loss;
+    for (uint32_t t = index + 1; t < end; t++)
+        if (form->tasks[t].task.kind == PEN_TASK_UPDATE) return false;
+    return true;
 }
 
 // Runs the list of a task, told where it stands in its step: in which lane, and whether that ends.
@@ -141,15 +154,20 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     if (task->list != PEN_RUN_LIST_NONE) {
         pen_evidence *noted = pen_worker_run_begin_noting(device, round, task, &context);
         const pen_status status =
-            pen_executor_run(device->executors[round->form], task->list, microbatch, &context);
+            pen_executor_enqueue(device->executors[round->form], task->list, microbatch, &context);
         pen_worker_run_end_noting(device, noted);
         PEN_TRY(status);
     }
     PEN_TRY(pen_worker_staging_after(device, round->form, task));
     PEN_TRY(device_hand_collected(device, round, task));
-    if (!task->makes_loss) return PEN_OK;
-    PEN_TRY(device_tell_seen(device, round, task));
-    return device_read_loss(device, round, task);
+    if (task->makes_loss) {
+        PEN_TRY(device_tell_seen(device, round, task));
+        PEN_TRY(device_read_loss(device, round, task));
+    }
+    if (!device_is_awaited(device, form, task)) return PEN_OK;
+    PEN_TRY(pen_executor_finish(device->executors[round->form]));
+    if (task->makes_loss) device_take_loss(device);
+    return PEN_OK;
 }
 
 static void device_note_task(worker_device *device, const pen_run_round *round,

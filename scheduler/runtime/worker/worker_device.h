@@ -102,6 +102,7 @@ typedef struct worker_device {
     pen_worker_action *actions; // [action_limit]
     uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
     pen_run_loss loss;
+    pen_executor_number loss_sum, terms[PEN_TERMS_LIMIT]; // of it, on their way
     char *seen; // [seen_limit] a value on its way to the coordinator
     uint64_t seen_limit;
     // guarded by lock
