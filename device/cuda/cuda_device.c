@@ -60,12 +60,12 @@ static pen_status cuda_load_kernels(cuda_device *device) {
 static pen_status cuda_make_words(cuda_device *device) {
     const pen_cuda_memory *memory = &device->memory;
     void *here;
-    PEN_TRY(pen_memory_budget_check(&memory->budget, CUDA_WORDS_BYTES));
-    device->memory.budget.bytes_in_use += CUDA_WORDS_BYTES;
+    PEN_TRY(pen_memory_budget_check(&memory->budget, CUDA_OWN_BYTES));
+    device->memory.budget.bytes_in_use += CUDA_OWN_BYTES;
     PEN_TRY(pen_cuda_check(memory, memory->driver->host_allocate(&here, CUDA_WORDS_BYTES, 0),
                            "while pinned memory was taken"));
     device->words_here = here;
-    PEN_TRY(pen_cuda_check(memory, memory->driver->allocate(&device->words, CUDA_WORDS_BYTES),
+    PEN_TRY(pen_cuda_check(memory, memory->driver->allocate(&device->words, CUDA_OWN_BYTES),
                            "while memory was taken"));
     return pen_cuda_check(memory,
                           memory->driver->fill(device->words, 0, CUDA_WORDS_BYTES, memory->stream),
@@ -166,7 +166,7 @@ static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char *
 
 static uint64_t cuda_own_bytes(pen_device *device) {
     (void)device;
-    return CUDA_WORDS_BYTES;
+    return CUDA_OWN_BYTES;
 }
 
 static pen_status cuda_pinned_bytes(pen_device *device, const pen_graph *graph,
@@ -251,13 +251,12 @@ pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step
                           "while a kernel was enqueued");
 }
 
-// The step is copied, since whether it adds, and what it draws, differs from run to run.
+// The step is copied, since whether it adds differs from run to run.
 pen_status cuda_launch_step_of(const cuda_device *device, const cuda_launch *launch,
                                const pen_cuda_step *step, const pen_run_context *run) {
     const cuda_kernel *kernel = launch->kernel;
     pen_cuda_step own = *step;
     own.args.adds = step->only_sets ? 0 : pen_run_adds(kernel->node, run);
-    if (kernel->entry->draw != NULL) kernel->entry->draw(kernel->node, run, &own);
     return cuda_launch_step(device, &own);
 }
 
@@ -355,6 +354,7 @@ static pen_status cuda_bind_call(const cuda_device *device, const pen_binding *b
                                    .outputs = outputs,
                                    .workspace = pen_cuda_address_of(binding->workspace),
                                    .precision = device->precision,
+                                   .random = cuda_random_place(device),
                                    .flag = cuda_word(device, CUDA_FLAG_WORD),
                                    .error = cuda_word(device, kernel->word)};
     return PEN_OK;
@@ -385,6 +385,11 @@ static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
     PEN_TRY(pen_cuda_memory_enter(&device->memory));
     const pen_cuda_flag flag = cuda_flag(device);
     if (launch->host != NULL) return pen_cuda_host_run(&device->host, launch->host, &flag, run);
+    if (launch->kernel->entry->draw != NULL) {
+        const struct cuda_random drawn = launch->kernel->entry->draw(launch->kernel->node, run);
+        PEN_TRY(
+            pen_cuda_write_at(&device->memory, cuda_random_place(device), &drawn, sizeof drawn));
+    }
     for (uint32_t i = 0; i < launch->step_count; i++)
         PEN_TRY(cuda_launch_step_of(device, launch, &launch->steps[i], run));
     if (launch->kernel->word > 0) device->may_be_raised = true;

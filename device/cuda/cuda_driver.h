@@ -19,6 +19,8 @@ typedef struct CUstream_st pen_cuda_stream;
 typedef struct CUevent_st pen_cuda_event;
 typedef struct CUmod_st pen_cuda_module;
 typedef struct CUfunc_st pen_cuda_function;
+typedef struct CUgraph_st pen_cuda_graph;
+typedef struct CUgraphExec_st pen_cuda_graph_exec;
 
 // Results that mean something to us.
 #define PEN_CUDA_OUT_OF_MEMORY 2u
@@ -30,6 +32,7 @@ typedef struct CUfunc_st pen_cuda_function;
 // Flags.
 #define PEN_CUDA_STREAM_NON_BLOCKING 1u
 #define PEN_CUDA_EVENT_NO_TIMING 2u
+#define PEN_CUDA_CAPTURE_THREAD_LOCAL 1u
 
 // Functions by our name, theirs, and their parameters.
 // clang-format off
@@ -69,6 +72,13 @@ typedef struct CUfunc_st pen_cuda_function;
       (pen_cuda_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,             \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
        pen_cuda_stream *stream, void **arguments, void **extra))                                   \
+    X(capture_begin, cuStreamBeginCapture_v2, (pen_cuda_stream *stream, unsigned mode))            \
+    X(capture_end, cuStreamEndCapture, (pen_cuda_stream *stream, pen_cuda_graph **graph))          \
+    X(graph_instantiate, cuGraphInstantiateWithFlags,                                              \
+      (pen_cuda_graph_exec **exec, pen_cuda_graph *graph, unsigned long long flags))               \
+    X(graph_launch, cuGraphLaunch, (pen_cuda_graph_exec *exec, pen_cuda_stream *stream))           \
+    X(graph_exec_destroy, cuGraphExecDestroy, (pen_cuda_graph_exec *exec))                         \
+    X(graph_destroy, cuGraphDestroy, (pen_cuda_graph *graph))                                      \
     X(error_name, cuGetErrorName, (pen_cuda_result error, const char **name))
 // clang-format on
 

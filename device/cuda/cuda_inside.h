@@ -14,6 +14,11 @@
 #define CUDA_WORDS_BYTES (CUDA_WORDS * sizeof(uint32_t))
 #define CUDA_FLAG_WORD 1u
 #define CUDA_FIRST_WORD 2u
+// An open device has, in one piece: the words, a struct cuda_random, and room for what lists of
+// launches keep in its memory. Lists of thousands of updates take more, which no plan counts.
+#define CUDA_ALIGNMENT 256u
+#define CUDA_ROOM_BYTES (256u << 10)
+#define CUDA_OWN_BYTES (CUDA_WORDS_BYTES + CUDA_ALIGNMENT + CUDA_ROOM_BYTES)
 
 typedef struct cuda_kernel {
     const pen_graph *graph;
@@ -34,12 +39,14 @@ typedef struct cuda_device {
     pen_cuda_module *module;
     uint64_t text_hash; // of its kernels
     pen_cuda_function *functions[PEN_CUDA_KERNEL_COUNT];
-    pen_cuda_address words;                 // [CUDA_WORDS]
+    pen_cuda_address words;                 // [CUDA_WORDS], and what lies behind them
     uint32_t *words_here;                   // pinned
     const cuda_kernel *raisers[CUDA_WORDS]; // by word
     uint32_t next_word;
     bool may_be_raised; // a word, since they were copied last
     pen_launch_list *lists;
+    uint64_t room_bytes;   // of the room, that were taken
+    uint32_t room_takings; // of them, not given back yet
     uint32_t look_count;   // that were ever made: look k raises the flag to UINT32_MAX - k
     uint32_t found_number; // to which it was raised, and nobody was told yet; 0: it was not
 } cuda_device;
@@ -54,6 +61,11 @@ typedef struct cuda_launch {
 
 static inline pen_cuda_address cuda_word(const cuda_device *device, uint32_t word) {
     return device->words + word * sizeof(uint32_t);
+}
+
+// The key of random numbers of a launch that runs by itself.
+static inline pen_cuda_address cuda_random_place(const cuda_device *device) {
+    return cuda_word(device, CUDA_WORDS);
 }
 
 static inline pen_cuda_flag cuda_flag(const cuda_device *device) {

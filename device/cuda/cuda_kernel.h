@@ -87,8 +87,9 @@ typedef struct pen_cuda_call {
     const pen_cuda_address *outputs; // [output_count]
     pen_cuda_address workspace;
     pen_precision precision; // of operands of products
-    pen_cuda_address flag;  // a word: updates apply nothing while it is raised
-    pen_cuda_address error; // a word that a kernel raises; NULL: the entry has no `blame`
+    pen_cuda_address random; // a struct cuda_random
+    pen_cuda_address flag;   // a word: updates apply nothing while it is raised
+    pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`
 } pen_cuda_call;
 
 typedef struct pen_cuda_entry {
@@ -99,8 +100,9 @@ typedef struct pen_cuda_entry {
     uint64_t (*workspace_bytes)(const pen_graph *graph, const pen_node *node); // NULL: none
     // The launches of a node, in order; returns how many.
     uint32_t (*steps)(const pen_cuda_call *call, pen_cuda_step out_steps[PEN_CUDA_STEPS]);
-    // Sets what differs from run to run, but for `adds`: the key of random numbers. NULL: nothing.
-    void (*draw)(const pen_node *node, const pen_run_context *run, pen_cuda_step *step);
+    // The key of the random numbers of a run, which is at `random` of the call then. NULL: it draws
+    // none. Nothing else differs from run to run, but for `adds`.
+    struct cuda_random (*draw)(const pen_node *node, const pen_run_context *run);
     // The error that a raised word stands for. NULL: there is none.
     pen_status (*blame)(const pen_graph *graph, const pen_node *node, uint32_t word);
     uint32_t rule; // what tells it from others with the same functions

@@ -1,12 +1,27 @@
 // Lists of launches: what is enqueued when one runs, and the tables of kernels of many.
+//
+// Launches that follow each other without a node of the host between are captured as one graph
+// when they run a second time: the first run may be the only one. What differs from run to run is
+// in memory (the keys of random numbers, which are copied before), or makes graphs of its own
+// (whether nodes add to what is there).
 #include <string.h>
 
 #include "base/integer.h"
 #include "base/memory.h"
 #include "device/cuda/cuda_inside.h"
 #include "device/cuda/cuda_merge.h"
+#include "graph/op.h"
 
 #define LIST_ALIGNMENT 64u
+
+#define LIST_VARIANTS 4u
+
+// Actions that run as one graph, in each of the variants.
+typedef struct list_segment {
+    uint32_t first, end;
+    pen_cuda_graph_exec *graphs[LIST_VARIANTS]; // NULL: not captured yet
+    bool has_run[LIST_VARIANTS];
+} list_segment;
 
 struct pen_launch_list {
     pen_launch_list *next; // of the device's
@@ -16,6 +31,13 @@ struct pen_launch_list {
     uint32_t first_look;  // its number
     cuda_action *actions; // [action_count]
     uint32_t action_count;
+    list_segment *segments; // [segment_count]
+    uint32_t segment_count;
+    const cuda_launch **drawers; // [drawer_count]: launches that draw random numbers
+    struct cuda_random *drawn;   // [drawer_count]
+    uint32_t drawer_count;
+    pen_cuda_address randoms;    // [drawer_count]; 0: none
+    bool adds, spans_lanes;      // there are nodes that add: over microbatches, and over lanes
     pen_cuda_address workspaces; // of steps of many, which run at once; 0: none
     pen_cuda_address tables;     // of actions of many; 0: none
     bool may_raise;              // a word
@@ -36,32 +58,59 @@ static uint64_t list_own_workspace(const cuda_launch *launch) {
     return list_is_of_many(launch) ? cuda_kernel_workspace(launch->kernel) : 0;
 }
 
-static pen_status list_take_memory(const cuda_device *device, uint64_t bytes,
+static pen_cuda_address list_room(const cuda_device *device) {
+    return device->words + CUDA_WORDS_BYTES + CUDA_ALIGNMENT;
+}
+
+// Of the device's room, which is empty again when all was given back, or else of the driver.
+static pen_status list_take_memory(cuda_device *device, uint64_t bytes,
                                    pen_cuda_address *out_address) {
     const pen_cuda_memory *memory = &device->memory;
     if (bytes == 0) return PEN_OK;
-    return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
-                          "while memory was taken");
+    if (bytes > CUDA_ROOM_BYTES - device->room_bytes) {
+        return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
+                              "while memory was taken");
+    }
+    *out_address = list_room(device) + device->room_bytes;
+    device->room_bytes += pen_align_up(bytes, CUDA_ALIGNMENT);
+    device->room_takings += 1;
+    return PEN_OK;
 }
 
+static void list_give_back(cuda_device *device, pen_cuda_address address) {
+    if (address == 0) return;
+    if (address < list_room(device) || address >= list_room(device) + CUDA_ROOM_BYTES) {
+        (void)device->memory.driver->free(address);
+        return;
+    }
+    device->room_takings -= 1;
+    if (device->room_takings == 0) device->room_bytes = 0;
+}
+
+// A launch that has memory of the list takes it instead of its own.
 static pen_status list_add_launch(cuda_merge *merge, const cuda_launch *launch,
-                                  pen_cuda_address workspace) {
+                                  pen_cuda_address workspace, pen_cuda_address random) {
     pen_cuda_call call = launch->call;
     pen_cuda_step steps[PEN_CUDA_STEPS];
     cuda_part *part;
     uint32_t step_count = launch->step_count;
     if (workspace != 0) call.workspace = workspace;
+    if (random != 0) call.random = random;
     PEN_TRY(PEN_NEW(merge->arena, 1, &part));
     PEN_TRY(cuda_part_make(launch, call.workspace, merge->arena, part));
     if (launch->host != NULL) return cuda_merge_add(merge, part, NULL);
     memcpy(steps, launch->steps, step_count * sizeof *steps);
-    if (workspace != 0) step_count = launch->kernel->entry->steps(&call, steps);
+    if (workspace != 0 || random != 0) step_count = launch->kernel->entry->steps(&call, steps);
     const bool is_of_many = list_is_of_many(launch);
     for (uint32_t i = 0; i < step_count; i++) {
         if (!is_of_many) steps[i].many = 0;
         PEN_TRY(cuda_merge_add(merge, part, &steps[i]));
     }
     return PEN_OK;
+}
+
+static bool list_draws(const cuda_launch *launch) {
+    return launch->host == NULL && launch->kernel->entry->draw != NULL;
 }
 
 static pen_status list_add_look(cuda_device *device, cuda_merge *merge, pen_look *look,
@@ -93,6 +142,11 @@ static void list_count(const pen_list_item *items, uint32_t count, pen_launch_li
             list->action_count += launch->step_count;
         }
         if (launch != NULL) *out_bytes += list_own_workspace(launch);
+        if (launch != NULL && list_draws(launch)) list->drawer_count += 1;
+        if (launch != NULL && launch->kernel->node->accumulates) {
+            list->adds = true;
+            if (launch->kernel->node->op->spans_lanes) list->spans_lanes = true;
+        }
         if (launch == NULL || launch->kernel->word > 0) list->may_raise = true;
     }
 }
@@ -107,7 +161,12 @@ static pen_status list_merge(cuda_device *device, const pen_list_item *items, ui
     PEN_TRY(PEN_NEW(list->arena, count, &list->looks));
     PEN_TRY(list_take_memory(device, bytes, &list->workspaces));
     PEN_TRY(cuda_merge_begin(&merge, list->arena, list->action_count));
-    pen_cuda_address next = list->workspaces;
+    PEN_TRY(
+        list_take_memory(device, list->drawer_count * sizeof(struct cuda_random), &list->randoms));
+    PEN_TRY(PEN_NEW(list->arena, list->drawer_count, &list->drawers));
+    PEN_TRY(PEN_NEW(list->arena, list->drawer_count, &list->drawn));
+    pen_cuda_address next = list->workspaces, random = list->randoms;
+    uint32_t drawers = 0;
     list->first_look = device->look_count;
     for (uint32_t i = 0; i < count; i++) {
         const cuda_launch *launch = (const cuda_launch *)items[i].launch;
@@ -116,8 +175,12 @@ static pen_status list_merge(cuda_device *device, const pen_list_item *items, ui
             continue;
         }
         const uint64_t own = list_own_workspace(launch);
-        PEN_TRY(list_add_launch(&merge, launch, own > 0 ? next : 0));
+        const bool draws = list_draws(launch);
+        PEN_TRY(list_add_launch(&merge, launch, own > 0 ? next : 0, draws ? random : 0));
         next += own;
+        if (!draws) continue;
+        list->drawers[drawers++] = launch;
+        random += sizeof(struct cuda_random);
     }
     cuda_merge_end(&merge);
     list->actions = merge.actions;
@@ -181,6 +244,26 @@ static pen_status list_make_tables(cuda_device *device, pen_launch_list *list) {
     return pen_cuda_write_at(&device->memory, list->tables, tables, bytes);
 }
 
+// ---- segments: a single launch is no graph
+
+static pen_status list_find_segments(pen_launch_list *list) {
+    uint32_t first = 0;
+    PEN_TRY(PEN_NEW(list->arena, list->action_count / 2 + 1, &list->segments));
+    for (uint32_t i = 0; i <= list->action_count; i++) {
+        if (i < list->action_count && !list->actions[i].is_on_host) continue;
+        if (i - first > 1) {
+            list->segments[list->segment_count++] = (list_segment){.first = first, .end = i};
+        }
+        first = i + 1;
+    }
+    return PEN_OK;
+}
+
+static uint32_t list_variant(const pen_launch_list *list, const pen_run_context *run) {
+    return (list->adds && run->first_microbatch ? 1u : 0u) |
+           (list->spans_lanes && run->later_lane ? 2u : 0u);
+}
+
 // ---- members of the device's kind
 
 // What runs still uses its memory: it is awaited.
@@ -195,8 +278,15 @@ void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
     }
     (void)memory->driver->context_set(memory->context);
     (void)memory->driver->stream_wait(memory->stream);
-    if (list->workspaces != 0) (void)memory->driver->free(list->workspaces);
-    if (list->tables != 0) (void)memory->driver->free(list->tables);
+    for (uint32_t s = 0; s < list->segment_count; s++) {
+        for (uint32_t v = 0; v < LIST_VARIANTS; v++) {
+            if (list->segments[s].graphs[v] == NULL) continue;
+            (void)memory->driver->graph_exec_destroy(list->segments[s].graphs[v]);
+        }
+    }
+    list_give_back(device, list->randoms);
+    list_give_back(device, list->workspaces);
+    list_give_back(device, list->tables);
     pen_arena_destroy(list->arena);
 }
 
@@ -216,6 +306,7 @@ pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32
     list->arena = arena;
     status = list_merge(device, items, count, list);
     if (status == PEN_OK) status = list_make_tables(device, list);
+    if (status == PEN_OK) status = list_find_segments(list);
     if (status != PEN_OK) {
         cuda_list_destroy(base, list);
         return status;
@@ -238,11 +329,72 @@ static pen_status list_do(cuda_device *device, const cuda_action *action,
     return pen_status_add_context(status, "while running %s '%s'", node->op->name, node->name);
 }
 
+static pen_status list_do_all(cuda_device *device, const pen_launch_list *list, uint32_t first,
+                              uint32_t end, const pen_run_context *run) {
+    for (uint32_t i = first; i < end; i++)
+        PEN_TRY(list_do(device, &list->actions[i], run));
+    return PEN_OK;
+}
+
+// Nothing runs while it is captured. The stream leaves that state whatever happens.
+static pen_status list_capture(cuda_device *device, const pen_launch_list *list,
+                               list_segment *segment, uint32_t variant,
+                               const pen_run_context *run) {
+    static const char *const doing = "while launches were made a graph";
+    const pen_cuda_memory *memory = &device->memory;
+    const pen_cuda_driver *driver = memory->driver;
+    pen_cuda_graph *graph = NULL;
+    PEN_TRY(pen_cuda_check(
+        memory, driver->capture_begin(memory->stream, PEN_CUDA_CAPTURE_THREAD_LOCAL), doing));
+    pen_status status = list_do_all(device, list, segment->first, segment->end, run);
+    status = pen_status_join(
+        status, pen_cuda_check(memory, driver->capture_end(memory->stream, &graph), doing));
+    if (status == PEN_OK) {
+        status = pen_cuda_check(
+            memory, driver->graph_instantiate(&segment->graphs[variant], graph, 0), doing);
+    }
+    if (graph != NULL) (void)driver->graph_destroy(graph);
+    return status;
+}
+
+static pen_status list_run_segment(cuda_device *device, const pen_launch_list *list,
+                                   list_segment *segment, const pen_run_context *run) {
+    const pen_cuda_memory *memory = &device->memory;
+    const uint32_t variant = list_variant(list, run);
+    if (!segment->has_run[variant]) {
+        segment->has_run[variant] = true;
+        return list_do_all(device, list, segment->first, segment->end, run);
+    }
+    if (segment->graphs[variant] == NULL)
+        PEN_TRY(list_capture(device, list, segment, variant, run));
+    return pen_cuda_check(memory,
+                          memory->driver->graph_launch(segment->graphs[variant], memory->stream),
+                          "while a graph was enqueued");
+}
+
+static pen_status list_draw(cuda_device *device, const pen_launch_list *list,
+                            const pen_run_context *run) {
+    if (list->drawer_count == 0) return PEN_OK;
+    for (uint32_t i = 0; i < list->drawer_count; i++) {
+        const cuda_kernel *kernel = list->drawers[i]->kernel;
+        list->drawn[i] = kernel->entry->draw(kernel->node, run);
+    }
+    return pen_cuda_write_at(&device->memory, list->randoms, list->drawn,
+                             list->drawer_count * sizeof *list->drawn);
+}
+
 pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list, const pen_run_context *run) {
     cuda_device *device = (cuda_device *)base;
+    uint32_t done = 0;
     PEN_TRY(pen_cuda_memory_enter(&device->memory));
-    for (uint32_t i = 0; i < list->action_count; i++)
-        PEN_TRY(list_do(device, &list->actions[i], run));
+    PEN_TRY(list_draw(device, list, run));
+    for (uint32_t s = 0; s < list->segment_count; s++) {
+        list_segment *segment = &list->segments[s];
+        PEN_TRY(list_do_all(device, list, done, segment->first, run));
+        PEN_TRY(list_run_segment(device, list, segment, run));
+        done = segment->end;
+    }
+    PEN_TRY(list_do_all(device, list, done, list->action_count, run));
     if (list->may_raise) device->may_be_raised = true;
     return PEN_OK;
 }

@@ -9,19 +9,18 @@
 
 #include "device/cuda/cuda_driver.h"
 #include "tests/cuda/emulator.h"
+#include "tests/cuda/fake_gpus.h"
 
 // Results of the driver, by cuda.h.
-#define FAKE_INVALID 1u
 #define FAKE_NO_BINARY 209u
+#define FAKE_NO_CAPTURE 401u
 #define FAKE_NOT_FOUND 500u
 #define FAKE_ILLEGAL 700u
 #define FAKE_LAUNCH_FAILED 719u
+#define FAKE_CAPTURE_UNSUPPORTED 900u
+#define FAKE_CAPTURE_INVALIDATED 901u
 
-// Addresses of the device have bits that no address of the host has.
-#define FAKE_TAG ((uint64_t)0xDE1C << 48)
-#define FAKE_TAG_BITS ((uint64_t)0xFFFF << 48)
 #define FAKE_GUARD 256u
-#define FAKE_GPUS 8u
 #define FAKE_COMMANDS 4096u
 
 // Declares all functions, as the device sees them.
@@ -54,8 +53,20 @@ typedef struct fake_command {
     uint64_t ticket;
 } fake_command;
 
+// Commands that were captured, and what launches them.
+struct CUgraph_st {
+    fake_command *commands; // [count]
+    size_t count;
+};
+
+struct CUgraphExec_st {
+    pen_cuda_graph graph;
+};
+
 struct CUstream_st {
     pthread_t thread;
+    pen_cuda_graph *captured; // NULL: it does not capture
+    bool is_capture_bad;
     fake_command commands[FAKE_COMMANDS]; // a ring
     uint64_t queued, done;
     bool is_over;
@@ -74,13 +85,12 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t emulating = PTHREAD_MUTEX_INITIALIZER;
 static fake_block *blocks;
 static fake_counts counts;
-static uint64_t memory_bytes, used[FAKE_GPUS], used_most[FAKE_GPUS];
-static unsigned gpu_count = 1, model_count = 1, first_model, late_us, order;
-static bool is_told;
+static uint64_t used[FAKE_GPUS], used_most[FAKE_GPUS];
 static pen_cuda_result sticky;
 static char broken[64];
 static pen_cuda_context contexts[FAKE_GPUS];
 static _Thread_local pen_cuda_context *current;
+static _Thread_local pen_cuda_stream *capturing; // by this thread
 
 void fake_driver_count(fake_counts *out_counts) {
     (void)pthread_mutex_lock(&lock);
@@ -92,19 +102,13 @@ void fake_driver_break(const char *kernel) {
     (void)snprintf(broken, sizeof broken, "%s", kernel == NULL ? "" : kernel);
 }
 
-static uint64_t fake_setting(const char *name, uint64_t otherwise) {
-    const char *text = getenv("FAKE_CUDA");
-    const char *at = text == NULL ? NULL : strstr(text, name);
-    return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
-}
-
 // The last words of a process that is asked: how often it waited, and a line of each GPU that had
 // memory, behind those of other processes.
 __attribute__((destructor)) static void fake_tell(void) {
     char path[256];
     const char *text = getenv("FAKE_CUDA");
     const char *at = text == NULL ? NULL : strstr(text, "tell=");
-    if (is_told) {
+    if (fake_settings.is_told) {
         (void)fprintf(stderr, "fake driver: %llu launches, %llu waits\n",
                       (unsigned long long)counts.launches, (unsigned long long)counts.waits);
     }
@@ -147,15 +151,26 @@ static void fake_reach_args(uint8_t *args, size_t bytes) {
 
 // ---- streams
 
+// What must not be while this thread captures.
+static pen_cuda_result fake_refuse_capture(void) {
+    if (capturing == NULL) return sticky;
+    capturing->is_capture_bad = true;
+    return FAKE_CAPTURE_UNSUPPORTED;
+}
+
 static void fake_run_kernel(fake_command *c) {
     const char *wrong = NULL;
+    (void)pthread_mutex_lock(&lock);
+    counts.kernels += 1;
+    (void)pthread_mutex_unlock(&lock);
     (void)pthread_mutex_lock(&emulating);
     if (sticky == 0 && strcmp(c->kernel->name, broken) == 0) {
         sticky = FAKE_ILLEGAL;
         broken[0] = 0;
     }
     if (sticky == 0) {
-        wrong = emulator_launch(c->kernel, c->grid, c->threads, c->args, (emulator_order)order);
+        wrong = emulator_launch(c->kernel, c->grid, c->threads, c->args,
+                                (emulator_order)fake_settings.order);
     }
     if (wrong != NULL) {
         (void)fprintf(stderr, "fake driver: kernel '%s': %s\n", c->kernel->name, wrong);
@@ -165,7 +180,7 @@ static void fake_run_kernel(fake_command *c) {
 }
 
 static void fake_do(fake_command *c) {
-    if (late_us > 0) (void)usleep(late_us);
+    if (fake_settings.late_us > 0) (void)usleep(fake_settings.late_us);
     switch (c->kind) {
     case FAKE_COPY:
         memcpy(c->to, c->from, c->bytes);
@@ -204,9 +219,24 @@ static void *fake_stream_main(void *argument) {
     return NULL;
 }
 
+// Memory grows by doubling: where the count is a power of two.
+static pen_cuda_result fake_capture(pen_cuda_stream *s, const fake_command *c) {
+    pen_cuda_graph *graph = s->captured;
+    if (s->is_capture_bad) return FAKE_CAPTURE_INVALIDATED;
+    if ((graph->count & (graph->count - 1)) == 0) {
+        const size_t room = graph->count == 0 ? 1 : 2 * graph->count;
+        fake_command *commands = realloc(graph->commands, room * sizeof *commands);
+        if (commands == NULL) return PEN_CUDA_OUT_OF_MEMORY;
+        graph->commands = commands;
+    }
+    graph->commands[graph->count++] = *c;
+    return 0;
+}
+
 static pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
     if (s == NULL) return FAKE_INVALID; // the device has streams of its own
     if (sticky != 0) return sticky;
+    if (s->captured != NULL) return fake_capture(s, c);
     (void)pthread_mutex_lock(&lock);
     while (s->queued - s->done == FAKE_COMMANDS)
         (void)pthread_cond_wait(&changed, &lock);
@@ -241,6 +271,7 @@ pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
 }
 
 pen_cuda_result cuStreamSynchronize(pen_cuda_stream *stream) {
+    if (capturing != NULL) return fake_refuse_capture();
     (void)pthread_mutex_lock(&lock);
     counts.waits += 1;
     while (stream->done < stream->queued)
@@ -263,7 +294,9 @@ pen_cuda_result cuEventDestroy_v2(pen_cuda_event *event) {
     return sticky;
 }
 
+// Events of a graph are none that a host could wait for: refused here.
 pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
+    if (capturing != NULL) return fake_refuse_capture();
     const fake_command c = {.kind = FAKE_EVENT, .event = event, .ticket = event->recorded + 1};
     const pen_cuda_result result = fake_push(stream, &c);
     if (result == 0) event->recorded += 1;
@@ -271,6 +304,7 @@ pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
 }
 
 pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
+    if (capturing != NULL) return fake_refuse_capture();
     (void)pthread_mutex_lock(&lock);
     counts.waits += 1;
     while (event->reached < event->recorded)
@@ -279,59 +313,7 @@ pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
     return sticky;
 }
 
-// ---- GPUs
-
-pen_cuda_result cuInit(unsigned flags) {
-    gpu_count = (unsigned)fake_setting("gpus=", 1);
-    model_count = (unsigned)fake_setting("models=", 1);
-    first_model = (unsigned)fake_setting("model=", 0);
-    memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
-    late_us = (unsigned)fake_setting("late=", 0);
-    order = (unsigned)fake_setting("order=", 0);
-    is_told = fake_setting("count=", 0) != 0;
-    emulator_tag = FAKE_TAG;
-    emulator_tag_bits = FAKE_TAG_BITS;
-    if (gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;
-    return gpu_count == 0 ? PEN_CUDA_NO_DEVICE : 0;
-}
-
-pen_cuda_result cuDriverGetVersion(int *version) {
-    *version = 12040;
-    return 0;
-}
-
-pen_cuda_result cuDeviceGetCount(int *count) {
-    *count = (int)gpu_count;
-    return 0;
-}
-
-pen_cuda_result cuDeviceGet(int *device, int ordinal) {
-    if (ordinal < 0 || (unsigned)ordinal >= gpu_count) return FAKE_INVALID;
-    *device = ordinal;
-    return 0;
-}
-
-pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
-    const unsigned model = model_count > 1 ? (unsigned)device % model_count : first_model;
-    (void)snprintf(name, (size_t)bytes, model == 0 ? "emulated GPU" : "other emulated GPU");
-    return 0;
-}
-
-pen_cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, int device) {
-    (void)device;
-    if (attribute != PEN_CUDA_PROCESSORS && attribute != PEN_CUDA_MAJOR &&
-        attribute != PEN_CUDA_MINOR) {
-        return FAKE_INVALID;
-    }
-    *value = attribute == PEN_CUDA_PROCESSORS ? 2 : attribute == PEN_CUDA_MAJOR ? 9 : 0;
-    return 0;
-}
-
-pen_cuda_result cuDeviceTotalMem_v2(size_t *bytes, int device) {
-    (void)device;
-    *bytes = memory_bytes;
-    return 0;
-}
+// ---- contexts
 
 pen_cuda_result cuDevicePrimaryCtxRetain(pen_cuda_context **context, int device) {
     if (sticky != 0) return sticky;
@@ -360,10 +342,10 @@ static uint8_t fake_guard_byte(const uint8_t *bytes) {
 }
 
 pen_cuda_result cuMemAlloc_v2(pen_cuda_address *address, size_t bytes) {
-    if (sticky != 0) return sticky;
+    if (sticky != 0 || capturing != NULL) return fake_refuse_capture();
     if (bytes == 0 || current == NULL) return FAKE_INVALID;
     const int device = current->device;
-    if (bytes > memory_bytes - used[device]) return PEN_CUDA_OUT_OF_MEMORY;
+    if (bytes > fake_settings.memory_bytes - used[device]) return PEN_CUDA_OUT_OF_MEMORY;
     fake_block *block = malloc(sizeof *block);
     uint8_t *memory =
         aligned_alloc(FAKE_GUARD, (bytes + 3 * FAKE_GUARD - 1) / FAKE_GUARD * FAKE_GUARD);
@@ -398,6 +380,7 @@ static bool fake_guards_hold(const fake_block *block) {
 }
 
 pen_cuda_result cuMemFree_v2(pen_cuda_address address) {
+    if (capturing != NULL) return fake_refuse_capture();
     fake_block *found = NULL;
     (void)pthread_mutex_lock(&lock);
     for (fake_block **at = &blocks; *at != NULL; at = &(*at)->next) {
@@ -425,7 +408,7 @@ pen_cuda_result cuMemFree_v2(pen_cuda_address address) {
 // The size stands before what is given.
 pen_cuda_result cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
     (void)flags;
-    if (sticky != 0) return sticky;
+    if (sticky != 0 || capturing != NULL) return fake_refuse_capture();
     uint8_t *memory = aligned_alloc(4096, (bytes + 2 * 4096 - 1) / 4096 * 4096);
     if (memory == NULL) return PEN_CUDA_OUT_OF_MEMORY;
     memcpy(memory, &bytes, sizeof bytes);
@@ -528,15 +511,88 @@ pen_cuda_result cuLaunchKernel(pen_cuda_function *function, unsigned grid_x, uns
     }
     memcpy(c.args, arguments[0], c.kernel->args_bytes);
     fake_reach_args(c.args, c.kernel->args_bytes);
-    counts.launches += 1;
+    if (stream != NULL && stream->captured == NULL) counts.launches += 1;
     return fake_push(stream, &c);
 }
 
+// ---- graphs
+
+static void fake_free_commands(pen_cuda_graph *graph) {
+    free(graph->commands);
+    *graph = (pen_cuda_graph){0};
+}
+
+pen_cuda_result cuStreamBeginCapture_v2(pen_cuda_stream *stream, unsigned mode) {
+    if (sticky != 0) return sticky;
+    if (stream == NULL || stream->captured != NULL || capturing != NULL) return FAKE_NO_CAPTURE;
+    if (mode != PEN_CUDA_CAPTURE_THREAD_LOCAL) return FAKE_INVALID; // as the device does it
+    stream->captured = calloc(1, sizeof *stream->captured);
+    if (stream->captured == NULL) return PEN_CUDA_OUT_OF_MEMORY;
+    counts.blocks += 1;
+    stream->is_capture_bad = false;
+    capturing = stream;
+    return 0;
+}
+
+pen_cuda_result cuGraphDestroy(pen_cuda_graph *graph) {
+    fake_free_commands(graph);
+    free(graph);
+    counts.blocks -= 1;
+    return sticky;
+}
+
+// A capture that went wrong gives none.
+pen_cuda_result cuStreamEndCapture(pen_cuda_stream *stream, pen_cuda_graph **graph) {
+    if (stream->captured == NULL || capturing != stream) return FAKE_NO_CAPTURE;
+    *graph = stream->captured;
+    stream->captured = NULL;
+    capturing = NULL;
+    if (!stream->is_capture_bad) return sticky;
+    (void)cuGraphDestroy(*graph);
+    *graph = NULL;
+    return FAKE_CAPTURE_INVALIDATED;
+}
+
+pen_cuda_result cuGraphInstantiateWithFlags(pen_cuda_graph_exec **exec, pen_cuda_graph *graph,
+                                            unsigned long long flags) {
+    if (sticky != 0 || capturing != NULL) return fake_refuse_capture();
+    if (graph == NULL || flags != 0) return FAKE_INVALID;
+    pen_cuda_graph_exec *made = calloc(1, sizeof *made);
+    if (made != NULL) made->graph.commands = calloc(graph->count + 1, sizeof *graph->commands);
+    if (made == NULL || made->graph.commands == NULL) {
+        free(made);
+        return PEN_CUDA_OUT_OF_MEMORY;
+    }
+    memcpy(made->graph.commands, graph->commands, graph->count * sizeof *graph->commands);
+    made->graph.count = graph->count;
+    counts.blocks += 1;
+    *exec = made;
+    return 0;
+}
+
+pen_cuda_result cuGraphLaunch(pen_cuda_graph_exec *exec, pen_cuda_stream *stream) {
+    if (exec == NULL || stream == NULL || stream->captured != NULL) return FAKE_INVALID;
+    counts.launches += 1;
+    pen_cuda_result result = sticky;
+    for (size_t i = 0; i < exec->graph.count && result == 0; i++)
+        result = fake_push(stream, &exec->graph.commands[i]);
+    return result;
+}
+
+pen_cuda_result cuGraphExecDestroy(pen_cuda_graph_exec *exec) {
+    fake_free_commands(&exec->graph);
+    free(exec);
+    counts.blocks -= 1;
+    return sticky;
+}
+
 pen_cuda_result cuGetErrorName(pen_cuda_result error, const char **name) {
-    *name = error == PEN_CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : error == FAKE_INVALID         ? "CUDA_ERROR_INVALID_VALUE"
-            : error == FAKE_ILLEGAL         ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : error == FAKE_LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
-                                            : NULL;
+    *name = error == PEN_CUDA_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == FAKE_INVALID             ? "CUDA_ERROR_INVALID_VALUE"
+            : error == FAKE_ILLEGAL             ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : error == FAKE_LAUNCH_FAILED       ? "CUDA_ERROR_LAUNCH_FAILED"
+            : error == FAKE_CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+            : error == FAKE_CAPTURE_INVALIDATED ? "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+                                                : NULL;
     return *name == NULL ? FAKE_INVALID : 0;
 }

@@ -14,6 +14,9 @@
 // process had pinned. With `count=1` a process says at its end how often it launched and
 // waited, on stderr.
 //
+// Captured launches become a graph by the rules of a driver: a wait, or memory that is taken or
+// given back, while a thread captures is an error, and the capture is of no use any more.
+//
 // Tests take these functions from the library that the device has loaded, by fake_driver_find.
 #ifndef PEN_TESTS_CUDA_FAKE_DRIVER_H
 #define PEN_TESTS_CUDA_FAKE_DRIVER_H
@@ -27,10 +30,11 @@ typedef struct fake_counts {
     uint64_t host_bytes_most;
     uint64_t bytes_written; // host to device
     uint64_t bytes_read;
-    uint64_t launches;
+    uint64_t launches; // of kernels and graphs, by the host
+    uint64_t kernels;  // that have run
     uint64_t waits;    // for a stream or an event
     uint64_t contexts; // retained now
-    uint64_t blocks;   // of memory, streams, events and modules that nobody released
+    uint64_t blocks;   // of memory, streams, events, modules and graphs that nobody released
 } fake_counts;
 
 typedef void (*fake_counts_fn)(fake_counts *out_counts);

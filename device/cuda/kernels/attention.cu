@@ -151,7 +151,7 @@ DEVICE float attention_kept(const attention_args *a, const struct attention_tile
                             uint32_t key) {
     if (a->threshold == 0) return 1.0f;
     const uint64_t number = (tile->index * a->queries + tile->row) * a->keys + key;
-    return random_24_bits(a->random, number) >= a->threshold ? a->kept : 0.0f;
+    return random_24_bits(*a->random, number) >= a->threshold ? a->kept : 0.0f;
 }
 
 // The softmax of a row, as far as it has come: its largest score, and the sum of e^(score - largest).

@@ -86,6 +86,7 @@ static struct cuda_attention_args attention_args(const pen_cuda_call *call) {
                                        .is_causal = pen_node_int(node, "causal") != 0,
                                        .threshold = pen_random_threshold(dropout),
                                        .attentions = (uint64_t)(g.outer_count * g.head_count),
+                                       .random = call->random,
                                        .of_q = attention_strides(&g.q),
                                        .of_k = attention_strides(&g.k),
                                        .of_v = attention_strides(&g.v),
@@ -144,11 +145,10 @@ static uint32_t attention_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     return 2;
 }
 
-static void attention_draw(const pen_node *node, const pen_run_context *run, pen_cuda_step *step) {
-    if (step->args.attention.threshold == 0) return;
+static struct cuda_random attention_draw(const pen_node *node, const pen_run_context *run) {
     const pen_random_key key =
         pen_attention_random_key(node, run->seed, run->step, run->microbatch);
-    step->args.attention.random = (struct cuda_random){key.seed, key.stream};
+    return (struct cuda_random){key.seed, key.stream};
 }
 
 static const pen_cuda_entry attention_entries[] = {

@@ -46,12 +46,12 @@ struct cuda_border_args {
     int64_t before[PEN_CUDA_RANK];
 };
 
-// Of y[count] the x_count elements from `first` on become x, or x is added to them; `turn` is how
-// far apart those of two microbatches are. All else becomes zeros, unless something is added.
+// Of y[count] x_count elements become x, or x is added to them. They begin at `turn` times the
+// stream of `place`, UINT64_MAX: nowhere. All else becomes zeros, unless something is added.
 struct cuda_stack_args {
     uint32_t adds, bytes, is_float;
     uint64_t count, x_count, turn;
-    uint64_t first; // set when the kernel is enqueued
+    PEN_CUDA_PLACE(const struct cuda_random) place;
     PEN_CUDA_PLACE(const void) x;
     PEN_CUDA_PLACE(void) y;
 };

@@ -5,7 +5,8 @@
 
 #include "device/cuda/kernels/cuda_place.h"
 
-// Random numbers of a node in one run (base/random.h); set when a kernel is enqueued.
+// Random numbers of a node in one run (base/random.h): in the device's memory, for it is another in
+// each run, and kernels have the same arguments in all.
 struct cuda_random {
     uint64_t seed, stream;
 };
@@ -15,7 +16,7 @@ struct cuda_random {
 struct cuda_dropout_args {
     uint32_t adds, threshold;
     uint64_t count;
-    struct cuda_random random;
+    PEN_CUDA_PLACE(const struct cuda_random) random;
     PEN_CUDA_PLACE(const float) x;
     PEN_CUDA_PLACE(const unsigned char) mask;
     PEN_CUDA_PLACE(float) y;
@@ -40,7 +41,7 @@ struct cuda_attention_args {
     uint32_t adds, precision, heads, queries, keys, depth, value_depth, is_causal, mask_is_bool;
     uint32_t threshold, mask_rank;
     uint64_t attentions, mask_row, mask_column;
-    struct cuda_random random;
+    PEN_CUDA_PLACE(const struct cuda_random) random;
     struct cuda_attention_strides of_q, of_k, of_v, of_y;
     PEN_CUDA_PLACE(const float) q;
     PEN_CUDA_PLACE(const float) k;

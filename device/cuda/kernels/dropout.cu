@@ -2,8 +2,9 @@
 // elements, which is what a block of random numbers has.
 
 KERNEL(dropout, cuda_dropout_args) {
+    const struct cuda_random random = *a.random;
     EACH(block, (a.count + 3) / 4) {
-        const struct random_numbers drawn = random_block(a.random, block);
+        const struct random_numbers drawn = random_block(random, block);
         for (uint32_t k = 0; k < 4 && block * 4 + k < a.count; k++) {
             const uint64_t i = block * 4 + k;
             const uint32_t keeps = random_one(&drawn, k) >> 8 >= a.threshold;

@@ -34,6 +34,7 @@ static uint32_t dropout_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const struct cuda_dropout_args args = {.threshold = pen_random_threshold(ratio),
                                            .count =
                                                pen_cuda_count(call->graph, call->node->inputs[0]),
+                                           .random = call->random,
                                            .x = call->inputs[0],
                                            .y = call->outputs[0],
                                            .mask_new = pen_cuda_output(call, 1),
@@ -41,10 +42,10 @@ static uint32_t dropout_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return dropout_step(&args, PEN_CUDA_KERNEL_dropout, steps);
 }
 
-static void dropout_draw(const pen_node *node, const pen_run_context *run, pen_cuda_step *step) {
+static struct cuda_random dropout_draw(const pen_node *node, const pen_run_context *run) {
     const uint64_t seed =
         pen_node_has(node, "seed") ? (uint64_t)pen_node_int(node, "seed") : run->seed;
-    step->args.dropout.random = (struct cuda_random){
+    return (struct cuda_random){
         seed, pen_random_stream(pen_node_stream(node), run->step, run->microbatch)};
 }
 

@@ -99,6 +99,7 @@ static uint32_t stack_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                          .x_count = pen_cuda_count(call->graph, node->inputs[0]),
                                          .turn = (uint64_t)pen_node_int(node, "each") *
                                                  (uint64_t)pen_shape_count(y, 1, y->rank),
+                                         .place = call->random,
                                          .x = call->inputs[0],
                                          .y = call->outputs[0]};
     if (args.count == 0) return 0;
@@ -108,11 +109,11 @@ static uint32_t stack_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
-// A microbatch that is none of the node's has its place behind the last.
-static void stack_draw(const pen_node *node, const pen_run_context *run, pen_cuda_step *step) {
+// Not a random number: where the rows of the microbatch begin. One that is none of the node's has
+// its place behind the last.
+static struct cuda_random stack_draw(const pen_node *node, const pen_run_context *run) {
     const int64_t turn = (int64_t)run->microbatch - pen_node_int(node, "first");
-    struct cuda_stack_args *args = &step->args.stack;
-    args->first = turn < 0 ? args->count : (uint64_t)turn * args->turn;
+    return (struct cuda_random){.stream = turn < 0 ? UINT64_MAX : (uint64_t)turn};
 }
 
 static const pen_cuda_entry rows_entries[] = {

@@ -128,21 +128,27 @@ static uint64_t updates_collect(const updates_case *c, char *out_results) {
     return end;
 }
 
-// Two steps on the fed numbers; returns the launches of one.
-static uint64_t updates_run(const updates_case *c, char *out_results, uint64_t *out_bytes) {
+typedef struct updates_cost {
+    uint64_t kernels, launches; // of a step
+} updates_cost;
+
+// Three steps on the fed numbers; returns what the last one takes.
+static updates_cost updates_run(const updates_case *c, char *out_results, uint64_t *out_bytes) {
     const pen_run_context run = {.first_microbatch = true};
-    uint64_t launches = 0;
+    updates_cost cost = {0, 0};
     updates_feed(c);
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint64_t before = fake_cuda_count().launches;
+    for (uint32_t i = 0; i < 3; i++) {
+        const fake_counts before = fake_cuda_count();
         CHECK_OK(pen_executor_run(c->executor, 0, 0, &run));
-        launches = fake_cuda_count().launches - before;
+        const fake_counts after = fake_cuda_count();
+        cost = (updates_cost){after.kernels - before.kernels, after.launches - before.launches};
     }
     *out_bytes = updates_collect(c, out_results);
-    return launches;
+    return cost;
 }
 
-// Nodes that are timed run one by one.
+// Nodes that are timed run one by one. As one, the first step launches kernels, the second makes a
+// graph of them, and the third launches it.
 static void updates_check(const pen_optimizer *optimizer, const char *settings, uint64_t one_by_one,
                           uint64_t as_one) {
     static char results[2][RESULTS_MOST];
@@ -150,11 +156,13 @@ static void updates_check(const pen_optimizer *optimizer, const char *settings, 
     uint64_t bytes[2];
     updates_begin(&c, optimizer, settings);
     pen_executor_time_nodes(c.executor, c.seconds);
-    const uint64_t before = updates_run(&c, results[0], &bytes[0]);
+    const updates_cost before = updates_run(&c, results[0], &bytes[0]);
     pen_executor_time_nodes(c.executor, NULL);
-    const uint64_t after = updates_run(&c, results[1], &bytes[1]);
-    CHECK(before == one_by_one && after == as_one, "%llu launches, then %llu",
-          (unsigned long long)before, (unsigned long long)after);
+    const updates_cost after = updates_run(&c, results[1], &bytes[1]);
+    CHECK(before.kernels == one_by_one && before.launches == one_by_one, "%llu kernels",
+          (unsigned long long)before.kernels);
+    CHECK(after.kernels == as_one && after.launches == 1, "%llu kernels, %llu launches",
+          (unsigned long long)after.kernels, (unsigned long long)after.launches);
     CHECK(bytes[0] == bytes[1] && memcmp(results[0], results[1], bytes[0]) == 0, "other bits");
     updates_end(&c);
 }
@@ -292,7 +300,107 @@ static void a_step_is_awaited_once(void **state) {
     updates_end(&c);
 }
 
+// ---- graphs: what differs from run to run
+
+#define DRAWN 1000u
+#define DRAWN_BYTES (DRAWN * (uint32_t)sizeof(float))
+
+// y = dropout of x, and z adds up minus y over microbatches.
+typedef struct drawn_case {
+    pen_arena *arena;
+    pen_graph *graph;
+    pen_value_id x, y, z;
+    pen_node_id order[2];
+    pen_device *device;
+    pen_executor *executor;
+    double seconds[2];
+} drawn_case;
+
+static pen_value_id drawn_node(drawn_case *c, uint32_t at, const char *op,
+                               const pen_value_id *inputs, uint32_t input_count) {
+    pen_node_spec spec = pen_node_spec_make(op, op);
+    spec.inputs = inputs;
+    spec.input_count = input_count;
+    spec.output_count = 1;
+    CHECK_OK(pen_graph_add_node(c->graph, &spec, &c->order[at]));
+    return pen_graph_node(c->graph, c->order[at])->outputs[0];
+}
+
+static void drawn_begin(drawn_case *c) {
+    const int64_t size = DRAWN;
+    const pen_value value = {
+        .name = "x", .kind = PEN_VALUE_INPUT, .type = pen_tensor_type_make(PEN_FLOAT32, 1, &size)};
+    pen_value_id inputs[3];
+    const pen_device_kind *kind;
+    *c = (drawn_case){.arena = check_arena()};
+    CHECK_OK(pen_graph_create(c->arena, "drawn", &c->graph));
+    CHECK_OK(pen_graph_add_value(c->graph, &value, &c->x));
+    inputs[0] = c->x;
+    CHECK_OK(pen_graph_constant_number(c->graph, "ratio", PEN_FLOAT32, 0.25, &inputs[1]));
+    CHECK_OK(pen_graph_constant_number(c->graph, "training", PEN_BOOL, 1, &inputs[2]));
+    c->y = drawn_node(c, 0, "dropout", inputs, 3);
+    c->z = drawn_node(c, 1, "neg", &c->y, 1);
+    pen_graph_set_accumulates(c->graph, c->order[1], true);
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&(pen_device_options){.name = "g"}, &c->device));
+    const pen_executor_list all = {0, 2};
+    const pen_value_id kept[2] = {c->y, c->z};
+    const pen_executor_spec spec = {.device = c->device,
+                                    .graph = c->graph,
+                                    .order = c->order,
+                                    .order_count = 2,
+                                    .lists = &all,
+                                    .list_count = 1,
+                                    .kept = kept,
+                                    .kept_count = 2};
+    CHECK_OK(pen_executor_create(&spec, &c->executor));
+}
+
+// Three steps of three microbatches, of which the first begins the sum. Returns launches in all.
+static uint64_t drawn_run(const drawn_case *c, float results[9][2][DRAWN]) {
+    const uint64_t before = fake_cuda_count().launches;
+    for (uint32_t i = 0; i < 9; i++) {
+        const pen_run_context run = {
+            .seed = 5, .step = 1 + i / 3, .microbatch = i % 3, .first_microbatch = i % 3 == 0};
+        CHECK_OK(pen_executor_enqueue(c->executor, 0, 0, &run));
+        CHECK_OK(pen_executor_read(c->executor, c->y, 0, results[i][0], DRAWN_BYTES));
+        CHECK_OK(pen_executor_read(c->executor, c->z, 0, results[i][1], DRAWN_BYTES));
+    }
+    return fake_cuda_count().launches - before;
+}
+
+static void graphs_draw_and_add_as_launches_do(void **state) {
+    (void)state;
+    static float results[2][9][2][DRAWN], x[DRAWN];
+    for (uint32_t i = 0; i < DRAWN; i++)
+        x[i] = 1 + (float)i;
+    for (uint32_t s = 0; s < 3; s++) {
+        drawn_case c;
+        setenv("FAKE_CUDA", all_settings[s], 1);
+        drawn_begin(&c);
+        CHECK_OK(pen_executor_write(c.executor, c.x, 0, x, sizeof x));
+        pen_executor_time_nodes(c.executor, c.seconds);
+        const uint64_t one_by_one = drawn_run(&c, results[0]);
+        pen_executor_time_nodes(c.executor, NULL);
+        const uint64_t as_one = drawn_run(&c, results[1]);
+        // both variants run once before they are a graph
+        CHECK(one_by_one == 18 && as_one == 2 * 2 + 7, "%llu launches, %llu launches",
+              (unsigned long long)one_by_one, (unsigned long long)as_one);
+        CHECK(memcmp((const char *)results[0], (const char *)results[1], sizeof results[0]) == 0,
+              "other bits");
+        CHECK(memcmp((const char *)results[1][7][0], (const char *)results[1][8][0], DRAWN_BYTES) !=
+                  0,
+              "drawn once for all");
+        CHECK(results[1][7][1][0] == -results[1][6][0][0] - results[1][7][0][0], "not added");
+        pen_executor_destroy(c.executor);
+        c.device->kind->close(c.device);
+        pen_arena_destroy(c.arena);
+        CHECK(fake_cuda_count().blocks == 0, "something is left");
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(updates_are_one_launch), cmocka_unit_test(norms_are_two_launches),
               cmocka_unit_test(bad_gradients_stop_all_updates),
               cmocka_unit_test(updates_on_the_host_heed_looks),
-              cmocka_unit_test(a_step_is_awaited_once))
+              cmocka_unit_test(a_step_is_awaited_once),
+              cmocka_unit_test(graphs_draw_and_add_as_launches_do))

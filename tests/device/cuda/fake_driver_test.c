@@ -96,5 +96,80 @@ static void kernels_run_and_their_errors_stay(void **state) {
     (void)driver->module_unload(module); // the error is told again
 }
 
+static bool is_named(pen_cuda_result result, const char *name) {
+    return strcmp(pen_cuda_error_name(driver, result), name) == 0;
+}
+
+// What is captured runs when the graph is launched, and as often.
+static void captured_launches_run_as_a_graph(void **state) {
+    (void)state;
+    pen_cuda_module *module;
+    pen_cuda_function *relu;
+    pen_cuda_address x;
+    pen_cuda_graph *graph, *none;
+    pen_cuda_graph_exec *exec;
+    float numbers[COUNT] = {-1, 2};
+    begin("late=200");
+    const uint64_t blocks = fake_cuda_count().blocks; // with the stream
+    WORKS(driver->module_load(&module, image));
+    WORKS(driver->module_function(&relu, module, "function"));
+    WORKS(driver->allocate(&x, BYTES));
+    struct cuda_function_args args = {.what = PEN_CUDA_NEG, .count = COUNT, .x = x, .y = x};
+    void *arguments[] = {&args};
+    WORKS(driver->write(x, numbers, BYTES, stream));
+    CHECK(driver->capture_end(stream, &none) != 0, "nothing was captured");
+    WORKS(driver->capture_begin(stream, PEN_CUDA_CAPTURE_THREAD_LOCAL));
+    WORKS(driver->launch(relu, 1, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+    args.count = 0; // arguments were taken when it was captured
+    CHECK(driver->graph_launch(NULL, stream) != 0, "in a capture");
+    WORKS(driver->capture_end(stream, &graph));
+    WORKS(driver->graph_instantiate(&exec, graph, 0));
+    WORKS(driver->graph_destroy(graph));
+    WORKS(driver->stream_wait(stream));
+    CHECK(fake_cuda_count().kernels == 0, "it ran while it was captured");
+    for (uint32_t i = 0; i < 3; i++)
+        WORKS(driver->graph_launch(exec, stream));
+    WORKS(driver->read(numbers, x, BYTES, stream));
+    WORKS(driver->stream_wait(stream));
+    CHECK(numbers[0] == 1 && numbers[1] == -2, "%g %g", (double)numbers[0], (double)numbers[1]);
+    CHECK(fake_cuda_count().kernels == 3 && fake_cuda_count().launches == 3, "counted wrong");
+    WORKS(driver->graph_exec_destroy(exec));
+    WORKS(driver->free(x));
+    WORKS(driver->module_unload(module));
+    WORKS(driver->stream_destroy(stream));
+    CHECK(fake_cuda_count().blocks == blocks - 1, "something is left");
+}
+
+// A wait, and memory that is taken, make a capture useless; what comes after it is not.
+static void captures_have_rules(void **state) {
+    (void)state;
+    pen_cuda_graph *graph;
+    pen_cuda_address memory, other;
+    begin("");
+    WORKS(driver->allocate(&memory, BYTES));
+    for (uint32_t i = 0; i < 3; i++) {
+        WORKS(driver->capture_begin(stream, PEN_CUDA_CAPTURE_THREAD_LOCAL));
+        const pen_cuda_result result = i == 0   ? driver->stream_wait(stream)
+                                       : i == 1 ? driver->allocate(&other, BYTES)
+                                                : driver->free(memory);
+        CHECK(is_named(result, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"), "%u", result);
+        CHECK(is_named(driver->fill(memory, 0, BYTES, stream),
+                       "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
+              "it goes on");
+        graph = (pen_cuda_graph *)&memory;
+        CHECK(
+            is_named(driver->capture_end(stream, &graph), "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
+            "it has a graph");
+        CHECK(graph == NULL, "a graph of a capture that is useless");
+        WORKS(driver->fill(memory, 0, BYTES, stream));
+        WORKS(driver->stream_wait(stream));
+    }
+    WORKS(driver->free(memory));
+    WORKS(driver->stream_destroy(stream));
+}
+
+// The error that stays is the last test's.
 PEN_TEST_MAIN(cmocka_unit_test(memory_is_limited_and_counted), cmocka_unit_test(commands_are_late),
+              cmocka_unit_test(captured_launches_run_as_a_graph),
+              cmocka_unit_test(captures_have_rules),
               cmocka_unit_test(kernels_run_and_their_errors_stay))

@@ -1,0 +1,74 @@
+// The GPUs that the fake driver has, as it was told.
+#include "tests/cuda/fake_gpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/cuda_driver.h"
+#include "tests/cuda/emulator.h"
+
+#define FAKE_DECLARE(name, symbol, parameters) pen_cuda_result symbol parameters;
+PEN_CUDA_FUNCTIONS(FAKE_DECLARE)
+
+fake_told fake_settings = {.gpu_count = 1, .model_count = 1};
+
+static uint64_t fake_setting(const char *name, uint64_t otherwise) {
+    const char *text = getenv("FAKE_CUDA");
+    const char *at = text == NULL ? NULL : strstr(text, name);
+    return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
+}
+
+pen_cuda_result cuInit(unsigned flags) {
+    fake_settings.gpu_count = (unsigned)fake_setting("gpus=", 1);
+    fake_settings.model_count = (unsigned)fake_setting("models=", 1);
+    fake_settings.first_model = (unsigned)fake_setting("model=", 0);
+    fake_settings.memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
+    fake_settings.late_us = (unsigned)fake_setting("late=", 0);
+    fake_settings.order = (unsigned)fake_setting("order=", 0);
+    fake_settings.is_told = fake_setting("count=", 0) != 0;
+    emulator_tag = FAKE_TAG;
+    emulator_tag_bits = FAKE_TAG_BITS;
+    if (fake_settings.gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;
+    return fake_settings.gpu_count == 0 ? PEN_CUDA_NO_DEVICE : 0;
+}
+
+pen_cuda_result cuDriverGetVersion(int *version) {
+    *version = 12040;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetCount(int *count) {
+    *count = (int)fake_settings.gpu_count;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGet(int *device, int ordinal) {
+    if (ordinal < 0 || (unsigned)ordinal >= fake_settings.gpu_count) return FAKE_INVALID;
+    *device = ordinal;
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
+    const unsigned model = fake_settings.model_count > 1
+                               ? (unsigned)device % fake_settings.model_count
+                               : fake_settings.first_model;
+    (void)snprintf(name, (size_t)bytes, model == 0 ? "emulated GPU" : "other emulated GPU");
+    return 0;
+}
+
+pen_cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, int device) {
+    (void)device;
+    if (attribute != PEN_CUDA_PROCESSORS && attribute != PEN_CUDA_MAJOR &&
+        attribute != PEN_CUDA_MINOR) {
+        return FAKE_INVALID;
+    }
+    *value = attribute == PEN_CUDA_PROCESSORS ? 2 : attribute == PEN_CUDA_MAJOR ? 9 : 0;
+    return 0;
+}
+
+pen_cuda_result cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    *bytes = fake_settings.memory_bytes;
+    return 0;
+}

@@ -1,0 +1,23 @@
+// What the fake driver was told by its setting (fake_driver.h), and what its files share.
+#ifndef PEN_TESTS_CUDA_FAKE_GPUS_H
+#define PEN_TESTS_CUDA_FAKE_GPUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_GPUS 8u
+// A result of the driver, by cuda.h.
+#define FAKE_INVALID 1u
+// Addresses of the device have bits that no address of the host has.
+#define FAKE_TAG ((uint64_t)0xDE1C << 48)
+#define FAKE_TAG_BITS ((uint64_t)0xFFFF << 48)
+
+typedef struct fake_told {
+    unsigned gpu_count, model_count, first_model, late_us, order;
+    uint64_t memory_bytes; // of each
+    bool is_told;          // counts, at the end
+} fake_told;
+
+extern fake_told fake_settings; // as the last cuInit found them
+
+#endif // PEN_TESTS_CUDA_FAKE_GPUS_H
