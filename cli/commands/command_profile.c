@@ -201,6 +201,7 @@ static pen_status profile_find_others(profile_run *run, const pen_profile_target
         (*out_others)[count++] = (pen_device_options){.name = device->name,
                                                       .thread_count = device->threads,
                                                       .memory_bytes = device->bytes_limit,
+                                                      .gpu = device->gpu,
                                                       .precision = run->job->numerics.precision};
     }
     *out_count = count;

@@ -207,18 +207,19 @@ static pen_memory_place cuda_place(pen_device *device, pen_operand operand) {
     return (pen_memory_place){&cuda_device_of(device)->memory.domain, pen_cuda_address_of(operand)};
 }
 
-// The first word that is raised says which data was wrong; all are lowered then.
-static pen_status cuda_blame(const cuda_device *device) {
+// The first word that is raised says which data was wrong; all are lowered then, and the flag.
+static pen_status cuda_blame(cuda_device *device) {
     const pen_cuda_memory *memory = &device->memory;
     for (uint32_t w = CUDA_FIRST_WORD; w < CUDA_WORDS; w++) {
         const cuda_kernel *raiser = device->raisers[w];
         if (device->words_here[w] == 0 || raiser == NULL) continue;
         PEN_TRY(pen_cuda_check(
             memory,
-            memory->driver->fill(cuda_word(device, CUDA_FIRST_WORD), 0,
-                                 CUDA_WORDS_BYTES - CUDA_FIRST_WORD * sizeof(uint32_t),
+            memory->driver->fill(cuda_word(device, CUDA_FLAG_WORD), 0,
+                                 CUDA_WORDS_BYTES - CUDA_FLAG_WORD * sizeof(uint32_t),
                                  memory->stream),
             "while memory was set to zeros"));
+        device->found_number = 0;
         return raiser->entry->blame(raiser->graph, raiser->node, device->words_here[w]);
     }
     return PEN_OK;
@@ -370,6 +371,7 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     PEN_TRY(cuda_bind_call(device, binding, arena, launch));
     if (kernel->entry != NULL) {
         launch->step_count = kernel->entry->steps(&launch->call, launch->steps);
+        PEN_ASSERT(launch->step_count <= PEN_CUDA_STEPS);
     } else {
         const pen_cuda_host_node node = {kernel->graph, kernel->node, kernel->host};
         PEN_TRY(pen_cuda_host_bind(&device->host, &node, binding, arena, &launch->host));

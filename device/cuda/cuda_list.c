@@ -21,6 +21,7 @@ typedef struct list_segment {
     uint32_t first, end;
     pen_cuda_graph_exec *graphs[LIST_VARIANTS]; // NULL: not captured yet
     bool has_run[LIST_VARIANTS];
+    bool is_refused; // the driver made no graph: launches are enqueued one by one
 } list_segment;
 
 struct pen_launch_list {
@@ -365,8 +366,13 @@ static pen_status list_run_segment(cuda_device *device, const pen_launch_list *l
         segment->has_run[variant] = true;
         return list_do_all(device, list, segment->first, segment->end, run);
     }
+    if (segment->graphs[variant] == NULL && !segment->is_refused) {
+        const pen_status status = list_capture(device, list, segment, variant, run);
+        segment->is_refused = status != PEN_OK;
+        pen_status_ignore(status, "launches say what is wrong, if they do not run either");
+    }
     if (segment->graphs[variant] == NULL)
-        PEN_TRY(list_capture(device, list, segment, variant, run));
+        return list_do_all(device, list, segment->first, segment->end, run);
     return pen_cuda_check(memory,
                           memory->driver->graph_launch(segment->graphs[variant], memory->stream),
                           "while a graph was enqueued");

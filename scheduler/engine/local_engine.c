@@ -123,10 +123,7 @@ static pen_status local_microbatch(local_engine *local, const pen_runner_form *f
     PEN_TRY(local_run(local, form, PEN_EXECUTOR_MICROBATCH, &run, result));
     PEN_TRY(pen_executor_fetch_number(form->executor, program->loss, 0, &made->loss));
     for (uint32_t i = 0; i < made->term_count; i++) {
-        const pen_value_id term = pen_program_term(program, i);
-        made->terms[i] = (pen_executor_number){0};
-        if (!pen_value_is(term)) continue;
-        PEN_TRY(pen_executor_fetch_number(form->executor, term, 0, &made->terms[i]));
+        PEN_TRY(pen_feed_fetch_term(form, i, &made->terms[i]));
     }
     if (!pen_value_is(program->accuracy)) return PEN_OK;
     return pen_executor_fetch(form->executor, program->accuracy, 0, &made->correct_count,
@@ -177,7 +174,7 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
         PEN_TRY(local_form(local, &split, m, &form));
         PEN_TRY(local_microbatch(local, form, step, m, &result));
     }
-    if (local->accumulate && local_may_update(local, count)) { // else updates ran inside
+    if (local->accumulate && !result.is_gradient_bad && local_may_update(local, count)) {
         pen_run_context run = local_context(local, step, count);
         if (step->order != 0) run.order = step->order;
         if (pen_job_get_asynchrony(local->job).is_free) result.order = run.order;

@@ -194,6 +194,14 @@ pen_status pen_feed_read_term(const pen_runner_form *form, uint32_t index, doubl
     return pen_value_is(term) ? pen_feed_read_number(form, term, out_number) : PEN_OK;
 }
 
+pen_status pen_feed_fetch_term(const pen_runner_form *form, uint32_t index,
+                               pen_executor_number *out_number) {
+    const pen_value_id term = pen_program_term(form->program, index);
+    *out_number = (pen_executor_number){0};
+    return pen_value_is(term) ? pen_executor_fetch_number(form->executor, term, 0, out_number)
+                              : PEN_OK;
+}
+
 // Memory grows to the largest batch.
 static pen_status feed_make_room(pen_feed_seen *seen, uint32_t index, uint64_t bytes) {
     if (bytes <= seen->bytes[index]) return PEN_OK;

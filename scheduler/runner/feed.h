@@ -53,6 +53,9 @@ PEN_NODISCARD pen_status pen_feed_read_number(const pen_runner_form *form, pen_v
 // A term of it (pen_program_term); 0: the program does not have it.
 PEN_NODISCARD pen_status pen_feed_read_term(const pen_runner_form *form, uint32_t index,
                                             double *out_number);
+// Likewise, when work is awaited (pen_executor_fetch_number).
+PEN_NODISCARD pen_status pen_feed_fetch_term(const pen_runner_form *form, uint32_t index,
+                                             pen_executor_number *out_number);
 // Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
 PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
                                          double number);

@@ -559,7 +559,8 @@ pen_cuda_result cuGraphInstantiateWithFlags(pen_cuda_graph_exec **exec, pen_cuda
     if (graph == NULL || flags != 0) return FAKE_INVALID;
     pen_cuda_graph_exec *made = calloc(1, sizeof *made);
     if (made != NULL) made->graph.commands = calloc(graph->count + 1, sizeof *graph->commands);
-    if (made == NULL || made->graph.commands == NULL) {
+    if (made == NULL || made->graph.commands == NULL || fake_settings.is_graphless) {
+        if (made != NULL) free(made->graph.commands);
         free(made);
         return PEN_CUDA_OUT_OF_MEMORY;
     }

@@ -12,7 +12,7 @@
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
 // process had pinned. With `count=1` a process says at its end how often it launched and
-// waited, on stderr.
+// waited, on stderr. With `graphless=1` there is no memory for graphs.
 //
 // Captured launches become a graph by the rules of a driver: a wait, or memory that is taken or
 // given back, while a thread captures is an error, and the capture is of no use any more.

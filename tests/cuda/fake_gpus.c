@@ -27,6 +27,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.late_us = (unsigned)fake_setting("late=", 0);
     fake_settings.order = (unsigned)fake_setting("order=", 0);
     fake_settings.is_told = fake_setting("count=", 0) != 0;
+    fake_settings.is_graphless = fake_setting("graphless=", 0) != 0;
     emulator_tag = FAKE_TAG;
     emulator_tag_bits = FAKE_TAG_BITS;
     if (fake_settings.gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;

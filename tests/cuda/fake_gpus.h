@@ -16,6 +16,7 @@ typedef struct fake_told {
     unsigned gpu_count, model_count, first_model, late_us, order;
     uint64_t memory_bytes; // of each
     bool is_told;          // counts, at the end
+    bool is_graphless;     // memory for graphs is refused
 } fake_told;
 
 extern fake_told fake_settings; // as the last cuInit found them

@@ -47,7 +47,7 @@ found = {}
 for gpu, most, pinned in ([int(n) for n in line] for line in counted):
     assert gpu not in found, "two processes on one GPU"
     found[gpu] = most
-    assert pinned >= 2 << 20, pinned
+    assert pinned >= (6 << 20) + 65536 + 4096, pinned
 assert found == planned, (sys.argv[1], found, planned)
 told = run["predicted"]
 assert told["device_bytes"] >= sum(planned.values()), told
@@ -72,7 +72,8 @@ done
 bytes=$(json 'd["devices"][1]["memory"]["total"]' <plan.json)
 penstock train lstm.yaml --set "$apart" --set "devices[1].memory=${bytes}B" --json >/dev/null 2>messages ||
     die "$bytes bytes are not enough: $(cat messages)"
-penstock plan lstm.yaml --set "$apart" --set "devices[1].memory=$((bytes - 1))B" --json >plan.json 2>messages
+# the search does not count what a GPU has of its own, 260 KiB; with much less than all else needs, it moves nodes
+penstock plan lstm.yaml --set "$apart" --set "devices[1].memory=$((bytes - 400000))B" --json >plan.json 2>messages
 check "d['devices'][1]['memory']['total'] < $bytes" plan.json "nothing was moved"
 
 # ---- checkpoints of a GPU's tensors lie in the host's memory, and nothing of the GPU is in the host's figure
@@ -86,13 +87,14 @@ assert with_copies > without, (with_copies, without)
 P
 penstock plan mlp.yaml --set "$one" >plan.txt
 grep -q '^unproven     what the driver of a device of kind cuda takes for itself' plan.txt || die "$(cat plan.txt)"
-# the process takes two pieces of pinned memory and a page of words more than with a cpu device, whatever the GPU has
+# the process takes six pieces of pinned memory, one for numbers that are fetched, and a page of words more than with
+# a cpu device, whatever the GPU has
 penstock plan mlp.yaml --set "$one" --json >gpu.json
 penstock plan mlp.yaml --set 'devices=[{name: a, threads: 1}]' --json >cpu.json
 python3 - <<'P' || die "the host's memory has what is the GPU's"
 import json
 gpu, cpu = (json.load(open(f))["process_bytes"] for f in ("gpu.json", "cpu.json"))
-assert gpu - cpu == (2 << 20) + 4096, (gpu, cpu)
+assert gpu - cpu == (6 << 20) + 65536 + 4096, (gpu, cpu)
 P
 large='devices=[{name: g, kind: cuda, memory: 100TiB}]'
 penstock plan mlp.yaml --set "$large" >/dev/null || die "a GPU's memory is taken from the host's"

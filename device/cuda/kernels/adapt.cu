@@ -313,6 +313,9 @@ KERNEL_OF_MANY(average, cuda_average_args) {
     const float rest = step <= a.from + 1.0 ? 0.0f : (float)a.decay;
     EACH_OF(of, i, a.count) {
         const float p = a.p[i], old = a.old[i];
-        a.y[i] = weight < 0.5f ? old + weight * (p - old) : p - (p - old) * rest;
+        if (a.flag && *a.flag)
+            a.y[i] = old;
+        else
+            a.y[i] = weight < 0.5f ? old + weight * (p - old) : p - (p - old) * rest;
     }
 }

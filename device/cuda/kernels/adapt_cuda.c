@@ -153,6 +153,7 @@ static uint32_t average_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                                               .p = call->inputs[PEN_AVERAGE_PARAMETER],
                                               .old = call->inputs[PEN_AVERAGE_OLD],
                                               .step = call->inputs[PEN_AVERAGE_STEP],
+                                              .flag = call->flag,
                                               .y = call->outputs[0],
                                               .decay = pen_node_float(node, "decay"),
                                               .from = (double)pen_node_int(node, "from")}};

@@ -1,4 +1,5 @@
 // Means of losses of pairs, and their gradients: kernels/pair_loss.cu.
+#include "base/integer.h"
 #include "device/cuda/cuda_kernel.h"
 
 static bool pair_loss_is_backward(const pen_node *node) {
@@ -33,7 +34,7 @@ static uint32_t pair_loss_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     struct cuda_pair_loss_args args = pair_loss_args(call);
     args.sums = call->workspace;
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_pair_loss,
-                               .grid = {pen_cuda_blocks(pieces), 1, 1},
+                               .grid = {pen_cuda_blocks(pen_max_u64(pieces, 1)), 1, 1},
                                .args.pair_loss = args};
     steps[1] = (pen_cuda_step){
         .kernel = PEN_CUDA_KERNEL_total,
@@ -47,6 +48,7 @@ static uint32_t pair_loss_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     struct cuda_pair_loss_args args = pair_loss_args(call);
     args.dy = call->inputs[0];
     args.y = call->outputs[0];
+    if (args.count == 0) return 0;
     steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_pair_loss_backward,
                                .grid = {pen_cuda_blocks_for(args.count), 1, 1},
                                .args.pair_loss = args};

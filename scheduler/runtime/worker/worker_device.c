@@ -124,8 +124,8 @@ static bool device_is_awaited(const worker_device *device, const pen_run_form *f
                               const pen_run_task *task) {
     const uint32_t end = form->devices[device->index].task_end;
     const uint32_t index = (uint32_t)(task - form->tasks);
-    if (index + 1 == end) return true;
-    if (task->task.kind != PEN_TASK_UPDATE) return task->makes_loss;
+    if (index + 1 == end || task->makes_loss) return true;
+    if (task->task.kind != PEN_TASK_UPDATE) return false;
     for (uint32_t t = index + 1; t < end; t++)
         if (form->tasks[t].task.kind == PEN_TASK_UPDATE) return false;
     return true;

@@ -18,6 +18,12 @@ static void names_are_found_by_their_words(void **state) {
         {"nvidia l4", "L4"},
         {"NVIDIA L40S", "L40S"},
         {"NVIDIA GeForce RTX 4090", "RTX 4090"},
+        {"NVIDIA H100 NVL", "H100 NVL"},
+        {"Tesla V100-PCIE-32GB", "V100 PCIE"},
+        {"NVIDIA GeForce RTX 3090 Ti", "RTX 3090 Ti"},
+        {"NVIDIA GeForce RTX 4090 D", "RTX 4090 D"},
+        {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
+        {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", NULL},
         {"NVIDIA A1000", NULL}, // not an A100
         {"NVIDIA L40", NULL},
         {"4090", NULL},
