@@ -5,7 +5,7 @@
 #include "scheduler/runtime/executor/executor_state.h"
 
 // Where there are more combinations than this, launches are enqueued one by one.
-#define LIST_COMBINATIONS 16u
+#define LIST_COMBINATIONS 64u
 
 static uint32_t list_combinations(const pen_executor *executor, const pen_memory_list *list) {
     uint64_t count = 1;
