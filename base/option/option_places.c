@@ -61,7 +61,7 @@ static bool places_add_variants(const pen_option_table *here, const char *key, p
         const pen_option_table *variant = here->variants[i].table;
         for (uint32_t f = 0; variant != NULL && f < variant->field_count; f++) {
             if (strcmp(variant->fields[f].key, key) != 0) continue;
-            if (count++ == 0) pen_text_print(text, ", which goes with %s: ", here->tag);
+            if (count++ == 0) pen_text_print(text, "goes with %s: ", here->tag);
             pen_text_print(text, "%s%s", count > 1 ? ", " : "", here->variants[i].key);
         }
     }
@@ -78,7 +78,7 @@ bool pen_option_add_places(const pen_option_table *root, const pen_option_table 
         places_look(&p, root, NULL, NULL);
     }
     if (p.count == 0 || p.count > PLACES_SHOWN) return false;
-    pen_text_add(text, ", which is a key of ");
+    pen_text_add(text, "is a key of ");
     pen_text_append(text, p.text.bytes, p.text.length);
     return true;
 }

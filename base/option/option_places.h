@@ -6,9 +6,9 @@
 
 #include "base/option/option.h"
 
-// Adds ", which is a key of evaluation", or "… of data.train with format: csv, data.eval with …":
-// the mappings of `root` that have it; or, where `here`, which lacks it, would have it with another
-// tag, ", which goes with format: csv, sql". False, and nothing is added: none has, or so many that
+// Adds "is a key of evaluation", or "… of data.train with format: csv, data.eval with …": the
+// mappings of `root` that have it; or, where `here`, which lacks it, would have it with another
+// tag, "goes with format: csv, sql". False, and nothing is added: none has, or so many that
 // it would say nothing.
 bool pen_option_add_places(const pen_option_table *root, const pen_option_table *here,
                            const char *key, pen_text *text);

@@ -263,8 +263,14 @@ static pen_status option_read_map(option_reader *reader, const pen_option_field 
     return PEN_OK;
 }
 
+static void option_add_place(pen_text *message, const char *before, const pen_text *place) {
+    pen_text_add(message, before);
+    pen_text_append(message, place->bytes, place->length);
+}
+
 // Says that `key` is none of the keys of the tables (the second may be NULL), nearest name first.
 // Where it is known what was meant, no near name is offered: a reason, or a place that has the key.
+// A name that is one letter off is likelier than a place, and both are told.
 static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_node *key,
                                     const pen_option_table *table, const pen_option_table *second) {
     const char **names;
@@ -284,10 +290,22 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     pen_text_add_quoted(&message, key->text, strlen(key->text));
     const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
     if (why != NULL) pen_text_print(&message, ": %s", why);
-    const bool is_known =
-        why != NULL || pen_option_add_places(reader->root, table, key->text, &message);
+    pen_text place;
+    pen_text_init(&place, reader->arena);
+    const bool has_place =
+        why == NULL && pen_option_add_places(reader->root, table, key->text, &place);
+    const size_t near = pen_text_nearest(key->text, names, count);
+    const bool is_slip = near < count && pen_text_distance(key->text, names[near]) <= 1;
+    const bool is_known = why != NULL || (has_place && !is_slip);
+    if (has_place && is_known) option_add_place(&message, ", which ", &place);
     pen_text_add(&message, is_known ? "; possible: " : ", possible: ");
     pen_text_add_names(&message, is_known ? "" : key->text, names, count, OPTION_NAMES_SHOWN);
+    if (has_place && !is_known) {
+        pen_text_add(&message, " (");
+        pen_text_add_quoted(&message, key->text, strlen(key->text));
+        option_add_place(&message, " ", &place);
+        pen_text_add(&message, ")");
+    }
     return option_end_message(&message, key);
 }
 

@@ -231,8 +231,8 @@ static pen_status store_check_precision(const pen_checkpoint_subject *subject,
     return pen_job_blame(subject->job, &subject->job->numerics.precision,
                          pen_error(PEN_INVALID_INPUT,
                                    "the checkpoint is of a training with precision '%s', the job "
-                                   "has '%s'",
-                                   found, expected));
+                                   "has '%s'; `numerics: {precision: %s}` goes on with it",
+                                   found, expected, found));
 }
 
 // That it is of this training: model, data, precision, and what decides which examples come when.

@@ -3,6 +3,7 @@
 #include "scheduler/data/decode_team.h"
 #include "scheduler/data/image/image_decode.h"
 #include "scheduler/job/job_table.h"
+#include "scheduler/job/job_words.h"
 
 #define JOB_CHANNEL_COUNT_LIMIT 65536 // means and deviations
 #define JOB_COLUMN_COUNT_LIMIT 2048   // of a query
@@ -400,6 +401,7 @@ static const pen_option_table job_dataset_table = {
     .tag_help = "the kind of the files",
     PEN_OPTION_VARIANTS(job_dataset_variants),
     .chosen_offset = offsetof(pen_job_dataset, format),
+    .explain = pen_job_explain,
 };
 
 static const pen_option_field job_mean_item = {.kind = PEN_OPTION_NUMBER};
@@ -505,6 +507,7 @@ static pen_status job_check_data(const void *object, const pen_option_source *so
 
 const pen_option_table pen_job_data_table = {
     PEN_OPTION_FIELDS(pen_job_data, job_data_fields),
+    .explain = pen_job_explain,
     .check = job_check_data,
 };
 

@@ -1,6 +1,7 @@
 // The keys of `evaluation`: how a training is judged while it runs.
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_table.h"
+#include "scheduler/job/job_words.h"
 
 static const pen_option_field job_metric_item = {
     .kind = PEN_OPTION_CHOICE, .help = "a metric", .choices = pen_metric_names};
@@ -28,4 +29,6 @@ static const pen_option_field job_evaluation_fields[] = {
 };
 
 const pen_option_table pen_job_evaluation_table = {
-    PEN_OPTION_FIELDS(pen_job_evaluation, job_evaluation_fields)};
+    PEN_OPTION_FIELDS(pen_job_evaluation, job_evaluation_fields),
+    .explain = pen_job_explain,
+};

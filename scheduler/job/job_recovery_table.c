@@ -3,6 +3,7 @@
 
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_table.h"
+#include "scheduler/job/job_words.h"
 #include "scheduler/transport/grpc/address.h"
 
 static const pen_option_field job_checkpoint_fields[] = {
@@ -61,6 +62,7 @@ static pen_status job_check_checkpoint(const void *object, const pen_option_sour
 
 const pen_option_table pen_job_checkpoint_table = {
     PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields),
+    .explain = pen_job_explain,
     .check = job_check_checkpoint,
 };
 
