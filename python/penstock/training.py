@@ -37,7 +37,7 @@ class Step:
     `losses` has each of several losses by itself, before its weight, under the name of its output; it is empty where
     the job has one. `evaluation` is that after the step, where the job's `evaluation` says that there is one.
     `metrics` has what that names and a loss can tell of the step's own examples, by name: `top_5`,
-    `mean_absolute_error`.
+    `mean_absolute_error`; none where nothing of them counts, as `accuracy` is None then.
     """
     step: int
     epoch: int

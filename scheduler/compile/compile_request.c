@@ -27,11 +27,15 @@ double pen_program_get_share(const pen_program *program, pen_program_share share
     return terms[program->term_count + program->told_count + (uint32_t)share];
 }
 
-// Where nothing counts, the mean is 0, as an evaluation has it.
-double pen_program_get_mean(const pen_program *program, uint32_t told, const double *terms) {
+double pen_program_get_told_share(const pen_program *program, uint32_t told, const double *terms) {
     const pen_metric_source source = pen_metric_kinds[program->told[told].metric].source;
     const pen_program_share share =
         source == PEN_METRIC_FROM_NUMBERS ? PEN_PROGRAM_SHARE_NUMBERS : PEN_PROGRAM_SHARE_TARGETS;
-    const double whole = pen_program_get_share(program, share, terms);
+    return pen_program_get_share(program, share, terms);
+}
+
+// Where nothing counts, the mean is 0, as an evaluation has it.
+double pen_program_get_mean(const pen_program *program, uint32_t told, const double *terms) {
+    const double whole = pen_program_get_told_share(program, told, terms);
     return whole > 0 ? terms[program->term_count + told] / whole : 0;
 }

@@ -210,6 +210,8 @@ pen_value_id pen_program_term(const pen_program *program, uint32_t index);
 // What counts of all, by the terms of a step; 1 where there is no mask.
 double pen_program_get_share(const pen_program *program, pen_program_share share,
                              const double *terms);
+// The same of what a metric is told from.
+double pen_program_get_told_share(const pen_program *program, uint32_t told, const double *terms);
 // What a metric is told from, by the terms of a step: a mean over what counts. Not of classes,
 // which are counted.
 double pen_program_get_mean(const pen_program *program, uint32_t told, const double *terms);

@@ -80,14 +80,26 @@ static void train_begin_next(pen_trainer *trainer, const pen_step_report *report
     ahead->error = kind->begin(trainer->engine, &step);
 }
 
+// Whether the step has targets that a metric is told of. Labels that are ignored are counted with
+// right answers, those that a mask leaves out have a share.
+static bool train_has_told(const pen_program *program, uint32_t told,
+                           const pen_step_report *report) {
+    const pen_program_told *of = &program->told[told];
+    const pen_value_id judged = program->losses[program->accuracy_loss].value;
+    const bool is_counted = pen_metric_kinds[of->metric].source == PEN_METRIC_FROM_CLASSES ||
+                            (pen_value_is(program->accuracy) && of->value.index == judged.index);
+    if (is_counted && report->target_count == 0) return false;
+    return pen_program_get_told_share(program, told, report->terms) > 0;
+}
+
 // Metrics of the step, from means over its examples. Times their number those of classes are whole
-// numbers again, so that microbatches change no bit.
+// numbers again, so that microbatches change no bit. Where nothing counts there are none.
 static void train_tell(const pen_program *program, pen_step_report *report) {
     for (uint32_t i = 0; i < program->told_count; i++) {
         const pen_metric metric = program->told[i].metric;
+        if (!train_has_told(program, i, report)) continue;
         double value = pen_program_get_mean(program, i, report->terms);
         if (pen_metric_kinds[metric].source == PEN_METRIC_FROM_CLASSES) {
-            if (report->target_count == 0) continue;
             value = round(report->terms[program->term_count + i] * (double)report->example_count) /
                     (double)report->target_count;
         }

@@ -37,9 +37,9 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
                                        (unsigned long long)trainer->info->example_count));
     }
     trainer->step_count = pen_job_get_step_count(job, trainer->epoch_steps);
-    train_warn_average(trainer);
     trainer->rate_steps = pen_max_u64(trainer->step_count, options->step_limit);
     if (options->step_limit > 0) trainer->step_count = options->step_limit;
+    train_warn_average(trainer);
     if (options->rates == NULL) {
         return pen_job_get_learning_rate(job, trainer->epoch_steps, &trainer->learning_rate);
     }

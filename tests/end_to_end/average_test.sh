@@ -50,6 +50,11 @@ grep -q 'evaluations and outputs have the average of the parameters' messages ||
 # one that would begin behind the last step
 penstock train -q --set 'train.average.from=6 steps' one.yaml 2>messages
 grep -q 'train.average.from is 6 steps, and the training ends after 6: ' messages || die "$(cat messages)"
+# the last step is that of --steps
+penstock train -q --steps 2 one.yaml 2>messages
+grep -q 'train.average.from is 2 steps, and the training ends after 2: ' messages || die "$(cat messages)"
+penstock train -q --steps 8 --set 'train.average.from=6 steps' one.yaml 2>messages
+grep 'train.average.from' messages && die 'two steps are averaged, and none is said to be'
 plain=$(result one.yaml --set train.average.use=false --save plain.safetensors)
 check 'not d["averaged"]' result.json
 [ "$plain" != "$averaged" ] || die 'the average is what the parameters are'

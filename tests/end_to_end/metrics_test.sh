@@ -279,6 +279,18 @@ sed -i 's/metrics: \[/metric: mean_absolute_error, metrics: [/; s/^outputs.*/out
 same sizes.npy 'is_there = np.load("words.npy") > 0
 z, y = z[is_there], y[is_there]
 expected["mean_absolute_error"], expected["mean_squared_error"] = abs(z - y).mean(), ((z - y) ** 2).mean()'
+# a step of which nothing counts has no metrics, not those of a loss of 0
+/usr/bin/python3 -c 'import numpy as np
+words = np.load("words.npy")
+words[:25] = 0
+np.save("words.npy", words)'
+sed 's/batch: 24, epochs: 2/batch: 25, shuffle: false/; s/loss: [a-z_]*/loss: l1/
+    s/metric: accuracy.*/metrics: [mean_absolute_error, root_mean_squared_error]}/' whole.yaml >job.yaml
+rm -rf kept out
+penstock train -q --json job.yaml >run.json
+for name in mean_absolute_error root_mean_squared_error; do
+    check '["'$name'" in s for s in d["steps"][:2]] == [False, True]' run.json
+done
 
 # ---- what cannot be
 rm -rf kept out

@@ -264,10 +264,13 @@ class Training(Scratch):
         labels = Y.copy()
         labels[:8] = 9 # of the first batch without shuffling, all
         labels[8:11] = 9
-        job = make_job(labels=labels, evaluated=False, loss="softmax_cross_entropy", ignore_index=9, shuffle=False)
+        job = make_job(labels=labels, loss="softmax_cross_entropy", ignore_index=9, shuffle=False)
+        job["evaluation"] = {"metrics": ["perplexity", "top_2"]}
         with penstock.train(job) as training:
             first = training.steps[:3]
             self.assertIsNone(first[0].accuracy)
+            self.assertEqual(first[0].metrics, {})
+            self.assertEqual(sorted(first[1].metrics), ["perplexity", "top_2"])
             right = round(first[1].accuracy * 5) + round(first[2].accuracy * 8)
             self.assertEqual(training.epochs[0].accuracy, right / 13)
 
