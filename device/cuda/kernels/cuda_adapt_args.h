@@ -32,8 +32,8 @@ struct cuda_adapt_args {
     PEN_CUDA_PLACE(const float) gradient;
     PEN_CUDA_PLACE(const float) states[3];
     PEN_CUDA_PLACE(const void) rate;
-    PEN_CUDA_PLACE(const void) step;  // NULL: it has none
-    PEN_CUDA_PLACE(const void) scale; // NULL: 1
+    PEN_CUDA_PLACE(const void) step;         // NULL: it has none
+    PEN_CUDA_PLACE(const void) scale;        // NULL: 1
     PEN_CUDA_PLACE(const unsigned int) flag; // nothing is applied where it is raised
     PEN_CUDA_PLACE(float) p_new;
     PEN_CUDA_PLACE(float) states_new[3];

@@ -57,6 +57,7 @@ static pen_status recompute_create(const pen_run_spec *spec, uint32_t index, pen
     return pen_executor_create(&executor, out_executor);
 }
 
+// The digest of what the evidence gives on a device like that of the index, opened for this alone.
 static pen_status recompute_on(const pen_run_spec *spec, uint32_t index, uint64_t memory_bytes,
                                pen_recompute_bytes evidence, pen_arena *arena,
                                uint64_t *out_digest) {

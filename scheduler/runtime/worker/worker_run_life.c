@@ -259,6 +259,7 @@ static pen_status run_make_room_to_see(worker_device *device) {
     return PEN_NEW(device->arena, device->seen_limit, &device->seen);
 }
 
+// Opens the device, says which class it is of, and loads its part of each form.
 static pen_status run_open_device(worker_device *device) {
     const pen_run_spec_device *spec = &device->run->spec->devices[device->index];
     const pen_device_kind *kind;
