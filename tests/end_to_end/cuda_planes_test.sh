@@ -2,8 +2,8 @@
 # an emulated GPU: losses with options are PyTorch's, all operators have kernels there, and the bits are the same in
 # every order of threads.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/emulated_gpu.sh"
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 planes=reference/planes
 
 # job NAME INPUT TRAIN
@@ -21,14 +21,7 @@ job outline x "loss: softmax_cross_entropy, class_axis: 1, ignore_index: 255, la
 job rotary tokens "loss: softmax_cross_entropy, ignore_index: 0, optimizer: {radam: {lr: 0.02}}"
 
 for model in outline rotary; do
-    penstock train $model.yaml --json >$model.json 2>messages
-    ! grep "run on the host" messages || die "$model: not all of it has kernels"
-    for settings in order=1 'order=2 late=50'; do
-        FAKE_CUDA=$settings penstock train $model.yaml --json --set train.steps=2 >again.json 2>messages
-        python3 -c 'import json, sys
-a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[1:])
-assert len(a) == 2 and a == b[:2], (a, b)' again.json $model.json || die "$model: other losses with $settings"
-    done
+    train_in_orders "$model"
 done
 
 # a loss: 1e-4, or twice what PyTorch's own float32 errs

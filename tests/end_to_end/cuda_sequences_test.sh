@@ -1,8 +1,8 @@
 # Language models and recurrent networks on an emulated GPU: losses are PyTorch's, all operators have kernels
 # there, and the bits are the same in every order of threads. What is dropped is what a cpu device drops.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/emulated_gpu.sh"
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 sequences=reference/sequences
 
 for model in gpt lstm gru drops; do
@@ -15,14 +15,7 @@ train:
    batch: 4, steps: 6, epochs: 9, shuffle: false}
 devices: [{name: g, kind: cuda, memory: 1GiB}]
 Y
-    penstock train $model.yaml --json >$model.json 2>messages
-    ! grep "run on the host" messages || die "$model: not all of it has kernels"
-    for settings in order=1 'order=2 late=50'; do
-        FAKE_CUDA=$settings penstock train $model.yaml --json --set train.steps=2 >again.json 2>messages
-        python3 -c 'import json, sys
-a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[1:])
-assert len(a) == 2 and a == b[:2], (a, b)' again.json $model.json || die "$model: other losses with $settings"
-    done
+    train_in_orders "$model"
 done
 penstock train drops.yaml --json --set 'devices[0].kind=cpu' >dropped.json 2>messages
 

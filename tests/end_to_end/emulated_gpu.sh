@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# For trainings on an emulated GPU: source behind common.sh.
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+
+# train_in_orders NAME: trains NAME.yaml on the emulated GPU, without a node on the host, to NAME.json. In other
+# orders of threads, and with late commands, the losses have the same bits.
+train_in_orders() {
+    local settings
+    penstock train "$1.yaml" --json >"$1.json" 2>messages
+    ! grep "run on the host" messages || die "$1: not all of it has kernels"
+    for settings in order=1 'order=2 late=50'; do
+        FAKE_CUDA=$settings penstock train "$1.yaml" --json --set train.steps=2 >again.json 2>messages
+        python3 -c 'import json, sys
+a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[1:])
+assert len(a) == 2 and a == b[:2], (a, b)' again.json "$1.json" || die "$1: other losses with $settings"
+    done
+}
