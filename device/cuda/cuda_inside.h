@@ -4,6 +4,7 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_INSIDE_H
 #define PEN_DEVICE_CUDA_CUDA_INSIDE_H
 
+#include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
@@ -59,6 +60,11 @@ typedef struct cuda_launch {
     pen_cuda_host_launch *host;
 } cuda_launch;
 
+static inline cuda_device *cuda_device_of(pen_device *device) {
+    PEN_ASSERT(device->kind == &pen_cuda_device_kind);
+    return (cuda_device *)device;
+}
+
 static inline pen_cuda_address cuda_word(const cuda_device *device, uint32_t word) {
     return device->words + word * sizeof(uint32_t);
 }
@@ -66,6 +72,10 @@ static inline pen_cuda_address cuda_word(const cuda_device *device, uint32_t wor
 // The key of random numbers of a launch that runs by itself.
 static inline pen_cuda_address cuda_random_place(const cuda_device *device) {
     return cuda_word(device, CUDA_WORDS);
+}
+
+static inline pen_cuda_address cuda_room(const cuda_device *device) {
+    return device->words + CUDA_OWN_BYTES - CUDA_ROOM_BYTES;
 }
 
 static inline pen_cuda_flag cuda_flag(const cuda_device *device) {

@@ -59,10 +59,6 @@ static uint64_t list_own_workspace(const cuda_launch *launch) {
     return list_is_of_many(launch) ? cuda_kernel_workspace(launch->kernel) : 0;
 }
 
-static pen_cuda_address list_room(const cuda_device *device) {
-    return device->words + CUDA_WORDS_BYTES + CUDA_ALIGNMENT;
-}
-
 // Of the device's room, which is empty again when all was given back, or else of the driver.
 static pen_status list_take_memory(cuda_device *device, uint64_t bytes,
                                    pen_cuda_address *out_address) {
@@ -72,7 +68,7 @@ static pen_status list_take_memory(cuda_device *device, uint64_t bytes,
         return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
                               "while memory was taken");
     }
-    *out_address = list_room(device) + device->room_bytes;
+    *out_address = cuda_room(device) + device->room_bytes;
     device->room_bytes += pen_align_up(bytes, CUDA_ALIGNMENT);
     device->room_takings += 1;
     return PEN_OK;
@@ -80,7 +76,7 @@ static pen_status list_take_memory(cuda_device *device, uint64_t bytes,
 
 static void list_give_back(cuda_device *device, pen_cuda_address address) {
     if (address == 0) return;
-    if (address < list_room(device) || address >= list_room(device) + CUDA_ROOM_BYTES) {
+    if (address < cuda_room(device) || address >= cuda_room(device) + CUDA_ROOM_BYTES) {
         (void)device->memory.driver->free(address);
         return;
     }
@@ -270,7 +266,7 @@ static uint32_t list_variant(const pen_launch_list *list, const pen_run_context 
 // What runs still uses its memory: it is awaited.
 void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
     if (list == NULL) return;
-    cuda_device *device = (cuda_device *)base;
+    cuda_device *device = cuda_device_of(base);
     const pen_cuda_memory *memory = &device->memory;
     for (pen_launch_list **at = &device->lists; *at != NULL; at = &(*at)->next) {
         if (*at != list) continue;
@@ -294,7 +290,7 @@ void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
 // What was made before an error is released again.
 pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32_t count,
                             pen_launch_list **out_list) {
-    cuda_device *device = (cuda_device *)base;
+    cuda_device *device = cuda_device_of(base);
     pen_launch_list *list;
     pen_arena *arena;
     PEN_TRY(pen_cuda_memory_enter(&device->memory));
@@ -390,7 +386,7 @@ static pen_status list_draw(cuda_device *device, const pen_launch_list *list,
 }
 
 pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list, const pen_run_context *run) {
-    cuda_device *device = (cuda_device *)base;
+    cuda_device *device = cuda_device_of(base);
     uint32_t done = 0;
     PEN_TRY(pen_cuda_memory_enter(&device->memory));
     PEN_TRY(list_draw(device, list, run));
@@ -408,7 +404,7 @@ pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list, const pen_
 // The largest number that the flag was raised to is of the first look. One whose list is gone is
 // told by nobody.
 pen_status cuda_list_found(pen_device *base, const pen_look **out_look) {
-    cuda_device *device = (cuda_device *)base;
+    cuda_device *device = cuda_device_of(base);
     const pen_cuda_memory *memory = &device->memory;
     const uint32_t number = UINT32_MAX - device->found_number;
     *out_look = NULL;

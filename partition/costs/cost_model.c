@@ -95,10 +95,9 @@ static pen_node_cost cost_model_price(const pen_cluster_device *device, uint64_t
                            entry->workspace_bytes};
 }
 
-// What the table knows of a node on a device: measured on its host, else on this one.
-static void cost_model_look_up(const pen_cost_table *table, const pen_cluster_device *device,
-                               const char *op, const char *shape, const pen_cost_entry **out_entry,
-                               const pen_cost_rates **out_rates) {
+void pen_cost_model_look_up(const pen_cost_table *table, const pen_cluster_device *device,
+                            const char *op, const char *shape, const pen_cost_entry **out_entry,
+                            const pen_cost_rates **out_rates) {
     const char *kind = pen_cluster_cost_kind(device);
     const uint32_t threads = pen_cluster_cost_threads(device);
     *out_rates = pen_cost_table_find_rates_at(table, device->host_name, kind, threads);
@@ -146,7 +145,8 @@ pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *clust
             const pen_cluster_device *device = &cluster->devices[first[row]];
             const pen_cost_entry *entry = NULL;
             const pen_cost_rates *rates = NULL;
-            if (table != NULL) cost_model_look_up(table, device, op->name, shape, &entry, &rates);
+            if (table != NULL)
+                pen_cost_model_look_up(table, device, op->name, shape, &entry, &rates);
             pen_node_cost *cost = &costs[(size_t)row * model->node_count + n];
             *cost = cost_model_price(device, flops, bytes, entry, rates);
             if (device->slowness > 0) cost->seconds *= device->slowness;

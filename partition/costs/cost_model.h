@@ -43,6 +43,12 @@ static inline const pen_node_cost *pen_cost_model_at(const pen_cost_model *model
     return &model->costs[(uint64_t)model->row_of_device[device] * model->node_count + node.index];
 }
 
+// What the table knows of a node with that key (pen_cost_key) on a device: measured on its host,
+// else on this one. *out_entry NULL: nothing. *out_rates NULL: of that kind and threads no rates.
+void pen_cost_model_look_up(const pen_cost_table *table, const pen_cluster_device *device,
+                            const char *op, const char *shape, const pen_cost_entry **out_entry,
+                            const pen_cost_rates **out_rates);
+
 // Costs of all nodes of a typed graph whose layouts are final. `table` may be NULL. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_cost_model_build(const pen_graph *graph, const pen_cluster *cluster,
                                               const pen_cost_table *table, pen_arena *arena,

@@ -31,16 +31,16 @@ static double host_seconds(const pen_cluster_device *device, const pen_graph *gr
 static pen_status host_is_known(const host_pricing *h, const pen_cluster_device *device,
                                 pen_node_id node, bool *out_is_known) {
     const pen_graph *graph = h->model->program->graph;
-    const char *op = pen_graph_node(graph, node)->op->name, *kind = pen_cluster_cost_kind(device);
-    const uint32_t threads = pen_cluster_cost_threads(device);
+    const pen_cost_entry *entry;
+    const pen_cost_rates *rates;
     const char *shape;
     *out_is_known = false;
     if (h->table == NULL) return PEN_OK;
     pen_arena_reset(h->scratch);
     PEN_TRY(pen_cost_key(graph, node, h->scratch, &shape));
-    *out_is_known =
-        pen_cost_table_find_at(h->table, device->host_name, op, shape, kind, threads) != NULL ||
-        pen_cost_table_find(h->table, op, shape, kind, threads) != NULL;
+    pen_cost_model_look_up(h->table, device, pen_graph_node(graph, node)->op->name, shape, &entry,
+                           &rates);
+    *out_is_known = entry != NULL;
     return PEN_OK;
 }
 

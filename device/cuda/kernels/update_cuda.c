@@ -10,7 +10,7 @@ static bool update_is_number(const pen_graph *graph, const pen_node *node, uint3
     return element == PEN_FLOAT32 || element == PEN_FLOAT64;
 }
 
-static bool update_supports(const pen_graph *graph, const pen_node *node) {
+bool pen_cuda_update_supports(const pen_graph *graph, const pen_node *node) {
     const pen_op_update *at = &node->op->update;
     if (!pen_cuda_has(node, at->rate) || !pen_cuda_rows_supported(graph, node, at->rows))
         return false;
@@ -25,20 +25,12 @@ static bool update_is_wide(const pen_cuda_call *call, uint32_t i) {
            pen_value_type(call->graph, call->node->inputs[i])->element == PEN_FLOAT64;
 }
 
-// Which of the scalars are float64. An update without a step has its parameter there, a float32.
-static uint32_t update_wide(const pen_cuda_call *call) {
+// An update without a step has its parameter there, a float32.
+uint32_t pen_cuda_update_wide(const pen_cuda_call *call) {
     const pen_op_update *at = &call->node->op->update;
     return (update_is_wide(call, at->rate) ? PEN_CUDA_WIDE_RATE : 0u) |
            (update_is_wide(call, at->scale) ? PEN_CUDA_WIDE_SCALE : 0u) |
            (update_is_wide(call, at->step) ? PEN_CUDA_WIDE_STEP : 0u);
-}
-
-bool pen_cuda_update_supports(const pen_graph *graph, const pen_node *node) {
-    return update_supports(graph, node);
-}
-
-uint32_t pen_cuda_update_wide(const pen_cuda_call *call) {
-    return update_wide(call);
 }
 
 // Without momentum there is no velocity: `v` and `v_new` are 0, and the kernel reads neither.
@@ -49,7 +41,7 @@ static uint32_t sgd_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     if (count == 0) return 0;
     *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(sgd, cuda_sgd_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.sgd = {.wide = update_wide(call),
+                             .args.sgd = {.wide = pen_cuda_update_wide(call),
                                           .nesterov = pen_node_int(node, "nesterov") != 0,
                                           .count = count,
                                           .p = call->inputs[0],
@@ -75,7 +67,7 @@ static uint32_t adam_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     if (count == 0) return 0;
     *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(adam, cuda_adam_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
-                             .args.adam = {.wide = update_wide(call),
+                             .args.adam = {.wide = pen_cuda_update_wide(call),
                                            .decoupled = pen_node_int(node, "decoupled") != 0,
                                            .count = count,
                                            .p = call->inputs[0],
@@ -190,11 +182,11 @@ static uint32_t norm_rows_steps(const pen_cuda_call *call, pen_cuda_step *steps)
 
 static const pen_cuda_entry update_entries[] = {
     {.op_name = "sgd_update",
-     .supports = update_supports,
+     .supports = pen_cuda_update_supports,
      .workspace_bytes = pen_cuda_update_workspace_bytes,
      .steps = sgd_rows_steps},
     {.op_name = "adam_update",
-     .supports = update_supports,
+     .supports = pen_cuda_update_supports,
      .workspace_bytes = pen_cuda_update_workspace_bytes,
      .steps = adam_rows_steps},
     {.op_name = "squared_norm",
