@@ -12,6 +12,11 @@
 #include "device/cuda/cuda_text.h"
 #include "device/run_context.h"
 
+cuda_device *cuda_device_of(pen_device *device) {
+    PEN_ASSERT(device->kind == &pen_cuda_device_kind);
+    return (cuda_device *)device;
+}
+
 // ---- opening
 
 // The lines of the text as one, which is what the driver reads. Freed by the caller.

@@ -4,7 +4,6 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_INSIDE_H
 #define PEN_DEVICE_CUDA_CUDA_INSIDE_H
 
-#include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
@@ -60,11 +59,6 @@ typedef struct cuda_launch {
     pen_cuda_host_launch *host;
 } cuda_launch;
 
-static inline cuda_device *cuda_device_of(pen_device *device) {
-    PEN_ASSERT(device->kind == &pen_cuda_device_kind);
-    return (cuda_device *)device;
-}
-
 static inline pen_cuda_address cuda_word(const cuda_device *device, uint32_t word) {
     return device->words + word * sizeof(uint32_t);
 }
@@ -82,7 +76,9 @@ static inline pen_cuda_flag cuda_flag(const cuda_device *device) {
     return (pen_cuda_flag){cuda_word(device, CUDA_FLAG_WORD), device->words_here + CUDA_FLAG_WORD};
 }
 
-// cuda_device.c: bytes of workspace of a kernel, on the GPU.
+// cuda_device.c: the device, whose kind is asserted.
+cuda_device *cuda_device_of(pen_device *device);
+// Bytes of workspace of a kernel, on the GPU.
 uint64_t cuda_kernel_workspace(const cuda_kernel *kernel);
 // Enqueues a step as it is; or of a launch, with what differs from run to run.
 PEN_NODISCARD pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step);
