@@ -177,14 +177,10 @@ void pen_load_state_weigh(pen_load_state *state, uint32_t group, uint32_t device
     load_state_weigh_reads(state, group, from, device);
 }
 
-// Uses the changes of the loads that the weighing of this very move left behind, and brings the
-// counts of readers up to date.
-void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device) {
+// All of a move but the loads.
+static void load_state_place(pen_load_state *state, uint32_t group, uint32_t device) {
     const pen_problem *problem = state->problem;
     const uint32_t from = state->device_of_group[group];
-    for (uint32_t i = 0; i < state->touched_count; i++) {
-        state->load[state->touched[i]] += state->change[state->touched[i]];
-    }
     state->bytes[from] -= pen_problem_bytes(problem, group, from);
     state->bytes[device] += pen_problem_bytes(problem, group, device);
     state->group_total[from] -= 1;
@@ -204,6 +200,13 @@ void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device)
             state->away_total[o] += 1;
         }
     }
+}
+
+// Uses the changes of the loads that the weighing of this very move left behind.
+void pen_load_state_move(pen_load_state *state, uint32_t group, uint32_t device) {
+    for (uint32_t i = 0; i < state->touched_count; i++)
+        state->load[state->touched[i]] += state->change[state->touched[i]];
+    load_state_place(state, group, device);
 }
 
 static void load_state_step(pen_load_state *state, uint32_t group, uint32_t device) {
@@ -244,13 +247,15 @@ void pen_load_state_keep(pen_load_state *state, const uint32_t *groups, const ui
     if (!state->is_made) pen_load_state_move(state, groups[0], goals[0]);
 }
 
-// Steps back restore the counts of readers; loads are put back as they were, since adding and
-// taking away fractions would leave a little.
+// Loads are put back as they were: they need no weighing, and adding and taking away fractions
+// would leave a little.
 void pen_load_state_undo(pen_load_state *state, const uint32_t *groups, const uint32_t *homes,
                          uint32_t count) {
     if (!state->is_made) return;
-    for (uint32_t i = count; i-- > 0;)
-        load_state_step(state, groups[i], homes[i]);
+    for (uint32_t i = count; i-- > 0;) {
+        if (state->device_of_group[groups[i]] != homes[i])
+            load_state_place(state, groups[i], homes[i]);
+    }
     for (uint32_t i = 0; i < state->changed_count; i++)
         state->load[state->changed[i]] = state->load_kept[state->changed[i]];
 }
