@@ -3,6 +3,7 @@
 // has a gradient, attentions of one mask. What belongs to a unit depends on the shapes alone, so
 // that the sums are the same on any team.
 #include "device/cpu/kernels/loops/attention_block.h"
+#include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
 
 // Where a mask has a gradient and fewer numbers of its own than this, several units sum parts of

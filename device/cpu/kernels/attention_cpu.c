@@ -35,7 +35,7 @@ static pen_status attention_forward_block(const attention_block *b, pen_random_k
         .ldb = g->v.row,
         .ldc = g->y.row,
     };
-    return pen_onednn_sgemm(&product);
+    return gemm_one_row_or_library(&product);
 }
 
 // The team shares out blocks of rows; each thread has scores of one block in its part of the

@@ -29,6 +29,18 @@ static void boolean_masks_hide(void **state) {
     op_check_device(&c, 3, 2e-5);
 }
 
+// What a model of language does for each token: rows of k and v are read as they lie.
+static void one_row_equals_reference(void **state) {
+    (void)state;
+    for (int64_t keys = 1; keys < 300; keys += 37) {
+        op_case c = {.op = "attention", .input_count = 3};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 4, 2, 12, 1, 64);
+        c.inputs[1].type = op_type(PEN_FLOAT32, 4, 2, 12, keys, 64);
+        c.inputs[2].type = op_type(PEN_FLOAT32, 4, 2, 12, keys, 48);
+        op_check_device(&c, (uint64_t)keys, 2e-5);
+    }
+}
+
 static void backward_equals_reference(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 120; seed++) {
@@ -41,4 +53,5 @@ static void backward_equals_reference(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(forward_equals_reference), cmocka_unit_test(boolean_masks_hide),
+              cmocka_unit_test(one_row_equals_reference),
               cmocka_unit_test(backward_equals_reference))

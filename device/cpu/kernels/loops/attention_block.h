@@ -13,8 +13,8 @@
 
 #include "device/cpu/cpu_kernel.h"
 #include "device/cpu/kernels/loops/class_line.h"
+#include "device/cpu/kernels/loops/gemm_one_row.h"
 #include "device/cpu/kernels/loops/random_lines.h"
-#include "device/cpu/onednn/onednn_gemm.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/ops/product/attention_geometry.h"
@@ -22,8 +22,8 @@
 #define ATTENTION_BLOCK_ROWS 64
 // Of scores in a block, where its rows are long.
 #define ATTENTION_BLOCK_ELEMENTS (1 << 18)
-// Below this many scores an attention is not worth a team.
-#define ATTENTION_TEAM_ELEMENTS 4096
+// Below this many products of two numbers, some 10 us, an attention is not worth a team.
+#define ATTENTION_TEAM_PRODUCTS (1 << 17)
 
 typedef struct attention_state {
     pen_attention_geometry g;
@@ -160,7 +160,8 @@ static inline void attention_mask_row(const attention_block *b, int64_t row, flo
     }
 }
 
-// scores = scale * q k^T, rows `keys` apart, with the mask.
+// scores = scale * q k^T, rows `keys` apart, with the mask. A block has one row for each token of
+// a model of language.
 static inline pen_status attention_scores(const attention_block *b, float *scores) {
     const pen_attention_geometry *g = &b->state->g;
     const pen_gemm product = {
@@ -176,7 +177,7 @@ static inline pen_status attention_scores(const attention_block *b, float *score
         .ldb = g->k.row,
         .ldc = b->keys,
     };
-    PEN_TRY(pen_onednn_sgemm(&product));
+    PEN_TRY(gemm_one_row_or_library(&product));
     for (int64_t row = b->first; b->mask != NULL && row < b->last; row++) {
         attention_mask_row(b, row, scores + (row - b->first) * b->keys);
     }
@@ -211,7 +212,9 @@ static inline float *attention_lane_of(const attention_state *state, void *works
 
 static inline bool attention_is_worth_a_team(const attention_state *state,
                                              int64_t attention_count) {
-    return attention_count * state->g.query_count * state->g.key_count > ATTENTION_TEAM_ELEMENTS;
+    const pen_attention_geometry *g = &state->g;
+    const double scores = (double)attention_count * (double)g->query_count * (double)g->key_count;
+    return scores * (double)(g->depth + g->value_depth) > ATTENTION_TEAM_PRODUCTS;
 }
 
 static inline pen_random_key attention_key(const attention_state *state,

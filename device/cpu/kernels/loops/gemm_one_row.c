@@ -3,6 +3,8 @@
 #include <omp.h>
 #include <string.h>
 
+#include "device/cpu/onednn/onednn_gemm.h"
+
 #if defined(__AVX512F__)
 #define ROW_LANES 16
 #elif defined(__AVX2__)
@@ -110,6 +112,22 @@ static void row_of_sums(const pen_gemm *g, int64_t first, int64_t last) {
     }
 }
 
+// Columns [first, last) of c.
+static void row_of_columns(const pen_gemm *g, int64_t first, int64_t last) {
+    if (g->trans_b) {
+        row_of_dots(g, first, last);
+        return;
+    }
+    for (int64_t at = first; at < last; at += ROW_STRIP)
+        row_of_sums(g, at, at + ROW_STRIP < last ? at + ROW_STRIP : last);
+}
+
+pen_status gemm_one_row_or_library(const pen_gemm *g) {
+    if (g->m != 1) return pen_onednn_sgemm(g);
+    row_of_columns(g, 0, g->n);
+    return PEN_OK;
+}
+
 // Each thread has columns that lie side by side, so that it reads b as it lies.
 pen_status gemm_one_row_run(const pen_gemm *g) {
     const int64_t groups = (g->n + ROW_GROUP - 1) / ROW_GROUP;
@@ -118,14 +136,7 @@ pen_status gemm_one_row_run(const pen_gemm *g) {
         const int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
         const int64_t first = groups * thread / team * ROW_GROUP;
         const int64_t end = groups * (thread + 1) / team * ROW_GROUP;
-        const int64_t last = end < g->n ? end : g->n;
-        if (g->trans_b) {
-            row_of_dots(g, first, last);
-        } else {
-            for (int64_t at = first; at < last; at += ROW_STRIP) {
-                row_of_sums(g, at, at + ROW_STRIP < last ? at + ROW_STRIP : last);
-            }
-        }
+        row_of_columns(g, first, end < g->n ? end : g->n);
     }
     return PEN_OK;
 }

@@ -13,4 +13,9 @@
 // the columns of c: the order of the additions does not depend on its size.
 PEN_NODISCARD pen_status gemm_one_row_run(const pen_gemm *gemm);
 
+#define gemm_one_row_or_library PEN_CPU_JOIN(pen_gemm_one_row_or_library, PEN_CPU_LEVEL)
+// On the calling thread alone, which may be one of a team: with one row as above, the same bits,
+// else by oneDNN.
+PEN_NODISCARD pen_status gemm_one_row_or_library(const pen_gemm *gemm);
+
 #endif // PEN_DEVICE_CPU_KERNELS_LOOPS_GEMM_ONE_ROW_H
