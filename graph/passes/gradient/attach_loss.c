@@ -1,8 +1,11 @@
 #include "graph/passes/gradient/attach_loss.h"
 
+#include <math.h>
+
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graph/op_known.h"
+#include "graph/passes/gradient/loss_mask.h"
 #include "graph/passes/gradient/loss_nodes.h"
 #include "graph/passes/gradient/weighted_loss.h"
 
@@ -55,69 +58,15 @@ static pen_value_id loss_find_logits(const pen_graph *graph, pen_value_id output
 
 // ---- masks
 
-static pen_status loss_where(pen_graph *graph, pen_value_id mask, pen_value_id value, double other,
-                             pen_value_id *out_value) {
-    pen_value_id operands[3] = {mask, value};
-    const pen_element_type element = pen_value_type(graph, value)->element;
-    PEN_TRY(pen_graph_constant_number(graph, "loss/masked", element, other, &operands[2]));
-    return pen_loss_node(graph, PEN_OP(where), 3, operands, out_value);
-}
-
-// The mask under a shape of `rank` dimensions that goes with the output's.
-static pen_status loss_shape_mask(pen_graph *graph, pen_value_id output, uint32_t rank,
-                                  pen_value_id *io_mask) {
-    const pen_tensor_type mask = *pen_value_type(graph, *io_mask);
-    const pen_tensor_type type = *pen_value_type(graph, output);
-    bool fits = mask.element == PEN_BOOL && mask.shape.rank <= rank;
-    int64_t dims[PEN_RANK_LIMIT];
-    for (uint32_t d = 0; d < rank && fits; d++) {
-        dims[d] = d < mask.shape.rank ? mask.shape.dims[d] : 1;
-        fits = d >= mask.shape.rank || dims[d] == type.shape.dims[d];
-    }
-    if (fits) return pen_loss_reshape(graph, *io_mask, "loss/mask_shape", rank, dims, io_mask);
-    char texts[2][PEN_SHAPE_TEXT_BYTES];
-    return pen_error(PEN_INVALID_INPUT, "the mask of output '%s' is %s, which does not go with %s",
-                     pen_value_name(graph, output), pen_tensor_type_format(&mask, texts[0]),
-                     pen_tensor_type_format(&type, texts[1]));
-}
-
-// How many of what `counts` has are true, as float32.
-static pen_status loss_count(pen_graph *graph, pen_value_id counts, pen_value_id *out_count) {
-    PEN_TRY(pen_loss_cast(graph, counts, "float32", out_count));
-    return pen_loss_total(graph, *out_count, out_count);
-}
-
-static double loss_count_all(const pen_graph *graph, pen_value_id value) {
-    return (double)pen_shape_element_count(&pen_value_type(graph, value)->shape);
-}
-
-// How many elements of the mask there are for each that counts, at most all.
-static pen_status loss_mask_share(pen_graph *graph, pen_value_id mask, pen_value_id *out_share) {
-    pen_value_id count, least, all;
-    PEN_TRY(loss_count(graph, mask, &count));
-    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_least", PEN_FLOAT32, 1, &least));
-    PEN_TRY(pen_loss_pair(graph, PEN_OP(max), count, least, &count));
-    PEN_TRY(pen_graph_constant_number(graph, "loss/mask_total", PEN_FLOAT32,
-                                      loss_count_all(graph, mask), &all));
-    return pen_loss_pair(graph, PEN_OP(div), all, count, out_share);
-}
-
-// The other way round: the share of elements that count.
-static pen_status loss_find_counted(pen_graph *graph, pen_value_id counts,
-                                    pen_value_id *out_counted) {
-    PEN_TRY(loss_count(graph, counts, out_counted));
-    return pen_loss_multiply(graph, "loss/counted", 1 / loss_count_all(graph, counts), out_counted);
-}
-
 // Of numbers that are compared: what the mask leaves out becomes a target that is met. The mask
 // gets the shape of the numbers.
 static pen_status loss_mask_elements(pen_graph *graph, const pen_loss_place *place, double met,
                                      pen_value_id operands[2], pen_value_id *out_mask) {
     const uint32_t rank = pen_value_type(graph, place->output)->shape.rank;
     *out_mask = place->mask;
-    PEN_TRY(loss_shape_mask(graph, place->output, rank, out_mask));
-    PEN_TRY(loss_where(graph, *out_mask, operands[0], met, &operands[0]));
-    return loss_where(graph, *out_mask, operands[1], 0, &operands[1]);
+    PEN_TRY(pen_loss_shape_mask(graph, place->output, rank, out_mask));
+    PEN_TRY(pen_loss_where(graph, *out_mask, operands[0], met, &operands[0]));
+    return pen_loss_where(graph, *out_mask, operands[1], 0, &operands[1]);
 }
 
 pen_status pen_attach_share(pen_graph *graph, pen_value_id value, pen_value_id share,
@@ -257,10 +206,11 @@ static pen_status class_loss_mask(class_loss *loss) {
                          "output '%s' has a mask; then classes must be its last dimension",
                          pen_value_name(loss->graph, loss->place->output));
     }
-    PEN_TRY(loss_shape_mask(loss->graph, loss->output, rank - 1, &mask));
+    PEN_TRY(pen_loss_shape_mask(loss->graph, loss->output, rank - 1, &mask));
     if (!loss->ignores) loss->ignore_index = LOSS_IGNORED;
     loss->ignores = true;
-    return loss_where(loss->graph, mask, loss->targets, (double)loss->ignore_index, &loss->targets);
+    return pen_loss_where(loss->graph, mask, loss->targets, (double)loss->ignore_index,
+                          &loss->targets);
 }
 
 // Dimensions before the classes become one, and those behind them; a second dimension stays as it
@@ -336,13 +286,50 @@ static pen_status class_loss_count(const class_loss *loss, uint32_t top,
 }
 
 // Of a mask's targets those that count have a label that is not ignored.
-static pen_status class_loss_find_counted(const class_loss *loss, pen_value_id *out_counted) {
+static pen_status class_loss_find_counts(const class_loss *loss, pen_value_id *out_counts) {
     pen_value_id ignored;
     PEN_TRY(pen_graph_constant_number(loss->graph, "loss/ignored", PEN_INT64,
                                       (double)loss->ignore_index, &ignored));
     PEN_TRY(pen_loss_pair(loss->graph, PEN_OP(equal), loss->targets, ignored, &ignored));
-    PEN_TRY(pen_loss_node(loss->graph, PEN_OP(not ), 1, &ignored, &ignored));
-    return loss_find_counted(loss->graph, ignored, out_counted);
+    return pen_loss_node(loss->graph, PEN_OP(not ), 1, &ignored, out_counts);
+}
+
+// The least that a target counts, if it counts at all.
+static double class_loss_least(const pen_loss_spec *spec) {
+    double least = HUGE_VAL;
+    for (uint32_t c = 0; c < spec->class_weight_count; c++) {
+        if (spec->class_weights[c] > 0) least = fmin(least, (double)spec->class_weights[c]);
+    }
+    return least < HUGE_VAL ? least : 1;
+}
+
+// What all targets that count weigh together, as float32: each as its class, or 1.
+static pen_status class_loss_add_total(const class_loss *loss, pen_value_id counts,
+                                       pen_value_id *out_total) {
+    pen_value_id operands[2];
+    if (loss->spec->class_weights == NULL) return pen_loss_count(loss->graph, counts, out_total);
+    PEN_TRY(class_loss_add_weights(loss, &operands[0]));
+    PEN_TRY(pen_loss_where(loss->graph, counts, loss->targets, 0, &operands[1]));
+    PEN_TRY(pen_loss_node(loss->graph, PEN_OP(gather), 2, operands, &operands[0]));
+    PEN_TRY(pen_loss_where(loss->graph, counts, operands[0], 0, &operands[0]));
+    PEN_TRY(pen_loss_cast(loss->graph, operands[0], "float32", &operands[0]));
+    return pen_loss_total(loss->graph, operands[0], out_total);
+}
+
+// The mean over the targets that count; 0 where none does, as Keras has it. The operator's own mean
+// would be 0/0 there, as PyTorch's is of labels that are all ignored.
+static pen_status class_loss_add_masked(const class_loss *loss, pen_value_id counts,
+                                        pen_value_id *out_loss) {
+    pen_value_id sum, total, least, one;
+    pen_graph *graph = loss->graph;
+    PEN_TRY(class_loss_add(loss, "sum", &sum));
+    PEN_TRY(class_loss_add_total(loss, counts, &total));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/least", PEN_FLOAT32,
+                                      class_loss_least(loss->spec), &least));
+    PEN_TRY(pen_graph_constant_number(graph, "loss/one", PEN_FLOAT32, 1, &one));
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(max), total, least, &total));
+    PEN_TRY(pen_loss_pair(graph, PEN_OP(div), one, total, &total));
+    return pen_attach_share(graph, sum, total, out_loss);
 }
 
 // As float32, since it travels as losses do: it is added up by the examples of microbatches.
@@ -376,8 +363,8 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
                        .has_mask = pen_value_is(place->mask),
                        .ignores = spec->ignores,
                        .ignore_index = spec->ignore_index};
-    const bool is_scaled = pen_loss_is_scaled(spec) && !loss.has_mask;
-    pen_value_id sum;
+    const bool is_scaled = pen_loss_is_scaled(spec);
+    pen_value_id sum, counts;
     PEN_TRY(class_loss_check(&loss));
     const bool is_softmax = spec->kind == PEN_LOSS_SOFTMAX_CROSS_ENTROPY;
     loss.output = is_softmax ? loss_find_logits(graph, place->output, loss.axis) : place->output;
@@ -391,7 +378,11 @@ static pen_status loss_attach_classes(pen_graph *graph, const pen_loss_spec *spe
     out_loss->class_count = (uint32_t)class_count;
     PEN_TRY(class_loss_count(&loss, 1, &out_loss->accuracy));
     PEN_TRY(class_loss_count_tops(&loss, out_loss));
-    if (loss.has_mask) PEN_TRY(class_loss_find_counted(&loss, &out_loss->counted));
+    if (loss.has_mask) {
+        PEN_TRY(class_loss_find_counts(&loss, &counts));
+        PEN_TRY(pen_loss_find_counted(graph, counts, &out_loss->counted));
+        return class_loss_add_masked(&loss, counts, &out_loss->loss);
+    }
     if (spec->weighs_examples) {
         PEN_TRY(class_loss_add(&loss, "none", &sum));
         return loss_scale_each(graph, place, sum, 1 / (double)place->example_count, out_loss);
@@ -528,9 +519,9 @@ static pen_status loss_attach_elements(pen_graph *graph, const pen_loss_spec *sp
     const double met = spec->kind == PEN_LOSS_BINARY_CROSS_ENTROPY_WITH_LOGITS ? -1e4 : 0;
     pen_value_id share, loss, mask;
     PEN_TRY(loss_mask_elements(graph, place, met, operands, &mask));
-    PEN_TRY(loss_find_counted(graph, mask, &out_loss->counted));
+    PEN_TRY(pen_loss_find_counted(graph, mask, &out_loss->counted));
     PEN_TRY(loss_add_elements(graph, spec, operands, &loss));
-    PEN_TRY(loss_mask_share(graph, mask, &share));
+    PEN_TRY(pen_loss_mask_share(graph, mask, &share));
     return pen_loss_pair(graph, PEN_OP(mul), loss, share, &out_loss->loss);
 }
 

@@ -119,6 +119,53 @@ static void a_mask_leaves_out_targets(void **state) {
     }
 }
 
+// Each target weighs what its class does. Where none counts, the mean is 0 and no NaN.
+static void a_mask_goes_with_weights_of_classes(void **state) {
+    (void)state;
+    static const float weights[4] = {1, 2, 0.5f, 3};
+    static const bool counts[6] = {true, false, true, true, false, true};
+    const pen_tensor_type type = {PEN_FLOAT32, {3, {2, 3, 4}}};
+    const pen_tensor_type mask_type = {PEN_BOOL, {2, {2, 3}}};
+    for (int i = 0; i < 4; i++) {
+        const bool is_weighted = i & 1, is_empty = i & 2;
+        pen_arena *arena = check_arena();
+        pen_value_id y;
+        pen_attached_loss loss;
+        run_graph run;
+        pen_graph *graph = graph_with(arena, &type, &y);
+        const pen_value_id mask = graph_value_of(graph, "mask", PEN_VALUE_INPUT, &mask_type);
+        const pen_loss_spec spec = {.kind = PEN_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                    .class_axis = -1,
+                                    .class_weights = is_weighted ? weights : NULL,
+                                    .class_weight_count = is_weighted ? 4 : 0};
+        const pen_loss_place place = {
+            .output = y, .labels = "labels", .mask = mask, .scale = "scale", .example_count = 2};
+        CHECK_OK(pen_attach_loss(graph, &spec, &place, &loss));
+        CHECK_OK(run_graph_init(&run, graph, arena));
+        double sum = 0, weight = 0;
+        for (int64_t t = 0; t < 6; t++) {
+            const bool is_counted = counts[t] && !is_empty;
+            double all = 0;
+            pen_tensor_set(&run.tensors[mask.index], t, is_counted);
+            pen_tensor_set_int(&run.tensors[loss.labels.index], t, t % 4);
+            for (int64_t c = 0; c < 4; c++) {
+                const double score = sin((double)(4 * t + c));
+                all += exp(score);
+                pen_tensor_set(&run.tensors[pen_graph_input(graph, 0).index], 4 * t + c, score);
+            }
+            if (!is_counted) continue;
+            const double own = is_weighted ? (double)weights[t % 4] : 1;
+            sum += own * (log(all) - sin((double)(4 * t + t % 4)));
+            weight += own;
+        }
+        CHECK_OK(run_graph_all(&run));
+        const double found = pen_tensor_get(&run.tensors[loss.loss.index], 0);
+        const double expected = is_empty ? 0 : sum / weight;
+        CHECK(fabs(found - expected) < 1e-6, "case %d: %g, expected %g", i, found, expected);
+        pen_arena_destroy(arena);
+    }
+}
+
 // A model that ends with softmax is trained by what that reads.
 static void a_softmax_at_the_end_is_left_out(void **state) {
     (void)state;
@@ -215,6 +262,7 @@ static void kinds_have_names(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(a_mask_leaves_out_targets),
+              cmocka_unit_test(a_mask_goes_with_weights_of_classes),
               cmocka_unit_test(losses_over_classes_count_right_answers),
               cmocka_unit_test(a_softmax_at_the_end_is_left_out),
               cmocka_unit_test(losses_over_elements_take_targets_like_the_output),
