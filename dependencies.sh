@@ -27,7 +27,7 @@ packages_of() {
     examples) echo dict-devil bible-kjv bible-kjv-text dataset-fashion-mnist python3-torch \
         python3-torchvision python3-onnx python3-numpy ;;
     bench) echo python3-torch python3-torchvision python3-onnx python3-numpy ;;
-    packages) echo autopkgtest debhelper debootstrap dh-python dpkg-dev fakeroot lintian python3 python3-venv ;;
+    packages) echo autopkgtest build-essential debhelper debootstrap dh-python dpkg-dev fakeroot lintian python3 python3-venv ;;
     *)
         echo "dependencies.sh: there is no set '$1': build demo test databases lint fuzz faults engines coverage pages examples bench packages" >&2
         return 1
