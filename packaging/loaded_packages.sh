@@ -5,9 +5,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# ldconfig is not in the PATH of Debian's users. OpenBLAS is always needed, and NVIDIA's driver (libcuda) belongs to a
+# GPU: where packages are made it may be there or not, and it is never passed on.
+known=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p)
 files=$(grep -rhoE '"lib[a-z0-9_]+\.so\.[0-9]+"' --include='*.c' base graph partition scheduler device |
-    tr -d '"' | grep -v openblas | sort -u | while read -r name; do
-        ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }'
+    tr -d '"' | grep -v -e openblas -e libcuda | sort -u | while read -r name; do
+        printf '%s\n' "$known" | awk -v name="$name" '$1 == name && path == "" { path = $NF } END { if (path) print path }'
     done)
 if [ "${1:-}" = --files ]; then
     printf '%s\n' "$files"

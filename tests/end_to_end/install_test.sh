@@ -109,6 +109,15 @@ sed -n 's/^\(pen_[a-z_]*\)@.*/\1/p' "$folder/exported" | while read -r name; do
     grep -q -x "$name" <<<"$declared" || { echo "exports $name, which no public header declares" && exit 1; }
 done
 
+# what packages recommend is found with the PATH of Debian's users, which lacks ldconfig's folder, and is never a GPU's driver
+mkdir "$folder/bin"
+printf '#!/bin/sh\n/usr/sbin/ldconfig -p\necho "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/libcuda.so.1"\n' >"$folder/bin/ldconfig"
+chmod +x "$folder/bin/ldconfig"
+loaded=$(PATH=/usr/bin:/bin packaging/loaded_packages.sh --files)
+[[ $loaded == *libzip.so* ]] || { echo "loaded_packages.sh without root's PATH: '$loaded'" && exit 1; }
+[ "$loaded" = "$(PATH=$folder/bin:$PATH packaging/loaded_packages.sh --files)" ] ||
+    { echo "loaded_packages.sh says something else where there is a libcuda" && exit 1; }
+
 # every library that it is linked to, or looks for, has its licence told
 docs=$folder/opt/penstock/share/doc/penstock
 grep -q 'Apache License' "$docs/LICENSE"
