@@ -267,9 +267,11 @@ site: $(BUILD)/penstock #! the documentation as pages for a browser, under build
 #   make check-docs DOCS=docs/first-model.md     those only
 DOCS := $(shell grep -lE '^ *```[a-z]+ run' docs/*.md examples/*/README.md)
 .PHONY: check-docs
-check-docs: $(BUILD)/penstock #! what pages of docs/ tell to do is done, word by word
+#   make check-docs PAGE_PYTHON=PYTHON     with that one for what pages do in Python; docs/your-model.md needs PyTorch 2.8
+PAGE_PYTHON ?= /usr/bin/python3
+check-docs: $(BUILD)/penstock | build/.has-test #! what pages of docs/ tell to do is done, word by word
 	@wrong=$$(docs/pictures/draw_concepts.sh $< --check); [ -z "$$wrong" ] || { echo "$$wrong"; exit 1; }
-	@python3 tests/docs/run_pages.py --penstock $< $(DOCS)
+	@PAGE_PYTHON='$(PAGE_PYTHON)' python3 tests/docs/run_pages.py --penstock $< $(DOCS)
 #   make check-examples EXAMPLES=char-gpt
 EXAMPLES := $(notdir $(patsubst %/run.sh,%,$(sort $(wildcard examples/*/run.sh))))
 check-examples: $(BUILD)/penstock $(BUILD)/libpenstock.so | build/.has-examples #! the examples, and what they must reach

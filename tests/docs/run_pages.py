@@ -7,7 +7,7 @@ Each page has a folder of its own, which begins empty but for `examples`, those 
 are taken in their order, by what stands behind the language:
 
   ```yaml file=job.yaml     the block is written into that file
-  ```python … needs=torch   where $PAGE_PYTHON (else python3) cannot import that, the page is left out from here on
+  ```python … needs=torch   where $PAGE_PYTHON (else python3), which pages call python3, cannot import that, the page is left out from here on
   ```sh run                 the block is run by bash; it must end with 0
   ```sh run code=5          it must end with 5
   ```sh run at=there        in that folder, which stands for another machine
@@ -31,7 +31,7 @@ NETWORK = ("ip link set lo up && for n in 1 2 3 4; do ip addr add 10.0.0.$n/32 d
            'exec "$0" "$@"')
 SCP = '#!/bin/sh\nfor last; do :; done\nwhile [ $# -gt 1 ]; do cp "$1" "$PAGE_FOLDER/there/" || exit; shift; done\n'
 LEFT_OUT = "left out"
-PYTHON = os.environ.get("PAGE_PYTHON", "python3")
+PYTHON = shutil.which(os.environ.get("PAGE_PYTHON", "python3"))  # its path: pages call it python3
 MODULES = {"torch": "import numpy, torch; torch.export.Dim.DYNAMIC"}  # what tells that a module will do
 LIMIT_SECONDS = 900
 
@@ -49,9 +49,9 @@ class Page:
             file.write(SCP)
         os.chmod(os.path.join(self.folder, "bin/scp"), 0o755)
         os.symlink(penstock, os.path.join(self.folder, "bin/penstock"))
-        with open(os.path.join(self.folder, "bin/python"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.folder, "bin/python3"), "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexec {PYTHON} -W ignore "$@"\n')
-        os.chmod(os.path.join(self.folder, "bin/python"), 0o755)
+        os.chmod(os.path.join(self.folder, "bin/python3"), 0o755)
         os.mkdir(os.path.join(self.folder, "here"))
         os.symlink(os.path.abspath("examples"), os.path.join(self.folder, "here/examples"))
 
