@@ -7,6 +7,7 @@
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -327,4 +328,11 @@ bool pen_sandbox_enter_calculator(void) {
                           seccomp_load(filter) == 0;
     seccomp_release(filter);
     return is_right;
+}
+
+const char *pen_seccomp_version(void) {
+    static _Thread_local char text[36];
+    const struct scmp_version *version = seccomp_version();
+    snprintf(text, sizeof text, "%u.%u.%u", version->major, version->minor, version->micro);
+    return text;
 }

@@ -47,4 +47,7 @@ bool pen_sandbox_enter_calculator(void);
 // Whether this kernel has what pen_sandbox_enter needs.
 bool pen_sandbox_is_possible(void);
 
+// The version of libseccomp, "2.5.4". Good until the thread asks again. Threads: any.
+const char *pen_seccomp_version(void);
+
 #endif // PEN_BASE_SYSTEM_SANDBOX_H

@@ -22,9 +22,12 @@
 #include "scheduler/data/image/image_jpeg.h"
 #include "scheduler/data/image/image_png.h"
 #include "scheduler/data/image/image_webp.h"
+#include "scheduler/data/sql/sql_source.h"
+#include "scheduler/data/tar/tar_archive.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/run/worker_program.h"
+#include "scheduler/serve/http_version.h"
 #include "scheduler/transport/grpc/address_answer.h"
 #include "scheduler/transport/grpc/grpc_ask.h"
 #include "scheduler/transport/grpc/peer_certificate.h"
@@ -65,10 +68,21 @@ typedef struct doctor_library {
 } doctor_library;
 
 static const doctor_library doctor_libraries[] = {
-    {"jansson", pen_jansson_version}, {"libhdf5", pen_hdf5_version},
-    {"libpng", pen_png_version},      {"libwebp", pen_libwebp_version},
-    {"libyaml", pen_yaml_version},    {"libzip", pen_zip_version},
-    {"METIS", pen_metis_version},     {"libjpeg-turbo", pen_libjpeg_version},
+    {"gRPC core", pen_grpc_version},
+    {"jansson", pen_jansson_version},
+    {"libarchive", pen_libarchive_version},
+    {"libhdf5", pen_hdf5_version},
+    {"libjpeg-turbo", pen_libjpeg_version},
+    {"libmicrohttpd", pen_microhttpd_version},
+    {"libpng", pen_png_version},
+    {"libpq", pen_libpq_version},
+    {"libseccomp", pen_seccomp_version},
+    {"libwebp", pen_libwebp_version},
+    {"libyaml", pen_yaml_version},
+    {"libzip", pen_zip_version},
+    {"METIS", pen_metis_version},
+    {"OpenSSL", pen_openssl_version},
+    {"SQLite", pen_sqlite_version},
     {"zlib", pen_zlib_version},
 };
 #define DOCTOR_LIBRARY_COUNT (sizeof doctor_libraries / sizeof *doctor_libraries)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system/library.h"
+#include "scheduler/serve/http_version.h"
 #include "scheduler/transport/grpc/address.h"
 #include "scheduler/transport/grpc/pem_file.h"
 
@@ -27,10 +28,11 @@ static pen_http_functions mhd;
 
 static pen_status http_load(void) {
     static pen_library_once once;
-    const pen_library wanted = {.purpose = "libmicrohttpd, which serves HTTP",
-                                .names = http_library_names,
-                                .symbols = http_symbols,
-                                .symbol_count = sizeof http_symbols / sizeof *http_symbols};
+    const pen_library wanted = {
+        .purpose = "libmicrohttpd, which serves HTTP (Debian's package libmicrohttpd12)",
+        .names = http_library_names,
+        .symbols = http_symbols,
+        .symbol_count = sizeof http_symbols / sizeof *http_symbols};
     return pen_library_load_once(&once, &wanted, &mhd);
 }
 
@@ -248,4 +250,11 @@ void pen_http_door_close(pen_http_door *door) {
     }
     pen_mutex_deinit(&door->lock);
     door->mhd = NULL;
+}
+
+const char *pen_microhttpd_version(void) {
+    const pen_status status = http_load();
+    if (status == PEN_OK) return mhd.get_version();
+    pen_status_ignore(status, "which is what is asked");
+    return "not found";
 }

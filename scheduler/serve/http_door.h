@@ -25,6 +25,7 @@
     X(destroy_response)                                                                            \
     X(get_connection_info)                                                                         \
     X(get_daemon_info)                                                                             \
+    X(get_version)                                                                                 \
     X(is_feature_supported)                                                                        \
     X(lookup_connection_value)                                                                     \
     X(queue_response)                                                                              \

@@ -122,8 +122,10 @@ static void the_doctor_speaks(void **state) {
     assert_int_equal(result.exit_code, 0);
     assert_non_null(strstr(result.output, "memory  "));
     static const char *const names[] = {
-        "kernel level ", "OpenBLAS ", "oneDNN ",  "\njansson ",       "\nlibpng ",  "\nlibyaml ",
-        "\nlibhdf5 ",    "\nlibzip ", "\nMETIS ", "\nlibjpeg-turbo ", "\nlibwebp ", "\nzlib "};
+        "kernel level ", "OpenBLAS ",     "oneDNN ",      "\njansson ",    "\nlibpng ",
+        "\nlibyaml ",    "\nlibhdf5 ",    "\nlibzip ",    "\nMETIS ",      "\nlibjpeg-turbo ",
+        "\nlibwebp ",    "\nzlib ",       "\ngRPC core ", "\nlibarchive ", "\nlibmicrohttpd ",
+        "\nlibpq ",      "\nlibseccomp ", "\nOpenSSL ",   "\nSQLite "};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *found = strstr(result.output, names[i]);
         CHECK(found != NULL, "%s: %s", names[i], result.output);

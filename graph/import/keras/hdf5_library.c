@@ -29,10 +29,11 @@ static char library_version[32] = "not found";
 
 static pen_status library_prepare(void) {
     unsigned parts[3] = {0};
-    const pen_library wanted = {.purpose = "libhdf5, which reads HDF5 files",
-                                .names = library_names,
-                                .symbols = library_symbols,
-                                .symbol_count = sizeof library_symbols / sizeof *library_symbols};
+    const pen_library wanted = {
+        .purpose = "libhdf5, which reads HDF5 files (Debian's package libhdf5-103-1)",
+        .names = library_names,
+        .symbols = library_symbols,
+        .symbol_count = sizeof library_symbols / sizeof *library_symbols};
     PEN_TRY(pen_library_load(&wanted, &library));
     if (library.H5dont_atexit() < 0 || library.H5open() < 0 ||
         library.H5get_libversion(&parts[0], &parts[1], &parts[2]) < 0 ||

@@ -32,6 +32,7 @@
     X(getlength)                                                                                   \
     X(getvalue)                                                                                    \
     X(isBusy)                                                                                      \
+    X(libVersion)                                                                                  \
     X(nfields)                                                                                     \
     X(ntuples)                                                                                     \
     X(resultErrorField)                                                                            \
@@ -348,3 +349,13 @@ const pen_sql_driver pen_sql_driver_postgres = {
     .next = postgres_next,
     .close = postgres_close,
 };
+
+const char *pen_libpq_version(void) {
+    static _Thread_local char text[24];
+    const pen_status status = postgres_load();
+    pen_status_ignore(status, "which is what is asked");
+    if (status != PEN_OK) return "not found";
+    const int version = libpq.libVersion(); // 150018 is 15.18
+    snprintf(text, sizeof text, "%d.%d", version / 10000, version % 10000);
+    return text;
+}

@@ -72,6 +72,11 @@ struct pen_sql_source {
 extern const pen_sql_driver pen_sql_driver_postgres;
 extern const pen_sql_driver pen_sql_driver_sqlite;
 
+// The version of the library that a driver loads, "3.40.1", or "not found". Loads it. Good until
+// the thread asks again. Threads: any.
+const char *pen_libpq_version(void);
+const char *pen_sqlite_version(void);
+
 PEN_NODISCARD pen_status pen_sql_source_open(const pen_sql_target *target,
                                              pen_sql_source **out_source);
 // Accepts NULL.

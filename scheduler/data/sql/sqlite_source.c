@@ -24,6 +24,7 @@
     X(column_type)                                                                                 \
     X(errmsg)                                                                                      \
     X(finalize)                                                                                    \
+    X(libversion)                                                                                  \
     X(open_v2)                                                                                     \
     X(prepare_v2)                                                                                  \
     X(step)
@@ -175,3 +176,10 @@ const pen_sql_driver pen_sql_driver_sqlite = {
     .next = sqlite_next,
     .close = sqlite_close,
 };
+
+const char *pen_sqlite_version(void) {
+    const pen_status status = sqlite_load();
+    if (status == PEN_OK) return libsqlite.libversion();
+    pen_status_ignore(status, "which is what is asked");
+    return "not found";
+}

@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/system/library.h"
@@ -22,7 +23,8 @@
     X(read_new)                                                                                    \
     X(read_next_header)                                                                            \
     X(read_open_memory)                                                                            \
-    X(read_support_format_tar)
+    X(read_support_format_tar)                                                                     \
+    X(version_number)
 
 #define TAR_MEMBER(name) __typeof__(&archive_##name) name;
 #define TAR_SYMBOL(name) "archive_" #name,
@@ -116,4 +118,15 @@ pen_status pen_tar_walk(const uint8_t *bytes, size_t length, const char *path, p
     }
     (void)libarchive.read_free(walk.archive);
     return status;
+}
+
+const char *pen_libarchive_version(void) {
+    static _Thread_local char text[24];
+    const pen_status status = tar_load();
+    pen_status_ignore(status, "which is what is asked");
+    if (status != PEN_OK) return "not found";
+    const int version = libarchive.version_number(); // 3006002 is 3.6.2
+    snprintf(text, sizeof text, "%d.%d.%d", version / 1000000, version / 1000 % 1000,
+             version % 1000);
+    return text;
 }

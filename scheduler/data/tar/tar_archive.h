@@ -27,4 +27,7 @@ typedef pen_status (*pen_tar_visit)(void *context, const pen_tar_member *member)
 PEN_NODISCARD pen_status pen_tar_walk(const uint8_t *bytes, size_t length, const char *path,
                                       pen_tar_visit visit, void *context);
 
+// The version of libarchive, "3.6.2", or "not found". Loads it. Good until the thread asks again.
+const char *pen_libarchive_version(void);
+
 #endif // PEN_SCHEDULER_DATA_TAR_TAR_ARCHIVE_H

@@ -137,3 +137,7 @@ pen_status pen_grpc_ask(const char *address, const pen_transport_tls *tls, doubl
     grpc_shutdown_blocking();
     return status;
 }
+
+const char *pen_grpc_version(void) {
+    return grpc_version_string();
+}

@@ -13,4 +13,8 @@
 PEN_NODISCARD pen_status pen_grpc_ask(const char *address, const pen_transport_tls *tls,
                                       double seconds);
 
+// The version of gRPC's core, which has a number of its own: "29.0.0" is in gRPC 1.51. Threads:
+// any.
+const char *pen_grpc_version(void);
+
 #endif // PEN_SCHEDULER_TRANSPORT_GRPC_GRPC_ASK_H

@@ -254,3 +254,7 @@ pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,
     if (out_files != NULL) *out_files = files;
     return PEN_OK;
 }
+
+const char *pen_openssl_version(void) {
+    return OpenSSL_version(OPENSSL_VERSION_STRING);
+}

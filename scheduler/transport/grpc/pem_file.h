@@ -42,4 +42,7 @@ void pen_pem_find_name(const char *certificate, char out_name[PEN_PEM_NAME_BYTES
 PEN_NODISCARD pen_status pen_pem_read_all(const char *const paths[3], pen_arena *arena,
                                           pen_pem_files *out_files);
 
+// The version of OpenSSL, "3.0.20".
+const char *pen_openssl_version(void);
+
 #endif // PEN_SCHEDULER_TRANSPORT_GRPC_PEM_FILE_H
