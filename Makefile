@@ -36,7 +36,7 @@ Q := $(if $(V),,@)
 quiet := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(V)$(quiet),,@printf '  %-5s %s\n' $(1) $(2))
 
-packages := yaml-0.1 zlib libpng libjpeg libwebp jansson grpc libseccomp
+packages := yaml-0.1 zlib libpng libjpeg libwebp jansson grpc libcrypto libseccomp
 # of these only headers are needed: they are loaded when a file asks for them
 loaded_packages := hdf5-serial libzip libpq sqlite3 libarchive libmicrohttpd
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Wmissing-prototypes -Wvla -Werror

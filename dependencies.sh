@@ -12,7 +12,7 @@ packages_of() {
     case $1 in
     build) echo gcc libc6-dev make pkg-config libopenblas-dev libopenblas0-openmp libdnnl-dev \
         libyaml-dev libjansson-dev libmetis-dev libjpeg-dev libpng-dev libwebp-dev zlib1g-dev \
-        libgrpc-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
+        libgrpc-dev libssl-dev libhdf5-dev libzip-dev libpq-dev libsqlite3-dev libarchive-dev \
         libmicrohttpd-dev libseccomp-dev ;;
     demo) echo dataset-fashion-mnist ;;
     test) echo bsdutils fish g++ groff-base libcmocka-dev libonnx-testdata libturbojpeg0-dev openssl protobuf-compiler python3 python3-grpcio \
@@ -37,7 +37,7 @@ packages_of() {
 
 # What Fedora and its like call the set `build`, by their lists of packages. Not tried.
 fedora_build='gcc make pkgconf-pkg-config openblas-devel openblas-openmp onednn-devel libyaml-devel jansson-devel
-metis-devel libjpeg-turbo-devel libpng-devel libwebp-devel zlib-devel grpc-devel hdf5-devel libzip-devel libpq-devel sqlite-devel
+metis-devel libjpeg-turbo-devel libpng-devel libwebp-devel zlib-devel grpc-devel openssl-devel hdf5-devel libzip-devel libpq-devel sqlite-devel
 libarchive-devel libmicrohttpd-devel libseccomp-devel'
 
 mode=install
