@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/option/option_places.h"
+#include "scheduler/job/job.h"
+#include "scheduler/job/job_words.h"
+
 static const pen_cli_option cli_common_options[] = {
     PEN_CLI_FLAG(0, "json", pen_cli_common, json, "one JSON object on standard output"),
     PEN_CLI_FLAG('q', "quiet", pen_cli_common, quiet, "warnings and errors only"),
@@ -41,6 +45,46 @@ const pen_cli_option *pen_cli_option_at(const pen_cli_table *table, size_t index
     return index < CLI_COMMON_COUNT ? &cli_common_options[index] : NULL;
 }
 
+// "--batch-size=8" is "batch_size" in a job. NULL: nothing that a job could have.
+static const char *cli_key_of(const cli_parser *parser, const char *argument) {
+    const size_t length = strcspn(argument, "=");
+    char *key;
+    if (!parser->table->takes_job || length < 3 || length > 60 || argument[1] != '-') return NULL;
+    const pen_status status = PEN_NEW(parser->arena, length - 1, &key);
+    pen_status_ignore(status, "the message does without");
+    if (status != PEN_OK) return NULL;
+    for (size_t i = 2; i < length; i++) {
+        key[i - 2] = argument[i];
+        if (argument[i] == '-') key[i - 2] = '_';
+    }
+    return key;
+}
+
+// Options that are keys of the job, `--epochs 3`, are asked for by those who come from programs
+// without files: says which key it is, and how the command line changes it. False: it is none.
+static bool cli_add_key(const cli_parser *parser, const char *argument, pen_text *text) {
+    const char *key = cli_key_of(parser, argument);
+    if (key == NULL) return false;
+    const char *why = pen_job_explain(key);
+    if (why != NULL) {
+        pen_text_print(text, ": in a job %s, which --set PATH=VALUE changes", why);
+        return true;
+    }
+    const char *path = pen_option_find_path(&pen_job_table, key, parser->arena);
+    if (path != NULL) {
+        pen_text_print(text, ", which is a key of the job: --set %s=VALUE", path);
+        return true;
+    }
+    pen_text place;
+    pen_text_init(&place, parser->arena);
+    if (!pen_option_add_places(&pen_job_table, &pen_job_table, key, &place)) return false;
+    pen_text_add(text, ", which ");
+    pen_text_append(text, place.bytes, place.length);
+    pen_text_add(text, " of the job: --set PATH=VALUE changes it");
+    return true;
+}
+
+// Keys of the job come before names that are near, but for an option with one letter wrong.
 static pen_status cli_refuse_name(const cli_parser *parser, const char *argument) {
     const char **names;
     size_t count = 0;
@@ -51,10 +95,15 @@ static pen_status cli_refuse_name(const cli_parser *parser, const char *argument
         PEN_TRY(pen_arena_format(parser->arena, &names[count], "--%s", option->field.key));
         count += 1;
     }
+    const size_t length = strcspn(argument, "=");
     pen_text text;
     pen_text_init(&text, parser->arena);
-    pen_text_print(&text, "unknown option %.100s, possible: ", argument);
-    pen_text_add_names(&text, argument, names, count, count);
+    pen_text_print(&text, "unknown option %.*s", length < 100 ? (int)length : 100, argument);
+    const size_t near = pen_text_nearest(argument, names, count);
+    const bool is_slip = near < count && pen_text_distance(argument, names[near]) <= 1;
+    const bool is_key = !is_slip && cli_add_key(parser, argument, &text);
+    pen_text_add(&text, is_key ? "; possible: " : ", possible: ");
+    pen_text_add_names(&text, is_key ? "" : argument, names, count, count);
     return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 

@@ -87,6 +87,12 @@ typedef struct pen_option_bound {
 
 #define PEN_OPTION_RANGE(low, high) .minimum = PEN_OPTION_FROM(low), .maximum = PEN_OPTION_TO(high)
 
+// What others call a choice: {"mse", "mean_squared_error"}.
+typedef struct pen_option_word {
+    const char *word;   // as somebody may write it
+    const char *choice; // what it is called here
+} pen_option_word;
+
 typedef struct pen_option_table pen_option_table;
 typedef struct pen_option_field pen_option_field;
 
@@ -102,6 +108,7 @@ struct pen_option_field {
     pen_option_bound minimum; // of a number or quantity, in its base unit
     pen_option_bound maximum;
     const char *const *choices;   // CHOICE: names, ended by NULL
+    const pen_option_word *words; // CHOICE: not taken, but told what is meant; ended by a NULL word
     const pen_option_field *item; // LIST, MAP: of each item
     size_t entry_bytes;           // MAP: size of the entry struct
     uint32_t count_minimum;       // LIST, MAP: fewest items
@@ -196,7 +203,7 @@ PEN_NODISCARD pen_status pen_option_set_defaults(const pen_option_table *table, 
                                                  void *out_object);
 
 // Parses one scalar, or one item of a LIST of scalars, and checks its range. INVALID_INPUT: found
-// "x", expected ...; OUT_OF_MEMORY. Paths stay as they are.
+// "x", expected ..., of a CHOICE also "did you mean y?"; OUT_OF_MEMORY. Paths stay as they are.
 PEN_NODISCARD pen_status pen_option_parse(const pen_option_field *field, const char *text,
                                           pen_arena *arena, void *out_value);
 

@@ -11,17 +11,20 @@ typedef struct places {
     uint32_t depth;
     uint32_t level; // only what lies so deep is looked for
     uint32_t count;
+    bool is_path; // the only one, and each step of it is a key
     pen_text text;
 } places;
 
 static void places_add(places *p, const char *tag, const char *variant) {
     p->count += 1;
+    p->is_path = p->count == 1 && variant == NULL;
     if (p->count > PLACES_SHOWN) return;
     if (p->count > 1) pen_text_add(&p->text, ", ");
     if (p->depth == 0) pen_text_add(&p->text, "the top of the file");
     for (uint32_t i = 0; i < p->depth; i++) {
         const bool is_item = p->steps[i][0] == '[';
         pen_text_print(&p->text, "%s%s", i > 0 && !is_item ? "." : "", p->steps[i]);
+        p->is_path = p->is_path && !is_item;
     }
     if (variant != NULL) pen_text_print(&p->text, " with %s: %s", tag, variant);
 }
@@ -69,16 +72,33 @@ static bool places_add_variants(const pen_option_table *here, const char *key, p
 }
 
 // The places that are least deep: those further in are seldom what was meant.
+static void places_find(places *p, const pen_option_table *root, pen_arena *arena) {
+    pen_text_init(&p->text, arena);
+    for (; p->count == 0 && p->level <= PLACES_DEPTH; p->level++) {
+        places_look(p, root, NULL, NULL);
+    }
+}
+
 bool pen_option_add_places(const pen_option_table *root, const pen_option_table *here,
                            const char *key, pen_text *text) {
     places p = {.key = key};
     if (places_add_variants(here, key, text)) return true;
-    pen_text_init(&p.text, text->arena);
-    for (; p.count == 0 && p.level <= PLACES_DEPTH; p.level++) {
-        places_look(&p, root, NULL, NULL);
-    }
+    places_find(&p, root, text->arena);
     if (p.count == 0 || p.count > PLACES_SHOWN) return false;
     pen_text_add(text, "is a key of ");
     pen_text_append(text, p.text.bytes, p.text.length);
     return true;
+}
+
+const char *pen_option_find_path(const pen_option_table *root, const char *key, pen_arena *arena) {
+    places p = {.key = key};
+    const char *within, *path;
+    places_find(&p, root, arena);
+    if (!p.is_path) return NULL;
+    if (p.level == 1) return key; // of the top
+    pen_status status = pen_text_finish(&p.text, &within);
+    if (status == PEN_OK) status = pen_arena_format(arena, &path, "%s.%s", within, key);
+    if (status == PEN_OK) return path;
+    pen_status_ignore(status, "the message does without");
+    return NULL;
 }

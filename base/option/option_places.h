@@ -13,4 +13,8 @@
 bool pen_option_add_places(const pen_option_table *root, const pen_option_table *here,
                            const char *key, pen_text *text);
 
+// The path of `key` as --set takes it, "train.epochs", where one mapping alone of `root` has it,
+// and that is in no list and hangs on no tag; else NULL.
+const char *pen_option_find_path(const pen_option_table *root, const char *key, pen_arena *arena);
+
 #endif // PEN_BASE_OPTION_OPTION_PLACES_H

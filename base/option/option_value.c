@@ -89,6 +89,20 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
     option_describe_range(field, text);
 }
 
+// The choice that is meant by a text that is none: of other programs' words, or the nearest name.
+static const char *option_find_meant(const pen_option_field *field, const char *text) {
+    const pen_option_word *word = field->words;
+    for (; word != NULL && word->word != NULL; word++) {
+        if (pen_text_distance(word->word, text) == 0) return word->choice;
+    }
+    size_t count = 0;
+    while (field->choices[count] != NULL) {
+        count += 1;
+    }
+    const size_t nearest = pen_text_nearest(text, field->choices, count);
+    return nearest < count ? field->choices[nearest] : NULL;
+}
+
 // `why` adds to what is expected; NULL for nothing.
 static pen_status option_refuse(const pen_option_field *field, const char *text, pen_arena *arena,
                                 const char *why) {
@@ -99,6 +113,8 @@ static pen_status option_refuse(const pen_option_field *field, const char *text,
     pen_text_add(&message, ", expected ");
     pen_option_describe(field, &message);
     if (why != NULL) pen_text_print(&message, ": %s", why);
+    const char *meant = field->kind == PEN_OPTION_CHOICE ? option_find_meant(field, text) : NULL;
+    if (meant != NULL) pen_text_print(&message, "; did you mean %s?", meant);
     return pen_text_error(&message, PEN_INVALID_INPUT);
 }
 

@@ -21,6 +21,10 @@ static const char *const cluster_device_kinds[] = {
     NULL,
 };
 
+// What kinds of devices are called elsewhere.
+static const pen_option_word cluster_kind_words[] = {
+    {"gpu", "cuda"}, {"nvidia", "cuda"}, {NULL, NULL}};
+
 const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind) {
     return cluster_device_kinds[kind];
 }
@@ -41,7 +45,7 @@ static const pen_option_field cluster_device_fields[] = {
                .choices = cluster_per_names, .default_text = "job"),
     PEN_OPTION(CHOICE, pen_cluster_device_spec, kind,
                "cuda is a GPU of NVIDIA; reference is slow and exact, to compare with",
-               .choices = cluster_device_kinds, .default_text = "cpu"),
+               .choices = cluster_device_kinds, .words = cluster_kind_words, .default_text = "cpu"),
     PEN_OPTION(TEXT, pen_cluster_device_spec, host,
                "address of the process that it is in, NAME:PORT, with the ranges of the name; this "
                "process when not given"),

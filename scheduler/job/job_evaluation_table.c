@@ -3,8 +3,10 @@
 #include "scheduler/job/job_table.h"
 #include "scheduler/job/job_words.h"
 
-static const pen_option_field job_metric_item = {
-    .kind = PEN_OPTION_CHOICE, .help = "a metric", .choices = pen_metric_names};
+static const pen_option_field job_metric_item = {.kind = PEN_OPTION_CHOICE,
+                                                 .help = "a metric",
+                                                 .choices = pen_metric_names,
+                                                 .words = pen_job_metric_words};
 
 static const pen_option_field job_evaluation_fields[] = {
     PEN_OPTION(INTERVAL, pen_job_evaluation, every,
@@ -12,7 +14,7 @@ static const pen_option_field job_evaluation_fields[] = {
                .minimum = PEN_OPTION_FROM(1), .default_text = "1 epoch"),
     PEN_OPTION(CHOICE, pen_job_evaluation, metric,
                "what says which parameters are better: a smaller loss or error, or a larger value",
-               .choices = pen_metric_names, .default_text = "loss"),
+               .choices = pen_metric_names, .words = pen_job_metric_words, .default_text = "loss"),
     PEN_OPTION(LIST, pen_job_evaluation, metrics, "what evaluations tell besides",
                .item = &job_metric_item, .is_list_optional = true),
     PEN_OPTION(INTEGER, pen_job_evaluation, keep_best,

@@ -1,6 +1,7 @@
 // The keys that say what is made small: `loss` with what belongs to it, and `losses`.
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_table.h"
+#include "scheduler/job/job_words.h"
 
 const pen_option_field pen_job_class_weight_item = {
     .kind = PEN_OPTION_NUMBER,
@@ -73,7 +74,7 @@ static const pen_option_field job_entry_fields[] = {
     PEN_OPTION(TEXT, pen_job_loss, labels,
                "name of the labels in the data; as the output's when not given"),
     PEN_OPTION(CHOICE, pen_job_loss, kind, "as loss", .is_required = true,
-               .choices = pen_loss_kind_names),
+               .choices = pen_loss_kind_names, .words = pen_job_loss_words),
     PEN_OPTION(NUMBER, pen_job_loss, weight, "by which it is multiplied in the sum",
                .default_text = "1"),
     PEN_JOB_LOSS_FIELDS(pen_job_loss, ),

@@ -117,8 +117,17 @@ static const pen_option_field rate_fields[] = {
                                              "falls when evaluations (`evaluation`) are no better",
                                              .table = &rate_plateau_table),
 };
+// A number is what other programs have under this key.
+static const char *rate_explain(const char *key) {
+    const bool is_number = key[0] == '.' || (key[0] >= '0' && key[0] <= '9');
+    return is_number ? "a rate is the optimizer's lr, as in optimizer: {adam: {lr: 0.001}}; here "
+                       "stands how it changes"
+                     : NULL;
+}
+
 const pen_option_table pen_job_learning_rate_table = {
     PEN_OPTION_FIELDS(pen_job_learning_rate, rate_fields),
+    .explain = rate_explain,
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
 static const pen_option_table rate_piece_schedule_table = {

@@ -237,7 +237,7 @@ static const pen_option_field job_train_fields[] = {
     PEN_OPTION_AS("loss", CHOICE, pen_job_train, loss.kind,
                   "what is made small; output: the model computes it; or else losses",
                   .present_offset = offsetof(pen_job_train, loss.has_kind),
-                  .choices = pen_loss_kind_names),
+                  .choices = pen_loss_kind_names, .words = pen_job_loss_words),
     PEN_OPTION_AS("loss_output", TEXT, pen_job_train, loss.output,
                   "the model's output that the loss is taken of, when it has several"),
     PEN_JOB_LOSS_FIELDS(pen_job_train, loss.),
@@ -422,7 +422,8 @@ static const pen_option_field job_numerics_fields[] = {
     PEN_OPTION(CHOICE, pen_job_numerics, precision,
                "operands of matrix products, convolutions, attention and recurrent layers are "
                "rounded to it; sums, and all else, are float32. Only for devices of kind cuda",
-               .choices = job_precision_names, .default_text = "float32"),
+               .choices = job_precision_names, .words = pen_job_precision_words,
+               .default_text = "float32"),
 };
 static const pen_option_table job_numerics_table = {
     PEN_OPTION_FIELDS(pen_job_numerics, job_numerics_fields)};

@@ -40,3 +40,42 @@ const char *pen_job_explain(const char *key) {
     }
     return NULL;
 }
+
+const pen_option_word pen_job_loss_words[] = {
+    {"bce", "binary_cross_entropy"},
+    {"bce_with_logits", "binary_cross_entropy_with_logits"},
+    {"binary_crossentropy", "binary_cross_entropy"},
+    {"categorical_crossentropy", "softmax_cross_entropy"},
+    {"cross_entropy", "softmax_cross_entropy"},
+    {"cross_entropy_loss", "softmax_cross_entropy"},
+    {"crossentropy", "softmax_cross_entropy"},
+    {"kl_div", "kl_divergence"},
+    {"mae", "l1"},
+    {"mean_absolute_error", "l1"},
+    {"mse", "mean_squared_error"},
+    {"mse_loss", "mean_squared_error"},
+    {"nll", "negative_log_likelihood"},
+    {"nll_loss", "negative_log_likelihood"},
+    {"sparse_categorical_crossentropy", "softmax_cross_entropy"},
+    {NULL, NULL},
+};
+
+const pen_option_word pen_job_metric_words[] = {
+    {"acc", "accuracy"},
+    {"auroc", "auc"},
+    {"iou", "mean_iou"},
+    {"jaccard", "mean_iou"},
+    {"mae", "mean_absolute_error"},
+    {"mse", "mean_squared_error"},
+    {"rmse", "root_mean_squared_error"},
+    {"roc_auc", "auc"},
+    {"val_accuracy", "accuracy"},
+    {"val_loss", "loss"},
+    {NULL, NULL},
+};
+
+const pen_option_word pen_job_precision_words[] = {
+    {"bf16", "bfloat16"},
+    {"fp32", "float32"},
+    {NULL, NULL},
+};

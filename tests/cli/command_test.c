@@ -48,6 +48,19 @@ static void wrong_command_lines_are_explained(void **state) {
         {"", "error: a verb is missing; penstock --help lists them\n"},
         {"schem", "error: unknown verb 'schem', possible: schema, "},
         {"schema --jsno", "error: unknown option --jsno, possible: --json, --keys, "},
+        {"train --epochs 3 job.yaml", "error: unknown option --epochs, which is a key of the job: "
+                                      "--set train.epochs=VALUE; possible: --steps, "},
+        {"plan --devices=2 job.yaml", "error: unknown option --devices, which is a key of the job: "
+                                      "--set devices=VALUE; possible: "},
+        {"train --batch-size 8 job.yaml",
+         "error: unknown option --batch-size: in a job train.batch says how many examples a step "
+         "has, which --set PATH=VALUE changes; possible: --steps, "},
+        {"train --seed 3 job.yaml",
+         "error: unknown option --seed, which is a key of model, train, "
+         "placement of the job: --set PATH=VALUE changes it; possible: "},
+        {"train --memory 3 job.yaml", "error: unknown option --memory, which is a key of "
+                                      "devices[…] of the job: --set PATH=VALUE changes it; "},
+        {"worker --epochs 3", "error: unknown option --epochs, possible: "}, // it takes no job
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
         {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan, "

@@ -33,6 +33,7 @@ static const pen_option_field test_link_fields[] = {
      .default_text = "1Gbit/s"},
     {.key = "latency", .kind = PEN_OPTION_SECONDS, .offset = offsetof(test_link, latency)},
 };
+static const pen_option_word test_words[] = {{"lime", "green"}, {NULL, NULL}};
 static const pen_option_table test_link_table = {PEN_OPTION_FIELDS(test_link, test_link_fields)};
 static const pen_option_field test_link_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &test_link_table};
@@ -52,6 +53,7 @@ static const pen_option_field test_fields[] = {
      .kind = PEN_OPTION_CHOICE,
      .offset = offsetof(test_spec, colour),
      .choices = test_colours,
+     .words = test_words,
      .default_text = "green"},
     {.key = "names",
      .kind = PEN_OPTION_LIST,
@@ -115,6 +117,8 @@ static void mistakes_say_what_is_possible(void **state) {
         {"flops: 80", "found \"80\", expected a rate like 80G (units: M, G"},
         {"memory: 20000000TiB", "found \"20000000TiB\", expected a size"},
         {"colour: blue", "found \"blue\", expected one of red, green"},
+        {"colour: geren", "found \"geren\", expected one of red, green; did you mean green?"},
+        {"colour: Lime", "found \"Lime\", expected one of red, green; did you mean green?"},
         {"names: [a]", "c.yaml:1:8: error: names: found 1 item, expected at least 2"},
         {"names: [a, b, c]", "names: found 3 items, expected at most 2"},
         {"names: a", "expected a list of 2 items, each text"},

@@ -346,7 +346,8 @@ static const mistake mistakes[] = {
     {"devices: [{name: a, memory_bandwidth: 1Gbit}]", PEN_INVALID_INPUT,
      "1:39: error: devices[0].memory_bandwidth: found \"1Gbit\", expected a bandwidth like"},
     {"devices: [{name: a, kind: gpu}]", PEN_INVALID_INPUT,
-     "1:27: error: devices[0].kind: found \"gpu\", expected one of cpu, reference, cuda"},
+     "1:27: error: devices[0].kind: found \"gpu\", expected one of cpu, reference, cuda; did you "
+     "mean cuda?"},
     {"devices: [{name: a, host: n1}]", PEN_INVALID_INPUT,
      "1:18: error: devices: 'memory' of 'a' is missing, expected a size like 12GiB: what n1 "
      "has "
