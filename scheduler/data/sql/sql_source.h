@@ -1,5 +1,5 @@
-// What a database must be able to do: name the columns of a query, and give its rows one after
-// another.
+// The contract of postgres_source.c and sqlite_source.c: what a database must be able to do. It
+// names the columns of a query, and gives its rows one after another.
 //
 // A source is open, described, started, and then read. It reads in one transaction, which changes
 // nothing.
