@@ -107,6 +107,7 @@ struct pen_option_field {
     const char *default_text; // as a user would write it; NULL leaves zero. For a LIST, one item
     pen_option_bound minimum; // of a number or quantity, in its base unit
     pen_option_bound maximum;
+    bool takes_digits; // BOOL: 1 and 0 stand for true and false, of a key that was a number once
     const char *const *choices;   // CHOICE: names, ended by NULL
     const pen_option_word *words; // CHOICE: not taken, but told what is meant; ended by a NULL word
     const pen_option_field *item; // LIST, MAP: of each item

@@ -23,9 +23,9 @@ static bool option_parse_choice(const pen_option_field *field, const char *text,
 }
 
 static bool option_parse_bool(const pen_option_field *field, const char *text, void *out_value) {
-    (void)field;
-    const bool truth = strcmp(text, "true") == 0;
-    if (!truth && strcmp(text, "false") != 0) return false;
+    const bool is_digit = field->takes_digits && (strcmp(text, "1") == 0 || strcmp(text, "0") == 0);
+    const bool truth = is_digit ? text[0] == '1' : strcmp(text, "true") == 0;
+    if (!truth && !is_digit && strcmp(text, "false") != 0) return false;
     memcpy(out_value, &truth, sizeof truth);
     return true;
 }

@@ -238,6 +238,13 @@ static void schema_write_scalar(const pen_option_field *field, const pen_option_
         schema_write_text(
             scalar->is_quantity ? pen_unit_pattern(scalar->unit) : scalar->schema_pattern, json);
         if (field->kind == PEN_OPTION_PATTERN) pen_json_key_text(json, "format", "regex");
+    } else if (field->takes_digits) {
+        pen_json_key_array(json, "enum");
+        pen_json_bool(json, true);
+        pen_json_bool(json, false);
+        pen_json_integer(json, 1);
+        pen_json_integer(json, 0);
+        pen_json_end_array(json);
     } else if (field->kind == PEN_OPTION_COUNT) {
         pen_json_key_array(json, "type");
         pen_json_text(json, "integer");

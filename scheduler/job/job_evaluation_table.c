@@ -17,11 +17,10 @@ static const pen_option_field job_evaluation_fields[] = {
                .choices = pen_metric_names, .words = pen_job_metric_words, .default_text = "loss"),
     PEN_OPTION(LIST, pen_job_evaluation, metrics, "what evaluations tell besides",
                .item = &job_metric_item, .is_list_optional = true),
-    PEN_OPTION(INTEGER, pen_job_evaluation, keep_best,
-               "1: the checkpoint of the best evaluation stays, beside those of checkpoint.keep; 1 "
+    PEN_OPTION(BOOL, pen_job_evaluation, keep_best,
+               "the checkpoint of the best evaluation stays, beside those of checkpoint.keep; true "
                "where there is a folder for checkpoints, when not given",
-               PEN_OPTION_RANGE(0, 1),
-               .present_offset = offsetof(pen_job_evaluation, has_keep_best)),
+               .takes_digits = true, .present_offset = offsetof(pen_job_evaluation, has_keep_best)),
     PEN_OPTION(INTEGER, pen_job_evaluation, patience,
                "the training ends when so many evaluations in a row were no better; 0: it does not",
                PEN_OPTION_RANGE(0, 1000000000), .default_text = "0"),

@@ -88,12 +88,12 @@ static pen_status job_check_evaluation(const pen_job *job) {
                                        "that decide, expected `evaluation: {every: 1 epoch}`"));
     }
     if (job->outputs.from != PEN_JOB_OUTPUTS_BEST) return PEN_OK;
-    const bool is_kept = !job->evaluation.has_keep_best || job->evaluation.keep_best > 0;
+    const bool is_kept = !job->evaluation.has_keep_best || job->evaluation.keep_best;
     if (job->has_evaluation && is_kept) return PEN_OK;
     return pen_job_blame(job, &job->outputs.from,
                          pen_error(PEN_INVALID_INPUT,
                                    "outputs.from: found best, but no evaluation that keeps it, "
-                                   "expected `evaluation: {every: 1 epoch, keep_best: 1}`"));
+                                   "expected `evaluation: {every: 1 epoch, keep_best: true}`"));
 }
 
 static pen_status job_check_adapters(const pen_job *job) {

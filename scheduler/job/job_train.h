@@ -142,7 +142,7 @@ typedef struct pen_job_evaluation {
     pen_interval every;
     pen_metric metric;       // what says which of two evaluations is better
     pen_option_list metrics; // of pen_metric: what is told besides
-    int64_t keep_best;       // checkpoints of the best evaluation that stay: 0 or 1
+    bool keep_best;          // the checkpoint of the best evaluation stays
     bool has_keep_best;      // it is said; else as there is a folder
     int64_t patience;        // evaluations in a row that are no better, after which it ends; 0: any
     double min_delta;        // by which one must be better

@@ -49,15 +49,15 @@ pen_status pen_train_judge_init(pen_train_judge *judge, const pen_job *job, pen_
     const pen_job_evaluation *options = &job->evaluation;
     *judge = (pen_train_judge){.job = job, .step_count = step_count};
     if (!job->has_evaluation || dataset == NULL) return PEN_OK;
-    if (options->keep_best > 0 && !has_folder) {
-        return judge_needs_folder(job, &options->keep_best, "evaluation.keep_best: found 1");
+    if (options->keep_best && !has_folder) {
+        return judge_needs_folder(job, &options->keep_best, "evaluation.keep_best: found true");
     }
     if (job->outputs.from == PEN_JOB_OUTPUTS_BEST && !has_folder) {
         return judge_needs_folder(job, &job->outputs.from, "outputs.from: found best");
     }
     PEN_TRY(judge_check_metrics(job, dataset, program));
     judge->dataset = dataset;
-    judge->verdict.keeps_best = has_folder && (!options->has_keep_best || options->keep_best > 0);
+    judge->verdict.keeps_best = has_folder && (!options->has_keep_best || options->keep_best);
     return PEN_OK;
 }
 

@@ -156,13 +156,17 @@ cmp whole again || die "replicas: $(cat again), expected $(cat whole)"
 
 # ---- what cannot be
 rm -rf out
-job "$one" 'keep_best: 1' 'outputs: {dir: out}'
-fails 3 'job.yaml:[0-9:]+ error: evaluation.keep_best: found 1, but no folder' "$PENSTOCK" train job.yaml
+job "$one" 'keep_best: true' 'outputs: {dir: out}'
+fails 3 'job.yaml:[0-9:]+ error: evaluation.keep_best: found true, but no folder' "$PENSTOCK" train job.yaml
 job "$one" 'keep_best: 0' 'checkpoint: {dir: kept}
 outputs: {dir: out, from: best}'
 sed 's/epochs: 10/learning_rate: plateau/; /^evaluation/d; /^outputs/d' job.yaml >plateau.yaml
 fails 3 'train.learning_rate: found plateau, but no evaluations' "$PENSTOCK" train plateau.yaml
 fails 3 'outputs.from: found best, but no evaluation that keeps it' "$PENSTOCK" train job.yaml
+fails 3 'outputs.from: found best, but no evaluation that keeps it' \
+    "$PENSTOCK" train job.yaml --set evaluation.keep_best=false
+fails 2 'evaluation.keep_best: found "yes", expected true or false' \
+    "$PENSTOCK" train job.yaml --set evaluation.keep_best=yes
 job "$one" 'metric: accuracy' 'outputs: {dir: other}'
 sed -i 's/eval: {.*/holdout: 0/' job.yaml
 fails 3 'evaluation: found, but no data to evaluate on' "$PENSTOCK" train job.yaml
