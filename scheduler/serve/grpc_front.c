@@ -14,6 +14,7 @@
 #include "scheduler/serve/door_callers.h"
 #include "scheduler/serve/infer_proto.h"
 #include "scheduler/serve/infer_texts.h"
+#include "scheduler/transport/grpc/address.h"
 #include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/grpc/grpc_tls.h"
 
@@ -431,7 +432,9 @@ static pen_status front_listen(pen_grpc_front *front, uint16_t *out_port) {
     const int port =
         grpc_server_add_http2_port(front->server, options->address, front->credentials.of_servers);
     if (port == 0) {
-        return pen_error(PEN_UNAVAILABLE, "cannot listen at %s for gRPC", options->address);
+        pen_address where;
+        PEN_TRY(pen_address_read(options->address, &where));
+        return pen_address_explain(&where, "gRPC does not say why");
     }
     *out_port = (uint16_t)port;
     pen_door_callers_watch(&front->callers, "gRPC", options,

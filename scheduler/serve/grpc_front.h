@@ -13,7 +13,7 @@
 
 typedef struct pen_grpc_front pen_grpc_front;
 
-// Listens. *out_port is the port taken. INVALID_INPUT, UNAVAILABLE, OUT_OF_MEMORY
+// Listens. *out_port is the port taken. INVALID_INPUT, IO, UNAVAILABLE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_grpc_front_create(const pen_front_options *options,
                                                pen_grpc_front **out_front, uint16_t *out_port);
 // Ends connections whose callers are late. To be called several times a second, until it is

@@ -203,10 +203,9 @@ static pen_status http_start(pen_http_door *door, const http_handlers *handlers,
         HTTP_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, handlers->release, handlers->context,
         MHD_OPTION_NOTIFY_CONNECTION, http_connected, door, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (door->daemon == NULL) {
-        return pen_error(PEN_UNAVAILABLE,
-                         "cannot listen at %s for HTTP: another program may have that port, or the "
-                         "address is not of this machine; port 0 is one that is free",
-                         options->address);
+        pen_address where;
+        PEN_TRY(pen_address_read(options->address, &where));
+        return pen_address_explain(&where, "libmicrohttpd does not say why");
     }
     const union MHD_DaemonInfo *info = mhd.get_daemon_info(door->daemon, MHD_DAEMON_INFO_BIND_PORT);
     *out_port = info == NULL ? 0 : info->port;

@@ -68,7 +68,7 @@ typedef struct pen_http_answer {
 
 // Listens, as the options say; `handle` and `release` are what libmicrohttpd calls, with `context`:
 // for the pieces of a request, and when it is done. NOT_FOUND: libmicrohttpd is not installed.
-// INVALID_INPUT, UNAVAILABLE, OUT_OF_MEMORY: close it all the same
+// INVALID_INPUT, IO, UNAVAILABLE, OUT_OF_MEMORY: close it all the same
 PEN_NODISCARD pen_status pen_http_door_open(pen_http_door *door, const pen_front_options *options,
                                             MHD_AccessHandlerCallback handle,
                                             MHD_RequestCompletedCallback release, void *context,

@@ -17,7 +17,8 @@
 
 typedef struct pen_http_front pen_http_front;
 
-// Listens. NOT_FOUND: libmicrohttpd is not installed. INVALID_INPUT, UNAVAILABLE, OUT_OF_MEMORY
+// Listens. NOT_FOUND: libmicrohttpd is not installed. INVALID_INPUT, IO, UNAVAILABLE,
+// OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_http_front_create(const pen_front_options *options,
                                                pen_http_front **out_front, uint16_t *out_port);
 // Ends connections whose head is late. To be called several times a second, until it is destroyed.

@@ -38,7 +38,7 @@ typedef struct pen_http_pages_options {
 //   INVALID_INPUT  the address can be reached from other machines, and there is no token
 //   NOT_FOUND      libmicrohttpd is not installed, or a certificate is not there
 //   UNSUPPORTED    libmicrohttpd has no TLS
-//   UNAVAILABLE, OUT_OF_MEMORY
+//   IO, UNAVAILABLE, OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_http_pages_create(const pen_http_pages_options *options,
                                                pen_http_pages **out_pages, uint16_t *out_port);
 // Nothing is asked for after that. Accepts NULL.

@@ -309,13 +309,14 @@ static pen_status serve_read_token(pen_serve *serve) {
     return pen_arena_copy_text(serve->arena, text, length, &serve->token);
 }
 
+// Before anything is read: whether the address may be had, and is free.
 static pen_status serve_check_door(const pen_serve_options *options, const char *door,
                                    const char *text, bool has_tls) {
     pen_address address;
     PEN_TRY(pen_status_add_context(pen_address_read(text, &address), "for --%s", door));
     if (pen_address_is_loopback(&address) || options->insecure || has_tls ||
         options->job->serve.token != NULL) {
-        return PEN_OK;
+        return pen_status_add_context(pen_address_check_free(&address), "for --%s", door);
     }
     return pen_error(PEN_INVALID_INPUT,
                      "--%s %s can be reached from other machines: give the job serve: {token: "

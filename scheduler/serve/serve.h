@@ -26,10 +26,11 @@ typedef struct pen_serve_options {
 
 // Whether these doors may be opened, as far as the options say. INVALID_INPUT: none is named; one
 // can be reached from other machines, and the job has neither certificates nor a token for it.
+// IO: the port is taken, or the address is another machine's.
 PEN_NODISCARD pen_status pen_serve_check_doors(const pen_serve_options *options);
 // Plans, starts the devices, opens the doors.
 //   UNSUPPORTED    the model has outputs or inputs that cannot be served; names one
-//   INVALID_INPUT  as pen_serve_check_doors
+//   INVALID_INPUT, IO  as pen_serve_check_doors
 //   else           as pen_inference_create, pen_grpc_front_create, pen_http_front_create
 PEN_NODISCARD pen_status pen_serve_create(const pen_serve_options *options, pen_serve **out_serve);
 // Answers what was taken, and shuts the doors. An error that ended it before: too few devices are

@@ -128,7 +128,7 @@ look() {
         die "--live $1: $(cat looked)"
     }
     if [ "${3:-}" = taken ]; then # a second one finds the port taken
-        fails 6 "cannot listen at 127.0.0.1:$port for HTTP" "$PENSTOCK" train job.yaml --live "127.0.0.1:$port"
+        fails 2 "cannot listen at 127.0.0.1:$port: the port is taken; stop what listens there, or" "$PENSTOCK" train job.yaml --live "127.0.0.1:$port"
     fi
     kill -KILL $pid
     wait $pid || : # nothing of it is kept

@@ -104,6 +104,10 @@ echo 'a-token-of-32-bytes-that-is-secret' >token
 job closed "{name: a, threads: 1$kind}" 'serve: {name: net, max_batch: 16, max_bytes: 1MiB, token: token}'
 serve closed
 client check "$http" "$grpc" net inputs.npy outputs.npy $any "$(cat token)" || die "token: $(cat closed.log)"
+for door in "http ${http##*:}" "grpc ${grpc##*:}"; do # a second one finds the port taken, before it reads a model
+    fails 2 "cannot listen at 127.0.0.1:${door#* }: the port is taken; stop what listens there, or choose another port" \
+        "$PENSTOCK" serve closed.yaml "--${door% *}" "127.0.0.1:${door#* }"
+done
 finish closed
 fails 2 'can be reached from other machines: give the job serve: .token: FILE. or tls' "$PENSTOCK" serve one.yaml --grpc 0.0.0.0:0
 fails 2 'expected --grpc HOST:PORT, --http HOST:PORT or --https HOST:PORT' "$PENSTOCK" serve one.yaml

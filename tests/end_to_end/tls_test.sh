@@ -73,7 +73,7 @@ penstock doctor portless.yaml >doctor.txt || doctor_code=$?
 [ $doctor_code = 6 ] && grep -qE "^host +10.0.0.9 does not answer" doctor.txt && grep -qE "^ +expected HOST:PORT" doctor.txt ||
     die "doctor portless.yaml: $doctor_code, $(cat doctor.txt)"
 # why a worker cannot listen
-fails 2 "^error: cannot listen at 127.0.0.1:$first_port: the port is taken$" "$PENSTOCK" worker --listen "127.0.0.1:$first_port"
+fails 2 "^error: cannot listen at 127.0.0.1:$first_port: the port is taken; stop what listens there, or choose another port" "$PENSTOCK" worker --listen "127.0.0.1:$first_port"
 fails 2 "^error: cannot listen at 192.0.2.1:7070: the address is not this machine's" "$PENSTOCK" worker --listen 192.0.2.1:7070 --insecure
 job unlisted "{name: a, threads: 1}, {name: b, threads: 1$there}" 'tls: {ca: tls/ca.pem, cert: tls/cert.pem, key: tls/key.pem, crl: none.pem}'
 fails 3 "^unlisted.yaml:8:.*cannot open '.*none.pem'.*" "$PENSTOCK" train -q unlisted.yaml

@@ -1,8 +1,12 @@
 #include "scheduler/transport/grpc/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static pen_status address_error(const char *text) {
     return pen_error(PEN_INVALID_INPUT,
@@ -66,4 +70,49 @@ bool pen_address_is_loopback(const pen_address *address) {
     if (inet_pton(AF_INET, address->host, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
     if (inet_pton(AF_INET6, address->host, &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
     return strcmp(address->host, "localhost") == 0;
+}
+
+// What binding to the address says; 0: it is free. Where the name has several addresses, all of
+// them are asked, up to the first that is not free.
+static int address_bind(const struct addrinfo *found) {
+    int error = 0;
+    for (const struct addrinfo *one = found; one != NULL && error == 0; one = one->ai_next) {
+        const int on = 1, fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) continue;
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (bind(fd, one->ai_addr, one->ai_addrlen) != 0) error = errno;
+        close(fd);
+    }
+    return error;
+}
+
+static pen_status address_refused(const pen_address *address, const char *why) {
+    return pen_error(PEN_IO, "cannot listen at %s: %s", address->text, why);
+}
+
+pen_status pen_address_check_free(const pen_address *address) {
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[16];
+    snprintf(port, sizeof port, "%u", address->port);
+    if (getaddrinfo(address->host, port, &hints, &found) != 0) {
+        return address_refused(address, "the host's name cannot be looked up");
+    }
+    const int error = address_bind(found);
+    if (found != NULL) freeaddrinfo(found);
+    if (error == 0) return PEN_OK;
+    if (error == EADDRINUSE) {
+        return address_refused(address, "the port is taken; stop what listens there, or choose "
+                                        "another port (0: any that is free)");
+    }
+    if (error == EADDRNOTAVAIL) {
+        return address_refused(address, "the address is not this machine's; 0.0.0.0 is all it has");
+    }
+    if (error == EACCES) return address_refused(address, "ports below 1024 are for root");
+    return address_refused(address, strerror(error));
+}
+
+pen_status pen_address_explain(const pen_address *address, const char *otherwise) {
+    const pen_status status = pen_address_check_free(address);
+    return status != PEN_OK ? status : address_refused(address, otherwise);
 }

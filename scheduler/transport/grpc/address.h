@@ -18,6 +18,14 @@ typedef struct pen_address {
 // INVALID_INPUT: not of that form. The host "*" stands for all addresses of this machine.
 PEN_NODISCARD pen_status pen_address_read(const char *text, pen_address *out_address);
 
+// Whether this process could listen there now, by binding to it for a moment. IO: it could not,
+// with the reason and what to do: the port is taken, the address is another machine's, ….
+PEN_NODISCARD pen_status pen_address_check_free(const pen_address *address);
+
+// Why a library that does not say it could not listen there: IO, as pen_address_check_free, which
+// is asked; `otherwise` where the address is free.
+PEN_NODISCARD pen_status pen_address_explain(const pen_address *address, const char *otherwise);
+
 // Whether nobody outside of this machine can reach it: 127.x.x.x, ::1, localhost.
 bool pen_address_is_loopback(const pen_address *address);
 

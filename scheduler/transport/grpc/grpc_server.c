@@ -1,15 +1,11 @@
 #include "scheduler/transport/grpc/grpc_server.h"
 #include "scheduler/transport/grpc/grpc_gate.h"
 
-#include <errno.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -373,32 +369,6 @@ static void server_is_shut_down(void *owner, bool success) {
     server->is_down = true;
 }
 
-// gRPC does not say why it cannot listen, so the system is asked again, by binding to the address.
-static pen_status server_explain(const pen_address *address, bool has_tls) {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    char port[16];
-    int error = 0;
-    snprintf(port, sizeof port, "%u", address->port);
-    const bool is_known = getaddrinfo(address->host, port, &hints, &found) == 0;
-    for (const struct addrinfo *one = found; one != NULL && error == 0; one = one->ai_next) {
-        const int on = 1, fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0) continue;
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (bind(fd, one->ai_addr, one->ai_addrlen) != 0) error = errno;
-        close(fd);
-    }
-    if (found != NULL) freeaddrinfo(found);
-    const char *why = has_tls ? "gRPC does not say why; 'tls: cert' and 'tls: key' may not fit"
-                              : "gRPC does not say why";
-    if (error != 0) why = strerror(error);
-    if (error == EADDRINUSE) why = "the port is taken";
-    if (error == EADDRNOTAVAIL) why = "the address is not this machine's; 0.0.0.0 is all it has";
-    if (error == EACCES) why = "ports below 1024 are for root";
-    if (!is_known) why = "the host's name cannot be looked up";
-    return pen_error(PEN_IO, "cannot listen at %s: %s", address->text, why);
-}
-
 // The I/O thread may sleep in a queue that does not know the server yet, so it is woken to look
 // again.
 pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *address,
@@ -410,7 +380,6 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
     server->shut_down = (pen_grpc_tag){.done = server_is_shut_down, .owner = server};
     server->server = grpc_server_create(&transport->server_settings.list, NULL);
     grpc_server_register_completion_queue(server->server, transport->queue, NULL);
-    errno = 0;
     const int port = grpc_server_add_http2_port(server->server, address->text,
                                                 transport->credentials.of_servers);
     const bool is_there = port > 0 && port <= UINT16_MAX;
@@ -428,7 +397,10 @@ pen_status pen_grpc_server_listen(pen_grpc *transport, const pen_address *addres
     pen_mutex_unlock(&transport->lock);
     if (is_waiting) pen_grpc_io_wake(transport);
     if (!is_there) {
-        return server_explain(address, pen_grpc_tls_is_used(&transport->options.tls));
+        return pen_address_explain(address, pen_grpc_tls_is_used(&transport->options.tls)
+                                                ? "gRPC does not say why; 'tls: cert' and 'tls: "
+                                                  "key' may not fit"
+                                                : "gRPC does not say why");
     }
     *out_port = (uint16_t)port;
     return gate;
