@@ -5,11 +5,11 @@
 
 #include "base/format/text_columns.h"
 #include "partition/costs/cluster_build.h"
+#include "partition/plan/plan_waiting.h"
 #include "partition/plan/replica_check.h"
 #include "partition/problem/problem.h"
 
 #define DUMP_TRANSFERS_SHOWN 20
-#define DUMP_GAP 0.05        // above which reasons are told
 #define DUMP_NAME_COLUMNS 80 // of nodes; longer names stand out
 
 // By how much the value is above its bound: 0.05 for 5 %; 0 without a bound.
@@ -64,25 +64,6 @@ static void dump_summary(const pen_plan *plan, pen_text *text) {
     }
     pen_text_print(text, "costs from   %u nodes measured, %u stated, %u assumed\n",
                    plan->measured_count, plan->stated_count, plan->assumed_count);
-}
-
-// What is known of a gap: the bound counts what devices do, not when pipelines fill and drain.
-static void dump_gap_reason(const pen_plan *plan, pen_text *text) {
-    uint32_t used = 0;
-    for (uint32_t d = 0; d < plan->device_count; d++) {
-        used += plan->devices[d].node_count > 0;
-    }
-    const bool is_step_time =
-        strcmp(plan->objective, pen_objective_names[PEN_OBJECTIVE_STEP_TIME]) == 0;
-    if (!is_step_time || used < 2 || dump_gap(plan) <= DUMP_GAP || plan->bubble <= DUMP_GAP) {
-        return;
-    }
-    pen_text_print(
-        text,
-        "the gap      the bound leaves out that %u devices wait (%.1f%%) while a pipeline "
-        "of %u microbatch%s fills and drains; more microbatches wait less\n",
-        used, 100.0 * plan->bubble, plan->microbatch_count,
-        plan->microbatch_count == 1 ? "" : "es");
 }
 
 // The process that starts it, and what the devices' processes take, from least to most.
@@ -261,7 +242,7 @@ static void dump_nodes(const pen_plan *plan, pen_text *text) {
 
 void pen_plan_dump(const pen_plan *plan, bool nodes, pen_text *text) {
     dump_summary(plan, text);
-    dump_gap_reason(plan, text);
+    pen_plan_dump_waiting(plan, text);
     dump_process(plan, text);
     dump_replicas(plan, text);
     dump_devices(plan, text);

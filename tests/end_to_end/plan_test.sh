@@ -205,6 +205,25 @@ job branching_cnn 4 'contiguous: true, stages: {minimum: 2}' | sed '/name: [cd],
 penstock plan job.yaml >table
 grep -q '^the gap .*4 microbatches fills' table || die "$(cat table)"
 
+# what makes devices wait: a slow link, or one device that has most of the load
+cat >slow.yaml <<'END'
+version: 1
+model:
+  inputs: {x: {shape: [256]}}
+  layers: [dense: {units: 512, name: a1}, dense: {units: 512, name: b1}, dense: {units: 512, name: b2}, dense: {units: 10, name: c1}]
+data: {train: {format: arrays, inputs: {x: x}, labels: y}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.1}}, batch: 256, microbatches: 8}
+devices: [{name: d1, threads: 1, memory: 1GiB}, {name: d2, threads: 1, memory: 1GiB}, {name: d3, threads: 1, memory: 1GiB}]
+links: [{between: ["^d", "^d"], bandwidth: 10Gbit/s, latency: 10us}]
+placement: {pin: [{nodes: "^a", to: d1}, {nodes: "^b", to: d2}, {nodes: "^c", to: d3}]}
+END
+penstock plan slow.yaml >table
+grep -q "^the bubble   'd2' computes for .* of a step, the 3 devices for" table || die "$(cat table)"
+! grep -q '^the gap' table || die "$(cat table)"
+sed -i 's/latency: 10us}/&, {from: d2, to: d3, bandwidth: 20Mbit\/s, latency: 10us}/' slow.yaml
+penstock plan slow.yaml >table
+grep -q "^the gap .* a microbatch is .* on its way from 'd2' to 'd3', and computed by a device in" table || die "$(cat table)"
+
 # a plan of something else
 job mlp 4 >job.yaml
 fails 3 'is in no stage of the plan' "$PENSTOCK" plan job.yaml --from pinned.yaml
