@@ -1,7 +1,10 @@
 // From a job to workers that are ready to run it.
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "scheduler/engine/collector.h"
 #include "scheduler/engine/pipeline_audit.h"
@@ -17,12 +20,24 @@
 
 // ---- the plan
 
+// The cost table that the plan was made with, so that its training is predicted as the plan is;
+// NULL: that of the job. A plan is trained by all the same where its table was taken away.
+static const char *setup_find_costs(const pen_plan *given) {
+    if (given == NULL || given->costs == NULL) return NULL;
+    if (access(given->costs, R_OK) == 0) return given->costs;
+    pen_log(PEN_LOG_WARNING,
+            "the plan's cost table '%s' cannot be read (%s): times are predicted without it",
+            given->costs, strerror(errno));
+    return NULL;
+}
+
 // The plan that was given, with figures of its own, or a new one.
 static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan *given = p->options.plan;
     const pen_plan_job_options options = {.objective = -1,
                                           .seed = -1,
                                           .schedule = given == NULL ? NULL : given->schedule,
+                                          .cost_table = setup_find_costs(given),
                                           .given = given,
                                           .info = p->info,
                                           .part = p->options.part,
