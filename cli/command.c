@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define COMMAND_ENTRY(name) &pen_command_##name,
 
@@ -48,12 +49,22 @@ void pen_command_begin_json(pen_json_writer *json, const char *verb) {
 
 pen_status pen_command_fail_json(const pen_command_context *context, pen_json_writer *json,
                                  pen_status status) {
-    const int code = pen_status_exit_code(status, (int)context->input_exit_code);
+    const int code = pen_command_exit_code(context, status);
     pen_json_end_to(json, 1);
     pen_json_key_text(json, "error", pen_status_message(status));
     pen_json_key_integer(json, "exit_code", code);
     pen_json_end_object(json);
     return pen_status_join(status, pen_json_finish(json));
+}
+
+int pen_command_exit_code(const pen_command_context *context, pen_status status) {
+    uint32_t line, column;
+    const char *place = pen_status_position(status, &line, &column);
+    pen_exit_code input = context->input_exit_code;
+    if (input == PEN_EXIT_MODEL && place != NULL && strncmp(place, "--set ", 6) == 0) {
+        input = PEN_EXIT_USAGE;
+    }
+    return pen_status_exit_code(status, (int)input);
 }
 
 pen_status pen_command_print(pen_text *text) {

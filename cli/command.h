@@ -94,6 +94,10 @@ PEN_NODISCARD pen_status pen_command_print(pen_text *text);
 // Values in place of the job's, which stand in objects begun from now on; they outlive the verb.
 void pen_command_note_settings(const char *const *settings, uint32_t count);
 
+// The exit code of a verb that ended with `status`, which is an error. What --set gave is a mistake
+// of the command line, also where it is found while a model is read.
+int pen_command_exit_code(const pen_command_context *context, pen_status status);
+
 // Begins the JSON object of a verb on standard output: {"schema": "penstock/VERB/1", ...
 // What the job was set to follows ("set"), if something was.
 // The verb ends the object and calls pen_json_finish. Begun only when there is something to say:

@@ -83,7 +83,7 @@ int pen_command_main(int argument_count, char *const *arguments) {
     pen_status status = pen_arena_create(&context.arena);
     if (status == PEN_OK) status = command_run(&context, argument_count, arguments);
     int code = (int)context.exit_code;
-    if (status != PEN_OK) code = pen_status_exit_code(status, (int)context.input_exit_code);
+    if (status != PEN_OK) code = pen_command_exit_code(&context, status);
     if (status != PEN_OK && ferror(stdout)) code = PEN_EXIT_INTERNAL; // no input is to blame
     pen_log_status(status);
     pen_status_ignore(status, "printed, and told by the exit code");

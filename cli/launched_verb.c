@@ -29,7 +29,7 @@ static pen_status launched_coordinate(void *context, const pen_task_work *work) 
 static int launched_exit_code(void *context, pen_status status) {
     const launched_run *run = context;
     if (status == PEN_OK) return (int)run->context->exit_code;
-    return pen_status_exit_code(status, (int)run->context->input_exit_code);
+    return pen_command_exit_code(run->context, status);
 }
 
 // Who coordinates may be in any task, so each device must be of a task.

@@ -2,6 +2,7 @@
 
 #include "base/option/option.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/option/option_scalar.h"
@@ -78,7 +79,7 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
     } else if (field->kind == PEN_OPTION_LIST) {
         option_describe_list(field, text);
     } else if (field->kind == PEN_OPTION_MAP) {
-        pen_text_add(text, "a mapping of names, each to ");
+        pen_text_add(text, "a mapping like {NAME: VALUE}, each value ");
         pen_option_describe(field->item, text);
     } else {
         const bool is_one = field->kind == PEN_OPTION_ONE_OF;
@@ -89,18 +90,27 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
     option_describe_range(field, text);
 }
 
-// The choice that is meant by a text that is none: of other programs' words, or the nearest name.
+// The choice that is meant by a text that is none: by other programs' words; or what is near to it
+// and begins as it does, so that "gpu" is not offered "cpu"; or what it is a part of
+// ("cross_entropy"). NULL: none.
 static const char *option_find_meant(const pen_option_field *field, const char *text) {
     const pen_option_word *word = field->words;
+    const char *const *choices = field->choices;
+    size_t count = 0;
     for (; word != NULL && word->word != NULL; word++) {
         if (pen_text_distance(word->word, text) == 0) return word->choice;
     }
-    size_t count = 0;
-    while (field->choices[count] != NULL) {
+    while (choices[count] != NULL) {
         count += 1;
     }
-    const size_t nearest = pen_text_nearest(text, field->choices, count);
-    return nearest < count ? field->choices[nearest] : NULL;
+    const size_t nearest = pen_text_nearest(text, choices, count);
+    if (nearest < count && tolower((unsigned char)text[0]) == choices[nearest][0]) {
+        return choices[nearest];
+    }
+    for (size_t i = 0; i < count && count > 1 && strlen(text) > 2; i++) {
+        if (pen_text_contains(choices[i], text)) return choices[i];
+    }
+    return NULL;
 }
 
 // `why` adds to what is expected; NULL for nothing.

@@ -89,7 +89,34 @@ static bool model_looks_like(const pen_model_format *format, const pen_model_inp
     return format->recognize != NULL && format->recognize(input);
 }
 
-// By the end of the name; by the contents where that leaves none or several. NULL: none.
+// Files that people take for models, and what to do with them.
+typedef struct model_other {
+    const char *suffix;
+    const char *looks;
+    const char *advice; // begins with ": ", or is ""
+} model_other;
+
+#define MODEL_WEIGHTS_ADVICE                                                                       \
+    ": a job takes it beside a model, as model: {file: MODEL, weights: FILE}"
+
+static const model_other *model_find_other(const char *path) {
+    static const model_other others[] = {
+        {".pbtxt", "a TensorFlow graph in text", ""},
+        {".pth", "what torch.save writes",
+         ": a pickle, which is a program and is never read. torch.export.save writes a model"},
+        {".tflite", "a TFLite model", ""},
+        {".safetensors", "a file of weights", MODEL_WEIGHTS_ADVICE},
+        {".npz", "a file of weights", MODEL_WEIGHTS_ADVICE},
+    };
+    const char *suffix = model_suffix(path);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcasecmp(suffix, others[i].suffix) == 0) return &others[i];
+    }
+    return NULL;
+}
+
+// By the end of the name; by the contents where that leaves none or several. NULL: none, or the
+// name is that of something else, which may be an archive as Keras' files are.
 static const pen_model_format *model_find_format(const pen_model_input *input) {
     const pen_model_format *named = NULL;
     const pen_model_format *seen = NULL;
@@ -104,6 +131,7 @@ static const pen_model_format *model_find_format(const pen_model_input *input) {
         named_count++;
     }
     if (named_count == 1) return named;
+    if (named_count == 0 && model_find_other(input->path) != NULL) return NULL;
     for (size_t i = 0; i < MODEL_FORMAT_COUNT && seen == NULL; i++) {
         const pen_model_format *format = model_formats[i];
         if (is_folder && !format->is_folder) continue;
@@ -116,18 +144,8 @@ static const pen_model_format *model_find_format(const pen_model_input *input) {
 // Formats that are known by name and cannot be read are named, so that nobody takes the file for
 // damaged.
 static pen_status model_refuse(const char *path, bool is_folder, pen_arena *arena) {
-    static const char *const others[][2] = {
-        {".pbtxt", "a TensorFlow graph in text"},
-        {".pth", "a PyTorch archive"},
-        {".tflite", "a TFLite model"},
-        {".safetensors", "a file of weights"},
-        {".npz", "a file of weights"},
-    };
-    const char *looks = NULL;
+    const model_other *other = model_find_other(path);
     const char *suffix = model_suffix(path);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if (strcasecmp(suffix, others[i][0]) == 0) looks = others[i][1];
-    }
     pen_text text;
     pen_text_init(&text, arena);
     for (size_t i = 0; i < MODEL_FORMAT_COUNT; i++) {
@@ -137,9 +155,9 @@ static pen_status model_refuse(const char *path, bool is_folder, pen_arena *aren
     }
     const char *possible;
     PEN_TRY(pen_text_finish(&text, &possible));
-    if (looks != NULL) {
-        return pen_error(PEN_UNSUPPORTED, "'%s' looks like %s by its name; possible: %s", path,
-                         looks, possible);
+    if (other != NULL) {
+        return pen_error(PEN_UNSUPPORTED, "'%s' looks like %s by its name%s; possible: %s", path,
+                         other->looks, other->advice, possible);
     }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of model is told neither by the end of its name, which is "

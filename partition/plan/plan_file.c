@@ -320,6 +320,21 @@ static void file_drop_figures(pen_plan *plan) {
     plan->transfer_count = 0;
 }
 
+// What else people give where a plan is expected: says what it is, and what makes a plan of it.
+static pen_status file_explain_kind(const char *path, const pen_yaml_node *root,
+                                    pen_status status) {
+    if (status == PEN_OK || root->kind != PEN_YAML_MAPPING) return status;
+    if (pen_yaml_find(root, "train") != NULL && pen_yaml_find(root, "stages") == NULL) {
+        return pen_status_add_context(
+            status, "it is a job, and no plan: `penstock plan %s -o PLAN` makes one", path);
+    }
+    if (pen_yaml_find(root, "traceEvents") != NULL) {
+        return pen_status_add_context(
+            status, "it is a trace: `penstock plan JOB --from-run %s -o PLAN` plans by it", path);
+    }
+    return status;
+}
+
 pen_status pen_plan_parse(const char *path, const char *bytes, size_t length, bool is_edited,
                           pen_arena *arena, pen_plan **out_plan) {
     const pen_yaml_limits limits = {.bytes = PEN_PLAN_BYTES_LIMIT, .nodes = PEN_PLAN_NODES_LIMIT};
@@ -330,7 +345,9 @@ pen_status pen_plan_parse(const char *path, const char *bytes, size_t length, bo
     PEN_TRY(pen_yaml_parse_within(path, bytes, length, limits, arena, &root));
     PEN_TRY(PEN_NEW(arena, 1, &file));
     PEN_TRY(PEN_NEW(arena, 1, &reader.plan));
-    PEN_TRY(pen_option_read(&pen_plan_table, root, &settings, arena, file, &reader.source));
+    PEN_TRY(file_explain_kind(
+        path, root,
+        pen_option_read(&pen_plan_table, root, &settings, arena, file, &reader.source)));
     reader.file = file;
     PEN_TRY(file_take(&reader));
     if (is_edited) file_drop_figures(reader.plan);

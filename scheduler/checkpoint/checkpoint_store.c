@@ -245,7 +245,9 @@ static pen_status store_check(pen_checkpoint_store *store, const pen_commit_mani
         return pen_job_blame(subject->job, &subject->job->model.file,
                              pen_error(PEN_INVALID_INPUT,
                                        "the checkpoint is of another model: its hash is %.32s, "
-                                       "that of %s is %s",
+                                       "that of %s is %s; `penstock checkpoint export` writes its "
+                                       "parameters, with which a new training may begin as "
+                                       "model: {weights: FILE}",
                                        manifest->model_hash, subject->job->model.file,
                                        store->model_hash));
     }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/name_map.h"
@@ -86,9 +87,18 @@ static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
         return weight_list_safetensors(loader, file);
     }
     if (dot != NULL && strcasecmp(dot, ".npz") == 0) return weight_list_npz(loader);
+    struct stat found;
+    if (stat(path, &found) == 0 && S_ISDIR(found.st_mode)) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "'%s' is a folder, expected a file of weights; of a folder of checkpoints "
+                         "`penstock checkpoint export %s -o weights.safetensors` writes one",
+                         path, path);
+    }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of a file of weights is told by the end of its name; "
-                     ".safetensors and .npz are possible",
+                     ".safetensors and .npz are possible; of PyTorch's, "
+                     "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors') "
+                     "writes one",
                      path);
 }
 

@@ -128,6 +128,27 @@ static pen_status job_check_mask(const pen_job *job, const pen_job_dataset *data
     return PEN_OK;
 }
 
+// What else people give where a job is expected: says what it is, and what makes a job of it.
+static pen_status job_explain_kind(const pen_job_origin *origin, const pen_yaml_node *root,
+                                   pen_status status) {
+    if (status == PEN_OK || origin->text != NULL) return status;
+    if (root->kind != PEN_YAML_MAPPING) {
+        return pen_status_add_context(
+            status,
+            "it is no job: `penstock init MODEL DATA…` writes one for a model and its data");
+    }
+    if (pen_yaml_find(root, "train") != NULL) return status;
+    if (pen_yaml_find(root, "layers") != NULL) {
+        return pen_status_add_context(
+            status, "it is a model of layers, and no job: `penstock init %s DATA…` writes one",
+            origin->path);
+    }
+    if (pen_yaml_find(root, "stages") != NULL && pen_yaml_find(root, "nodes") != NULL) {
+        return pen_status_add_context(status, "it is a plan, and no job");
+    }
+    return status;
+}
+
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -144,7 +165,8 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job->is_text = origin->text != NULL;
     job->arrays = origin->arrays;
     job->array_count = origin->array_count;
-    PEN_TRY(pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source));
+    PEN_TRY(job_explain_kind(
+        origin, root, pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source)));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
     job_complete_losses(&job->train);

@@ -59,6 +59,11 @@ show "$PENSTOCK" train empty.yaml
 show "$PENSTOCK" train binary.yaml
 show "$PENSTOCK" train text.yaml
 show "$PENSTOCK" train open.yaml
+printf 'inputs: {x: {shape: [4]}}\nlayers: [dense: 2]\n' >layers.yaml
+show "$PENSTOCK" train layers.yaml
+show "$PENSTOCK" explain good.yaml fc1
+show "$PENSTOCK" train good.yaml --set model.weights=folder
+show "$PENSTOCK" train good.yaml --set model.weights=weights.pth
 show "$PENSTOCK" train pipe
 show "$PENSTOCK" train model.onnx
 show "$PENSTOCK" inspect nowhere.onnx

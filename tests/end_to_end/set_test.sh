@@ -46,6 +46,7 @@ fails 2 '^--set devices.c.memory=1GiB: error: devices: found no item .c., possib
     "$PENSTOCK" plan job.yaml --set devices.c.memory=1GiB
 fails 2 '^--set devices.a.memory.x=1: error: devices.a.memory' \
     "$PENSTOCK" train job.yaml --set devices.a.memory=1GiB --set devices.a.memory.x=1
+fails 2 '^--set links=.*no device is called "z"' "$PENSTOCK" plan job.yaml --set 'links=[{between: [a, z], bandwidth: 1Gbit/s}]'
 fails 2 'found "train.batch", expected PATH=VALUE' "$PENSTOCK" train job.yaml --set train.batch
 fails 2 'not YAML' "$PENSTOCK" train job.yaml --set 'train.batch=[1'
 fails 2 '^--set train.batch=: error: train.batch: found nothing' \

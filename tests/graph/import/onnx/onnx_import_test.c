@@ -349,13 +349,20 @@ static void wrong_models_are_refused_by_name(void **state) {
 static void other_kinds_of_file_are_named(void **state) {
     (void)state;
     pen_model *model = NULL;
-    CHECK_ERROR(pen_model_open("model.pth", NULL, &model), PEN_UNSUPPORTED, "a PyTorch archive");
+    CHECK_ERROR(pen_model_open("model.pth", NULL, &model), PEN_UNSUPPORTED,
+                "what torch.save writes by its name: a pickle");
     CHECK_ERROR(pen_model_open("a.b/model", NULL, &model), PEN_UNSUPPORTED, "which is ''");
     CHECK_ERROR(pen_model_open("a.b/model", NULL, &model), PEN_UNSUPPORTED, "(.onnx)");
     const char *text = scratch_file("text.onnx", "hello, world", 12);
     CHECK_ERROR(pen_model_open(text, NULL, &model), PEN_CORRUPT, "text.onnx: error: at byte");
     const char *empty = scratch_file("empty.onnx", "", 0);
     CHECK_ERROR(pen_model_open(empty, NULL, &model), PEN_INVALID_INPUT, "is it ONNX?");
+    // archives, as Keras' files are, that their names tell from these
+    const char *pickle = scratch_file("state.pth", "PK\3\4 and more", 13);
+    CHECK_ERROR(pen_model_open(pickle, NULL, &model), PEN_UNSUPPORTED,
+                "torch.export.save writes a model");
+    const char *weights = scratch_file("weights.npz", "PK\3\4 and more", 13);
+    CHECK_ERROR(pen_model_open(weights, NULL, &model), PEN_UNSUPPORTED, "weights: FILE}");
 }
 
 static void the_table_is_sorted_and_finds_its_entries(void **state) {
