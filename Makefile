@@ -229,6 +229,12 @@ check-replicas: $(BUILD)/penstock #! one hash for each way in which replicas may
 .PHONY: check-serving
 check-serving: $(BUILD)/penstock #! tritonclient (from PyPI, in SERVING_VENV) and curl against `penstock serve`
 	@PENSTOCK=$(abspath $<) tests/end_to_end/check_serving.sh
+#   make check-followers FOLLOWERS_VENV=DIR     with the Python environment that is in DIR or made there
+FOLLOWERS_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/followers
+.PHONY: check-followers
+check-followers: $(BUILD)/penstock #! files of --tensorboard and --metrics, opened by TensorBoard and Prometheus' reader (from PyPI, in FOLLOWERS_VENV)
+	@python=$$(tests/python/python_environment.sh $(FOLLOWERS_VENV) tensorboard,prometheus_client tensorboard prometheus_client) && \
+	  PENSTOCK=$(abspath $<) bash tests/end_to_end/check_followers.sh $$python
 #   make check-optuna OPTUNA_VENV=DIR     with the Python environment that is in DIR or made there
 OPTUNA_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/optuna
 .PHONY: check-optuna
