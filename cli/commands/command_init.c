@@ -157,28 +157,35 @@ static void init_look_at(init_run *run, const pen_dataset_info *info) {
     run->draft.flattens = shape->rank == 2 && info->inputs[0].rank > 1;
 }
 
-// The first loss that model and data go together with. Where there is none, the first is written,
-// and why it does not fit is said.
-static pen_status init_find_loss(init_run *run) {
-    const pen_job *job;
-    pen_dataset *dataset = NULL;
-    run->context->input_exit_code = PEN_EXIT_SPEC;
-    pen_status opened = init_open(run, &job, &dataset);
-    if (run->data.kind == PEN_DATA_GUESS_CSV && pen_status_get_code(opened) == PEN_INVALID_INPUT) {
-        run->draft.has_words = true;
-        const pen_status again = init_open(run, &job, &dataset);
-        const bool is_same =
-            again == PEN_OK || strcmp(pen_status_message(again), pen_status_message(opened)) == 0;
-        if (is_same)
-            pen_status_ignore(opened, "columns of words are what was wrong, or it is told");
-        opened = is_same ? again : pen_status_join(opened, again);
+// Opens the data. A table may have words and empty fields: what it needs is found by trying, least
+// first. Where nothing will do, what the plainest and the last said is wrong.
+static pen_status init_open_data(init_run *run, const pen_job **out_job,
+                                 pen_dataset **out_dataset) {
+    static const struct {
+        const char *categories;
+        bool has_gaps;
+    } forms[] = {{"one_hot", false}, {NULL, true}, {"one_hot", true}};
+    const pen_status plain = init_open(run, out_job, out_dataset);
+    if (run->data.kind != PEN_DATA_GUESS_CSV) return plain;
+    if (pen_status_get_code(plain) != PEN_INVALID_INPUT) return plain;
+    pen_status last = PEN_OK;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        pen_status_ignore(last, "the next form is tried");
+        run->draft.categories = forms[i].categories;
+        run->draft.has_gaps = forms[i].has_gaps;
+        last = init_open(run, out_job, out_dataset);
+        if (last == PEN_OK) break;
     }
-    PEN_TRY(opened);
-    PEN_ASSERT(dataset != NULL);
-    const pen_dataset_info *info = pen_dataset_get_info(dataset);
-    init_look_at(run, info);
-    const char *const *losses = init_list_losses(run, info);
-    pen_dataset_close(dataset);
+    if (last != PEN_OK && strcmp(pen_status_message(last), pen_status_message(plain)) != 0) {
+        return pen_status_join(plain, last);
+    }
+    pen_status_ignore(plain, "words or empty fields are what was wrong, or it is told");
+    return last;
+}
+
+// The first loss that model and data go together with. Where there is none, `wrong` says why the
+// first does not fit.
+static pen_status init_try_losses(init_run *run, const char *const *losses) {
     for (uint32_t i = 0; losses[i] != NULL; i++) {
         run->draft.loss = losses[i];
         const pen_status status = init_try(run);
@@ -189,9 +196,33 @@ static pen_status init_find_loss(init_run *run) {
         }
         const pen_status_code code = pen_status_get_code(status);
         if (code == PEN_OUT_OF_MEMORY || code == PEN_DOES_NOT_FIT) return status;
-        if (i > 0) pen_status_ignore(status, "the first is told");
-        if (i == 0) run->wrong = status;
+        if (run->wrong != PEN_OK) pen_status_ignore(status, "the first is told");
+        if (run->wrong == PEN_OK) run->wrong = status;
     }
+    return PEN_OK;
+}
+
+// What the job says of data and loss. Words that are too many columns for the model as one_hot may
+// be right as one number each. Where nothing fits, the first is written.
+static pen_status init_find_loss(init_run *run) {
+    const pen_job *job;
+    pen_dataset *dataset = NULL;
+    run->context->input_exit_code = PEN_EXIT_SPEC;
+    PEN_TRY(init_open_data(run, &job, &dataset));
+    PEN_ASSERT(dataset != NULL);
+    const pen_dataset_info *info = pen_dataset_get_info(dataset);
+    init_look_at(run, info);
+    const char *const *losses = init_list_losses(run, info);
+    pen_dataset_close(dataset);
+    PEN_TRY(init_try_losses(run, losses));
+    if (run->wrong == PEN_OK) return PEN_OK;
+    const char *categories = run->draft.categories;
+    if (categories != NULL) {
+        run->draft.categories = "index";
+        PEN_TRY(init_try_losses(run, losses));
+        if (run->wrong == PEN_OK) return PEN_OK;
+    }
+    run->draft.categories = categories;
     run->draft.loss = losses[0];
     return init_write(run);
 }

@@ -77,8 +77,11 @@ static void draft_write_data(const pen_job_draft *draft, pen_text *text) {
         pen_text_add(text, "    format: csv\n");
         draft_add_key(text, "file", data->files[0]);
         pen_text_add(text, "    label_column: -1          # its name or number; -1: the last\n");
-        pen_text_print(text, "    %scategories: one_hot     # columns of words\n",
-                       draft->has_words ? "" : "# ");
+        pen_text_print(text,
+                       draft->categories == NULL ? "    # categories: %-12s# columns of words\n"
+                                                 : "    categories: %-14s# columns of words\n",
+                       draft->categories == NULL ? "one_hot" : draft->categories);
+        if (draft->has_gaps) pen_text_add(text, "    missing: mean             # empty fields\n");
         break;
     case PEN_DATA_GUESS_IDX:
         pen_text_add(text, "    format: idx\n");

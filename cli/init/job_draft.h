@@ -14,7 +14,8 @@ typedef struct pen_job_draft {
     const pen_data_guess *data;
     const pen_graph *graph; // of the model
     const char *loss;       // NULL: not known
-    bool has_words;         // in columns of a table
+    const char *categories; // what columns of words become in a table; NULL: there are none
+    bool has_gaps;          // empty fields in a table
     bool flattens;          // examples that are pictures become rows
     uint64_t batch;
     uint64_t example_count; // 0: not known

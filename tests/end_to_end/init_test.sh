@@ -50,6 +50,17 @@ inputs: {columns: {shape: [3]}}
 layers: [dense: 2]
 YAML
 trains softmax_cross_entropy words.yaml words.csv
+grep -q '^    categories: *one_hot ' job.yaml && ! grep -q missing job.yaml || die "words: $(cat job.yaml)"
+# words as one number each, where the model has no more columns; empty fields; both
+sed 's/3/2/' words.yaml >narrow.yaml
+trains softmax_cross_entropy narrow.yaml words.csv
+grep -q '^    categories: *index ' job.yaml || die "words as numbers: $(cat job.yaml)"
+printf 'size,weight,kind\n%s' "$(for i in 1 2 3 4 5 6 7 8; do echo "$i,,good"; echo "$i.5,3,bad"; done)" >gaps.csv
+trains softmax_cross_entropy narrow.yaml gaps.csv
+grep -q '^    missing: mean ' job.yaml && grep -q '^    # categories' job.yaml || die "empty fields: $(cat job.yaml)"
+(cat words.csv && printf '\n,red,good\n') >both.csv
+trains softmax_cross_entropy words.yaml both.csv
+grep -q '^    missing: mean ' job.yaml && grep -q '^    categories: *one_hot ' job.yaml || die "both: $(cat job.yaml)"
 
 # a job in another folder finds its files
 mkdir there
