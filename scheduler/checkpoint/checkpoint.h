@@ -47,6 +47,7 @@ typedef struct pen_checkpoint {
     pen_batches_position next; // the batch to come
     uint64_t rate_steps;       // over which the learning rate runs its course
     double loss;               // of the last step
+    double rate;               // its learning rate; 0: not known
     uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
     pen_checkpoint_evaluated evaluated;
     char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // as an engine says; "": "cpu"

@@ -18,6 +18,7 @@ typedef struct load_state {
     bool *is_joined;     // [parts.count] of a tensor that is not all ranges: read by tensors
     pen_status complaints;
     uint32_t complaint_count;
+    bool is_of_others; // a name is there on one side alone
 } load_state;
 
 // Complaints are listed, and more than can be read are counted.
@@ -33,9 +34,19 @@ static void load_complain(load_state *load, pen_status complaint) {
 static pen_status load_finish_complaints(load_state *load) {
     const pen_status complaints = load->complaints;
     load->complaints = PEN_OK;
-    if (load->complaint_count <= LOAD_COMPLAINTS_LIMIT) return complaints;
-    return pen_status_join(complaints, pen_error(PEN_INVALID_INPUT, "and %u more tensors",
-                                                 load->complaint_count - LOAD_COMPLAINTS_LIMIT));
+    pen_status more = PEN_OK;
+    if (load->complaint_count > LOAD_COMPLAINTS_LIMIT) {
+        more = pen_error(PEN_INVALID_INPUT, "and %u more tensors",
+                         load->complaint_count - LOAD_COMPLAINTS_LIMIT);
+    }
+    if (load->is_of_others) { // the model is the same, or that would have been told
+        more = pen_status_join(
+            more, pen_error(PEN_INVALID_INPUT,
+                            "another optimizer, average or adapt has other tensors: the one of "
+                            "before goes on; or begin with the parameters alone, by `penstock "
+                            "checkpoint export` and `penstock train --parameters`"));
+    }
+    return pen_status_join(complaints, more);
 }
 
 // Compares a part with the tensor that it is of.
@@ -66,6 +77,7 @@ static pen_status load_match(load_state *load, pen_arena *scratch) {
         load->tensor_of[p] = index;
         if (index == PEN_NAME_MAP_NONE) {
             if (part->slice.start != 0) continue;
+            load->is_of_others = true;
             load_complain(load, pen_error(PEN_INVALID_INPUT,
                                           "the checkpoint has '%s', which the model has not",
                                           part->name));
@@ -76,6 +88,7 @@ static pen_status load_match(load_state *load, pen_arena *scratch) {
     }
     for (uint32_t i = 0; i < tensors->count; i++) {
         if (is_found[i]) continue;
+        load->is_of_others = true;
         load_complain(load, pen_error(PEN_INVALID_INPUT, "the checkpoint lacks '%s'",
                                       tensors->tensors[i].name));
     }

@@ -52,6 +52,7 @@ typedef struct pen_commit_manifest {
     uint64_t plateau_best; // what they are compared with
     uint64_t plateau_bad;  // since then
     uint64_t plateau_cooldown; // of those to come that do not count
+    uint64_t rate; // the learning rate of the last step; 0: not known, and not in the record
     uint32_t shard_count;
     const pen_shard_summary *shards; // [shard_count]
 } pen_commit_manifest;

@@ -130,6 +130,7 @@ static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
                                  .next = trainer->next,
                                  .rate_steps = trainer->rate_steps,
                                  .loss = trainer->loss,
+                                 .rate = pen_trainer_rate(trainer, trainer->steps_done - 1),
                                  .losses_hash = pen_train_losses_hash(&trainer->losses),
                                  .evaluated = trainer->judge.verdict,
                                  .changed_step = trainer->changed_step};

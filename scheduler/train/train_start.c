@@ -1,4 +1,5 @@
 // What a training begins with: data, engine, folders of checkpoints, and where it stands.
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -124,6 +125,7 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->next = checkpoint->next;
     trainer->loss = checkpoint->loss;
     trainer->rate_steps_before = checkpoint->rate_steps;
+    trainer->rate_before = checkpoint->rate;
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);
     pen_train_judge_stand_at(&trainer->judge, &checkpoint->evaluated);
     pen_train_losses_rewind(&trainer->losses, checkpoint->step, checkpoint->losses_hash);
@@ -220,6 +222,17 @@ double pen_trainer_rate(const pen_trainer *trainer, uint64_t steps_before) {
         pen_learning_rate_at(&trainer->learning_rate, steps_before, trainer->rate_steps));
 }
 
+// Another lr, schedule or length than before is seen by the last step that was done.
+static void train_say_rate(const pen_trainer *trainer) {
+    const double before = trainer->rate_before;
+    const double now = pen_trainer_rate(trainer, trainer->steps_done - 1);
+    if (before <= 0 || fabs(now - before) <= 1e-9 * before) return; // of another libm, even
+    pen_log(PEN_LOG_NOTE,
+            "the learning rate is another than before: step %llu had %.6g, and this job has %.6g "
+            "for it",
+            (unsigned long long)trainer->steps_done, before, now);
+}
+
 // Where it goes on, with which learning rate, and what of it is not as the job alone would have it.
 static void train_say_start(const pen_trainer *trainer) {
     const pen_job_train *train = &trainer->job->train;
@@ -246,6 +259,7 @@ static void train_say_start(const pen_trainer *trainer) {
                 (unsigned long long)trainer->rate_steps_before, whole);
     }
     const double decided = trainer->judge.verdict.plateau.rate;
+    if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU) train_say_rate(trainer);
     if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU || decided <= 0) return;
     if (decided == train->optimizer.lr) return;
     pen_log(PEN_LOG_NOTE,

@@ -27,6 +27,7 @@ struct pen_trainer {
     pen_learning_rate_options learning_rate;
     uint64_t rate_steps;        // over which the learning rate runs its course
     uint64_t rate_steps_before; // that, in the checkpoint that it goes on from; 0: there is none
+    double rate_before;         // of its last step; 0: there is none, or it does not say
     uint64_t epoch_steps;
     uint64_t step_count;       // after which it is over
     uint64_t steps_done;       // in this generation or a checkpoint that it began with

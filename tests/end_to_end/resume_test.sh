@@ -124,11 +124,23 @@ sed -i 's/epochs: 1/epochs: 2/; s/lr: 0.1/lr: 0.025/' said.yaml
 penstock train said.yaml --continue --steps 6 2>messages
 says 'goes on after step 4 of 8, with the learning rate 0.025'
 says 'it was to have 4 steps and has 8 now'
+says 'the learning rate is another than before: step 4 had 0.1, and this job has 0.025 for it'
 penstock train said.yaml --continue --steps 5 2>messages
 says 'nothing is left to do: step 6 of 8 is done already'
 penstock train said.yaml --continue 2>messages
 says 'goes on after step 6 of 8, with the learning rate 0.025'
-grep -q 'it was to have' messages && die "of the same length, and says $(cat messages)"
+grep -qE 'it was to have|another than before' messages && die "nothing has changed, and it says $(cat messages)"
+sed -i 's/epochs: 2/epochs: 3, learning_rate: cosine/' said.yaml # a schedule has another rate for what was done
+penstock train said.yaml --continue 2>messages
+says 'step 8 had 0.025, and this job has 0.00926' # 0.0125 (1 + cos(7 pi / 12))
+
+# another optimizer has other states; its parameters may go on
+sed -i 's/optimizer: {sgd: {[^}]*}}/optimizer: adam/; s/epochs: 3/epochs: 4/' said.yaml
+grep -q 'optimizer: adam,' said.yaml || die "$(cat said.yaml)"
+fails 4 'or begin with the parameters alone, by .penstock checkpoint export. and .penstock train --parameters.' \
+    "$PENSTOCK" train said.yaml --continue
+penstock checkpoint export -q said -o alone.safetensors
+penstock train -q said.yaml --parameters alone.safetensors --checkpoint alone --steps 1
 
 # what does not belong together is said
 job other "$sgd, batch: 10, epochs: 3"
