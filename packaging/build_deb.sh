@@ -16,7 +16,9 @@ if command -v ccache >/dev/null 2>&1; then CCACHE_DIR=$(ccache --get-config cach
 
 rm -rf "$tree" "$folder"/*.deb "$folder"/*.buildinfo "$folder"/*.changes
 mkdir -p "$tree"
-{ git ls-files --cached --others --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print; } |
+# without git, or where it refuses a tree of another user, what .gitignore names is left out by hand
+{ git ls-files --cached --others --exclude-standard 2>/dev/null ||
+    find . -type d \( -path ./build -o -path ./env -o -path ./.git -o -path './examples/*/run*' -o -name __pycache__ \) -prune -o -type f -print; } |
     while IFS= read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done |
     tar -c -f - --verbatim-files-from -T - | tar -x -f - -C "$tree"
 
