@@ -2,10 +2,11 @@
 # Tries what `make deb`, `make wheel` and `make sbom` have made, as root:
 #   check_packages.sh VERSION PYTHON     PYTHON: that of the environment with auditwheel and spdx-tools
 # - a second build, in another folder, gives the same packages and wheel to the last byte;
+# - so does a user who is not root, in a fresh Debian with what dependencies.sh installs;
 # - lintian has no complaint, and the SBOM is valid SPDX;
 # - in a fresh Debian with the packages, the tests of packaging/debian/tests pass (autopkgtest);
 # - in a fresh Debian that has only Python, the wheel trains over two processes; and with a worker of the packages.
-# The roots are made in a folder of $TMPDIR or /tmp (about 3 GB), which goes at the end. PEN_BASE_ROOT=DIR keeps the
+# The roots are made in a folder of $TMPDIR or /tmp (about 6 GB), which goes at the end. PEN_BASE_ROOT=DIR keeps the
 # first root, a Debian without anything, for the next time.
 set -eu -o pipefail
 unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that has called us
@@ -53,7 +54,8 @@ for file in build/deb/*.deb build/wheel/*.whl; do
     cmp "$file" "$work/again/$(basename "$file")" || fail "$(basename "$file") is another in a second build"
     say "equal in two builds: $(sha256sum "$file" | cut -c 1-16) $(basename "$file")"
 done
-tar -c -f "$work/source.tar" -C "$work/again" --exclude=build --exclude='debian/penstock*' --exclude=debian/tmp "penstock-$version"
+made=(build debian/{penstock,libpenstock0,libpenstock-dev,python3-penstock,tmp,wheel,.debhelper})
+tar -c -f "$work/source.tar" -C "$work/again" --anchored "${made[@]/#/--exclude=penstock-$version/}" "penstock-$version"
 rm -rf "$work/again"
 
 # ---- what judges say
@@ -62,11 +64,43 @@ say "lintian has no complaint"
 "$(dirname "$python")/pyspdxtools" -i build/penstock.spdx.json --version SPDX-2.3 || fail "the SBOM is not valid"
 say "the SBOM is valid SPDX 2.3"
 
-# ---- the packages, in a Debian of their own
+# ---- built as docs/install.md says, in a Debian that has nothing of a developer's
 base=${PEN_BASE_ROOT:-$work/base}
 if [ ! -x "$base/usr/bin/apt-get" ]; then
     debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log" || fail "$(tail -n 5 "$work/debootstrap.log")"
 fi
+built_with() { # built_with FOLDER: versions of what can change the bytes of packages
+    sed -n '/^Installed-Build-Depends:/,/^[A-Z][a-z]*:/p' "$1"/*.buildinfo | grep -E -- '-dev |^ (gcc|cpp|binutils|dpkg|debhelper|dh-|dwz|python3)'
+}
+cp -a "$base" "$work/user"
+in_root "$work/user" apt-get update -q >/dev/null
+install_in "$work/user" make
+in_root "$work/user" useradd --create-home user
+tar -x -f "$work/source.tar" -C "$work/user/home/user" --anchored --exclude="penstock-$version/debian"
+there=/home/user/penstock-$version
+if ! in_root "$work/user" sh -e -c "cd $there && ./dependencies.sh build packages && chown -R user:user /home/user" >"$work/user.log" 2>&1 ||
+    ! in_root "$work/user" su - user -c "cd $there && make deb" >>"$work/user.log" 2>&1; then
+    tail -n 40 "$work/user.log" >&2
+    fail "a user of a fresh Debian cannot make the packages"
+fi
+alike=yes
+[ "$(built_with build/deb)" = "$(built_with "$work/user$there/build/deb")" ] || alike=
+for file in build/deb/*.deb; do
+    built=$work/user$there/$file
+    for field in Depends Recommends Suggests; do
+        [ "$(dpkg-deb -f "$file" $field)" = "$(dpkg-deb -f "$built" $field)" ] ||
+            fail "$(basename "$file"): $field of a user's is '$(dpkg-deb -f "$built" $field)', not '$(dpkg-deb -f "$file" $field)'"
+    done
+    [ -z "$alike" ] || cmp "$file" "$built" || fail "$(basename "$file") is another when a user makes it"
+done
+if [ -n "$alike" ]; then
+    say "equal when a user of a fresh Debian makes them"
+else
+    say "a user of a fresh Debian can make them; it has other versions of packages than this machine, so bytes were not compared"
+fi
+rm -rf --one-file-system "$work/user"
+
+# ---- the packages, in a Debian of their own
 cp -a "$base" "$work/packages"
 cp -a "$base" "$work/python"
 mkdir "$work/packages/debs"
