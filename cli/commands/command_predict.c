@@ -33,6 +33,7 @@ typedef struct predict_run {
     pen_command_context *context;
     const predict_options *options;
     pen_file *file;
+    const pen_dataset *dataset;
     bool is_csv;
     uint64_t example_total;
     uint32_t output_index;
@@ -53,6 +54,14 @@ static pen_status predict_find_output(predict_run *run, const pen_program *progr
                      run->options->name, pen_value_name(program->graph, program->outputs[0]));
 }
 
+// The classes by their names, where the data have names and the output a number for each; else
+// NULL.
+static const char *const *predict_names(const predict_run *run) {
+    const pen_dataset_info *info = pen_dataset_get_info(run->dataset);
+    const bool has_names = info->class_names != NULL && info->class_count == run->row_elements;
+    return has_names ? info->class_names : NULL;
+}
+
 // Checks the output, and writes what stands before the rows.
 static pen_status predict_start(predict_run *run, const pen_program *program) {
     PEN_TRY(predict_find_output(run, program));
@@ -68,7 +77,7 @@ static pen_status predict_start(predict_run *run, const pen_program *program) {
     run->row_elements = (uint64_t)pen_shape_count(&type->shape, 1, type->shape.rank);
     run->is_started = true;
     FILE *stream = pen_file_stream(run->file);
-    if (run->is_csv) return pen_csv_write_names(stream, NULL, run->row_elements);
+    if (run->is_csv) return pen_csv_write_names(stream, predict_names(run), run->row_elements);
     pen_shape shape = type->shape;
     shape.dims[0] = (int64_t)run->example_total;
     return pen_npy_write_header(stream, PEN_NPY_FLOAT32, shape.rank, shape.dims);
@@ -90,6 +99,7 @@ static pen_status predict_take(void *context, const pen_program *program, uint64
 }
 
 static pen_status predict_all(predict_run *run, pen_job_session *session) {
+    run->dataset = session->dataset;
     const uint64_t examples = pen_dataset_get_info(session->dataset)->example_count;
     const uint64_t limit = (uint64_t)run->options->limit;
     run->example_total = limit > 0 && limit < examples ? limit : examples;

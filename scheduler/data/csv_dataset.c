@@ -34,8 +34,6 @@ static pen_status csv_open_labels(pen_dataset *dataset, const pen_dataset_option
     const char *source;
     PEN_TRY(pen_arena_copy_text(dataset->arena, options->path, strlen(options->path), &source));
     pen_dataset_set_labels(dataset, labels, source);
-    dataset->info.class_names = table->class_names;
-    dataset->info.class_count = table->class_count;
     return pen_dataset_field_measure(labels, options->path);
 }
 
@@ -49,13 +47,29 @@ static pen_status csv_read_file(const pen_dataset_options *options, const pen_cs
     return status;
 }
 
+// What the columns of the training's table have, as a table without labels sees them where this one
+// has none.
+static pen_status csv_read_known(const pen_dataset_options *options, pen_arena *arena,
+                                 pen_csv_columns *out_columns) {
+    const char *other = options->words_path;
+    pen_dataset_options asked = *options;
+    pen_mapping file = {0};
+    if (options->label_column == NULL) asked.label_column = options->words_label_column;
+    PEN_TRY(pen_mapping_open(other, &file));
+    const pen_status status = pen_csv_read_columns(&(pen_csv_text){file.bytes, file.length, other},
+                                                   &asked, arena, out_columns);
+    pen_mapping_close(&file);
+    PEN_TRY(status);
+    if (options->label_column == NULL) pen_csv_columns_drop_label(out_columns);
+    return PEN_OK;
+}
+
 // Another table may say which words there are: that of the training, where this one is evaluated.
 // It is not read where nothing follows from it.
 static pen_status csv_read_table(const pen_dataset_options *options, pen_arena *arena,
                                  pen_csv_table *table) {
     const char *other = options->words_path;
     pen_csv_columns columns;
-    pen_mapping file = {0};
     if (other == NULL || strcmp(other, options->path) == 0) {
         return csv_read_file(options, NULL, arena, table);
     }
@@ -65,11 +79,7 @@ static pen_status csv_read_table(const pen_dataset_options *options, pen_arena *
         if (table->class_names == NULL) return PEN_OK;
         pen_csv_table_free(table);
     }
-    PEN_TRY(pen_mapping_open(other, &file));
-    const pen_status status = pen_csv_read_columns(&(pen_csv_text){file.bytes, file.length, other},
-                                                   options, arena, &columns);
-    pen_mapping_close(&file);
-    PEN_TRY(status);
+    PEN_TRY(csv_read_known(options, arena, &columns));
     return csv_read_file(options, &columns, arena, table);
 }
 
@@ -104,6 +114,8 @@ static pen_status csv_open(pen_dataset *dataset, const pen_dataset_options *opti
                                   (state->table.labels != NULL) * sizeof *state->table.labels +
                                   (state->table.weights != NULL) * sizeof *state->table.weights);
     PEN_TRY(csv_take_weights(dataset, options, state));
+    dataset->info.class_names = state->table.class_names; // also where there are no labels
+    dataset->info.class_count = state->table.class_count;
     return state->table.labels == NULL ? PEN_OK : csv_open_labels(dataset, options, state);
 }
 

@@ -43,7 +43,8 @@ typedef struct pen_dataset_info {
     const pen_dataset_field *labels; // [label_count]; NULL: no labels
     uint32_t target_count;           // at least 1 where there are labels
     uint32_t class_count;            // 0: not known
-    const char *const *class_names;  // [class_count]; NULL: they have none
+    const char *const *class_names;  // [class_count]; NULL: they have none. Of a table without
+                                     // labels those of the training's
     uint64_t held_bytes;    // of memory while it is open: files inflated or parsed, but not mapped
     uint64_t skipped_count; // images: files that are no pictures, and left out
     const char *skipped_path; // the first of them; NULL: none

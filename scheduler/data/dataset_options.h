@@ -151,6 +151,9 @@ typedef struct pen_dataset_options {
     char delimiter;                    // 0: ','
     const char *words_path;            // the table that says which words there are, and means;
                                        // NULL: `path`
+    const char *words_label_column;    // of that table, as label_column, where this one has no
+                                       // labels; NULL: it has the same columns. Not sent to
+                                       // workers, which read what is trained on
     pen_dataset_categories categories; // of columns of words
     bool unknown_is_own;               // words that are not there are a category more
     pen_dataset_missing missing;       //

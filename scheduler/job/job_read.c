@@ -289,6 +289,7 @@ static void job_set_csv(const pen_job *job, const pen_job_csv *csv, pen_dataset_
     (void)pen_job_parse_missing(csv->missing, &options->missing, &options->missing_value);
     if (data->has_train && data->train.format == PEN_JOB_CSV && csv != &data->train.csv) {
         options->words_path = data->train.csv.file;
+        if (csv->label_column == NULL) options->words_label_column = data->train.csv.label_column;
     }
     options->path = csv->file;
     options->input_name = csv->input;

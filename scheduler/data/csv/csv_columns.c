@@ -68,9 +68,13 @@ static pen_status columns_no_label(const columns_survey *survey, const char *wan
     pen_text_init(&text, survey->arena);
     pen_text_add_names(&text, wanted, columns->names, columns->count, COLUMNS_NAMES_SHOWN);
     PEN_TRY(pen_text_finish(&text, &list));
-    return pen_error(PEN_NOT_FOUND, "'%s': no column is called '%s'; there are %.*s%s",
+    const bool is_label = wanted == survey->options->label_column;
+    const bool is_other =
+        is_label && survey->options->words_path != NULL; // than what is trained on
+    return pen_error(PEN_NOT_FOUND, "'%s': no column is called '%s'; there are %.*s%s%s",
                      survey->cursor->path, wanted, COLUMNS_NAMES_BYTES, list,
-                     strlen(list) > COLUMNS_NAMES_BYTES ? "…" : "");
+                     strlen(list) > COLUMNS_NAMES_BYTES ? "…" : "",
+                     is_other ? "; without label_column data have no labels" : "");
 }
 
 // What is wanted is a name, else an index from the start or, negative, from the end.
@@ -352,4 +356,22 @@ pen_status pen_csv_columns_read(pen_csv_cursor *cursor, const pen_dataset_option
         PEN_TRY(columns_number(&survey, columns_at(&survey, i)));
     }
     return PEN_OK;
+}
+
+void pen_csv_columns_drop_label(pen_csv_columns *columns) {
+    const uint64_t label = columns->label_index;
+    if (label == UINT64_MAX) return;
+    columns->count -= 1;
+    columns->label_index = UINT64_MAX;
+    if (columns->weight_index != UINT64_MAX && columns->weight_index > label) {
+        columns->weight_index -= 1;
+    }
+    const uint64_t after = columns->count - label;
+    if (columns->features != NULL) {
+        memmove(columns->features + label, columns->features + label + 1,
+                after * sizeof *columns->features);
+    }
+    const char **names;
+    memcpy(&names, &columns->names, sizeof names); // made with the columns
+    if (names != NULL) memmove(names + label, names + label + 1, after * sizeof *names);
 }

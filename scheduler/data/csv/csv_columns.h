@@ -50,6 +50,10 @@ PEN_NODISCARD pen_status pen_csv_columns_read(pen_csv_cursor *cursor,
 // Whether a column is a feature: neither labels nor weights.
 bool pen_csv_columns_has(const pen_csv_columns *columns, uint64_t index);
 
+// Takes away the column of the labels, so that the columns are those of a table without them. What
+// is known of the labels stays.
+void pen_csv_columns_drop_label(pen_csv_columns *columns);
+
 // The number of the word in a field; word_count: it has none.
 uint32_t pen_csv_column_find(const pen_csv_column *column, const pen_csv_field *field);
 

@@ -221,9 +221,12 @@ static pen_status csv_check_known(const csv_rows *rows) {
     if (own->count != known->count || own->label_index != known->label_index ||
         own->weight_index != known->weight_index) {
         return pen_error(PEN_INVALID_INPUT,
-                         "'%s' has %" PRIu64 " columns, but '%s' has %" PRIu64
-                         ", or another column of labels or weights",
-                         rows->cursor.path, own->count, other, known->count);
+                         "'%s' has %" PRIu64 " columns, but '%s' has %" PRIu64 "%s",
+                         rows->cursor.path, own->count, other, known->count,
+                         rows->options->label_column == NULL
+                             ? " besides its labels; label_column says where data have labels"
+                             : ", or another column of labels or weights; without label_column "
+                               "data have no labels");
     }
     for (uint64_t i = 0; own->names != NULL && known->names != NULL && i < own->count; i++) {
         if (strcmp(own->names[i], known->names[i]) == 0) continue;

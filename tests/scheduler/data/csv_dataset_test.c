@@ -294,6 +294,34 @@ static void the_training_says_which_words_there_are(void **state) {
     pen_dataset_close(dataset);
 }
 
+// What is predicted has no labels yet, wherever they stand in the training's table.
+static void new_rows_have_no_labels(void **state) {
+    (void)state;
+    const char *const trainings[] = {"size,colour,animal\n3,red,dog\n5,blue,ant\n",
+                                     "size,animal,colour\n3,dog,red\n5,ant,blue\n",
+                                     "animal,size,colour\ndog,3,red\nant,5,blue\n"};
+    pen_dataset_options options = {.words_label_column = "animal",
+                                   .categories = PEN_DATASET_CATEGORIES_ONE_HOT,
+                                   .missing = PEN_DATASET_MISSING_MEAN};
+    pen_dataset *dataset;
+    for (size_t i = 0; i < sizeof trainings / sizeof *trainings; i++) {
+        CHECK_OK(open_beside("size,colour\n,red\n7,blue\n", trainings[i], options, &dataset));
+        const pen_dataset_info *info = pen_dataset_get_info(dataset);
+        float row[3];
+        assert_int_equal(info->label_count, 0);
+        assert_int_equal(info->class_count, 2);
+        assert_string_equal(info->class_names[1], "dog");
+        CHECK_OK(pen_dataset_read(dataset, (uint64_t[]){0}, 1, (void *[]){row}, NULL));
+        assert_true(row[0] == 4 && row[1] == 0 && row[2] == 1);
+        pen_dataset_close(dataset);
+    }
+    CHECK_ERROR(open_beside("size,colour,animal\n1,red,dog\n", trainings[0], options, &dataset),
+                PEN_INVALID_INPUT, "has 2 besides its labels; label_column says where");
+    options.label_column = "animal";
+    CHECK_ERROR(open_beside("size,colour\n1,red\n", trainings[0], options, &dataset), PEN_NOT_FOUND,
+                "without label_column data have no labels");
+}
+
 static void slips_of_the_pen_are_no_words(void **state) {
     (void)state;
     pen_dataset *dataset;
@@ -342,6 +370,7 @@ static void small_files_do_not_fill_the_memory(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(words_are_classes_and_categories_in_their_order),
               cmocka_unit_test(the_training_says_which_words_there_are),
+              cmocka_unit_test(new_rows_have_no_labels),
               cmocka_unit_test(slips_of_the_pen_are_no_words),
               cmocka_unit_test(small_files_do_not_fill_the_memory),
               cmocka_unit_test(holes_are_refused),
