@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/precision.h"
 #include "cli/command.h"
 #include "scheduler/checkpoint/checkpoint.h"
@@ -257,7 +258,11 @@ static pen_status checkpoint_export(checkpoint_run *run) {
         if (step >= 0 && record->manifest.step != (uint64_t)step) continue;
         const pen_checkpoint_export kind = {.what = checkpoint_what(run->options),
                                             .averages = !run->options->plain};
-        return pen_checkpoint_store_export(run->store, i, kind, run->options->output);
+        PEN_TRY(pen_checkpoint_store_export(run->store, i, kind, run->options->output));
+        pen_log(PEN_LOG_NOTE, "%s: from the checkpoint of step %" PRIu64 "%s", run->options->output,
+                record->manifest.step,
+                record->manifest.step == best ? ", of the best evaluation" : "");
+        return PEN_OK;
     }
     pen_text text;
     const char *steps;

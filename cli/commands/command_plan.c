@@ -1,7 +1,9 @@
 // penstock plan: which device runs what, and what a training step will take.
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system/machine.h"
 #include "cli/command.h"
@@ -37,6 +39,12 @@ static pen_status plan_check_options(const plan_options *options, pen_arena *are
         const pen_strategy *strategy;
         PEN_TRY(pen_status_add_context(pen_strategy_find(options->strategy, arena, &strategy),
                                        "--strategy"));
+    }
+    if (options->from_run != NULL && access(options->from_run, R_OK) != 0) {
+        return pen_error(PEN_NOT_FOUND,
+                         "--from-run: cannot open '%s': %s; `penstock train JOB --trace FILE` "
+                         "writes such a file",
+                         options->from_run, strerror(errno));
     }
     if (options->strategy != NULL && options->from != NULL) {
         return pen_error(PEN_INVALID_INPUT,

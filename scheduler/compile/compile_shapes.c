@@ -148,6 +148,22 @@ static bool shapes_example_fits(const pen_compile_input *data, const pen_shape *
     return pen_shape_element_count(&found) == pen_shape_element_count(&expected);
 }
 
+// What helps where channels stand at the other end. Of pictures in files the job says where they
+// come, arrays are written anew.
+static const char *shapes_advise(const pen_shape *found, const pen_shape *wanted) {
+    if (found->rank != 3 || wanted->rank != 3) return "";
+    const int64_t *f = found->dims, *w = wanted->dims;
+    if (f[0] == w[1] && f[1] == w[2] && f[2] == w[0]) {
+        return ": channels come last and are wanted first, as numpy.transpose(x, (0, 3, 1, 2)) or "
+               "data_format: channels_first of pictures gives them";
+    }
+    if (f[0] == w[2] && f[1] == w[0] && f[2] == w[1]) {
+        return ": channels come first and are wanted last, as numpy.transpose(x, (0, 2, 3, 1)) or "
+               "data_format: channels_last of pictures gives them";
+    }
+    return "";
+}
+
 // One input: that the data has it, and that its examples have as many numbers as the input takes.
 static pen_status shapes_check_input(const pen_compilation *compilation, pen_value_id input) {
     const char *name = pen_value_name(compilation->graph, input);
@@ -166,8 +182,9 @@ static pen_status shapes_check_input(const pen_compilation *compilation, pen_val
     char texts[2][PEN_SHAPE_TEXT_BYTES];
     return pen_error(PEN_INVALID_INPUT,
                      "an example of the data has the shape %s, but the model's input '%s' takes "
-                     "examples of %s",
-                     pen_shape_format(&found, texts[0]), name, pen_shape_format(&one, texts[1]));
+                     "examples of %s%s",
+                     pen_shape_format(&found, texts[0]), name, pen_shape_format(&one, texts[1]),
+                     shapes_advise(&found, &one));
 }
 
 // The model must have each input that the data names.

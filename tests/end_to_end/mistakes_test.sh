@@ -35,6 +35,8 @@ show "$PENSTOCK" trian job.yaml | sed "s/possible: train, .*/possible: train, ..
 show "$PENSTOCK" train
 show "$PENSTOCK" train one.yaml two.yaml
 show "$PENSTOCK" train good.yaml --stpes 3
+show "$PENSTOCK" train good.yaml --epochs 3
+show "$PENSTOCK" train good.yaml --batch-size=3
 show "$PENSTOCK" train good.yaml --steps
 show "$PENSTOCK" train good.yaml --steps 0
 show "$PENSTOCK" train good.yaml --steps many
@@ -141,6 +143,12 @@ files 'format: npy, inputs: {input: inputs.npy}, labels: inputs.npy'
 files 'format: npy, inputs: {image: inputs.npy}, labels: labels.npy'
 files 'format: npy, inputs: {input: inputs.npy, more: inputs.npy}, labels: labels.npy'
 files 'format: npy, inputs: inputs.npy, labels: labels.npy'
+for shape in 3,4,2 4,2,3; do
+    /usr/bin/python3 -c "import numpy; numpy.save('turned.npy', numpy.zeros([40, $shape], numpy.float32))"
+    sed 's#file: model.onnx#inputs: {x: {shape: [2, 3, 4]}}, layers: [flatten, dense: 10]#
+        s#{format: idx.*#{format: npy, inputs: {x: turned.npy}, labels: labels.npy}#' good.yaml >turned.yaml
+    show "$PENSTOCK" train turned.yaml
+done
 files 'format: npy, inputs: {input: cut.npy}, labels: labels.npy'
 files 'format: npy, inputs: {input: empty.npy}, labels: labels.npy'
 files 'format: npy, inputs: {input: images.idx}, labels: labels.npy'

@@ -205,6 +205,9 @@ job branching_cnn 4 'contiguous: true, stages: {minimum: 2}' | sed '/name: [cd],
 penstock plan job.yaml >table
 grep -q '^the gap .*4 microbatches fills' table || die "$(cat table)"
 
+fails 2 "from-run: cannot open 'none.json': No such file or directory; .penstock train JOB --trace FILE. writes" \
+    "$PENSTOCK" plan job.yaml --from-run none.json
+
 # what makes devices wait: a slow link, or one device that has most of the load
 cat >slow.yaml <<'END'
 version: 1
