@@ -49,6 +49,21 @@ static pen_status blame_delay_edges(const pen_trace_seen *seen, pen_stage_graph 
     return PEN_OK;
 }
 
+// The way on which values are late most: a slow link, which no figure of a device shows.
+static void blame_find_way(const pen_plan *plan, const pen_trace_seen *seen, pen_run_blame *blame) {
+    double most = 0;
+    for (uint32_t i = 0; i < seen->link_count; i++) {
+        const pen_seen_link *link = &seen->links[i];
+        const double late = (link->seconds - link->planned_seconds) * (double)link->count;
+        if (link->is_per_step || late <= most) continue;
+        most = late;
+        blame->source = plan->devices[link->source].name;
+        blame->target = plan->devices[link->target].name;
+        blame->way_seconds = link->seconds;
+        blame->way_predicted = link->planned_seconds;
+    }
+}
+
 // The plan's step with computing as measured, then with transfers as measured.
 static pen_status blame_by_trace(const pen_plan *plan, const pen_trace *trace, pen_arena *arena,
                                  pen_run_blame *blame) {
@@ -62,6 +77,7 @@ static pen_status blame_by_trace(const pen_plan *plan, const pen_trace *trace, p
     PEN_TRY(pen_trace_see(trace, arena, &seen));
     PEN_TRY(pen_run_measured_stages(&plan->stages, summary, arena, &stages));
     PEN_TRY(blame_simulate(plan, &stages, arena, &computed));
+    blame_find_way(plan, &seen, blame);
     PEN_TRY(blame_delay_edges(&seen, &stages, arena));
     PEN_TRY(blame_simulate(plan, &stages, arena, &moved));
     blame->has_transfers = true;
@@ -113,6 +129,18 @@ static void blame_add_seconds(pen_text *text, const char *what, double seconds) 
                    pen_seconds_format(fabs(seconds), room));
 }
 
+// Where transfers are a tenth of the step or more, the way that is to blame.
+static void blame_add_way(pen_text *text, const pen_run_blame *blame) {
+    char found[PEN_QUANTITY_TEXT_BYTES], planned[PEN_QUANTITY_TEXT_BYTES];
+    if (blame->source == NULL ||
+        blame->transfer_seconds < PEN_RUN_BLAME_STEP * blame->measured_seconds) {
+        return;
+    }
+    pen_text_print(text, " ('%s' to '%s' most: %s a microbatch, not %s)", blame->source,
+                   blame->target, pen_seconds_format(blame->way_seconds, found),
+                   pen_seconds_format(blame->way_predicted, planned));
+}
+
 // The term that is wrong most.
 static const char *blame_term(const pen_run_blame *blame) {
     const double compute = fabs(blame->compute_seconds), waiting = fabs(blame->waiting_seconds);
@@ -139,6 +167,7 @@ pen_status pen_run_blame_text(const pen_run_blame *blame, const char *trace, pen
     }
     if (blame->has_transfers) {
         blame_add_seconds(&text, ", transfers", blame->transfer_seconds);
+        blame_add_way(&text, blame);
         blame_add_seconds(&text, ", waiting", blame->waiting_seconds);
     } else {
         blame_add_seconds(&text, ", transfers and waiting", blame->waiting_seconds);

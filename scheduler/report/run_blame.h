@@ -31,6 +31,10 @@ typedef struct pen_run_blame {
     double waiting_seconds;
     const char *device;  // whose computing is off most; NULL: none is known
     double device_ratio; // measured / predicted
+    const char *source;  // devices between which values of microbatches are late most, by how much
+    const char *target;  // and how often; NULL: none is late, or not known
+    double way_seconds;  // mean, from the end of the task that made them until they were there
+    double way_predicted;
 } pen_run_blame;
 
 // `trace` may be NULL. INVALID_INPUT: it is of another plan; CORRUPT; OUT_OF_MEMORY

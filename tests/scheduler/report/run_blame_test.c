@@ -258,6 +258,15 @@ static void terms_sum_up_to_the_difference(void **state) {
     CHECK_OK(pen_run_blame_text(&blame, "run.json", arena, &text));
     assert_non_null(strstr(text, "most by computing: a step took"));
     assert_non_null(strstr(text, "('b' most: 1.50 times as long), transfers +250 ms, waiting"));
+    // the way is named where transfers are a good part of the step
+    assert_string_equal(blame.source, "a");
+    assert_string_equal(blame.target, "b");
+    CHECK(NEAR(blame.way_seconds - blame.way_predicted, LATER), "%g", blame.way_seconds);
+    pen_run_blame slow = blame;
+    const char *more;
+    slow.transfer_seconds = 0.2 * slow.measured_seconds;
+    CHECK_OK(pen_run_blame_text(&slow, "run.json", arena, &more));
+    assert_non_null(strstr(more, " ('a' to 'b' most: "));
     assert_non_null(strstr(text, "--from-run run.json -o PLAN` plans with what was seen; `penstock "
                                  "train PLAN` trains by it\n"));
     // a second of nothing is waiting
