@@ -113,14 +113,21 @@ size_t pen_text_distance(const char *a, const char *b) {
     return rows[a_length % 3][b_length];
 }
 
+#define TEXT_PART_BYTES 5 // from which a name within another says something
+
+// A third of the letters may be wrong, and one always; a name that begins the other is near, and
+// one that is in the other is as near as is just possible.
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count) {
-    // A third of the letters may be wrong, and one always; a name that begins the other is near.
     size_t best = count;
-    size_t best_distance = 1 + strnlen(wanted, PEN_TEXT_DISTANCE_LIMIT) / 3;
+    const size_t limit = 1 + strnlen(wanted, PEN_TEXT_DISTANCE_LIMIT) / 3;
+    size_t best_distance = limit;
     for (size_t i = 0; i < count; i++) {
         size_t distance = pen_text_distance(wanted, names[i]);
         const size_t shorter = text_min(strlen(wanted), strlen(names[i]));
         if (shorter >= 2 && strncmp(wanted, names[i], shorter) == 0) distance = 1;
+        const bool is_within =
+            pen_text_contains(wanted, names[i]) || pen_text_contains(names[i], wanted);
+        if (shorter >= TEXT_PART_BYTES && is_within) distance = text_min(distance, limit);
         if (distance < best_distance || (best == count && distance == best_distance)) {
             best = i;
             best_distance = distance;

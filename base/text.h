@@ -45,7 +45,8 @@ PEN_NODISCARD pen_status pen_text_error_at(const char *file, int line, pen_text 
 size_t pen_text_distance(const char *a, const char *b);
 
 // The index of the name that `wanted` is most likely a misspelling of (the first among equals), or
-// `count` when none is near.
+// `count` when none is near. Where no other is near, it is one that is within `wanted`, or the
+// other way round: "horizontal_flip" of "random_horizontal_flip".
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count);
 
 // Whether `part` is in `text`, letters compared without case.

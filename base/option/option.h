@@ -109,7 +109,8 @@ struct pen_option_field {
     pen_option_bound maximum;
     bool takes_digits; // BOOL: 1 and 0 stand for true and false, of a key that was a number once
     const char *const *choices;   // CHOICE: names, ended by NULL
-    const pen_option_word *words; // CHOICE: not taken, but told what is meant; ended by a NULL word
+    const pen_option_word *words; // CHOICE: not taken, but told what is meant, case and "_" aside;
+                                  // ended by a NULL word
     const pen_option_field *item; // LIST, MAP: of each item
     size_t entry_bytes;           // MAP: size of the entry struct
     uint32_t count_minimum;       // LIST, MAP: fewest items

@@ -90,27 +90,36 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
     option_describe_range(field, text);
 }
 
+// "CrossEntropyLoss" is "cross_entropy_loss": the one is a class, the other a key.
+static bool option_is_word(const char *word, const char *text) {
+    while (true) {
+        word += strspn(word, "_");
+        text += strspn(text, "_-");
+        if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return false;
+        if (*word == '\0') return true;
+        word += 1;
+        text += 1;
+    }
+}
+
 // The choice that is meant by a text that is none: by other programs' words; or what is near to it
-// and begins as it does, so that "gpu" is not offered "cpu"; or what it is a part of
-// ("cross_entropy"). NULL: none.
+// and begins as it does, so that "gpu" is not offered "cpu"; or what is within the other. NULL:
+// none.
 static const char *option_find_meant(const pen_option_field *field, const char *text) {
     const pen_option_word *word = field->words;
-    const char *const *choices = field->choices;
     size_t count = 0;
     for (; word != NULL && word->word != NULL; word++) {
-        if (pen_text_distance(word->word, text) == 0) return word->choice;
+        if (option_is_word(word->word, text)) return word->choice;
     }
-    while (choices[count] != NULL) {
+    while (field->choices[count] != NULL) {
         count += 1;
     }
-    const size_t nearest = pen_text_nearest(text, choices, count);
-    if (nearest < count && tolower((unsigned char)text[0]) == choices[nearest][0]) {
-        return choices[nearest];
-    }
-    for (size_t i = 0; i < count && count > 1 && strlen(text) > 2; i++) {
-        if (pen_text_contains(choices[i], text)) return choices[i];
-    }
-    return NULL;
+    const size_t nearest = pen_text_nearest(text, field->choices, count);
+    if (nearest == count) return NULL;
+    const char *name = field->choices[nearest];
+    const bool is_near = tolower((unsigned char)text[0]) == name[0] ||
+                         pen_text_contains(name, text) || pen_text_contains(text, name);
+    return is_near ? name : NULL;
 }
 
 // `why` adds to what is expected; NULL for nothing.

@@ -41,15 +41,19 @@ const char *pen_job_explain(const char *key) {
     return NULL;
 }
 
+// Keras and PyTorch write some of them as names of classes; case and "_" do not count.
 const pen_option_word pen_job_loss_words[] = {
     {"bce", "binary_cross_entropy"},
+    {"bce_loss", "binary_cross_entropy"},
     {"bce_with_logits", "binary_cross_entropy_with_logits"},
+    {"bce_with_logits_loss", "binary_cross_entropy_with_logits"},
     {"binary_crossentropy", "binary_cross_entropy"},
     {"categorical_crossentropy", "softmax_cross_entropy"},
     {"cross_entropy", "softmax_cross_entropy"},
     {"cross_entropy_loss", "softmax_cross_entropy"},
-    {"crossentropy", "softmax_cross_entropy"},
     {"kl_div", "kl_divergence"},
+    {"kl_div_loss", "kl_divergence"},
+    {"l1_loss", "l1"},
     {"mae", "l1"},
     {"mean_absolute_error", "l1"},
     {"mse", "mean_squared_error"},
@@ -65,10 +69,12 @@ const pen_option_word pen_job_metric_words[] = {
     {"auroc", "auc"},
     {"iou", "mean_iou"},
     {"jaccard", "mean_iou"},
+    {"jaccard_score", "mean_iou"},
     {"mae", "mean_absolute_error"},
     {"mse", "mean_squared_error"},
     {"rmse", "root_mean_squared_error"},
     {"roc_auc", "auc"},
+    {"roc_auc_score", "auc"},
     {"val_accuracy", "accuracy"},
     {"val_loss", "loss"},
     {NULL, NULL},

@@ -58,6 +58,10 @@ static void nearest_name_comes_first(void **state) {
     assert_int_equal(pen_text_nearest("epoch", names, 4), 1);
     assert_int_equal(pen_text_nearest("micro", names, 4), 2);
     assert_int_equal(pen_text_nearest("zzzz", names, 4), 4);
+    assert_int_equal(pen_text_nearest("number_of_epochs", names, 4), 1);
+    assert_int_equal(pen_text_nearest("batches", names, 4), 0);   // it begins so
+    assert_int_equal(pen_text_nearest("robatches", names, 4), 2); // three letters off, not "batch"
+    assert_int_equal(pen_text_nearest("some_seed", names, 4), 4); // four letters may be chance
     pen_arena *arena = check_arena();
     pen_text text;
     pen_text_init(&text, arena);

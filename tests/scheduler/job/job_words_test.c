@@ -38,12 +38,17 @@ static void other_names_say_what_is_meant(void **state) {
         {"cross_entropy", "constant", "", "; did you mean softmax_cross_entropy?"},
         {"MSE", "constant", "", "found \"MSE\", expected one of softmax_cross_entropy, "},
         {"MSE", "constant", "", "; did you mean mean_squared_error?"},
+        {"CrossEntropyLoss", "constant", "", "; did you mean softmax_cross_entropy?"},
+        {"BCEWithLogitsLoss", "constant", "", "did you mean binary_cross_entropy_with_logits?"},
+        {"L1Loss", "constant", "", "; did you mean l1?"},
+        {"SmoothL1Loss", "constant", "", "; did you mean smooth_l1?"},
         {"l1", "0.1", "", "learning_rate: unknown key \"0.1\": a rate is the optimizer's lr, as "},
         {"l1", "cosin", "", "; did you mean cosine?"},
         {"l1", "constant", "evaluation: {metric: acuracy}", "; did you mean accuracy?"},
         {"l1", "constant", "evaluation: {metrics: [loss, iou]}", "; did you mean mean_iou?"},
         {"l1", "constant", "numerics: {precision: bf16}", "; did you mean bfloat16?"},
         {"l1", "constant", "devices: [{name: a, kind: gpu}]", "; did you mean cuda?"},
+        {"l1", "constant", "evaluation: {metric: roc-auc}", "; did you mean auc?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pen_arena *arena = check_arena();
