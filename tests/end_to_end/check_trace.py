@@ -2,7 +2,8 @@
 """Checks a file against the rules of Chrome's trace event format, as ui.perfetto.dev reads it.
 
 check_trace.py FILE [EXPRESSION]: exits with 1 and says what is wrong. The expression is of `d`, the
-whole file, `spans`, its "X" events, `rows`, the names of (pid, tid), and `processes`, those of pids.
+whole file, `spans`, its "X" events, `rows`, the names of (pid, tid), `processes`, those of pids, and `order`, the names
+of rows from top to bottom.
 """
 import json
 import sys
@@ -24,6 +25,7 @@ def main():
     d = json.load(open(sys.argv[1]))
     events = d["traceEvents"]
     processes, rows, spans, last = {}, {}, [], 0
+    places = {}  # of a pid, or a (pid, tid)
     ends, arrows, counters = defaultdict(list), defaultdict(list), set()
     for event in events:
         phase, pid = event["ph"], event["pid"]
@@ -35,6 +37,9 @@ def main():
                 names[pid if names is processes else (pid, event["tid"])] = event["args"]["name"]
             elif not isinstance(event["args"]["sort_index"], int):
                 fail(f"sort_index of {event}")
+            else:
+                is_process = event["name"] == "process_sort_index"
+                places[pid if is_process else (pid, event["tid"])] = event["args"]["sort_index"]
             continue
         at = number(event, "ts")
         if at < last:
@@ -71,7 +76,9 @@ def main():
             if not any(s["ts"] <= end["ts"] <= s["ts"] + s["dur"] for s in within[end["pid"], end["tid"]]):
                 fail(f"an arrow begins or ends at nothing: {end}")
     if len(sys.argv) > 2:
-        known = {"d": d, "spans": spans, "rows": rows, "processes": processes, "arrows": arrows, "counters": counters}
+        drawn = sorted(rows, key=lambda row: (places[row[0]], places[row]))
+        order = [rows[row] for row in drawn]
+        known = {"d": d, "order": order, "spans": spans, "rows": rows, "processes": processes, "arrows": arrows, "counters": counters}
         if not eval(f"({sys.argv[2]})", known):
             fail(f"{sys.argv[2]} does not hold")
 

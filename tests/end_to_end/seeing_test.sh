@@ -37,7 +37,29 @@ grep -q '^epoch .* bubble' lines || die "on a terminal: $(cat lines)"
 sum(s["cat"] == "compute" and s["args"]["task"] == "forward" for s in spans) ==
     12 * 4 * (1 + max(s["args"]["stage"] for s in spans if s["cat"] == "compute"))
 and {r for r in rows.values() if r.endswith("compute")} == {"<b>first</b> compute", "second compute", "third compute"}
-and len(counters) == 6' || die "the trace is wrong"
+and len(counters) == 6
+and [r for r in order if r.endswith("compute")] == ["<b>first</b> compute", "second compute", "third compute"]' ||
+    die "the trace is wrong"
+
+# rows stand in the order of the job, not of names, processes or time
+for host in '' ', host: localhost'; do
+    cat >order.yaml <<EOF
+version: 1
+model:
+  seed: 1
+  inputs: {x: {shape: [8]}}
+  layers: [dense: {units: 8, activation: relu}, dense: {units: 8, activation: relu}, dense: {units: 4}]
+data: {train: {format: npy, inputs: {x: order_x.npy}, labels: order_y.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 2, epochs: 2}
+devices: [{name: zeta, threads: 1$host}, {name: mid, threads: 1$host}, {name: alpha, threads: 1$host}]
+placement: {pin: [{nodes: "^dense_2", to: zeta}, {nodes: "^dense_1", to: alpha}, {nodes: "^dense(_kernel|_bias|$|[^_])", to: mid}]}
+EOF
+    /usr/bin/python3 -c 'import numpy as np
+np.save("order_x.npy", np.ones((16, 8), np.float32)); np.save("order_y.npy", np.arange(16) % 4)'
+    penstock train -q order.yaml --trace order.json
+    /usr/bin/python3 "$top/tests/end_to_end/check_trace.py" order.json '
+[r for r in order if r.endswith("compute")] == ["zeta compute", "mid compute", "alpha compute"]' || die "the order of rows"
+done
 
 # in JSON
 penstock train --json job.yaml --steps 12 >out 2>said || die "train --json: $(cat said)"
