@@ -340,7 +340,7 @@ $(patsubst %.c,$(BUILD)/%.o,$(call find_files,tests,*.c)): | build/.has-test
 # A GPU that there is not: a libcuda.so.1 with kernels that a C compiler compiled, and what runs them. Fibers and late
 # commands are none of a sanitizer's business. Tests of the device find it by their run path
 # (the old kind, which holds when a sanitizer opens it for them, too), the command by LD_LIBRARY_PATH.
-fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c fake_gpus.c)
+fake_cuda_sources := $(addprefix tests/cuda/,emulator.c emulated_kernels.c fake_driver.c fake_stream.c fake_graph.c fake_gpus.c)
 fake_cuda_fma := $(if $(shell grep -m 1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma) # else a call for each multiply_add
 $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sources) device/cuda/cuda_driver.h | build/.has-build
 	@mkdir -p $(@D)

@@ -181,6 +181,16 @@ typedef struct pen_device_kind {
     // The first look that found what is not finite in work that was awaited; NULL: none did. It is
     // told once, and then updates are applied again.
     PEN_NODISCARD pen_status (*found)(pen_device *device, const pen_look **out_look);
+
+    // Times by the device's own clock. NULL members: work is done when it was enqueued, and the
+    // host's clock tells of it.
+    //
+    // Enqueued: the queue comes to the mark when all before it is done. Marks are numbers from 0
+    // on, used again and again; only numbers that are new take memory.
+    PEN_NODISCARD pen_status (*mark)(pen_device *device, uint32_t mark);
+    // When the queue came to it, on pen_clock_seconds. To be asked once for each mark, when all
+    // work was awaited and before more is enqueued.
+    PEN_NODISCARD pen_status (*marked)(pen_device *device, uint32_t mark, double *out_seconds);
 } pen_device_kind;
 
 // Every device starts with this.

@@ -80,6 +80,7 @@ static void cuda_close(pen_device *base) {
     if (driver != NULL && device->memory.context != NULL) {
         (void)driver->context_set(device->memory.context);
         if (device->memory.stream != NULL) (void)driver->stream_wait(device->memory.stream);
+        pen_cuda_clock_close(&device->clock, &device->memory);
         if (device->words != 0) (void)driver->free(device->words);
         if (device->words_here != NULL) (void)driver->host_free(device->words_here);
         if (device->module != NULL) (void)driver->module_unload(device->module);
@@ -239,6 +240,16 @@ static pen_status cuda_synchronize(pen_device *base) {
     PEN_TRY(pen_cuda_memory_wait(memory));
     device->found_number = device->words_here[CUDA_FLAG_WORD];
     return cuda_blame(device);
+}
+
+static pen_status cuda_mark(pen_device *base, uint32_t mark) {
+    cuda_device *device = cuda_device_of(base);
+    return pen_cuda_clock_mark(&device->clock, &device->memory, mark);
+}
+
+static pen_status cuda_marked(pen_device *base, uint32_t mark, double *out_seconds) {
+    cuda_device *device = cuda_device_of(base);
+    return pen_cuda_clock_marked(&device->clock, &device->memory, mark, out_seconds);
 }
 
 pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
@@ -440,4 +451,6 @@ const pen_device_kind pen_cuda_device_kind = {
     .list_enqueue = cuda_list_enqueue,
     .list_destroy = cuda_list_destroy,
     .found = cuda_list_found,
+    .mark = cuda_mark,
+    .marked = cuda_marked,
 };

@@ -64,6 +64,8 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
     X(event_destroy, cuEventDestroy_v2, (pen_cuda_event *event))                                   \
     X(event_record, cuEventRecord, (pen_cuda_event *event, pen_cuda_stream *stream))               \
     X(event_wait, cuEventSynchronize, (pen_cuda_event *event))                                     \
+    X(event_elapsed, cuEventElapsedTime,                                                           \
+      (float *milliseconds, pen_cuda_event *start, pen_cuda_event *end))                           \
     X(module_load, cuModuleLoadData, (pen_cuda_module **module, const void *image))                \
     X(module_unload, cuModuleUnload, (pen_cuda_module *module))                                    \
     X(module_function, cuModuleGetFunction,                                                        \

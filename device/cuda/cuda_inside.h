@@ -4,6 +4,7 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_INSIDE_H
 #define PEN_DEVICE_CUDA_CUDA_INSIDE_H
 
+#include "device/cuda/cuda_clock.h"
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
@@ -35,6 +36,7 @@ typedef struct cuda_device {
     bool only_sizes;
     pen_precision precision; // of operands of products
     pen_cuda_memory memory;
+    pen_cuda_clock clock;
     pen_cuda_host host;
     pen_cuda_module *module;
     uint64_t text_hash; // of its kernels

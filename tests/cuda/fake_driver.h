@@ -12,7 +12,11 @@
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
 // process had pinned. With `count=1` a process says at its end how often it launched and
-// waited, on stderr. With `graphless=1` there is no memory for graphs.
+// waited, on stderr. With `graphless=1` there is no memory for graphs. With `slow=NAME` a kernel
+// of that name takes `slow_us=50000` microseconds more.
+//
+// Events have the time at which their stream came to them, by the host's monotonic clock: at once,
+// where it had nothing else to do.
 //
 // Captured launches become a graph by the rules of a driver: a wait, or memory that is taken or
 // given back, while a thread captures is an error, and the capture is of no use any more.

@@ -19,6 +19,14 @@ static uint64_t fake_setting(const char *name, uint64_t otherwise) {
     return at == NULL ? otherwise : strtoull(at + strlen(name), NULL, 10);
 }
 
+// The word behind `name`, or nothing.
+static void fake_setting_word(const char *name, char *word, size_t size) {
+    const char *text = getenv("FAKE_CUDA");
+    const char *at = text == NULL ? NULL : strstr(text, name);
+    at = at == NULL ? "" : at + strlen(name);
+    (void)snprintf(word, size, "%.*s", (int)strcspn(at, " "), at);
+}
+
 pen_cuda_result cuInit(unsigned flags) {
     fake_settings.gpu_count = (unsigned)fake_setting("gpus=", 1);
     fake_settings.model_count = (unsigned)fake_setting("models=", 1);
@@ -28,6 +36,8 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.order = (unsigned)fake_setting("order=", 0);
     fake_settings.is_told = fake_setting("count=", 0) != 0;
     fake_settings.is_graphless = fake_setting("graphless=", 0) != 0;
+    fake_setting_word("slow=", fake_settings.slow, sizeof fake_settings.slow);
+    fake_settings.slow_us = (unsigned)fake_setting("slow_us=", 50000);
     emulator_tag = FAKE_TAG;
     emulator_tag_bits = FAKE_TAG_BITS;
     if (fake_settings.gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;

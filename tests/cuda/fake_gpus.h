@@ -14,6 +14,8 @@
 
 typedef struct fake_told {
     unsigned gpu_count, model_count, first_model, late_us, order;
+    unsigned slow_us;
+    char slow[64];         // the kernel that is slow by that
     uint64_t memory_bytes; // of each
     bool is_told;          // counts, at the end
     bool is_graphless;     // memory for graphs is refused

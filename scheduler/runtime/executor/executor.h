@@ -148,7 +148,8 @@ PEN_NODISCARD pen_status pen_executor_run(pen_executor *executor, uint32_t list,
                                           uint64_t microbatch, const pen_run_context *run);
 
 // From now on adds the seconds of every node to `seconds` ([order_count], by position in the order;
-// borrowed), waiting for the device after each; NULL: no longer. Costs nothing when off.
+// borrowed), by the device's clock, or waiting for the device after each; NULL: no longer. Costs
+// nothing when off.
 void pen_executor_time_nodes(pen_executor *executor, double *seconds);
 
 pen_executor_memory pen_executor_get_memory(const pen_executor *executor);

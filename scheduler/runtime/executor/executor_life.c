@@ -311,9 +311,37 @@ const pen_launch *executor_launch(const pen_executor *executor, uint32_t positio
     return count == 0 ? NULL : executor->launches[first + microbatch % count];
 }
 
+// By the device's clock, if it has one: a mark before each node and one behind the last, and a
+// single wait.
+static pen_status executor_run_marked(pen_executor *executor, const pen_memory_list *list,
+                                      uint64_t microbatch, const pen_run_context *run) {
+    pen_device *device = executor->spec.device;
+    uint32_t mark = 0;
+    double started, ended;
+    PEN_TRY(device->kind->mark(device, mark));
+    for (uint32_t p = list->first; p < list->end; p++) {
+        const pen_launch *launch = executor_launch(executor, p, microbatch);
+        if (launch == NULL) continue;
+        pen_status status = device->kind->enqueue(device, launch, run);
+        if (status == PEN_OK) status = device->kind->mark(device, ++mark);
+        if (status != PEN_OK) return executor_name_node(executor, p, status);
+    }
+    PEN_TRY(device->kind->synchronize(device));
+    mark = 0;
+    PEN_TRY(device->kind->marked(device, mark, &started));
+    for (uint32_t p = list->first; p < list->end; p++) {
+        if (executor_launch(executor, p, microbatch) == NULL) continue;
+        PEN_TRY(device->kind->marked(device, ++mark, &ended));
+        executor->node_seconds[p] += ended - started;
+        started = ended;
+    }
+    return PEN_OK;
+}
+
 static pen_status executor_run_timed(pen_executor *executor, const pen_memory_list *list,
                                      uint64_t microbatch, const pen_run_context *run) {
     pen_device *device = executor->spec.device;
+    if (device->kind->mark != NULL) return executor_run_marked(executor, list, microbatch, run);
     PEN_TRY(device->kind->synchronize(device));
     double started = pen_clock_seconds();
     for (uint32_t p = list->first; p < list->end; p++) {

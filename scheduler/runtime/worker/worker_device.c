@@ -6,6 +6,7 @@
 #include "base/system/failpoint.h"
 #include "device/run_context.h"
 #include "graph/graph.h"
+#include "scheduler/runtime/worker/worker_times.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
     return &device->run->spec->devices[device->index];
@@ -131,6 +132,35 @@ static bool device_is_awaited(const worker_device *device, const pen_run_form *f
     return true;
 }
 
+static pen_trace_event device_task_event(const worker_device *device, const pen_run_round *round,
+                                         const pen_run_task *task) {
+    return (pen_trace_event){.kind = PEN_TRACE_TASK,
+                             .task = task->task,
+                             .device = device->index,
+                             .channel = PEN_TRACE_NO_CHANNEL,
+                             .form = round->form,
+                             .round = round->round,
+                             .step = round->step};
+}
+
+// What a task computes; its times are of that alone.
+static pen_status device_run_list(worker_device *device, const pen_run_round *round,
+                                  const pen_run_task *task, const pen_run_context *context) {
+    const uint32_t microbatch = task->task.kind == PEN_TASK_UPDATE ? 0 : task->task.microbatch;
+    const pen_trace_event event = device_task_event(device, round, task);
+    pen_evidence *noted = NULL;
+    const bool has_list = task->list != PEN_RUN_LIST_NONE;
+    if (has_list) noted = pen_worker_run_begin_noting(device, round, task, context);
+    pen_status status = pen_worker_times_begin(device, round->form);
+    if (status == PEN_OK && has_list) {
+        status =
+            pen_executor_enqueue(device->executors[round->form], task->list, microbatch, context);
+    }
+    if (status == PEN_OK) status = pen_worker_times_end(device, &event);
+    if (has_list) pen_worker_run_end_noting(device, noted);
+    return status;
+}
+
 // Runs the list of a task, told where it stands in its step: in which lane, and whether that ends.
 static pen_status device_compute(worker_device *device, const pen_run_round *round,
                                  const pen_run_task *task) {
@@ -151,13 +181,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     PEN_TRY(device_write_scalars(device, round));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
     PEN_TRY(pen_worker_staging_before(device, round->form, task, round->round));
-    if (task->list != PEN_RUN_LIST_NONE) {
-        pen_evidence *noted = pen_worker_run_begin_noting(device, round, task, &context);
-        const pen_status status =
-            pen_executor_enqueue(device->executors[round->form], task->list, microbatch, &context);
-        pen_worker_run_end_noting(device, noted);
-        PEN_TRY(status);
-    }
+    PEN_TRY(device_run_list(device, round, task, &context));
     PEN_TRY(pen_worker_staging_after(device, round->form, task));
     PEN_TRY(device_hand_collected(device, round, task));
     if (task->makes_loss) {
@@ -165,29 +189,9 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
         PEN_TRY(device_read_loss(device, round, task));
     }
     if (!device_is_awaited(device, form, task)) return PEN_OK;
-    PEN_TRY(pen_executor_finish(device->executors[round->form]));
+    PEN_TRY(pen_worker_times_finish(device, round->form));
     if (task->makes_loss) device_take_loss(device);
     return PEN_OK;
-}
-
-static void device_note_task(worker_device *device, const pen_run_round *round,
-                             const pen_run_task *task, double started, double ended) {
-    const pen_trace_event event = {.kind = PEN_TRACE_TASK,
-                                   .task = task->task,
-                                   .device = device->index,
-                                   .channel = PEN_TRACE_NO_CHANNEL,
-                                   .form = round->form,
-                                   .round = round->round,
-                                   .step = round->step,
-                                   .start_seconds = started,
-                                   .end_seconds = ended};
-    pen_trace_record(device->run->recorder, device->row, &event);
-    pen_mutex_lock(&device->run->lock);
-    pen_round_figures *figures = &device->figures[round->round % WORKER_ROUND_RING];
-    if (figures->busy_seconds == 0) figures->start_seconds = started;
-    figures->end_seconds = ended;
-    figures->busy_seconds += ended - started;
-    pen_mutex_unlock(&device->run->lock);
 }
 
 static void device_note_start(worker_device *device, double started) {
@@ -210,7 +214,10 @@ static pen_status device_run_task(worker_device *device, const pen_run_round *ro
         return pen_status_add_context(status, "in step %llu, stage %u",
                                       (unsigned long long)round->step, task->task.stage);
     }
-    device_note_task(device, round, task, started, pen_clock_seconds());
+    pen_trace_event noted = device_task_event(device, round, task);
+    noted.start_seconds = started;
+    noted.end_seconds = pen_clock_seconds();
+    pen_worker_times_done(device, &noted);
     const pen_worker_event event = {.kind = PEN_WORKER_EVENT_TASK_DONE,
                                     .generation = run->options.generation,
                                     .device = device->index};
@@ -235,8 +242,7 @@ static void device_note_wait(worker_device *device, const pen_worker_wait *wait,
                                    .sequence = wait->sequence,
                                    .start_seconds = started,
                                    .end_seconds = pen_clock_seconds()};
-    device->wait_seconds += event.end_seconds - started;
-    pen_trace_record(device->run->recorder, device->row, &event);
+    pen_worker_times_wait(device, &event);
 }
 
 static worker_piece *device_find_piece(const worker_device *device) {

@@ -105,6 +105,10 @@ typedef struct worker_device {
     pen_executor_number loss_sum, terms[PEN_TERMS_LIMIT]; // of it, on their way
     char *seen; // [seen_limit] a value on its way to the coordinator
     uint64_t seen_limit;
+    pen_trace_event *times; // [time_limit] not noted yet: a device with a clock of its own
+    uint32_t time_limit;
+    uint32_t time_count;
+    double noted_until; // the end of the last that was noted
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none

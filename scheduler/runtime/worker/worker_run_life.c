@@ -13,6 +13,7 @@
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker_device.h"
 #include "scheduler/runtime/worker/worker_staging.h"
+#include "scheduler/runtime/worker/worker_times.h"
 #include "scheduler/schedule/schedule.h"
 
 // ---- what the core says
@@ -280,6 +281,7 @@ static pen_status run_open_device(worker_device *device) {
     for (uint32_t f = 0; f < device->run->table->form_count; f++) {
         PEN_TRY(run_load_form(device, f));
     }
+    PEN_TRY(pen_worker_times_prepare(device));
     return run_make_room_to_see(device);
 }
 

@@ -169,7 +169,36 @@ static void captures_have_rules(void **state) {
 }
 
 // The error that stays is the last test's.
-PEN_TEST_MAIN(cmocka_unit_test(memory_is_limited_and_counted), cmocka_unit_test(commands_are_late),
+// Events are as far from each other as what lies between took, where they have times at all.
+static void events_have_times(void **state) {
+    (void)state;
+    pen_cuda_event *first, *second, *untimed;
+    pen_cuda_address memory;
+    float milliseconds = 0;
+    begin("late=20000");
+    WORKS(driver->allocate(&memory, BYTES));
+    WORKS(driver->event_create(&first, 0));
+    WORKS(driver->event_create(&second, 0));
+    WORKS(driver->event_create(&untimed, PEN_CUDA_EVENT_NO_TIMING));
+    WORKS(driver->event_record(first, stream));
+    WORKS(driver->fill(memory, 0, BYTES, stream));
+    WORKS(driver->event_record(second, stream));
+    WORKS(driver->event_record(untimed, stream));
+    CHECK(is_named(driver->event_elapsed(&milliseconds, first, second), "CUDA_ERROR_NOT_READY"),
+          "it is late");
+    WORKS(driver->stream_wait(stream));
+    WORKS(driver->event_elapsed(&milliseconds, first, second));
+    CHECK(milliseconds >= 20, "%g ms", (double)milliseconds);
+    CHECK(driver->event_elapsed(&milliseconds, first, untimed) != 0, "it has no time");
+    WORKS(driver->event_destroy(first));
+    WORKS(driver->event_destroy(second));
+    WORKS(driver->event_destroy(untimed));
+    WORKS(driver->free(memory));
+    WORKS(driver->stream_destroy(stream));
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(events_have_times), cmocka_unit_test(memory_is_limited_and_counted),
+              cmocka_unit_test(commands_are_late),
               cmocka_unit_test(captured_launches_run_as_a_graph),
               cmocka_unit_test(captures_have_rules),
               cmocka_unit_test(kernels_run_and_their_errors_stay))

@@ -1,0 +1,158 @@
+// Streams of the fake driver, each a thread, and events.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/cuda/fake_inside.h"
+
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
+
+static uint64_t fake_now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void fake_do(fake_command *c) {
+    if (fake_settings.late_us > 0) (void)usleep(fake_settings.late_us);
+    switch (c->kind) {
+    case FAKE_COPY:
+        memcpy(c->to, c->from, c->bytes);
+        break;
+    case FAKE_FILL:
+        memset(c->to, c->value, c->bytes);
+        break;
+    case FAKE_KERNEL:
+        fake_run_kernel(c);
+        break;
+    case FAKE_EVENT:
+        (void)pthread_mutex_lock(&fake_lock);
+        c->event->reached = c->ticket;
+        c->event->at_ns = c->idle_ns > 0 ? c->idle_ns : fake_now_ns();
+        (void)pthread_cond_broadcast(&fake_changed);
+        (void)pthread_mutex_unlock(&fake_lock);
+        break;
+    }
+}
+
+static void *fake_stream_main(void *argument) {
+    pen_cuda_stream *s = argument;
+    (void)pthread_mutex_lock(&fake_lock);
+    while (!s->is_over || s->done < s->queued) {
+        if (s->done == s->queued) {
+            (void)pthread_cond_wait(&fake_changed, &fake_lock);
+            continue;
+        }
+        fake_command *c = &s->commands[s->done % FAKE_COMMANDS];
+        (void)pthread_mutex_unlock(&fake_lock);
+        fake_do(c);
+        (void)pthread_mutex_lock(&fake_lock);
+        s->done += 1;
+        (void)pthread_cond_broadcast(&fake_changed);
+    }
+    (void)pthread_mutex_unlock(&fake_lock);
+    return NULL;
+}
+
+pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
+    if (s == NULL) return FAKE_INVALID; // the device has streams of its own
+    if (fake_sticky != 0) return fake_sticky;
+    if (s->captured != NULL) return fake_capture(s, c);
+    (void)pthread_mutex_lock(&fake_lock);
+    while (s->queued - s->done == FAKE_COMMANDS)
+        (void)pthread_cond_wait(&fake_changed, &fake_lock);
+    fake_command *own = &s->commands[s->queued % FAKE_COMMANDS];
+    *own = *c;
+    own->idle_ns = s->queued == s->done ? fake_now_ns() : 0;
+    s->queued += 1;
+    (void)pthread_cond_broadcast(&fake_changed);
+    (void)pthread_mutex_unlock(&fake_lock);
+    return 0;
+}
+
+pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
+    (void)flags;
+    if (fake_sticky != 0) return fake_sticky;
+    pen_cuda_stream *s = calloc(1, sizeof *s);
+    if (s == NULL || pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
+        free(s);
+        return PEN_CUDA_OUT_OF_MEMORY;
+    }
+    fake_counted.blocks += 1;
+    *stream = s;
+    return 0;
+}
+
+pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
+    (void)pthread_mutex_lock(&fake_lock);
+    stream->is_over = true;
+    (void)pthread_cond_broadcast(&fake_changed);
+    (void)pthread_mutex_unlock(&fake_lock);
+    (void)pthread_join(stream->thread, NULL);
+    free(stream);
+    fake_counted.blocks -= 1;
+    return fake_sticky;
+}
+
+pen_cuda_result cuStreamSynchronize(pen_cuda_stream *stream) {
+    if (fake_capturing != NULL) return fake_refuse_capture();
+    (void)pthread_mutex_lock(&fake_lock);
+    fake_counted.waits += 1;
+    while (stream->done < stream->queued)
+        (void)pthread_cond_wait(&fake_changed, &fake_lock);
+    (void)pthread_mutex_unlock(&fake_lock);
+    return fake_sticky;
+}
+
+pen_cuda_result cuEventCreate(pen_cuda_event **event, unsigned flags) {
+    if (fake_sticky != 0) return fake_sticky;
+    *event = calloc(1, sizeof **event);
+    if (*event == NULL) return PEN_CUDA_OUT_OF_MEMORY;
+    fake_counted.blocks += 1;
+    (*event)->is_untimed = (flags & PEN_CUDA_EVENT_NO_TIMING) != 0;
+    return 0;
+}
+
+pen_cuda_result cuEventDestroy_v2(pen_cuda_event *event) {
+    free(event);
+    fake_counted.blocks -= 1;
+    return fake_sticky;
+}
+
+// Events of a graph are none that a host could wait for: refused here.
+pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
+    if (fake_capturing != NULL) return fake_refuse_capture();
+    const fake_command c = {.kind = FAKE_EVENT, .event = event, .ticket = event->recorded + 1};
+    const pen_cuda_result result = fake_push(stream, &c);
+    if (result == 0) event->recorded += 1;
+    return result;
+}
+
+pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
+    if (fake_capturing != NULL) return fake_refuse_capture();
+    (void)pthread_mutex_lock(&fake_lock);
+    fake_counted.waits += 1;
+    while (event->reached < event->recorded)
+        (void)pthread_cond_wait(&fake_changed, &fake_lock);
+    (void)pthread_mutex_unlock(&fake_lock);
+    return fake_sticky;
+}
+
+// Milliseconds, in steps of half a microsecond, as a driver counts them.
+pen_cuda_result cuEventElapsedTime(float *milliseconds, pen_cuda_event *start,
+                                   pen_cuda_event *end) {
+    if (fake_sticky != 0) return fake_sticky;
+    if (start->is_untimed || end->is_untimed) return FAKE_INVALID_HANDLE;
+    (void)pthread_mutex_lock(&fake_lock);
+    const bool were_recorded = start->recorded > 0 && end->recorded > 0;
+    const bool are_reached = start->reached == start->recorded && end->reached == end->recorded;
+    const int64_t ns = (int64_t)(end->at_ns - start->at_ns);
+    (void)pthread_mutex_unlock(&fake_lock);
+    if (!were_recorded) return FAKE_INVALID_HANDLE;
+    if (!are_reached) return FAKE_NOT_READY;
+    *milliseconds = (float)(floor((double)ns / 500) * 0.0005);
+    return 0;
+}

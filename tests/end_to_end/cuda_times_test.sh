@@ -1,0 +1,43 @@
+# When a GPU computed, by its own clock: a kernel that is slow shows in the task that runs it, though nobody waits
+# for that task, and in no other. The GPU is emulated.
+. tests/end_to_end/common.sh
+
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+
+# softmax is of stage 0, which is enqueued only; the loss is of stage 1
+cat >job.yaml <<'Y'
+version: 1
+model:
+  inputs: {input: {shape: [1, 28, 28]}}
+  layers: [flatten, {dense: 32}, relu, {dense: 16}, softmax, {dense: 32}, {dense: 10}]
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, steps: 4, epochs: 9}
+devices: [{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]
+placement: {strategy: dynamic_programming}
+pipeline: {schedule: 1f1b}
+Y
+
+# trained KERNEL TASK STAGE: of tasks, these alone are slow when the kernel takes 60 ms more; and waits are none
+# of a device that computes.
+trained() {
+    FAKE_CUDA="gpus=2 slow=$1 slow_us=60000" penstock train job.yaml --json --trace "$1.trace" >"$1.json" 2>messages
+    python3 - "$@" <<'P' || die "$1: not the times of the GPU"
+import json, sys
+kernel, task, stage = sys.argv[1], sys.argv[2], int(sys.argv[3])
+events = [e for e in json.load(open(kernel + ".trace"))["traceEvents"] if e["ph"] == "X" and "stage" in e["args"]]
+tasks = [e for e in events if e["name"].split()[0] == e["args"].get("task") and e["args"]["round"] > 0]
+slow = [e for e in tasks if e["args"]["task"] == task and e["args"]["stage"] == stage]
+assert len(slow) == 12 and len(tasks) == 3 * (4 * 4 + 2), (len(slow), len(tasks))
+assert min(e["dur"] for e in slow) >= 60e3, [e["dur"] for e in slow]
+others = sorted(e["dur"] for e in tasks if e not in slow)
+assert others[len(others) * 3 // 4] < 30e3 and others[-1] < 60e3, others # this machine may have other work
+for device in 0, 1:
+    own = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["args"]["device"] == device)
+    assert all(a[1] <= b[0] + 0.1 for a, b in zip(own, own[1:])), own
+busy = [d["busy_seconds"] for d in json.load(open(kernel + ".json"))["measured"]["devices"]]
+assert busy[stage] >= 4 * 0.06 > busy[1 - stage] + 0.06, busy
+P
+}
+trained softmax forward 0
+trained softmax_backward backward 0
+trained loss forward 1
