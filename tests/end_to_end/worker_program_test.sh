@@ -126,6 +126,11 @@ PENSTOCK_WORKER=./wrapper runs_well "a script"
 PENSTOCK_WORKER=./wrapper penstock doctor | grep -q '^worker        ./wrapper (given by PENSTOCK_WORKER)$' || die "doctor names another"
 PENSTOCK_WORKER=./none penstock doctor | grep -q "^worker        the worker program './none' .* can be run" || die "doctor finds it"
 
+# found on PATH, it names its own file, not a folder of that name that is here (a clone of the source tree)
+mkdir -p clone/penstock
+(cd clone && PATH=$work/installed/bin:$PATH command penstock doctor) | grep -q "^worker        $work/installed/bin/penstock (this program)$" ||
+    die "doctor names $(cd clone && PATH=$work/installed/bin:$PATH command penstock doctor | grep '^worker')"
+
 # a program that is killed leaves no worker
 PENSTOCK_WORKER=$PENSTOCK ./program wait >losses 2>messages &
 pid=$!

@@ -35,7 +35,10 @@ pen_status pen_worker_program_library(pen_arena *arena, const char **out_path) {
     const void *address;
     memcpy(&address, &function, sizeof address);
     char path[PATH_MAX];
-    const bool is_found = dladdr(address, &about) != 0 && realpath(about.dli_fname, path) != NULL;
+    // of code of the program itself the loader says argv[0]: from PATH that is `penstock`, and a
+    // folder of that name may be here
+    const bool is_found = dladdr(address, &about) != 0 && strchr(about.dli_fname, '/') != NULL &&
+                          realpath(about.dli_fname, path) != NULL;
     // else there is no library: its code is part of the program
     if (!is_found && realpath(PROGRAM_SELF, path) == NULL) {
         return pen_error(PEN_INTERNAL, "cannot find the library's own file");
