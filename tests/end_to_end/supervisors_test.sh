@@ -52,7 +52,7 @@ for file in "$examples"/*.service; do
         penstock "$verb" --help | grep -q -- " $option\b" || die "$file: $verb has no $option"
     done
     if command -v systemd-analyze >/dev/null; then
-        sed "s#/usr/local/bin/penstock#$PENSTOCK#" "$file" >"$(basename "$file")"
+        sed "s#^ExecStart=penstock#ExecStart=$PENSTOCK#" "$file" >"$(basename "$file")"
         systemd-analyze verify "./$(basename "$file")" 2>said || die "$file: $(cat said)"
         ! grep "$(basename "$file")" said || die "$file"
     fi
