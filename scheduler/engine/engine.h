@@ -35,6 +35,7 @@ typedef struct pen_engine_log {
     const char *job;    // text of the links: the same in all generations
     const char *folder; // that is saved to
     const char *mirror; // or that; NULL: there is no other
+    bool is_anew;       // this training begins, whatever another left in the folder
     // The generation after the one in force.
     uint64_t (*next_generation)(void *context);
     // From here on `generation` is in force, durably. CANCELLED: another coordinator was quicker

@@ -304,10 +304,10 @@ static double recovery_first_seconds(const pipeline_engine *p, double left) {
     return looks && left > RECOVERY_LINK_SECONDS ? RECOVERY_LINK_SECONDS : left;
 }
 
-// Whether another process began the training.
+// Whether another process began the training. An earlier one in the same folder is not this one.
 static bool recovery_is_begun(const pipeline_engine *p) {
     const pen_engine_log *log = p->options.log;
-    return log != NULL && log->next_generation(log->context) > 1;
+    return log != NULL && !log->is_anew && log->next_generation(log->context) > 1;
 }
 
 // Whether those that have not come to the first generation may be lost for good: the training was

@@ -115,6 +115,7 @@ static pen_status keeper_open(pen_train_keeper *keeper) {
                                    .job = job,
                                    .folder = pen_checkpoint_store_copy_folder(keeper->store, 0),
                                    .mirror = pen_checkpoint_store_copy_folder(keeper->store, 1),
+                                   .is_anew = !options->continues,
                                    .next_generation = keeper_next_generation,
                                    .fence = keeper_fence,
                                    .has_checkpoint = keeper_has_checkpoint};

@@ -53,3 +53,22 @@ for place in worker.assigned worker.loaded worker.ready; do
         die "$place: other numbers than one device"
 done
 lost worker.loaded stop 6
+
+# A worker that never comes to the first start may have a wrong address, also where an earlier training has left the
+# folder of checkpoints: the training names it and ends, and does not go on without.
+start_worker stays_there
+there=$started here=$port
+absent() { # ADDRESS OPTION...
+    job two "{name: a, threads: 1, memory: 1GiB, host: \"127.0.0.1:$here\"},
+        {name: b, threads: 1, memory: 1GiB, host: \"127.0.0.1:$1\"}" \
+        "recovery: {on_loss: replan, grace: 0.3 s}
+pipeline: {rendezvous_timeout: 2 s}
+checkpoint: {dir: kept}"
+    fails 6 "worker 2 .127.0.0.1:$1.: connection refused" "$PENSTOCK" train two.yaml "${@:2}"
+}
+absent 1 --overwrite # of what the trainings above have left
+rm -rf kept
+absent 1
+absent 1 # the first attempt has left no checkpoint
+kill "$there"
+wait "$there" || true
