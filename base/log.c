@@ -16,7 +16,12 @@
 static pen_log_level log_level = PEN_LOG_NOTE;
 static pen_log_take log_take; // NULL: standard error
 static void *log_context;
-static atomic_bool log_has_line; // that the next message is written over
+typedef enum log_rest {
+    LOG_NOTHING,
+    LOG_TO_ERASE, // a line that the next message is written over
+    LOG_TO_END,   // one that it leaves where it is
+} log_rest;
+static atomic_int log_rest_now; // what stands unfinished on the terminal
 
 void pen_log_set_level(pen_log_level level) {
     log_level = level;
@@ -47,11 +52,19 @@ void pen_log_redirect(pen_log_take take, void *context) {
 
 // What has to be written before a message.
 static const char *log_erase(void) {
-    return atomic_exchange(&log_has_line, false) ? LOG_ERASE : "";
+    const int rest = atomic_exchange(&log_rest_now, LOG_NOTHING);
+    return rest == LOG_TO_ERASE ? LOG_ERASE : rest == LOG_TO_END ? "\n" : "";
 }
 
-// Whether colours are wanted: by a terminal that has them, and no user who said no (no-color.org).
-static bool log_has_colour(void) {
+void pen_log_leave_line(void) {
+    atomic_store(&log_rest_now, LOG_TO_END);
+}
+
+void pen_log_end_line(void) {
+    if (atomic_exchange(&log_rest_now, LOG_NOTHING) == LOG_TO_END) fputc('\n', stderr);
+}
+
+bool pen_log_has_colour(void) {
     const char *no = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
     if (no != NULL && no[0] != '\0') return false;
@@ -86,7 +99,7 @@ static char *log_paint(const char *text) {
 
 // One write, so that messages of several processes do not mix within a line.
 static void log_write(const char *text) {
-    char *painted = log_has_colour() ? log_paint(text) : NULL;
+    char *painted = pen_log_has_colour() ? log_paint(text) : NULL;
     fprintf(stderr, "%s%s", log_erase(), painted != NULL ? painted : text);
     pen_memory_free(painted);
 }
@@ -99,8 +112,9 @@ void pen_log_line(const char *text) {
     }
     if (log_take != NULL || !pen_log_is_shown(PEN_LOG_NOTE) || isatty(STDERR_FILENO) == 0) return;
     snprintf(line, sizeof line, "%s", text);
+    pen_log_end_line();
     fprintf(stderr, LOG_ERASE "%s", pen_text_clean(line, false));
-    atomic_store(&log_has_line, true);
+    atomic_store(&log_rest_now, LOG_TO_ERASE);
 }
 
 void pen_log(pen_log_level level, const char *format, ...) {

@@ -39,6 +39,14 @@ void pen_log(pen_log_level level, const char *format, ...) PEN_PRINTF(2, 3);
 // NULL takes it away. Elsewhere, and where notes are not shown, nothing is written.
 void pen_log_line(const char *text);
 
+// Somebody else has written an unfinished line to the terminal and may write over it: the next
+// message begins below it. The other ends it now, if no message has.
+void pen_log_leave_line(void);
+void pen_log_end_line(void);
+
+// Whether colours are wanted: by a terminal that has them, and no user who said no (no-color.org).
+bool pen_log_has_colour(void);
+
 // Writes the whole text of an error, at PEN_LOG_ERROR. `status` stays the caller's.
 void pen_log_status(pen_status status);
 

@@ -46,10 +46,9 @@ void pen_evaluation_say_best(const pen_trainer *trainer, uint64_t steps_done) {
     const pen_checkpoint_evaluated *evaluated = pen_trainer_evaluated(trainer);
     if (evaluated->count == 0) return;
     if (pen_trainer_is_over(trainer)) {
-        pen_log(PEN_LOG_NOTE,
-                "ended after step %llu: %llu evaluations in a row were no better than that after "
-                "step %llu",
+        pen_log(PEN_LOG_NOTE, "ended after step %llu: %llu %s no better than that after step %llu",
                 (unsigned long long)steps_done, (unsigned long long)evaluated->since_best,
+                evaluated->since_best == 1 ? "evaluation was" : "evaluations in a row were",
                 (unsigned long long)evaluated->best_step);
     }
     pen_log(PEN_LOG_NOTE, "the best evaluation was that after step %llu: %s %.6g%s",

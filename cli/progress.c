@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/format/text_columns.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/loss_terms.h"
 #include "scheduler/report/run_report.h"
@@ -50,6 +51,19 @@ static void progress_cut(char *line, size_t columns) {
     }
 }
 
+// The loss stands out where there are colours; codes take no columns, so the line is cut before.
+static void progress_write(const pen_progress *progress, const char *line) {
+    const char *loss = strstr(line, "loss ");
+    const bool is_painted = progress->is_terminal && pen_log_has_colour() && loss != NULL;
+    const int before = is_painted ? (int)(loss - line) : 0;
+    const int length = is_painted ? (int)strcspn(loss + 5, " ") + 5 : 0;
+    fprintf(stderr, "%s%.*s%s%.*s%s%s%s", progress->is_terminal ? "\r" : "", before, line,
+            is_painted ? "\x1b[1;36m" : "", length, is_painted ? loss : "",
+            is_painted ? "\x1b[0m" : "", line + before + length,
+            progress->is_terminal ? "\x1b[K" : "\n");
+    fflush(stderr);
+}
+
 // One line that is written over on a terminal, and a line each where the output goes into a file.
 // What does not fit is left out from the least important on.
 static void progress_show(pen_progress *progress, const pen_training_size *size,
@@ -83,9 +97,8 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
         accuracy[0] = '\0';
     }
     if (columns > 0) progress_cut(line, columns);
-    fprintf(stderr, "%s%s%s", progress->is_terminal ? "\r" : "", line,
-            progress->is_terminal ? "\x1b[K" : "\n");
-    fflush(stderr);
+    progress_write(progress, line);
+    if (progress->is_terminal) pen_log_leave_line();
     progress->shown_seconds = now;
 }
 
@@ -110,5 +123,5 @@ void pen_progress_step(pen_progress *progress, const pen_training_size *size,
 }
 
 void pen_progress_end(pen_progress *progress) {
-    if (progress->is_terminal && !progress->is_quiet) fputc('\n', stderr);
+    if (progress->is_terminal && !progress->is_quiet) pen_log_end_line();
 }

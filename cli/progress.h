@@ -1,5 +1,6 @@
 // Progress on standard error: one line that is rewritten on a terminal, a plain line now and then
-// elsewhere. On a terminal the line is cut to its width: a line that wraps cannot be rewritten.
+// elsewhere. On a terminal the line is cut to its width: a line that wraps cannot be rewritten. The
+// loss has a colour where messages have colours. A message begins below the line.
 #ifndef PEN_CLI_PROGRESS_H
 #define PEN_CLI_PROGRESS_H
 
@@ -20,7 +21,7 @@ void pen_progress_init(pen_progress *progress, bool is_quiet);
 // After a step: counts it, and shows it if it is time to, with what `engine` knows of its devices.
 void pen_progress_step(pen_progress *progress, const pen_training_size *size,
                        const pen_step_report *report, const pen_engine *engine);
-// Ends a line that is being rewritten.
+// Ends the line that is being rewritten, if there is one.
 void pen_progress_end(pen_progress *progress);
 
 #endif // PEN_CLI_PROGRESS_H

@@ -27,6 +27,16 @@ tr '\r' '\n' <terminal | sed 's/\x1b\[K//g' >lines
 grep -q "$(printf '\r')epoch .*$(printf '\033')\[K" terminal || die "no line is rewritten: $(cat -v terminal)"
 [ "$(grep -c 'epoch' terminal)" -le 4 ] || die "more than a line an epoch: $(cat -v terminal)"
 
+# the loss has a colour where the terminal has them; an evaluation before the first line leaves no empty one
+sed 's/^train:/evaluation: {every: 1 steps, metrics: [f1], patience: 1, min_delta: 9}\n&/' job.yaml >often.yaml
+env -u NO_COLOR TERM=xterm script -qec "stty cols 40; $PENSTOCK train job.yaml" /dev/null </dev/null | tr -d '\000' >terminal
+[ "$(grep -c "  "$'\033\\[1;36m'"loss [0-9]\.[0-9]*"$'\033\\[0m' terminal)" -eq 3 ] || die "no colour: $(cat -v terminal)"
+tr '\r' '\n' <terminal | sed 's/\x1b\[[0-9;]*[Km]//g' | grep '^epoch' >lines
+[ "$(awk '{ if (length($0) > most) most = length($0) } END { print most }' lines)" -eq 39 ] || die "not cut: $(cat lines)"
+TERM=xterm script -qec "$PENSTOCK train often.yaml" /dev/null </dev/null | tr -d '\000\r' >terminal # NO_COLOR is set
+grep -q 'step 2: 1 evaluation was no better than that after step 1' terminal || die "$(cat terminal)"
+if grep -q "$(printf '\033')\[[0-9;]*m" terminal || grep -q '^$' terminal; then die "$(cat -v terminal)"; fi
+
 # an error begins a line of its own
 sed 's/lr: 0.05/lr: 1000000000/' job.yaml >wild.yaml
 script -qec "$PENSTOCK train wild.yaml" /dev/null </dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g' >lines || true

@@ -27,7 +27,7 @@ grep -qE '^bubble +[0-9.]+ % +[0-9.]+ %$' said || die "bubble: $(cat said)"
 grep -qE '^busy in a step +<b>first</b> ' said || die "busy: $(cat said)"
 
 # a terminal's line is cut to its width, so that it can be rewritten
-script -qec "stty cols 66; $PENSTOCK train job.yaml --steps 6" /dev/null </dev/null | tr '\r' '\n' | sed 's/\x1b\[K//g' >lines
+script -qec "stty cols 66; $PENSTOCK train job.yaml --steps 6" /dev/null </dev/null | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[Km]//g' >lines
 grep -q '^epoch .* bubble' lines || die "on a terminal: $(cat lines)"
 [ "$(grep '^epoch ' lines | awk '{ if (length($0) > most) most = length($0) } END { print most }')" -eq 65 ] ||
     die "lines are not cut: $(cat lines)"
