@@ -11,8 +11,47 @@ static const char *command_name(size_t index) {
     return pen_commands[index]->name;
 }
 
+// What other programs call a verb, and what is one there and none here.
+static const struct {
+    const char *word;
+    const char *said;
+} command_words[] = {
+    {"check", "`penstock plan JOB` says whether it fits, `penstock doctor JOB` what is installed"},
+    {"completion", "`penstock help --completion bash`, zsh or fish prints the script"},
+    {"convert", "`penstock export JOB -o FILE` writes the trained model"},
+    {"evaluate", "it is `penstock eval JOB`"},
+    {"fit", "it is `penstock train JOB`"},
+    {"infer", "it is `penstock predict JOB`"},
+    {"inference", "it is `penstock predict JOB`"},
+    {"launch", "it is `penstock train JOB`, on each machine `penstock worker`"},
+    {"lr_find", "it is `penstock rate JOB`"},
+    {"report", "`penstock train --report FILE.html JOB` writes one"},
+    {"resume", "`penstock train --continue JOB` goes on"},
+    {"run", "it is `penstock train JOB`"},
+    {"summary", "it is `penstock inspect MODEL`"},
+    {"test", "it is `penstock eval JOB`"},
+    {"tune", "it is `penstock sweep SWEEP`"},
+    {"validate", "it is `penstock eval JOB`"},
+    {"version", "it is `penstock --version`"},
+};
+
+static const char *command_explain(const char *name) {
+    const size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".yaml") == 0) {
+        return "a verb comes first, as in `penstock train JOB`";
+    }
+    for (size_t i = 0; i < sizeof command_words / sizeof *command_words; i++) {
+        if (strcmp(command_words[i].word, name) == 0) return command_words[i].said;
+    }
+    return NULL;
+}
+
 pen_status pen_command_find(const char *name, pen_arena *arena, const pen_command **out_command) {
     size_t index;
+    const char *why = command_explain(name);
+    if (why != NULL) { // no verb has such a name: a test looks
+        return pen_error(PEN_NOT_FOUND, "unknown verb '%.100s': %s", name, why);
+    }
     PEN_TRY(pen_text_find_name("verb", name, command_name,
                                sizeof pen_commands / sizeof *pen_commands - 1, arena, &index));
     *out_command = pen_commands[index];

@@ -84,7 +84,8 @@ PEN_COMMAND_LIST(PEN_COMMAND_DECLARE)
 // The verbs, ended by NULL.
 extern const pen_command *const pen_commands[];
 
-// The verb of that name. NOT_FOUND lists the names, nearest first; OUT_OF_MEMORY
+// The verb of that name. NOT_FOUND says what a word of other programs is here, or lists the names,
+// nearest first; OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_command_find(const char *name, pen_arena *arena,
                                           const pen_command **out_command);
 

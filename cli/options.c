@@ -65,6 +65,10 @@ static const char *cli_key_of(const cli_parser *parser, const char *argument) {
 static bool cli_add_key(const cli_parser *parser, const char *argument, pen_text *text) {
     const char *key = cli_key_of(parser, argument);
     if (key == NULL) return false;
+    if (strcmp(key, "version") == 0) { // a job has one, too
+        pen_text_add(text, ": `penstock --version` prints it");
+        return true;
+    }
     const char *why = pen_job_explain(key);
     if (why != NULL) {
         pen_text_print(text, ": in a job %s, which --set PATH=VALUE changes", why);

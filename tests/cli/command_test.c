@@ -61,6 +61,10 @@ static void wrong_command_lines_are_explained(void **state) {
         {"train --memory 3 job.yaml", "error: unknown option --memory, which is a key of "
                                       "devices[…] of the job: --set PATH=VALUE changes it; "},
         {"worker --epochs 3", "error: unknown option --epochs, possible: "}, // it takes no job
+        {"train --version", "error: unknown option --version: `penstock --version` prints it; "},
+        {"fit job.yaml", "error: unknown verb 'fit': it is `penstock train JOB`\n"},
+        {"version", "error: unknown verb 'version': it is `penstock --version`\n"},
+        {"job.yaml", "error: unknown verb 'job.yaml': a verb comes first, as in `penstock train "},
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
         {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan, "

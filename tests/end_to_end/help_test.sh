@@ -30,6 +30,19 @@ grep -q -e --announce fails.err && die "an internal option is offered: $(cat fai
 fails 2 "unknown verb 'trian', possible: train, .*; did you mean train?" "$PENSTOCK" help trian
 fails 2 "unknown shell 'csh', possible: .*" "$PENSTOCK" help --completion csh
 
+# what a word of another program is here, is there: verbs with their options, and no verb is taken for such a word
+mapfile -t words < <(sed -n '/command_words\[\] = {/,/^};/s/^    {"\([a-z_]*\)",.*/\1/p' "$top/cli/command.c")
+[ "${#words[@]}" -gt 10 ] || die "these are few words: ${words[*]}"
+for word in "${words[@]}"; do
+    [[ " ${verbs[*]} " != *" $word "* ]] || die "$word is a verb"
+    fails 2 "unknown verb '$word': " "$PENSTOCK" "$word"
+    for call in $(grep -o '`penstock [a-z-]*\( --[a-z]*\)*' fails.err | tr -d '`' | tr ' ' '+'); do
+        read -r _ verb option <<<"${call//+/ }"
+        penstock ${verb:?} --help >help.txt || die "$word: $verb"
+        [ -z "$option" ] || grep -q -e "  $option" help.txt || die "$word: $verb has no $option"
+    done
+done
+
 # bash: a line's words, the last being completed, and what is offered
 penstock help --completion bash >bash.txt
 offers_bash() {
