@@ -180,6 +180,11 @@ static bool model_is_known_suffix(const char *path) {
     return is_known;
 }
 
+bool pen_model_is_named(const char *path) {
+    const bool is_yaml = model_has_suffix(pen_model_format_layers.suffixes, model_suffix(path));
+    return model_is_known_suffix(path) && !is_yaml;
+}
+
 static pen_status model_open_files(pen_model *model, pen_model_input *out_input) {
     const char *folder = model->path;
     const bool is_folder = model_is_folder(model->path);

@@ -174,6 +174,9 @@ PEN_NODISCARD pen_status pen_model_open_bytes(const void *bytes, size_t length, 
                                               const pen_import_options *options,
                                               pen_model **out_model);
 
+// Whether a name ends as that of a model, and of nothing else: YAML may be a job, too.
+bool pen_model_is_named(const char *path);
+
 // Lets the system drop from memory what was read of the model's files: after its tensors were
 // copied to a device, say. They stay readable.
 void pen_model_forget(const pen_model *model);

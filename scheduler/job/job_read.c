@@ -7,6 +7,7 @@
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
+#include "graph/import/import.h"
 #include "scheduler/job/job_level.h"
 #include "scheduler/job/job_losses.h"
 #include "scheduler/job/job_table.h"
@@ -193,6 +194,12 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
 pen_status pen_job_open(const pen_job_origin *origin, pen_arena *arena, const pen_job **out_job) {
     const pen_yaml_node *root;
     if (origin->text == NULL) {
+        if (pen_model_is_named(origin->path)) {
+            return pen_error(PEN_INVALID_INPUT,
+                             "'%s' is a model by its name, and no job: `penstock init %s DATA` "
+                             "writes one for it",
+                             origin->path, origin->path);
+        }
         PEN_TRY(pen_yaml_read(origin->path, arena, &root));
     } else {
         PEN_TRY(pen_yaml_parse(origin->path, origin->text, strlen(origin->text), arena, &root));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "scheduler/job/job.h"
 
 #define SWEEP_VALUE_CHARACTERS 40 // of a value in a name
 #define SWEEP_NAME_CHARACTERS 160
@@ -64,8 +65,19 @@ static const pen_option_field sweep_fields[] = {
     PEN_OPTION(MAPPING, pen_sweep, stop, "ends the worst runs early", .table = &sweep_stop_table,
                .present_offset = offsetof(pen_sweep, has_stop)),
 };
+// Keys of a job.
+static const char *sweep_explain(const char *key) {
+    for (uint32_t i = 0; i < pen_job_table.field_count; i++) {
+        if (strcmp(pen_job_table.fields[i].key, key) != 0) continue;
+        return "it is a key of jobs; a sweep names a job, as in `job: job.yaml`, and its `grid` "
+               "changes values of it";
+    }
+    return NULL;
+}
+
 const pen_option_table pen_sweep_table = {.help = "A sweep: values to try in a job.",
-                                          PEN_OPTION_FIELDS(pen_sweep, sweep_fields)};
+                                          PEN_OPTION_FIELDS(pen_sweep, sweep_fields),
+                                          .explain = sweep_explain};
 
 // ---- names
 

@@ -34,6 +34,8 @@ show "$PENSTOCK"
 show "$PENSTOCK" trian job.yaml | sed "s/possible: train, .*/possible: train, .../" # verbs come and go
 show "$PENSTOCK" train
 show "$PENSTOCK" train one.yaml two.yaml
+show "$PENSTOCK" train model.onnx
+show "$PENSTOCK" sweep good.yaml
 show "$PENSTOCK" train good.yaml --stpes 3
 show "$PENSTOCK" train good.yaml --epochs 3
 show "$PENSTOCK" train good.yaml --batch-size=3

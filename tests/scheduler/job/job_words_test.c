@@ -48,6 +48,8 @@ static void other_names_say_what_is_meant(void **state) {
         {"l1", "constant", "evaluation: {metrics: [loss, iou]}", "; did you mean mean_iou?"},
         {"l1", "constant", "numerics: {precision: bf16}", "; did you mean bfloat16?"},
         {"l1", "constant", "devices: [{name: a, kind: gpu}]", "; did you mean cuda?"},
+        {"l1", "constant", "grid: {train.seed: [1, 2]}",
+         "unknown key \"grid\": it is a key of sweeps, which `penstock sweep` runs; possible: "},
         {"l1", "constant", "evaluation: {metric: roc-auc}", "; did you mean auc?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
