@@ -66,6 +66,10 @@ typedef struct pen_run_context {
                                // is free
 } pen_run_context;
 
+// A device whose memory the host does not see has three queues: of work, and of copies in and out
+// that go on beside it. All but copies that say so goes to the first.
+typedef enum pen_queue { PEN_QUEUE_WORK, PEN_QUEUE_IN, PEN_QUEUE_OUT } pen_queue;
+
 // A look at a value between the launches of a list: whether all of it is finite. One that finds
 // that it is not stops all updates of parameters that come after it, in this list and in others,
 // until `found` tells it.
@@ -181,6 +185,32 @@ typedef struct pen_device_kind {
     // The first look that found what is not finite in work that was awaited; NULL: none did. It is
     // told once, and then updates are applied again.
     PEN_NODISCARD pen_status (*found)(pen_device *device, const pen_look **out_look);
+
+    // Copies beside the work, of a device whose memory the host does not see; NULL members: of
+    // others. Each queue is in order by itself; between them, nothing is in order but by fences,
+    // which are numbers from 0 on. Buffers are zeros, and written, on the queue of work.
+    //
+    // Memory of the host for copies, which lasts until the device is closed. OUT_OF_MEMORY
+    PEN_NODISCARD pen_status (*host_allocate)(pen_device *device, uint64_t bytes,
+                                              void **out_memory);
+    void (*host_free)(pen_device *device, void *memory); // accepts NULL
+    // Room for so many fences, before any is set.
+    PEN_NODISCARD pen_status (*fence_reserve)(pen_device *device, uint32_t count);
+    // Enqueued on PEN_QUEUE_IN. `is_kept`: the host's memory is of host_allocate, of any device of
+    // the kind, and stays as it is until the copy is done; else it is the caller's again at once.
+    PEN_NODISCARD pen_status (*copy_in)(pen_device *device, pen_operand to, const void *host,
+                                        uint64_t bytes, bool is_kept);
+    // Enqueued on PEN_QUEUE_OUT, to memory of this device's host_allocate.
+    PEN_NODISCARD pen_status (*copy_out)(pen_device *device, pen_operand from, void *host,
+                                         uint64_t bytes);
+    // Enqueued: the fence is reached when all before it in the queue is done.
+    PEN_NODISCARD pen_status (*fence_set)(pen_device *device, pen_queue queue, uint32_t fence);
+    // Enqueued: what comes after it in the queue waits until the fence of a device of the same kind
+    // is reached, as it was set last; one that never was is no hindrance. Nobody sets it meanwhile.
+    PEN_NODISCARD pen_status (*fence_pass)(pen_device *device, pen_queue queue, pen_device *of,
+                                           uint32_t fence);
+    // The calling thread waits until the fence is reached, as it was set last. Any thread.
+    PEN_NODISCARD pen_status (*fence_wait)(pen_device *of, uint32_t fence);
 
     // Times by the device's own clock. NULL members: work is done when it was enqueued, and the
     // host's clock tells of it.

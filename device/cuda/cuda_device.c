@@ -81,6 +81,7 @@ static void cuda_close(pen_device *base) {
         (void)driver->context_set(device->memory.context);
         if (device->memory.stream != NULL) (void)driver->stream_wait(device->memory.stream);
         pen_cuda_clock_close(&device->clock, &device->memory);
+        pen_cuda_queues_close(&device->queues);
         if (device->words != 0) (void)driver->free(device->words);
         if (device->words_here != NULL) (void)driver->host_free(device->words_here);
         if (device->module != NULL) (void)driver->module_unload(device->module);
@@ -122,6 +123,7 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     device->memory =
         (pen_cuda_memory){.gpu = (int)options->gpu,
                           .budget = {.device = device->name, .bytes_limit = options->memory_bytes}};
+    device->queues.memory = &device->memory;
     status = cuda_open_parts(options, device);
     if (status != PEN_OK) {
         cuda_close(&device->base);
@@ -202,6 +204,43 @@ static pen_status cuda_read(pen_device *device, pen_operand from, void *host, ui
 
 static pen_status cuda_fetch(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
     return pen_cuda_fetch_value(&cuda_device_of(device)->memory, from, host, bytes);
+}
+
+// ---- copies beside the work
+
+static pen_status cuda_host_allocate(pen_device *device, uint64_t bytes, void **out_memory) {
+    return pen_cuda_host_allocate(&cuda_device_of(device)->memory, bytes, out_memory);
+}
+
+static void cuda_host_free(pen_device *device, void *memory) {
+    pen_cuda_host_free(&cuda_device_of(device)->memory, memory);
+}
+
+static pen_status cuda_fence_reserve(pen_device *device, uint32_t count) {
+    return pen_cuda_fence_reserve(&cuda_device_of(device)->queues, count);
+}
+
+static pen_status cuda_copy_in(pen_device *device, pen_operand to, const void *host, uint64_t bytes,
+                               bool is_kept) {
+    return pen_cuda_copy_in(&cuda_device_of(device)->memory, to, host, bytes, is_kept);
+}
+
+static pen_status cuda_copy_out(pen_device *device, pen_operand from, void *host, uint64_t bytes) {
+    return pen_cuda_copy_out(&cuda_device_of(device)->memory, from, host, bytes);
+}
+
+static pen_status cuda_fence_set(pen_device *device, pen_queue queue, uint32_t fence) {
+    return pen_cuda_fence_set(&cuda_device_of(device)->queues, queue, fence);
+}
+
+static pen_status cuda_fence_pass(pen_device *device, pen_queue queue, pen_device *of,
+                                  uint32_t fence) {
+    return pen_cuda_fence_pass(&cuda_device_of(device)->queues, queue, &cuda_device_of(of)->queues,
+                               fence);
+}
+
+static pen_status cuda_fence_wait(pen_device *of, uint32_t fence) {
+    return pen_cuda_fence_wait(&cuda_device_of(of)->queues, fence);
 }
 
 static pen_memory_place cuda_place(pen_device *device, pen_operand operand) {
@@ -451,6 +490,14 @@ const pen_device_kind pen_cuda_device_kind = {
     .list_enqueue = cuda_list_enqueue,
     .list_destroy = cuda_list_destroy,
     .found = cuda_list_found,
+    .host_allocate = cuda_host_allocate,
+    .host_free = cuda_host_free,
+    .fence_reserve = cuda_fence_reserve,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .fence_set = cuda_fence_set,
+    .fence_pass = cuda_fence_pass,
+    .fence_wait = cuda_fence_wait,
     .mark = cuda_mark,
     .marked = cuda_marked,
 };

@@ -33,6 +33,7 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
 #define PEN_CUDA_STREAM_NON_BLOCKING 1u
 #define PEN_CUDA_EVENT_NO_TIMING 2u
 #define PEN_CUDA_CAPTURE_THREAD_LOCAL 1u
+#define PEN_CUDA_HOST_PORTABLE 1u
 
 // Functions by our name, theirs, and their parameters.
 // clang-format off
@@ -64,6 +65,8 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
     X(event_destroy, cuEventDestroy_v2, (pen_cuda_event *event))                                   \
     X(event_record, cuEventRecord, (pen_cuda_event *event, pen_cuda_stream *stream))               \
     X(event_wait, cuEventSynchronize, (pen_cuda_event *event))                                     \
+    X(event_pass, cuStreamWaitEvent,                                                               \
+      (pen_cuda_stream *stream, pen_cuda_event *event, unsigned flags))                            \
     X(event_elapsed, cuEventElapsedTime,                                                           \
       (float *milliseconds, pen_cuda_event *start, pen_cuda_event *end))                           \
     X(module_load, cuModuleLoadData, (pen_cuda_module **module, const void *image))                \

@@ -8,6 +8,7 @@
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
+#include "device/cuda/cuda_queues.h"
 
 // Words that kernels raise: the first is the largest magnitude of some value, the second the flag
 // of looks, and each of the others says of a kernel that its data was wrong.
@@ -37,6 +38,7 @@ typedef struct cuda_device {
     pen_precision precision; // of operands of products
     pen_cuda_memory memory;
     pen_cuda_clock clock;
+    pen_cuda_queues queues;
     pen_cuda_host host;
     pen_cuda_module *module;
     uint64_t text_hash; // of its kernels

@@ -74,8 +74,26 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
         memory, memory->driver->stream_create(&memory->stream, PEN_CUDA_STREAM_NON_BLOCKING),
         "while a stream was made"));
     PEN_TRY(memory_pin(memory, PEN_CUDA_FETCH_BYTES, &memory->fetched));
-    PEN_TRY(memory_open_slots(memory, memory->write_slots, PEN_CUDA_WRITE_SLOTS));
+    PEN_TRY(memory_open_slots(memory, memory->writes.slots, PEN_CUDA_WRITE_SLOTS));
     return memory_open_slots(memory, memory->read_slots, PEN_CUDA_READ_SLOTS);
+}
+
+pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory) {
+    if (memory->beside[0] != NULL) return PEN_OK;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    for (uint32_t i = 0; i < 2; i++) {
+        PEN_TRY(pen_cuda_check(
+            memory, memory->driver->stream_create(&memory->beside[i], PEN_CUDA_STREAM_NON_BLOCKING),
+            "while a stream was made"));
+    }
+    return memory_open_slots(memory, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
+}
+
+// Work and copies.
+static void memory_wait_all(const pen_cuda_memory *memory) {
+    if (memory->stream != NULL) (void)memory->driver->stream_wait(memory->stream);
+    for (uint32_t i = 0; i < 2; i++)
+        if (memory->beside[i] != NULL) (void)memory->driver->stream_wait(memory->beside[i]);
 }
 
 // What the driver says is not heard: after an error of a kernel, it says that of all.
@@ -83,11 +101,14 @@ void pen_cuda_memory_close(pen_cuda_memory *memory) {
     const pen_cuda_driver *driver = memory->driver;
     if (driver == NULL || memory->context == NULL) return;
     (void)driver->context_set(memory->context);
-    if (memory->stream != NULL) (void)driver->stream_wait(memory->stream);
-    memory_close_slots(driver, memory->write_slots, PEN_CUDA_WRITE_SLOTS);
+    memory_wait_all(memory);
+    memory_close_slots(driver, memory->writes.slots, PEN_CUDA_WRITE_SLOTS);
+    memory_close_slots(driver, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
     memory_close_slots(driver, memory->read_slots, PEN_CUDA_READ_SLOTS);
     if (memory->fetched != NULL) (void)driver->host_free(memory->fetched);
     if (memory->stream != NULL) (void)driver->stream_destroy(memory->stream);
+    for (uint32_t i = 0; i < 2; i++)
+        if (memory->beside[i] != NULL) (void)driver->stream_destroy(memory->beside[i]);
     (void)driver->context_release(memory->handle);
     memory->driver = NULL;
 }
@@ -143,7 +164,7 @@ void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *handle) {
     if (buffer == NULL) return;
     if (!buffer->is_wrapped) {
         (void)memory->driver->context_set(memory->context);
-        (void)memory->driver->stream_wait(memory->stream);
+        memory_wait_all(memory);
         (void)memory->driver->free(buffer->address);
         memory->budget.bytes_in_use -= buffer->size;
     }
@@ -168,7 +189,7 @@ pen_cuda_address pen_cuda_address_of(pen_operand operand) {
     return buffer == NULL ? 0 : buffer->address + operand.offset;
 }
 
-static void memory_check_range(pen_operand operand, uint64_t bytes) {
+void pen_cuda_check_range(pen_operand operand, uint64_t bytes) {
     const cuda_buffer *buffer = (const cuda_buffer *)operand.buffer;
     PEN_ASSERT(buffer != NULL);
     PEN_ASSERT(operand.offset <= buffer->size && bytes <= buffer->size - operand.offset);
@@ -187,47 +208,61 @@ static pen_status memory_empty_slot(const pen_cuda_memory *memory, pen_cuda_slot
     return PEN_OK;
 }
 
-static pen_status memory_mark_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot) {
+static pen_status memory_mark_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot,
+                                   pen_cuda_stream *stream) {
     slot->is_used = true;
-    return pen_cuda_check(memory, memory->driver->event_record(slot->event, memory->stream),
+    return pen_cuda_check(memory, memory->driver->event_record(slot->event, stream),
                           "while a copy was marked");
 }
 
 // The slot that has room for so many bytes. One that is full is marked: it is free when all that
 // was enqueued until then is done.
-static pen_status memory_take_room(pen_cuda_memory *memory, size_t bytes,
-                                   pen_cuda_slot **out_slot) {
-    pen_cuda_slot *slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
+static pen_status memory_take_room(const pen_cuda_memory *memory, pen_cuda_ring *ring, size_t bytes,
+                                   pen_cuda_stream *stream, pen_cuda_slot **out_slot) {
+    pen_cuda_slot *slot = &ring->slots[ring->turn % PEN_CUDA_WRITE_SLOTS];
     if (slot->end + bytes > PEN_CUDA_SLOT_BYTES) {
-        PEN_TRY(memory_mark_slot(memory, slot));
-        memory->write_turn += 1;
-        slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
+        PEN_TRY(memory_mark_slot(memory, slot, stream));
+        ring->turn += 1;
+        slot = &ring->slots[ring->turn % PEN_CUDA_WRITE_SLOTS];
         PEN_TRY(memory_empty_slot(memory, slot));
     }
     *out_slot = slot;
     return PEN_OK;
 }
 
-pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to, const void *host,
-                             uint64_t bytes) {
+static pen_status memory_write_by(const pen_cuda_memory *memory, pen_cuda_ring *ring,
+                                  pen_cuda_stream *stream, pen_cuda_address to, const void *host,
+                                  uint64_t bytes) {
     PEN_TRY(pen_cuda_memory_enter(memory));
     for (uint64_t at = 0; at < bytes; at += PEN_CUDA_SLOT_BYTES) {
         const size_t piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
         pen_cuda_slot *slot;
-        PEN_TRY(memory_take_room(memory, piece, &slot));
+        PEN_TRY(memory_take_room(memory, ring, piece, stream, &slot));
         uint8_t *room = slot->bytes + slot->end;
         slot->end = pen_align_up(slot->end + piece, MEMORY_ALIGNMENT);
         memcpy(room, (const uint8_t *)host + at, piece);
-        PEN_TRY(pen_cuda_check(memory, memory->driver->write(to + at, room, piece, memory->stream),
+        PEN_TRY(pen_cuda_check(memory, memory->driver->write(to + at, room, piece, stream),
                                "while bytes were copied to it"));
     }
     return PEN_OK;
 }
 
+pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to, const void *host,
+                             uint64_t bytes) {
+    return memory_write_by(memory, &memory->writes, memory->stream, to, host, bytes);
+}
+
 pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
                           uint64_t bytes) {
-    memory_check_range(to, bytes);
+    pen_cuda_check_range(to, bytes);
     return pen_cuda_write_at(memory, pen_cuda_address_of(to), host, bytes);
+}
+
+pen_status pen_cuda_write_beside(pen_cuda_memory *memory, pen_operand to, const void *host,
+                                 uint64_t bytes) {
+    pen_cuda_check_range(to, bytes);
+    return memory_write_by(memory, &memory->writes_beside, memory->beside[0],
+                           pen_cuda_address_of(to), host, bytes);
 }
 
 // One piece is copied out of pinned memory while the next one comes.
@@ -235,7 +270,7 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
     pen_cuda_slot *before = NULL;
     size_t piece_before = 0;
     uint8_t *to = host;
-    memory_check_range(from, bytes);
+    pen_cuda_check_range(from, bytes);
     PEN_TRY(pen_cuda_memory_enter(memory));
     for (uint64_t at = 0; at < bytes || before != NULL; at += PEN_CUDA_SLOT_BYTES) {
         pen_cuda_slot *slot = NULL;
@@ -248,7 +283,7 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
                                    memory->driver->read(slot->bytes, pen_cuda_address_of(from) + at,
                                                         piece, memory->stream),
                                    "while bytes were copied from it"));
-            PEN_TRY(memory_mark_slot(memory, slot));
+            PEN_TRY(memory_mark_slot(memory, slot, memory->stream));
         }
         if (before != NULL) {
             PEN_TRY(pen_cuda_check(memory, memory->driver->event_wait(before->event),
@@ -265,7 +300,7 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
 
 pen_status pen_cuda_fetch_value(pen_cuda_memory *memory, pen_operand from, void *host,
                                 uint64_t bytes) {
-    memory_check_range(from, bytes);
+    pen_cuda_check_range(from, bytes);
     if (memory->fetch_count == PEN_CUDA_FETCHES ||
         bytes > PEN_CUDA_FETCH_BYTES - memory->fetched_bytes) {
         return pen_cuda_read(memory, from, host, bytes);

@@ -131,6 +131,10 @@ pen_cuda_result cuDevicePrimaryCtxRelease_v2(int device) {
     return fake_sticky;
 }
 
+int fake_current_device(void) {
+    return current == NULL ? -1 : current->device;
+}
+
 pen_cuda_result cuCtxSetCurrent(pen_cuda_context *context) {
     current = context;
     return fake_sticky;

@@ -18,6 +18,11 @@
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
 // where it had nothing else to do.
 //
+// Streams of a GPU have numbers, from 0, as they are made: the device's are of work, of copies in,
+// and of copies out. With `late_role=1` only commands of such a stream are late, with `late_gpu=0`
+// only those of this GPU. With `lost_stream=0 lost_event=1` streams of the first number do not wait
+// for events that were recorded on those of the second: a missing event, which must show.
+//
 // Captured launches become a graph by the rules of a driver: a wait, or memory that is taken or
 // given back, while a thread captures is an error, and the capture is of no use any more.
 //
@@ -36,7 +41,8 @@ typedef struct fake_counts {
     uint64_t bytes_read;
     uint64_t launches; // of kernels and graphs, by the host
     uint64_t kernels;  // that have run
-    uint64_t waits;    // for a stream or an event
+    uint64_t waits;    // of the host, for a stream or an event
+    uint64_t passes;   // of a stream, for an event
     uint64_t contexts; // retained now
     uint64_t blocks;   // of memory, streams, events, modules and graphs that nobody released
 } fake_counts;

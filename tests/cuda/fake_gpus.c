@@ -36,6 +36,10 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.order = (unsigned)fake_setting("order=", 0);
     fake_settings.is_told = fake_setting("count=", 0) != 0;
     fake_settings.is_graphless = fake_setting("graphless=", 0) != 0;
+    fake_settings.late_gpu = (unsigned)fake_setting("late_gpu=", FAKE_ALL_ROLES);
+    fake_settings.late_role = (unsigned)fake_setting("late_role=", FAKE_ALL_ROLES);
+    fake_settings.lost_stream = (unsigned)fake_setting("lost_stream=", FAKE_ALL_ROLES);
+    fake_settings.lost_event = (unsigned)fake_setting("lost_event=", FAKE_ALL_ROLES);
     fake_setting_word("slow=", fake_settings.slow, sizeof fake_settings.slow);
     fake_settings.slow_us = (unsigned)fake_setting("slow_us=", 50000);
     emulator_tag = FAKE_TAG;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define FAKE_GPUS 8u
+#define FAKE_ALL_ROLES 99u
 // A result of the driver, by cuda.h.
 #define FAKE_INVALID 1u
 // Addresses of the device have bits that no address of the host has.
@@ -14,6 +15,9 @@
 
 typedef struct fake_told {
     unsigned gpu_count, model_count, first_model, late_us, order;
+    unsigned late_gpu;                // whose commands are late; FAKE_ALL_ROLES: of all
+    unsigned late_role;               // of streams whose commands are late; FAKE_ALL_ROLES: of all
+    unsigned lost_stream, lost_event; // roles between which an event is not awaited
     unsigned slow_us;
     char slow[64];         // the kernel that is slow by that
     uint64_t memory_bytes; // of each

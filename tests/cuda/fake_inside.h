@@ -32,7 +32,7 @@
 #define FAKE_DECLARE(name, symbol, parameters) pen_cuda_result symbol parameters;
 PEN_CUDA_FUNCTIONS(FAKE_DECLARE)
 
-typedef enum fake_kind { FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_EVENT } fake_kind;
+typedef enum fake_kind { FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_EVENT, FAKE_PASS } fake_kind;
 
 typedef struct fake_command {
     fake_kind kind;
@@ -66,12 +66,15 @@ struct CUstream_st {
     fake_command commands[FAKE_COMMANDS]; // a ring
     uint64_t queued, done;
     bool is_over;
+    int device;
+    unsigned role; // its number among the streams of its device
 };
 
 struct CUevent_st {
     uint64_t recorded, reached;
     uint64_t at_ns; // when it was reached last, by the host's monotonic clock
     bool is_untimed;
+    unsigned role; // of the stream that it was recorded on last
 };
 
 extern pthread_mutex_t fake_lock;
@@ -80,6 +83,8 @@ extern fake_counts fake_counted;
 extern pen_cuda_result fake_sticky;                   // an error that a kernel caused
 extern _Thread_local pen_cuda_stream *fake_capturing; // by this thread
 
+// The device of the calling thread's context; -1: it has none.
+int fake_current_device(void);
 // What must not be while this thread captures; else what the error is that stays.
 pen_cuda_result fake_refuse_capture(void);
 // fake_driver.c, on a stream's thread: a kernel.

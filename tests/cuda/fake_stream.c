@@ -16,8 +16,13 @@ static uint64_t fake_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void fake_do(fake_command *c) {
-    if (fake_settings.late_us > 0) (void)usleep(fake_settings.late_us);
+static unsigned stream_counts[FAKE_GPUS]; // that there are
+
+static void fake_do(const pen_cuda_stream *s, fake_command *c) {
+    const bool is_late =
+        (fake_settings.late_role == FAKE_ALL_ROLES || fake_settings.late_role == s->role) &&
+        (fake_settings.late_gpu == FAKE_ALL_ROLES || fake_settings.late_gpu == (unsigned)s->device);
+    if (fake_settings.late_us > 0 && is_late) (void)usleep(fake_settings.late_us);
     switch (c->kind) {
     case FAKE_COPY:
         memcpy(c->to, c->from, c->bytes);
@@ -30,9 +35,15 @@ static void fake_do(fake_command *c) {
         break;
     case FAKE_EVENT:
         (void)pthread_mutex_lock(&fake_lock);
-        c->event->reached = c->ticket;
+        if (c->event->reached < c->ticket) c->event->reached = c->ticket;
         c->event->at_ns = c->idle_ns > 0 ? c->idle_ns : fake_now_ns();
         (void)pthread_cond_broadcast(&fake_changed);
+        (void)pthread_mutex_unlock(&fake_lock);
+        break;
+    case FAKE_PASS:
+        (void)pthread_mutex_lock(&fake_lock);
+        while (c->event->reached < c->ticket)
+            (void)pthread_cond_wait(&fake_changed, &fake_lock);
         (void)pthread_mutex_unlock(&fake_lock);
         break;
     }
@@ -48,7 +59,7 @@ static void *fake_stream_main(void *argument) {
         }
         fake_command *c = &s->commands[s->done % FAKE_COMMANDS];
         (void)pthread_mutex_unlock(&fake_lock);
-        fake_do(c);
+        fake_do(s, c);
         (void)pthread_mutex_lock(&fake_lock);
         s->done += 1;
         (void)pthread_cond_broadcast(&fake_changed);
@@ -76,7 +87,14 @@ pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
 pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
     (void)flags;
     if (fake_sticky != 0) return fake_sticky;
-    pen_cuda_stream *s = calloc(1, sizeof *s);
+    const int device = fake_current_device();
+    pen_cuda_stream *s = device < 0 ? NULL : calloc(1, sizeof *s);
+    if (s != NULL) {
+        (void)pthread_mutex_lock(&fake_lock);
+        s->device = device;
+        s->role = stream_counts[device]++;
+        (void)pthread_mutex_unlock(&fake_lock);
+    }
     if (s == NULL || pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
         free(s);
         return PEN_CUDA_OUT_OF_MEMORY;
@@ -92,6 +110,9 @@ pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
     (void)pthread_cond_broadcast(&fake_changed);
     (void)pthread_mutex_unlock(&fake_lock);
     (void)pthread_join(stream->thread, NULL);
+    (void)pthread_mutex_lock(&fake_lock);
+    stream_counts[stream->device] -= 1;
+    (void)pthread_mutex_unlock(&fake_lock);
     free(stream);
     fake_counted.blocks -= 1;
     return fake_sticky;
@@ -128,7 +149,19 @@ pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
     const fake_command c = {.kind = FAKE_EVENT, .event = event, .ticket = event->recorded + 1};
     const pen_cuda_result result = fake_push(stream, &c);
     if (result == 0) event->recorded += 1;
+    if (result == 0) event->role = stream->role;
     return result;
+}
+
+// An event that was never recorded is no hindrance. A test may have a wait lost.
+pen_cuda_result cuStreamWaitEvent(pen_cuda_stream *stream, pen_cuda_event *event, unsigned flags) {
+    if (fake_capturing != NULL) return fake_refuse_capture();
+    if (stream == NULL || event == NULL || flags != 0) return FAKE_INVALID;
+    const fake_command c = {.kind = FAKE_PASS, .event = event, .ticket = event->recorded};
+    const bool is_lost =
+        fake_settings.lost_stream == stream->role && fake_settings.lost_event == event->role;
+    fake_counted.passes += 1;
+    return is_lost ? fake_sticky : fake_push(stream, &c);
 }
 
 pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {

@@ -116,11 +116,12 @@ PEN_NODISCARD pen_status pen_executor_write_part(pen_executor *executor, pen_val
                                                  uint64_t first, const void *host, uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value,
                                                 uint64_t first, void *host, uint64_t bytes);
-// The first `bytes` of a value that has a place, for this microbatch, as they lie there; the second
-// waits until they are there.
+// The first `bytes` of a value that has a place, for this microbatch, as they lie there. On a
+// device with queues of copies they are enqueued there, and fences keep order: as its kind's
+// members of these names. On others it is done.
 PEN_NODISCARD pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value,
-                                              uint64_t microbatch, const void *host,
-                                              uint64_t bytes);
+                                              uint64_t microbatch, const void *host, uint64_t bytes,
+                                              bool is_kept);
 PEN_NODISCARD pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value,
                                                uint64_t microbatch, void *host, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.

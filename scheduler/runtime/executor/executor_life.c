@@ -263,11 +263,13 @@ pen_status pen_executor_fetch_number(pen_executor *executor, pen_value_id value,
 }
 
 pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value, uint64_t microbatch,
-                                const void *host, uint64_t bytes) {
+                                const void *host, uint64_t bytes, bool is_kept) {
     pen_device *device = executor->spec.device;
     PEN_ASSERT(pen_executor_holds(executor, value));
     PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
-    return device->kind->write(device, executor_operand(executor, value, microbatch), host, bytes);
+    const pen_operand to = executor_operand(executor, value, microbatch);
+    return device->kind->copy_in == NULL ? device->kind->write(device, to, host, bytes)
+                                         : device->kind->copy_in(device, to, host, bytes, is_kept);
 }
 
 pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uint64_t microbatch,
@@ -275,7 +277,9 @@ pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uin
     pen_device *device = executor->spec.device;
     PEN_ASSERT(pen_executor_holds(executor, value));
     PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
-    return device->kind->read(device, executor_operand(executor, value, microbatch), host, bytes);
+    const pen_operand from = executor_operand(executor, value, microbatch);
+    return device->kind->copy_out == NULL ? device->kind->read(device, from, host, bytes)
+                                          : device->kind->copy_out(device, from, host, bytes);
 }
 
 pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, uint64_t first,

@@ -6,7 +6,7 @@
 #include "base/system/failpoint.h"
 #include "device/run_context.h"
 #include "graph/graph.h"
-#include "scheduler/runtime/worker/worker_times.h"
+#include "scheduler/runtime/worker/worker_task.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
     return &device->run->spec->devices[device->index];
@@ -179,10 +179,11 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
             pen_lane_of(&run->spec->lanes, device->first_microbatch) < context.lane;
     }
     PEN_TRY(device_write_scalars(device, round));
+    PEN_TRY(pen_worker_staging_begin(device, round->form, task));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));
     PEN_TRY(pen_worker_staging_before(device, round->form, task, round->round));
     PEN_TRY(device_run_list(device, round, task, &context));
-    PEN_TRY(pen_worker_staging_after(device, round->form, task));
+    PEN_TRY(pen_worker_staging_after(device, round->form, task, round->round));
     PEN_TRY(device_hand_collected(device, round, task));
     if (task->makes_loss) {
         PEN_TRY(device_tell_seen(device, round, task));
@@ -310,9 +311,12 @@ static void device_release(worker_device *device) {
     for (uint32_t f = device->run->table->form_count; f-- > 0;) {
         if (device->executors != NULL) pen_executor_destroy(device->executors[f]);
     }
+    pen_worker_staging_close(device);
     if (device->device != NULL) device->device->kind->close(device->device);
 }
 
+// Does what there is to do until the run is closed. Its device is released when nobody uses what it
+// has any more.
 static void device_main(void *context) {
     worker_device *device = context;
     pen_worker_run *run = device->run;
@@ -322,6 +326,9 @@ static void device_main(void *context) {
         if (run->is_closed) break;
         device_wait(device);
     }
+    pen_mutex_unlock(&run->lock);
+    pen_worker_staging_rest(device);
+    pen_mutex_lock(&run->lock);
     run->rest_count += 1;
     pen_condition_broadcast(&run->called);
     while (!run->may_release) { // other devices or the transport may use its buffers

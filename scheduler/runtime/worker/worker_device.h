@@ -11,6 +11,7 @@
 #include "scheduler/runtime/executor/evidence.h"
 #include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/snapshot.h"
+#include "scheduler/runtime/worker/worker_beside.h"
 #include "scheduler/runtime/worker/worker_reader.h"
 #include "scheduler/runtime/worker/worker_run.h"
 
@@ -24,14 +25,9 @@ typedef struct worker_slot {
     uint32_t *checksums; // [chunks]
     double start_seconds;
     bool is_checked; // its checksums were compared
-    bool is_copied;  // into the memory of a device that the host does not see
+    bool is_copied;  // into the memory of a device that the host does not see, or out of it
+    uint32_t user;   // there: 1 + the microbatch whose tasks used it last; 0: none
 } worker_slot;
-
-// Room in the host's memory for a channel's frames, as many as it has places (worker_staging.c).
-typedef struct worker_staging {
-    char *memory; // NULL: none is needed
-    uint64_t stride;
-} worker_staging;
 
 typedef struct worker_channel {
     worker_slot *sends;      // [copies]; NULL: not sent from here
@@ -40,6 +36,7 @@ typedef struct worker_channel {
     uint32_t sent_first;     // of the run's `sent`: a place for each microbatch
     worker_staging leaving;  // what leaves a device whose memory the host does not see
     worker_staging arriving; // what comes to such a one
+    uint32_t in_fence;       // of the reader, for the first place: when the copy to it is done
 } worker_channel;
 
 typedef struct worker_send {
@@ -108,7 +105,8 @@ typedef struct worker_device {
     pen_trace_event *times; // [time_limit] not noted yet: a device with a clock of its own
     uint32_t time_limit;
     uint32_t time_count;
-    double noted_until; // the end of the last that was noted
+    worker_beside beside; // copies, if the host does not see its memory
+    double noted_until;   // the end of the last that was noted
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none
@@ -150,7 +148,7 @@ struct pen_worker_run {
     uint32_t device_count;
     uint32_t *local_of_device; // [device_count of the table]; UINT32_MAX: another worker's
     worker_channel **channels; // [form_count][channel_count]
-    char *staging;             // of all of them; NULL: none is needed
+    char *staging;             // for what arrives; NULL: none is needed
     bool copies; // between devices of this process, some of which have memory of their own
     worker_slot **slot_of_send; // [send_count] all sends, by number
     worker_send *what_of_send;  // [send_count]
@@ -236,14 +234,5 @@ void pen_worker_run_end_noting(worker_device *device, pen_evidence *evidence);
 PEN_NODISCARD pen_status pen_worker_run_find_tensor(pen_worker_run *run,
                                                     const pen_tensor_piece *piece,
                                                     pen_memory_place *out_place);
-
-// ---- values of devices of this process that cannot read each other's memory (worker_staging.c)
-// On the device's thread, after a task: what it made for devices of this process that cannot read
-// its memory.
-PEN_NODISCARD pen_status pen_worker_staging_after(worker_device *device, uint32_t form,
-                                                  const pen_run_task *task);
-// On the device's thread, before a task: what it reads of them.
-PEN_NODISCARD pen_status pen_worker_staging_before(worker_device *device, uint32_t form,
-                                                   const pen_run_task *task, uint64_t round);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_DEVICE_H

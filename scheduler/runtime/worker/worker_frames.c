@@ -119,8 +119,7 @@ pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send) {
     pen_memory_place payload = pen_executor_place(device->executors[send->form], spec->from, place);
     if (ends->leaving.memory != NULL) {
         void *room = pen_worker_staging_place(&ends->leaving, place, channel->copies);
-        PEN_TRY(pen_executor_copy_out(device->executors[send->form], spec->from, place, room,
-                                      channel->bytes));
+        PEN_TRY(pen_worker_staging_await(device, send));
         payload = pen_memory_place_at(room);
     }
     slot->sequence = send->sequence;

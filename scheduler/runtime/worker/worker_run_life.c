@@ -13,7 +13,7 @@
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker_device.h"
 #include "scheduler/runtime/worker/worker_staging.h"
-#include "scheduler/runtime/worker/worker_times.h"
+#include "scheduler/runtime/worker/worker_task.h"
 #include "scheduler/schedule/schedule.h"
 
 // ---- what the core says
@@ -282,6 +282,7 @@ static pen_status run_open_device(worker_device *device) {
         PEN_TRY(run_load_form(device, f));
     }
     PEN_TRY(pen_worker_times_prepare(device));
+    PEN_TRY(pen_worker_staging_open(device));
     return run_make_room_to_see(device);
 }
 

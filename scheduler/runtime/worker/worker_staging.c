@@ -3,6 +3,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "scheduler/runtime/run/run_form.h"
+#include "scheduler/runtime/worker/worker_task.h"
 
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device) {
     const uint32_t local =
@@ -17,8 +18,9 @@ bool pen_worker_is_copied(const pen_worker_run *run, const pen_run_channel *chan
 
 // ---- room
 
-// What a channel needs of the room, from byte `*end` on.
-static pen_status staging_count(const pen_worker_run *run, const pen_run_channel *channel,
+// What a channel needs of the room: where it arrives, from byte `*end` on; where it leaves, of the
+// device's own.
+static pen_status staging_count(pen_worker_run *run, const pen_run_channel *channel,
                                 worker_channel *ends, uint64_t *end) {
     const uint32_t me = run->options.worker;
     const bool leaves =
@@ -26,51 +28,74 @@ static pen_status staging_count(const pen_worker_run *run, const pen_run_channel
     const bool arrives = channel->target_worker == me && !channel->is_shared &&
                          pen_worker_is_staged(run, channel->target_device);
     const uint64_t stride = pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
-    const uint64_t places = pen_run_channel_staged(channel, leaves, arrives);
     uint64_t bytes;
-    if (places == 0) return PEN_OK;
-    if (!pen_u64_mul(stride, places, &bytes) || !pen_u64_add(*end, bytes, &bytes)) {
+    if (arrives) {
+        if (!pen_u64_mul(stride, channel->capacity, &bytes) || !pen_u64_add(*end, bytes, end)) {
+            return pen_error_out_of_memory();
+        }
+        ends->arriving.stride = stride;
+    }
+    if (!leaves) return PEN_OK;
+    worker_device *device = &run->devices[run->local_of_device[channel->source_device]];
+    if (!pen_u64_mul(stride, channel->copies, &bytes) ||
+        !pen_u64_add(device->beside.leaving_bytes, bytes, &device->beside.leaving_bytes)) {
         return pen_error_out_of_memory();
     }
-    if (leaves) ends->leaving.stride = stride;
-    if (arrives) ends->arriving.stride = stride;
-    *end = bytes;
+    ends->leaving.stride = stride;
     return PEN_OK;
 }
 
-static void staging_place_ends(const pen_run_channel *channel, worker_channel *ends, char **next) {
+// Numbers of fences: on the source for each place of a copy out, on the target for each of one in.
+static void staging_number(pen_worker_run *run, const pen_run_channel *channel,
+                           worker_channel *ends) {
     if (ends->leaving.stride > 0) {
-        ends->leaving.memory = *next;
-        *next += ends->leaving.stride * channel->copies;
+        worker_device *device = &run->devices[run->local_of_device[channel->source_device]];
+        ends->leaving.fence = device->beside.fence_count;
+        device->beside.fence_count += channel->copies;
+        device->beside.leaving_limit += channel->copies;
     }
-    if (ends->arriving.stride > 0) {
-        ends->arriving.memory = *next;
-        *next += ends->arriving.stride * channel->capacity;
-    }
+    if (channel->target_worker != run->options.worker) return;
+    if (!pen_worker_is_staged(run, channel->target_device)) return;
+    worker_device *device = &run->devices[run->local_of_device[channel->target_device]];
+    ends->in_fence = device->beside.fence_count;
+    device->beside.fence_count += channel->capacity;
+}
+
+static uint32_t staging_most_microbatches(const pen_run_table *table) {
+    uint32_t most = 0;
+    for (uint32_t f = 0; f < table->form_count; f++)
+        most = table->forms[f].microbatch_count > most ? table->forms[f].microbatch_count : most;
+    return most;
 }
 
 // Pieces of tensors have room of their own, as many as are under way at once.
 static pen_status staging_make_pieces(pen_worker_run *run) {
-    for (uint32_t d = 0; d < run->table->device_count; d++) {
-        if (!pen_worker_is_staged(run, d)) continue;
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        worker_device *device = &run->devices[d];
+        if (!device->is_staged) continue;
+        device->beside.work_fence = staging_most_microbatches(run->table);
+        device->beside.fence_count = device->beside.work_fence + 3;
+        device->beside.last_form = UINT32_MAX;
+        if (run->piece_staging != NULL) continue;
         run->piece_staging = pen_memory_allocate_lazily(WORKER_PIECES, PEN_TRANSPORT_CHUNK_BYTES);
-        return run->piece_staging == NULL ? pen_error_out_of_memory() : PEN_OK;
+        if (run->piece_staging == NULL) return pen_error_out_of_memory();
     }
     return PEN_OK;
 }
 
-// One piece of memory for all: counted first, then handed out.
+// One piece of memory for all that arrives: counted first, then handed out.
 pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     const pen_run_table *table = run->table;
     uint64_t bytes = 0;
+    PEN_TRY(staging_make_pieces(run));
     for (uint32_t f = 0; f < table->form_count; f++) {
         for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
             const pen_run_channel *channel = &table->forms[f].channels[c];
             if (pen_worker_is_copied(run, channel)) run->copies = true;
             PEN_TRY(staging_count(run, channel, &run->channels[f][c], &bytes));
+            staging_number(run, channel, &run->channels[f][c]);
         }
     }
-    PEN_TRY(staging_make_pieces(run));
     if (bytes == 0) return PEN_OK;
     run->staging = pen_memory_allocate_lazily(bytes + PEN_RUN_STAGING_ALIGNMENT, 1);
     if (run->staging == NULL) return pen_error_out_of_memory();
@@ -78,10 +103,57 @@ pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     char *next = run->staging + (past == 0 ? 0 : PEN_RUN_STAGING_ALIGNMENT - past);
     for (uint32_t f = 0; f < table->form_count; f++) {
         for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
-            staging_place_ends(&table->forms[f].channels[c], &run->channels[f][c], &next);
+            worker_staging *arriving = &run->channels[f][c].arriving;
+            if (arriving->stride == 0) continue;
+            arriving->memory = next;
+            next += arriving->stride * table->forms[f].channels[c].capacity;
         }
     }
     return PEN_OK;
+}
+
+// Fences are made once. What leaves has memory that the device copies to by itself.
+pen_status pen_worker_staging_open(worker_device *device) {
+    pen_worker_run *run = device->run;
+    const pen_device_kind *kind = device->device->kind;
+    if (!device->is_staged) return PEN_OK;
+    PEN_TRY(PEN_NEW(device->arena, device->beside.leaving_limit, &device->beside.leaving));
+    PEN_TRY(kind->fence_reserve(device->device, device->beside.fence_count));
+    if (device->beside.leaving_bytes == 0) return PEN_OK;
+    PEN_TRY(kind->host_allocate(device->device, device->beside.leaving_bytes,
+                                &device->beside.leaving_memory));
+    char *next = device->beside.leaving_memory;
+    for (uint32_t f = 0; f < run->table->form_count; f++) {
+        for (uint32_t c = 0; c < run->table->forms[f].channel_count; c++) {
+            const pen_run_channel *channel = &run->table->forms[f].channels[c];
+            worker_staging *leaving = &run->channels[f][c].leaving;
+            if (leaving->stride == 0 || channel->source_device != device->index) continue;
+            leaving->memory = next;
+            next += leaving->stride * channel->copies;
+        }
+    }
+    return PEN_OK;
+}
+
+// Copies read memory of other devices, too, which may be given back when all of them rest.
+void pen_worker_staging_rest(worker_device *device) {
+    static const pen_queue beside[2] = {PEN_QUEUE_IN, PEN_QUEUE_OUT};
+    if (device->beside.leaving == NULL) return;
+    pen_device *own = device->device;
+    pen_status status = PEN_OK;
+    for (uint32_t i = 0; i < 2 && status == PEN_OK; i++) {
+        const uint32_t fence = device->beside.work_fence + 1 + i;
+        status = own->kind->fence_set(own, beside[i], fence);
+        if (status == PEN_OK) status = own->kind->fence_pass(own, PEN_QUEUE_WORK, own, fence);
+    }
+    if (status == PEN_OK) status = own->kind->synchronize(own);
+    pen_status_ignore(status, "the run is over, and the device has told what is wrong");
+}
+
+void pen_worker_staging_close(worker_device *device) {
+    if (device->beside.leaving_memory == NULL) return;
+    device->device->kind->host_free(device->device, device->beside.leaving_memory);
+    device->beside.leaving_memory = NULL;
 }
 
 void *pen_worker_staging_place(const worker_staging *staging, uint64_t microbatch,
@@ -89,37 +161,167 @@ void *pen_worker_staging_place(const worker_staging *staging, uint64_t microbatc
     return staging->memory + microbatch % places * staging->stride;
 }
 
-// ---- between devices of this process
+// ---- order on a device
 
-pen_status pen_worker_staging_after(worker_device *device, uint32_t form,
+static pen_status staging_set(const worker_device *device, pen_queue queue, uint32_t fence) {
+    return device->device->kind->fence_set(device->device, queue, fence);
+}
+
+static pen_status staging_pass(const worker_device *device, pen_queue queue,
+                               const worker_device *of, uint32_t fence) {
+    return device->device->kind->fence_pass(device->device, queue, of->device, fence);
+}
+
+// Copies in wait for all work that there is.
+static pen_status staging_pass_work(const worker_device *device) {
+    PEN_TRY(staging_set(device, PEN_QUEUE_WORK, device->beside.work_fence));
+    return staging_pass(device, PEN_QUEUE_IN, device, device->beside.work_fence);
+}
+
+// What has a place for each microbatch is written by tasks of microbatches of that place alone. All
+// else may be written by any task.
+static bool staging_has_places(const worker_device *device, uint32_t form,
+                               const pen_run_channel *channel, pen_value_id value) {
+    const pen_run_spec_part *part = &device->run->spec->forms[form].parts[device->index];
+    return !channel->is_per_step && part->copies[value.index] > 0;
+}
+
+// Copies out that a task's place is read by are awaited, by work and by copies in: a value may lie
+// where another one came to. Forms share memory: between them, all is awaited.
+pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
                                     const pen_run_task *task) {
+    const uint32_t microbatch = task->task.kind == PEN_TASK_UPDATE ? 0 : task->task.microbatch;
+    uint32_t kept = 0;
+    if (!device->is_staged) return PEN_OK;
+    if (form != device->beside.last_form) PEN_TRY(staging_pass_work(device));
+    device->beside.last_form = form;
+    for (uint32_t i = 0; i < device->beside.leaving_count; i++) {
+        const worker_leaving leaving = device->beside.leaving[i];
+        if (leaving.form == form && microbatch % leaving.copies != leaving.place) {
+            device->beside.leaving[kept++] = leaving;
+            continue;
+        }
+        PEN_TRY(staging_pass(device, PEN_QUEUE_WORK, device, leaving.fence));
+        PEN_TRY(staging_pass(device, PEN_QUEUE_IN, device, leaving.fence));
+    }
+    device->beside.leaving_count = kept;
+    return PEN_OK;
+}
+
+// ---- copies out
+
+// Once its work is done, and who took what was there before has it.
+static pen_status staging_copy_out(worker_device *device, uint32_t form, uint32_t c,
+                                   uint64_t microbatch, uint32_t work_fence) {
+    const pen_worker_run *run = device->run;
+    const pen_run_channel *channel = &run->table->forms[form].channels[c];
+    const worker_channel *ends = &run->channels[form][c];
+    const pen_value_id from = run->spec->forms[form].channels[c].from;
+    const uint32_t place = (uint32_t)(microbatch % channel->copies);
+    const uint32_t fence = ends->leaving.fence + place;
+    PEN_TRY(staging_pass(device, PEN_QUEUE_OUT, device, work_fence));
+    if (channel->is_shared && pen_worker_is_staged(run, channel->target_device)) {
+        const worker_device *reader = &run->devices[run->local_of_device[channel->target_device]];
+        PEN_TRY(staging_pass(device, PEN_QUEUE_OUT, reader,
+                             ends->in_fence + (uint32_t)(microbatch % channel->capacity)));
+    }
+    PEN_TRY(pen_executor_copy_out(
+        device->executors[form], from, microbatch,
+        pen_worker_staging_place(&ends->leaving, microbatch, channel->copies), channel->bytes));
+    PEN_TRY(staging_set(device, PEN_QUEUE_OUT, fence));
+    if (!staging_has_places(device, form, channel, from)) {
+        return staging_pass(device, PEN_QUEUE_WORK, device, fence);
+    }
+    PEN_ASSERT(device->beside.leaving_count < device->beside.leaving_limit);
+    device->beside.leaving[device->beside.leaving_count++] =
+        (worker_leaving){.form = form, .place = place, .copies = channel->copies, .fence = fence};
+    return PEN_OK;
+}
+
+// Copies begin when the task's work is done, however long that is; the next tasks do not wait.
+pen_status pen_worker_staging_after(worker_device *device, uint32_t form, const pen_run_task *task,
+                                    uint64_t round) {
     const pen_worker_run *run = device->run;
     const pen_run_form *table = &run->table->forms[form];
-    if (run->staging == NULL) return PEN_OK;
+    if (!device->is_staged) return PEN_OK;
+    const uint32_t fence =
+        task->task.kind == PEN_TASK_UPDATE ? device->beside.work_fence : task->task.microbatch;
+    PEN_TRY(staging_set(device, PEN_QUEUE_WORK, fence));
     for (uint32_t r = task->send_first; r < task->send_end; r++) {
         const uint32_t c = table->refs[r];
         const pen_run_channel *channel = &table->channels[c];
-        const worker_staging *leaving = &run->channels[form][c].leaving;
-        if (!channel->is_shared || leaving->memory == NULL) continue;
-        const uint64_t microbatch = channel->is_per_step ? 0 : task->task.microbatch;
-        PEN_TRY(pen_executor_copy_out(
-            device->executors[form], run->spec->forms[form].channels[c].from, microbatch,
-            pen_worker_staging_place(leaving, microbatch, channel->copies), channel->bytes));
+        const worker_channel *ends = &run->channels[form][c];
+        if (ends->leaving.memory == NULL) continue;
+        const uint32_t microbatch = channel->is_per_step ? 0 : task->task.microbatch;
+        PEN_TRY(staging_copy_out(device, form, c, microbatch, fence));
+        if (ends->sends == NULL) continue;
+        worker_slot *slot = &ends->sends[microbatch % channel->copies];
+        slot->sequence = pen_run_sequence(table, channel, round, microbatch);
+        slot->is_copied = true;
     }
     return PEN_OK;
 }
 
-// Where the maker has it for whoever reads: in the host's memory, in any case.
-static const void *staging_find(const pen_worker_run *run, uint32_t form, uint32_t c,
-                                uint64_t microbatch) {
+pen_status pen_worker_staging_await(const worker_device *device, const worker_send *send) {
+    const pen_worker_run *run = device->run;
+    const pen_run_form *form = &run->table->forms[send->form];
+    const pen_run_channel *channel = &form->channels[send->channel];
+    const worker_channel *ends = &run->channels[send->form][send->channel];
+    const uint32_t place = pen_run_microbatch(form, channel, send->sequence) % channel->copies;
+    PEN_ASSERT(ends->sends[place].is_copied && ends->sends[place].sequence == send->sequence);
+    return device->device->kind->fence_wait(device->device, ends->leaving.fence + place);
+}
+
+// ---- copies in
+
+// Once tasks that used the place are done; and work waits for it.
+static pen_status staging_copy_in(worker_device *device, uint32_t form, uint32_t c,
+                                  uint64_t microbatch, const void *host, bool is_kept) {
+    const pen_worker_run *run = device->run;
+    const pen_run_channel *channel = &run->table->forms[form].channels[c];
+    const worker_channel *ends = &run->channels[form][c];
+    const pen_value_id to = run->spec->forms[form].channels[c].to;
+    const uint32_t place = (uint32_t)(microbatch % channel->capacity);
+    worker_slot *slot = &ends->receives[place];
+    if (!device->is_staged) {
+        return pen_executor_copy_in(device->executors[form], to, microbatch, host, channel->bytes,
+                                    is_kept);
+    }
+    if (!staging_has_places(device, form, channel, to)) {
+        PEN_TRY(staging_pass_work(device));
+    } else if (slot->user > 0) {
+        PEN_TRY(staging_pass(device, PEN_QUEUE_IN, device, slot->user - 1));
+    }
+    slot->user = 1 + (uint32_t)microbatch;
+    PEN_TRY(pen_executor_copy_in(device->executors[form], to, microbatch, host, channel->bytes,
+                                 is_kept));
+    PEN_TRY(staging_set(device, PEN_QUEUE_IN, ends->in_fence + place));
+    return staging_pass(device, PEN_QUEUE_WORK, device, ends->in_fence + place);
+}
+
+// From a device of this process: by way of the host's memory, or out of it, where the maker's is
+// that.
+static pen_status staging_take(worker_device *device, uint32_t form, uint32_t c,
+                               uint64_t microbatch) {
+    const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
     const worker_staging *leaving = &run->channels[form][c].leaving;
-    if (leaving->memory != NULL) {
-        return pen_worker_staging_place(leaving, microbatch, channel->copies);
-    }
     const worker_device *maker = &run->devices[run->local_of_device[channel->source_device]];
-    return pen_executor_address(maker->executors[form], run->spec->forms[form].channels[c].from,
-                                microbatch);
+    if (leaving->memory == NULL) {
+        return staging_copy_in(device, form, c, microbatch,
+                               pen_executor_address(maker->executors[form],
+                                                    run->spec->forms[form].channels[c].from,
+                                                    microbatch),
+                               false);
+    }
+    const uint32_t fence = leaving->fence + (uint32_t)(microbatch % channel->copies);
+    if (device->is_staged) {
+        PEN_TRY(staging_pass(device, PEN_QUEUE_IN, maker, fence));
+    } else {
+        PEN_TRY(maker->device->kind->fence_wait(maker->device, fence));
+    }
+    return staging_copy_in(device, form, c, microbatch,
+                           pen_worker_staging_place(leaving, microbatch, channel->copies), true);
 }
 
 // Several tasks may read one value: it is copied before the first of them.
@@ -138,9 +340,7 @@ pen_status pen_worker_staging_before(worker_device *device, uint32_t form, const
         if (slot->is_copied && slot->sequence == sequence) continue; // by a task before
         slot->is_copied = true;
         slot->sequence = sequence;
-        PEN_TRY(pen_executor_copy_in(device->executors[form], run->spec->forms[form].channels[c].to,
-                                     microbatch, staging_find(run, form, c, microbatch),
-                                     channel->bytes));
+        PEN_TRY(staging_take(device, form, c, microbatch));
     }
     return PEN_OK;
 }
@@ -154,10 +354,9 @@ pen_status pen_worker_staging_take_in(pen_worker_run *run, uint32_t form, uint32
     worker_slot *slot = &ends->receives[microbatch % channel->capacity];
     if (ends->arriving.memory == NULL || slot->is_copied) return PEN_OK;
     slot->is_copied = true;
-    const worker_device *device = &run->devices[run->local_of_device[channel->target_device]];
-    return pen_executor_copy_in(
-        device->executors[form], run->spec->forms[form].channels[c].to, microbatch,
-        pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity), channel->bytes);
+    return staging_copy_in(
+        &run->devices[run->local_of_device[channel->target_device]], form, c, microbatch,
+        pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity), false);
 }
 
 char *pen_worker_staging_piece(const pen_worker_run *run, const worker_piece *piece) {

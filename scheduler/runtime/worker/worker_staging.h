@@ -2,14 +2,22 @@
 // their channels carry, and of pieces of their tensors. What such a device sends lies in the host's
 // memory until it is let go; what comes to it arrives there first.
 //
+// Copies go beside the work of such a device, in queues of their own (device/device.h), and fences
+// keep order, on the device and between devices of one process. Of each of its tasks there is one
+// after its work, of each place of a channel one after its copy. The host waits for a copy only
+// where it hands over what was copied itself: to a transport, or to a device whose memory it sees.
+//
 // Lifetime: the room is the run's. Threads: as each function says.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
 
 #include "scheduler/runtime/worker/worker_device.h"
 
-// Room for all, once channels have their places. OUT_OF_MEMORY; NOT_FOUND: a kind of device
+// Room for what arrives, and how much a device needs, once channels have their places.
+// OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_staging_prepare(pen_worker_run *run);
+// On a device's thread, once it is open: fences, and room for what leaves it. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_worker_staging_open(worker_device *device);
 // Whether the host does not see the memory of this worker's device.
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device);
 // Whether the reader of a shared channel has memory of its own, into which values are copied.
@@ -20,6 +28,9 @@ void *pen_worker_staging_place(const worker_staging *staging, uint64_t microbatc
 // once.
 PEN_NODISCARD pen_status pen_worker_staging_take_in(pen_worker_run *run, uint32_t form, uint32_t c,
                                                     uint64_t microbatch);
+// On the device's thread: a frame that leaves it is in the host's memory.
+PEN_NODISCARD pen_status pen_worker_staging_await(const worker_device *device,
+                                                  const worker_send *send);
 // Room for a piece of a device that the host does not see.
 char *pen_worker_staging_piece(const pen_worker_run *run, const worker_piece *piece);
 // On the device's thread, between its memory and that room: out where the piece is to be sent, in

@@ -1,9 +1,10 @@
 // A device with a clock of its own may compute a task long after it was enqueued. Its times are
 // known when it was awaited: what is to be noted is kept until then, in order. Such a device waits
 // only while it has nothing to compute.
-#include "scheduler/runtime/worker/worker_times.h"
-
 #include <math.h>
+
+#include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_task.h"
 
 static bool times_are_marked(const worker_device *device) {
     return device->device->kind->mark != NULL;

@@ -58,6 +58,7 @@ static void prototypes_are_those_of_cuda(void **state) {
     CHECK(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == PEN_CUDA_MINOR, "another number");
     CHECK(CU_STREAM_NON_BLOCKING == PEN_CUDA_STREAM_NON_BLOCKING, "another number");
     CHECK(CU_EVENT_DISABLE_TIMING == PEN_CUDA_EVENT_NO_TIMING, "another number");
+    CHECK(CU_MEMHOSTALLOC_PORTABLE == PEN_CUDA_HOST_PORTABLE, "another number");
     CHECK(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL == PEN_CUDA_CAPTURE_THREAD_LOCAL, "another number");
 #else
     print_message("no " CUDA_HEADER " to compare with\n");

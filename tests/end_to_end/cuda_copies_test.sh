@@ -1,0 +1,42 @@
+# Values between GPUs are copied beside the work, and events keep the order: late commands of any stream change no
+# bit, and an event that is missing does. Three stages on emulated GPUs.
+. tests/end_to_end/common.sh
+
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+
+cat >job.yaml <<'Y'
+version: 1
+model:
+  inputs: {input: {shape: [1, 28, 28]}}
+  layers: [flatten, {dense: 32}, relu, {dense: 16}, softmax, {dense: 32}, {dense: 10}]
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 32, microbatches: 16, steps: 2, epochs: 9}
+devices:
+- {name: g, kind: cuda, memory: 1GiB}
+- {name: h, kind: cuda, gpu: 1, memory: 1GiB}
+- {name: i, kind: cuda, gpu: 2, memory: 1GiB}
+placement: {strategy: dynamic_programming}
+pipeline: {schedule: 1f1b}
+Y
+
+# hash SETTINGS [OPTION...]: of the parameters
+hash() {
+    FAKE_CUDA="gpus=3 $1" timeout -k 5 120 "$PENSTOCK" train job.yaml --json "${@:2}" 2>messages |
+        json 'd["parameters_hash"]' || die "$1: $(cat messages)"
+}
+right=$(hash "")
+one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
+[ "$(hash "" --set "$one")" = "$right" ] || die "other bits than on one GPU"
+for schedule in gpipe zero_bubble; do
+    [ "$(hash late=50 --set pipeline.schedule=$schedule)" = "$right" ] || die "other bits with $schedule"
+done
+for settings in 'order=1 late=50' 'late=2000 late_role=0' 'late=2000 late_role=1' 'late=2000 late_role=2' \
+    'late=10000 late_gpu=1 late_role=0' 'order=2 late=300 late_gpu=2'; do
+    [ "$(hash "$settings")" = "$right" ] || die "other bits with $settings"
+done
+# of streams 0 of work, 1 of copies in, 2 of copies out: one does not wait for the other, which is late
+for lost in 'late_role=0 lost_stream=2 lost_event=0' 'late_role=1 lost_stream=2 lost_event=1' \
+    'late_role=2 lost_stream=1 lost_event=2' 'late_gpu=1 late_role=0 lost_stream=1 lost_event=0' \
+    'late_role=1 lost_stream=0 lost_event=1'; do
+    [ "$(hash "late=10000 $lost")" != "$right" ] || die "a missing event is not found: $lost"
+done
