@@ -335,6 +335,7 @@ static pen_status file_explain_kind(const char *path, const pen_yaml_node *root,
     return status;
 }
 
+// A file of another kind, as a job or a trace, is said to be that.
 pen_status pen_plan_parse(const char *path, const char *bytes, size_t length, bool is_edited,
                           pen_arena *arena, pen_plan **out_plan) {
     const pen_yaml_limits limits = {.bytes = PEN_PLAN_BYTES_LIMIT, .nodes = PEN_PLAN_NODES_LIMIT};

@@ -106,6 +106,7 @@ static void waiting_add_uneven(const pen_plan *plan, const waiting_load *load, p
                    load->used, pen_seconds_format(load->mean_seconds, mean));
 }
 
+// One line at most: what waits most is to be changed first.
 void pen_plan_dump_waiting(const pen_plan *plan, pen_text *text) {
     const waiting_load load = waiting_measure(plan);
     const waiting_way way = waiting_find_way(&plan->stages);

@@ -80,6 +80,7 @@ static pen_status weight_list_safetensors(weight_loader *loader, pen_weight_file
     return PEN_OK;
 }
 
+// By the end of the name; what people give in place of such a file is said to be that.
 static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
     const char *path = loader->options->path;
     const char *dot = strrchr(pen_path_name(path), '.');

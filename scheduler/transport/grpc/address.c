@@ -90,6 +90,7 @@ static pen_status address_refused(const pen_address *address, const char *why) {
     return pen_error(PEN_IO, "cannot listen at %s: %s", address->text, why);
 }
 
+// The socket is bound and closed again, since gRPC does not say why it could not listen.
 pen_status pen_address_check_free(const pen_address *address) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
