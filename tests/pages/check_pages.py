@@ -78,6 +78,14 @@ def check_width(page, name):
             return e.getBoundingClientRect().right > innerWidth + 1;
         }).map(e => e.tagName + '.' + e.getAttribute('class')).slice(0, 5)""")
         expect(not over, f"{name}: at {width} px these stick out: {over}")
+        # a square of a colour stands in the line of its name
+        alone = page.js("""Array.from(document.querySelectorAll('td .swatch')).filter(e => {
+            if (!e.getClientRects().length) return false;
+            const text = document.createRange();
+            text.selectNode(e.nextSibling);
+            return text.getClientRects()[0].top >= e.getBoundingClientRect().bottom;
+        }).map(e => e.parentNode.textContent).slice(0, 5)""")
+        expect(not alone, f"{name}: at {width} px squares are above these names: {alone}")
     page.resize(1280)
     page.settle()
 
@@ -440,6 +448,8 @@ MISTAKES = [  # what is wrong, and the check that has to find it
     ('<div style="background: #000"><p style="color: #555">dark</p></div>', check_contrast),
     ('<div style="width: 900px">wide</div>', check_width),
     ('<div style="width: 40px; position: relative; left: 480px">out</div>', check_width),
+    ('<table><tr><td style="width: 1px"><i class="swatch" style="display: inline-block; width: 9px; height: 9px"></i>'
+     'name</td></tr></table>', check_width),
     ('<button></button>', check_names),
     ('<canvas role="img"></canvas>', check_names),
     ('<i title="for the mouse">x</i>', check_names),
