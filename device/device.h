@@ -203,6 +203,11 @@ typedef struct pen_device_kind {
     // Enqueued on PEN_QUEUE_OUT, to memory of this device's host_allocate.
     PEN_NODISCARD pen_status (*copy_out)(pen_device *device, pen_operand from, void *host,
                                          uint64_t bytes);
+    // Whether the device can copy from another of its kind without the host; it is prepared to.
+    PEN_NODISCARD pen_status (*reach)(pen_device *device, pen_device *other, bool *out_reaches);
+    // Enqueued on PEN_QUEUE_IN, from a device that it reaches.
+    PEN_NODISCARD pen_status (*copy_across)(pen_device *device, pen_operand to, pen_device *other,
+                                            pen_operand from, uint64_t bytes);
     // Enqueued: the fence is reached when all before it in the queue is done.
     PEN_NODISCARD pen_status (*fence_set)(pen_device *device, pen_queue queue, uint32_t fence);
     // Enqueued: what comes after it in the queue waits until the fence of a device of the same kind

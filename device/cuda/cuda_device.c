@@ -229,6 +229,17 @@ static pen_status cuda_copy_out(pen_device *device, pen_operand from, void *host
     return pen_cuda_copy_out(&cuda_device_of(device)->memory, from, host, bytes);
 }
 
+static pen_status cuda_reach(pen_device *device, pen_device *other, bool *out_reaches) {
+    return pen_cuda_reach(&cuda_device_of(device)->memory, &cuda_device_of(other)->memory,
+                          out_reaches);
+}
+
+static pen_status cuda_copy_across(pen_device *device, pen_operand to, pen_device *other,
+                                   pen_operand from, uint64_t bytes) {
+    return pen_cuda_copy_across(&cuda_device_of(device)->memory, to, &cuda_device_of(other)->memory,
+                                from, bytes);
+}
+
 static pen_status cuda_fence_set(pen_device *device, pen_queue queue, uint32_t fence) {
     return pen_cuda_fence_set(&cuda_device_of(device)->queues, queue, fence);
 }
@@ -495,6 +506,8 @@ const pen_device_kind pen_cuda_device_kind = {
     .fence_reserve = cuda_fence_reserve,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
+    .reach = cuda_reach,
+    .copy_across = cuda_copy_across,
     .fence_set = cuda_fence_set,
     .fence_pass = cuda_fence_pass,
     .fence_wait = cuda_fence_wait,

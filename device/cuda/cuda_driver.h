@@ -25,6 +25,8 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
 // Results that mean something to us.
 #define PEN_CUDA_OUT_OF_MEMORY 2u
 #define PEN_CUDA_NO_DEVICE 100u
+#define PEN_CUDA_PEER_ENABLED 704u
+#define PEN_CUDA_TOO_MANY_PEERS 711u
 // Attributes of a GPU.
 #define PEN_CUDA_PROCESSORS 16u
 #define PEN_CUDA_MAJOR 75u
@@ -48,6 +50,8 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
     X(context_retain, cuDevicePrimaryCtxRetain, (pen_cuda_context **context, int device))          \
     X(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                 \
     X(context_set, cuCtxSetCurrent, (pen_cuda_context *context))                                   \
+    X(peer_can, cuDeviceCanAccessPeer, (int *can, int device, int peer))                           \
+    X(peer_enable, cuCtxEnablePeerAccess, (pen_cuda_context *peer, unsigned flags))                \
     X(allocate, cuMemAlloc_v2, (pen_cuda_address *address, size_t bytes))                          \
     X(free, cuMemFree_v2, (pen_cuda_address address))                                              \
     X(host_allocate, cuMemHostAlloc, (void **host, size_t bytes, unsigned flags))                  \
@@ -56,6 +60,9 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
       (pen_cuda_address to, const void *from, size_t bytes, pen_cuda_stream *stream))              \
     X(read, cuMemcpyDtoHAsync_v2,                                                                  \
       (void *to, pen_cuda_address from, size_t bytes, pen_cuda_stream *stream))                    \
+    X(copy_peer, cuMemcpyPeerAsync,                                                                \
+      (pen_cuda_address to, pen_cuda_context *to_context, pen_cuda_address from,                   \
+       pen_cuda_context *from_context, size_t bytes, pen_cuda_stream *stream))                     \
     X(fill, cuMemsetD8Async,                                                                       \
       (pen_cuda_address to, unsigned char value, size_t bytes, pen_cuda_stream *stream))           \
     X(stream_create, cuStreamCreate, (pen_cuda_stream **stream, unsigned flags))                   \

@@ -57,6 +57,39 @@ pen_status pen_cuda_copy_out(pen_cuda_memory *memory, pen_operand from, void *ho
                           "while bytes were copied from it");
 }
 
+// A GPU reaches its own memory, and that of another if the driver says so. One that has as many
+// peers as it can is no error.
+pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
+                          bool *out_reaches) {
+    int can = 0;
+    *out_reaches = memory->handle == other->handle;
+    if (*out_reaches) return PEN_OK;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    PEN_TRY(pen_cuda_check(memory, memory->driver->peer_can(&can, memory->handle, other->handle),
+                           "while it was asked for its peers"));
+    if (can == 0) return PEN_OK;
+    const pen_cuda_result result = memory->driver->peer_enable(other->context, 0);
+    if (result == PEN_CUDA_TOO_MANY_PEERS) return PEN_OK;
+    if (result != PEN_CUDA_PEER_ENABLED) {
+        PEN_TRY(pen_cuda_check(memory, result, "while a peer was made known to it"));
+    }
+    *out_reaches = true;
+    return PEN_OK;
+}
+
+pen_status pen_cuda_copy_across(pen_cuda_memory *memory, pen_operand to,
+                                const pen_cuda_memory *other, pen_operand from, uint64_t bytes) {
+    pen_cuda_check_range(to, bytes);
+    pen_cuda_check_range(from, bytes);
+    if (bytes == 0) return PEN_OK;
+    PEN_TRY(pen_cuda_memory_enter(memory));
+    return pen_cuda_check(memory,
+                          memory->driver->copy_peer(
+                              pen_cuda_address_of(to), memory->context, pen_cuda_address_of(from),
+                              other->context, (size_t)bytes, queues_stream(memory, PEN_QUEUE_IN)),
+                          "while bytes were copied from a peer");
+}
+
 pen_status pen_cuda_fence_set(const pen_cuda_queues *queues, pen_queue queue, uint32_t fence) {
     const pen_cuda_memory *memory = queues->memory;
     PEN_ASSERT(fence < queues->fence_count);

@@ -24,6 +24,11 @@ PEN_NODISCARD pen_status pen_cuda_copy_in(pen_cuda_memory *memory, pen_operand t
                                           uint64_t bytes, bool is_kept);
 PEN_NODISCARD pen_status pen_cuda_copy_out(pen_cuda_memory *memory, pen_operand from, void *host,
                                            uint64_t bytes);
+PEN_NODISCARD pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
+                                        bool *out_reaches);
+PEN_NODISCARD pen_status pen_cuda_copy_across(pen_cuda_memory *memory, pen_operand to,
+                                              const pen_cuda_memory *other, pen_operand from,
+                                              uint64_t bytes);
 PEN_NODISCARD pen_status pen_cuda_fence_set(const pen_cuda_queues *queues, pen_queue queue,
                                             uint32_t fence);
 PEN_NODISCARD pen_status pen_cuda_fence_pass(const pen_cuda_queues *queues, pen_queue queue,

@@ -22,6 +22,7 @@ struct fake_block {
 
 struct CUctx_st {
     int device;
+    unsigned peers; // devices that it may reach, by bit
 };
 
 static pthread_mutex_t emulating = PTHREAD_MUTEX_INITIALIZER;
@@ -50,6 +51,9 @@ __attribute__((destructor)) static void fake_tell(void) {
     const char *text = getenv("FAKE_CUDA");
     const char *at = text == NULL ? NULL : strstr(text, "tell=");
     if (fake_settings.is_told) {
+        (void)fprintf(stderr, "fake driver: %llu bytes read, %llu bytes between GPUs\n",
+                      (unsigned long long)fake_counted.bytes_read,
+                      (unsigned long long)fake_counted.bytes_across);
         (void)fprintf(stderr, "fake driver: %llu launches, %llu waits\n",
                       (unsigned long long)fake_counted.launches,
                       (unsigned long long)fake_counted.waits);
@@ -133,6 +137,21 @@ pen_cuda_result cuDevicePrimaryCtxRelease_v2(int device) {
 
 int fake_current_device(void) {
     return current == NULL ? -1 : current->device;
+}
+
+pen_cuda_result cuDeviceCanAccessPeer(int *can, int device, int peer) {
+    *can = fake_settings.has_peers && device != peer;
+    return 0;
+}
+
+pen_cuda_result cuCtxEnablePeerAccess(pen_cuda_context *peer, unsigned flags) {
+    int can;
+    if (current == NULL || peer == NULL || flags != 0) return FAKE_INVALID;
+    (void)cuDeviceCanAccessPeer(&can, current->device, peer->device);
+    if (can == 0) return FAKE_NO_PEER;
+    if ((current->peers >> peer->device & 1) != 0) return PEN_CUDA_PEER_ENABLED;
+    current->peers |= 1u << peer->device;
+    return fake_sticky;
 }
 
 pen_cuda_result cuCtxSetCurrent(pen_cuda_context *context) {
@@ -251,6 +270,21 @@ pen_cuda_result cuMemcpyDtoHAsync_v2(void *to, pen_cuda_address from, size_t byt
         .kind = FAKE_COPY, .to = to, .from = fake_host(from, bytes), .bytes = bytes};
     if (c.from == NULL) return FAKE_INVALID;
     fake_counted.bytes_read += bytes;
+    return fake_push(stream, &c);
+}
+
+// A driver would go by way of the host, where access was not enabled: refused here.
+pen_cuda_result cuMemcpyPeerAsync(pen_cuda_address to, pen_cuda_context *to_context,
+                                  pen_cuda_address from, pen_cuda_context *from_context,
+                                  size_t bytes, pen_cuda_stream *stream) {
+    const fake_command c = {.kind = FAKE_COPY,
+                            .to = fake_host(to, bytes),
+                            .from = fake_host(from, bytes),
+                            .bytes = bytes};
+    const bool is_same = to_context == from_context;
+    if (!is_same && (to_context->peers >> from_context->device & 1) == 0) return FAKE_NO_PEER;
+    if (c.to == NULL || c.from == NULL) return FAKE_INVALID;
+    fake_counted.bytes_across += bytes;
     return fake_push(stream, &c);
 }
 

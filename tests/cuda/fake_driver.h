@@ -12,7 +12,8 @@
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
 // process had pinned. With `count=1` a process says at its end how often it launched and
-// waited, on stderr. With `graphless=1` there is no memory for graphs. With `slow=NAME` a kernel
+// waited, on stderr. With `graphless=1` there is no memory for graphs. With
+// `peers=1` GPUs can reach each other. With `slow=NAME` a kernel
 // of that name takes `slow_us=50000` microseconds more.
 //
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
@@ -39,12 +40,13 @@ typedef struct fake_counts {
     uint64_t host_bytes_most;
     uint64_t bytes_written; // host to device
     uint64_t bytes_read;
-    uint64_t launches; // of kernels and graphs, by the host
-    uint64_t kernels;  // that have run
-    uint64_t waits;    // of the host, for a stream or an event
-    uint64_t passes;   // of a stream, for an event
-    uint64_t contexts; // retained now
-    uint64_t blocks;   // of memory, streams, events, modules and graphs that nobody released
+    uint64_t bytes_across; // from GPU to GPU
+    uint64_t launches;     // of kernels and graphs, by the host
+    uint64_t kernels;      // that have run
+    uint64_t waits;        // of the host, for a stream or an event
+    uint64_t passes;       // of a stream, for an event
+    uint64_t contexts;     // retained now
+    uint64_t blocks;       // of memory, streams, events, modules and graphs that nobody released
 } fake_counts;
 
 typedef void (*fake_counts_fn)(fake_counts *out_counts);

@@ -1,5 +1,5 @@
 # Values between GPUs are copied beside the work, and events keep the order: late commands of any stream change no
-# bit, and an event that is missing does. Three stages on emulated GPUs.
+# bit, and an event that is missing does. Three stages on emulated GPUs, which reach each other or do not.
 . tests/end_to_end/common.sh
 
 export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
@@ -24,6 +24,11 @@ hash() {
     FAKE_CUDA="gpus=3 $1" timeout -k 5 120 "$PENSTOCK" train job.yaml --json "${@:2}" 2>messages |
         json 'd["parameters_hash"]' || die "$1: $(cat messages)"
 }
+# is_found SETTINGS: the training has other bits, or numbers that are not finite.
+is_found() {
+    FAKE_CUDA="gpus=3 late=10000 $1" timeout -k 5 120 "$PENSTOCK" train job.yaml --json >lost.json 2>messages || return 0
+    [ "$(json 'd["parameters_hash"]' <lost.json)" != "$right" ]
+}
 right=$(hash "")
 one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
 [ "$(hash "" --set "$one")" = "$right" ] || die "other bits than on one GPU"
@@ -38,5 +43,25 @@ done
 for lost in 'late_role=0 lost_stream=2 lost_event=0' 'late_role=1 lost_stream=2 lost_event=1' \
     'late_role=2 lost_stream=1 lost_event=2' 'late_gpu=1 late_role=0 lost_stream=1 lost_event=0' \
     'late_role=1 lost_stream=0 lost_event=1'; do
-    [ "$(hash "late=10000 $lost")" != "$right" ] || die "a missing event is not found: $lost"
+    is_found "$lost" || die "a missing event is not found: $lost"
 done
+
+# ---- GPUs that reach each other: the same bits, and nothing by way of the host
+for settings in '' 'order=1 late=50' 'late=2000 late_role=0' 'late=2000 late_role=1' 'late=10000 late_gpu=1 late_role=0' \
+    'late=10000 late_gpu=2 late_role=1'; do
+    [ "$(hash "peers=1 $settings")" = "$right" ] || die "other bits between peers with $settings"
+done
+[ "$(hash 'peers=1 late=50' --set pipeline.schedule=zero_bubble)" = "$right" ] || die "other bits between peers"
+for lost in 'late_role=0 lost_stream=1 lost_event=0' 'late_role=1 lost_stream=0 lost_event=1'; do
+    is_found "peers=1 $lost" || die "a missing event between peers is not found: $lost"
+done
+# bytes HOW: that are read by the host, and that go between GPUs
+bytes() {
+    FAKE_CUDA="gpus=3 count=1 $1" "$PENSTOCK" train job.yaml 2>&1 >/dev/null |
+        sed -n 's/^fake driver: \([0-9]*\) bytes read, \([0-9]*\) bytes between GPUs$/\1 \2/p'
+}
+read -r host_read host_across <<<"$(bytes peers=0)"
+read -r peer_read peer_across <<<"$(bytes peers=1)"
+[ "$host_across" = 0 ] || die "$host_across bytes between GPUs that do not reach each other"
+[ "$peer_across" -gt 0 ] || die "no bytes between GPUs that reach each other"
+[ $((host_read - peer_read)) = "$peer_across" ] || die "$host_read bytes are read, $peer_read with peers"

@@ -124,6 +124,10 @@ PEN_NODISCARD pen_status pen_executor_copy_in(pen_executor *executor, pen_value_
                                               bool is_kept);
 PEN_NODISCARD pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value,
                                                uint64_t microbatch, void *host, uint64_t bytes);
+// Likewise from a value of another executor, whose device this one reaches.
+PEN_NODISCARD pen_status pen_executor_copy_across(pen_executor *executor, pen_value_id value,
+                                                  uint64_t microbatch, const pen_executor *maker,
+                                                  pen_value_id from, uint64_t bytes);
 // Whether the value has a place in memory: inputs that no node reads have none.
 bool pen_executor_holds(const pen_executor *executor, pen_value_id value);
 // Where the value lies for this microbatch, in its layout; at NULL of the host: nowhere.

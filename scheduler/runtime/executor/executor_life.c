@@ -282,6 +282,17 @@ pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uin
                                           : device->kind->copy_out(device, from, host, bytes);
 }
 
+pen_status pen_executor_copy_across(pen_executor *executor, pen_value_id value, uint64_t microbatch,
+                                    const pen_executor *maker, pen_value_id from, uint64_t bytes) {
+    pen_device *device = executor->spec.device;
+    PEN_ASSERT(pen_executor_holds(executor, value) && pen_executor_holds(maker, from));
+    PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
+    PEN_ASSERT(bytes <= pen_executor_bytes(maker, from));
+    return device->kind->copy_across(device, executor_operand(executor, value, microbatch),
+                                     maker->spec.device, executor_operand(maker, from, microbatch),
+                                     bytes);
+}
+
 pen_status pen_executor_write_part(pen_executor *executor, pen_value_id value, uint64_t first,
                                    const void *host, uint64_t bytes) {
     PEN_ASSERT(pen_executor_holds(executor, value));

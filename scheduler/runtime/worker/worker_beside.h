@@ -2,6 +2,7 @@
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_BESIDE_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_BESIDE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Room in the host's memory for a channel's frames, as many as it has places (worker_staging.c).
@@ -23,7 +24,7 @@ typedef struct worker_leaving {
 typedef struct worker_beside {
     uint32_t work_fence; // after work that is of no microbatch; two more at rest
     uint32_t fence_count;
-    uint64_t leaving_bytes;  // of the host's memory, for what leaves it
+    bool is_open;            // it has them
     void *leaving_memory;    // of its host_allocate
     worker_leaving *leaving; // [leaving_limit] copies under way
     uint32_t leaving_limit, leaving_count;

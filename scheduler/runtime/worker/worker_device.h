@@ -36,6 +36,7 @@ typedef struct worker_channel {
     uint32_t sent_first;     // of the run's `sent`: a place for each microbatch
     worker_staging leaving;  // what leaves a device whose memory the host does not see
     worker_staging arriving; // what comes to such a one
+    bool is_direct;          // the reader copies from the maker, without the host
     uint32_t in_fence;       // of the reader, for the first place: when the copy to it is done
 } worker_channel;
 

@@ -282,7 +282,6 @@ static pen_status run_open_device(worker_device *device) {
         PEN_TRY(run_load_form(device, f));
     }
     PEN_TRY(pen_worker_times_prepare(device));
-    PEN_TRY(pen_worker_staging_open(device));
     return run_make_room_to_see(device);
 }
 
@@ -404,6 +403,8 @@ void pen_worker_run_identify(const pen_worker_run *run, char *text, size_t size)
 pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_call(run, run_open_device));
     PEN_TRY(run_check_classes(run));
+    PEN_TRY(run_call(run, pen_worker_staging_reach));
+    PEN_TRY(run_call(run, pen_worker_staging_open));
     PEN_TRY(run_call(run, run_bind_device));
     PEN_TRY(pen_worker_run_prepare_reading(run));
     return pen_worker_run_prepare_save(run);

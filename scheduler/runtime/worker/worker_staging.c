@@ -2,6 +2,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "graph/graph.h"
 #include "scheduler/runtime/run/run_form.h"
 #include "scheduler/runtime/worker/worker_task.h"
 
@@ -18,8 +19,8 @@ bool pen_worker_is_copied(const pen_worker_run *run, const pen_run_channel *chan
 
 // ---- room
 
-// What a channel needs of the room: where it arrives, from byte `*end` on; where it leaves, of the
-// device's own.
+// What a channel needs of the room where it arrives, from byte `*end` on. Where it leaves, it is
+// the device's own.
 static pen_status staging_count(pen_worker_run *run, const pen_run_channel *channel,
                                 worker_channel *ends, uint64_t *end) {
     const uint32_t me = run->options.worker;
@@ -35,13 +36,7 @@ static pen_status staging_count(pen_worker_run *run, const pen_run_channel *chan
         }
         ends->arriving.stride = stride;
     }
-    if (!leaves) return PEN_OK;
-    worker_device *device = &run->devices[run->local_of_device[channel->source_device]];
-    if (!pen_u64_mul(stride, channel->copies, &bytes) ||
-        !pen_u64_add(device->beside.leaving_bytes, bytes, &device->beside.leaving_bytes)) {
-        return pen_error_out_of_memory();
-    }
-    ends->leaving.stride = stride;
+    if (leaves) ends->leaving.stride = stride;
     return PEN_OK;
 }
 
@@ -112,33 +107,93 @@ pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     return PEN_OK;
 }
 
-// Fences are made once. What leaves has memory that the device copies to by itself.
-pen_status pen_worker_staging_open(worker_device *device) {
-    pen_worker_run *run = device->run;
-    const pen_device_kind *kind = device->device->kind;
+// What has a place for each microbatch is written by tasks of microbatches of that place alone. All
+// else may be written by any task.
+static bool staging_has_places(const worker_device *device, uint32_t form,
+                               const pen_run_channel *channel, pen_value_id value) {
+    const pen_run_spec_part *part = &device->run->spec->forms[form].parts[device->index];
+    return !channel->is_per_step && part->copies[value.index] > 0;
+}
+
+// Whether the value lies where something else of the device comes to: a view of it, or in its
+// place.
+static bool staging_is_of_another(const worker_device *device, uint32_t form, pen_value_id value) {
+    const pen_worker_run *run = device->run;
+    const pen_graph *graph = run->spec->forms[form].parts[device->index].part->graph;
+    const pen_memory_place own = pen_executor_place(device->executors[form], value, 0);
+    if (!pen_value_same(pen_part_value_root(graph, value), value)) return true;
+    for (uint32_t c = 0; c < run->table->forms[form].channel_count; c++) {
+        if (run->table->forms[form].channels[c].target_device != device->index) continue;
+        const pen_memory_place place =
+            pen_executor_place(device->executors[form], run->spec->forms[form].channels[c].to, 0);
+        if (place.domain == own.domain && place.offset == own.offset) return true;
+    }
+    return false;
+}
+
+// What a task of its microbatch alone writes may be copied by a reader that reaches it; the
+// protocol keeps it until that was enqueued.
+static pen_status staging_try_to_reach(const worker_device *device, uint32_t form, uint32_t c) {
+    const pen_worker_run *run = device->run;
+    const pen_run_channel *channel = &run->table->forms[form].channels[c];
+    const pen_value_id from = run->spec->forms[form].channels[c].from;
+    if (!channel->is_shared || !pen_worker_is_staged(run, channel->source_device)) return PEN_OK;
+    worker_device *maker = &run->devices[run->local_of_device[channel->source_device]];
+    if (maker->device->kind != device->device->kind) return PEN_OK;
+    if (!staging_has_places(maker, form, channel, from)) return PEN_OK;
+    if (staging_is_of_another(maker, form, from)) return PEN_OK;
+    return device->device->kind->reach(device->device, maker->device,
+                                       &run->channels[form][c].is_direct);
+}
+
+pen_status pen_worker_staging_reach(worker_device *device) {
+    const pen_run_table *table = device->run->table;
     if (!device->is_staged) return PEN_OK;
-    PEN_TRY(PEN_NEW(device->arena, device->beside.leaving_limit, &device->beside.leaving));
-    PEN_TRY(kind->fence_reserve(device->device, device->beside.fence_count));
-    if (device->beside.leaving_bytes == 0) return PEN_OK;
-    PEN_TRY(kind->host_allocate(device->device, device->beside.leaving_bytes,
-                                &device->beside.leaving_memory));
-    char *next = device->beside.leaving_memory;
+    for (uint32_t f = 0; f < table->form_count; f++) {
+        for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
+            if (table->forms[f].channels[c].target_device != device->index) continue;
+            PEN_TRY(staging_try_to_reach(device, f, c));
+        }
+    }
+    return PEN_OK;
+}
+
+// What leaves by way of the host, from `memory` on; NULL: only counts. Returns its bytes.
+static uint64_t staging_lay_out(const worker_device *device, char *memory) {
+    const pen_worker_run *run = device->run;
+    uint64_t end = 0;
     for (uint32_t f = 0; f < run->table->form_count; f++) {
         for (uint32_t c = 0; c < run->table->forms[f].channel_count; c++) {
             const pen_run_channel *channel = &run->table->forms[f].channels[c];
             worker_staging *leaving = &run->channels[f][c].leaving;
             if (leaving->stride == 0 || channel->source_device != device->index) continue;
-            leaving->memory = next;
-            next += leaving->stride * channel->copies;
+            if (run->channels[f][c].is_direct) continue;
+            if (memory != NULL) leaving->memory = memory + end;
+            end += leaving->stride * channel->copies;
         }
     }
+    return end;
+}
+
+// Fences are made once. What leaves has memory that the device copies to by itself.
+pen_status pen_worker_staging_open(worker_device *device) {
+    const pen_device_kind *kind = device->device->kind;
+    worker_beside *beside = &device->beside;
+    if (!device->is_staged) return PEN_OK;
+    PEN_TRY(PEN_NEW(device->arena, beside->leaving_limit, &beside->leaving));
+    PEN_TRY(kind->fence_reserve(device->device, beside->fence_count));
+    beside->is_open = true;
+    const uint64_t bytes = staging_lay_out(device, NULL);
+    if (bytes == 0) return PEN_OK;
+    PEN_TRY(kind->host_allocate(device->device, bytes, &beside->leaving_memory));
+    (void)staging_lay_out(device, beside->leaving_memory);
     return PEN_OK;
 }
 
 // Copies read memory of other devices, too, which may be given back when all of them rest.
 void pen_worker_staging_rest(worker_device *device) {
     static const pen_queue beside[2] = {PEN_QUEUE_IN, PEN_QUEUE_OUT};
-    if (device->beside.leaving == NULL) return;
+    if (!device->beside.is_open) return;
     pen_device *own = device->device;
     pen_status status = PEN_OK;
     for (uint32_t i = 0; i < 2 && status == PEN_OK; i++) {
@@ -178,23 +233,55 @@ static pen_status staging_pass_work(const worker_device *device) {
     return staging_pass(device, PEN_QUEUE_IN, device, device->beside.work_fence);
 }
 
-// What has a place for each microbatch is written by tasks of microbatches of that place alone. All
-// else may be written by any task.
-static bool staging_has_places(const worker_device *device, uint32_t form,
-                               const pen_run_channel *channel, pen_value_id value) {
-    const pen_run_spec_part *part = &device->run->spec->forms[form].parts[device->index];
-    return !channel->is_per_step && part->copies[value.index] > 0;
+// Readers copy what is here without the host: before it is written anew, they are done. It was
+// enqueued, or the protocol would not let it be written.
+static pen_status staging_pass_reader(const worker_device *device, uint32_t form, uint32_t c,
+                                      uint32_t place) {
+    const pen_worker_run *run = device->run;
+    const worker_channel *ends = &run->channels[form][c];
+    const uint32_t target = run->table->forms[form].channels[c].target_device;
+    const worker_device *reader = &run->devices[run->local_of_device[target]];
+    PEN_TRY(staging_pass(device, PEN_QUEUE_WORK, reader, ends->in_fence + place));
+    return staging_pass(device, PEN_QUEUE_IN, reader, ends->in_fence + place);
 }
 
-// Copies out that a task's place is read by are awaited, by work and by copies in: a value may lie
-// where another one came to. Forms share memory: between them, all is awaited.
+static pen_status staging_pass_readers(const worker_device *device, uint32_t form,
+                                       const pen_run_task *task) {
+    const pen_run_form *table = &device->run->table->forms[form];
+    for (uint32_t r = task->send_first; r < task->send_end; r++) {
+        const uint32_t c = table->refs[r];
+        if (!device->run->channels[form][c].is_direct) continue;
+        PEN_TRY(staging_pass_reader(device, form, c,
+                                    task->task.microbatch % table->channels[c].capacity));
+    }
+    return PEN_OK;
+}
+
+// Another form uses the memory of the last one: all that reads it is awaited.
+static pen_status staging_change_form(worker_device *device, uint32_t form) {
+    const uint32_t last = device->beside.last_form;
+    device->beside.last_form = form;
+    PEN_TRY(staging_pass_work(device));
+    if (last == UINT32_MAX) return PEN_OK;
+    const pen_run_form *table = &device->run->table->forms[last];
+    for (uint32_t c = 0; c < table->channel_count; c++) {
+        if (table->channels[c].source_device != device->index) continue;
+        if (!device->run->channels[last][c].is_direct) continue;
+        for (uint32_t place = 0; place < table->channels[c].capacity; place++)
+            PEN_TRY(staging_pass_reader(device, last, c, place));
+    }
+    return PEN_OK;
+}
+
+// Copies out that read a place of the task's microbatch are awaited, by work and by copies in: a
+// value may lie where another one came to.
 pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
                                     const pen_run_task *task) {
     const uint32_t microbatch = task->task.kind == PEN_TASK_UPDATE ? 0 : task->task.microbatch;
     uint32_t kept = 0;
     if (!device->is_staged) return PEN_OK;
-    if (form != device->beside.last_form) PEN_TRY(staging_pass_work(device));
-    device->beside.last_form = form;
+    if (form != device->beside.last_form) PEN_TRY(staging_change_form(device, form));
+    PEN_TRY(staging_pass_readers(device, form, task));
     for (uint32_t i = 0; i < device->beside.leaving_count; i++) {
         const worker_leaving leaving = device->beside.leaving[i];
         if (leaving.form == form && microbatch % leaving.copies != leaving.place) {
@@ -251,8 +338,12 @@ pen_status pen_worker_staging_after(worker_device *device, uint32_t form, const 
         const uint32_t c = table->refs[r];
         const pen_run_channel *channel = &table->channels[c];
         const worker_channel *ends = &run->channels[form][c];
-        if (ends->leaving.memory == NULL) continue;
         const uint32_t microbatch = channel->is_per_step ? 0 : task->task.microbatch;
+        if (ends->is_direct) {
+            PEN_TRY(staging_set(device, PEN_QUEUE_WORK,
+                                ends->leaving.fence + microbatch % channel->copies));
+        }
+        if (ends->leaving.memory == NULL) continue;
         PEN_TRY(staging_copy_out(device, form, c, microbatch, fence));
         if (ends->sends == NULL) continue;
         worker_slot *slot = &ends->sends[microbatch % channel->copies];
@@ -274,54 +365,70 @@ pen_status pen_worker_staging_await(const worker_device *device, const worker_se
 
 // ---- copies in
 
+// From where a value comes: memory of the host, or a device that is reached.
+typedef struct staging_source {
+    const void *host;
+    bool is_kept;
+    const worker_device *maker; // NULL: of the host
+} staging_source;
+
+static pen_status staging_enqueue(const worker_device *device, uint32_t form, uint32_t c,
+                                  uint64_t microbatch, const staging_source *source) {
+    const pen_run_spec_channel *spec = &device->run->spec->forms[form].channels[c];
+    const uint64_t bytes = device->run->table->forms[form].channels[c].bytes;
+    if (source->maker == NULL) {
+        return pen_executor_copy_in(device->executors[form], spec->to, microbatch, source->host,
+                                    bytes, source->is_kept);
+    }
+    return pen_executor_copy_across(device->executors[form], spec->to, microbatch,
+                                    source->maker->executors[form], spec->from, bytes);
+}
+
 // Once tasks that used the place are done; and work waits for it.
-static pen_status staging_copy_in(worker_device *device, uint32_t form, uint32_t c,
-                                  uint64_t microbatch, const void *host, bool is_kept) {
+static pen_status staging_copy_in(const worker_device *device, uint32_t form, uint32_t c,
+                                  uint64_t microbatch, const staging_source *source) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
     const worker_channel *ends = &run->channels[form][c];
-    const pen_value_id to = run->spec->forms[form].channels[c].to;
     const uint32_t place = (uint32_t)(microbatch % channel->capacity);
     worker_slot *slot = &ends->receives[place];
-    if (!device->is_staged) {
-        return pen_executor_copy_in(device->executors[form], to, microbatch, host, channel->bytes,
-                                    is_kept);
-    }
-    if (!staging_has_places(device, form, channel, to)) {
+    if (!device->is_staged) return staging_enqueue(device, form, c, microbatch, source);
+    if (!staging_has_places(device, form, channel, run->spec->forms[form].channels[c].to)) {
         PEN_TRY(staging_pass_work(device));
     } else if (slot->user > 0) {
         PEN_TRY(staging_pass(device, PEN_QUEUE_IN, device, slot->user - 1));
     }
     slot->user = 1 + (uint32_t)microbatch;
-    PEN_TRY(pen_executor_copy_in(device->executors[form], to, microbatch, host, channel->bytes,
-                                 is_kept));
+    PEN_TRY(staging_enqueue(device, form, c, microbatch, source));
     PEN_TRY(staging_set(device, PEN_QUEUE_IN, ends->in_fence + place));
     return staging_pass(device, PEN_QUEUE_WORK, device, ends->in_fence + place);
 }
 
-// From a device of this process: by way of the host's memory, or out of it, where the maker's is
-// that.
-static pen_status staging_take(worker_device *device, uint32_t form, uint32_t c,
+// From a device of this process: from there, if it is reached; else by way of the host's memory, or
+// out of it, where the maker's is that.
+static pen_status staging_take(const worker_device *device, uint32_t form, uint32_t c,
                                uint64_t microbatch) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
-    const worker_staging *leaving = &run->channels[form][c].leaving;
+    const worker_channel *ends = &run->channels[form][c];
     const worker_device *maker = &run->devices[run->local_of_device[channel->source_device]];
-    if (leaving->memory == NULL) {
-        return staging_copy_in(device, form, c, microbatch,
-                               pen_executor_address(maker->executors[form],
-                                                    run->spec->forms[form].channels[c].from,
-                                                    microbatch),
-                               false);
-    }
-    const uint32_t fence = leaving->fence + (uint32_t)(microbatch % channel->copies);
-    if (device->is_staged) {
-        PEN_TRY(staging_pass(device, PEN_QUEUE_IN, maker, fence));
+    const uint32_t fence = ends->leaving.fence + (uint32_t)(microbatch % channel->copies);
+    staging_source source = {.is_kept = true};
+    if (ends->is_direct) {
+        source.maker = maker;
+    } else if (ends->leaving.memory != NULL) {
+        source.host = pen_worker_staging_place(&ends->leaving, microbatch, channel->copies);
     } else {
+        source.is_kept = false;
+        source.host = pen_executor_address(maker->executors[form],
+                                           run->spec->forms[form].channels[c].from, microbatch);
+    }
+    if (source.is_kept && device->is_staged) {
+        PEN_TRY(staging_pass(device, PEN_QUEUE_IN, maker, fence));
+    } else if (source.is_kept) {
         PEN_TRY(maker->device->kind->fence_wait(maker->device, fence));
     }
-    return staging_copy_in(device, form, c, microbatch,
-                           pen_worker_staging_place(leaving, microbatch, channel->copies), true);
+    return staging_copy_in(device, form, c, microbatch, &source);
 }
 
 // Several tasks may read one value: it is copied before the first of them.
@@ -354,9 +461,10 @@ pen_status pen_worker_staging_take_in(pen_worker_run *run, uint32_t form, uint32
     worker_slot *slot = &ends->receives[microbatch % channel->capacity];
     if (ends->arriving.memory == NULL || slot->is_copied) return PEN_OK;
     slot->is_copied = true;
-    return staging_copy_in(
-        &run->devices[run->local_of_device[channel->target_device]], form, c, microbatch,
-        pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity), false);
+    const staging_source source = {
+        .host = pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity)};
+    return staging_copy_in(&run->devices[run->local_of_device[channel->target_device]], form, c,
+                           microbatch, &source);
 }
 
 char *pen_worker_staging_piece(const pen_worker_run *run, const worker_piece *piece) {

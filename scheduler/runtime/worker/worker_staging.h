@@ -16,7 +16,9 @@
 // Room for what arrives, and how much a device needs, once channels have their places.
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_staging_prepare(pen_worker_run *run);
-// On a device's thread, once it is open: fences, and room for what leaves it. OUT_OF_MEMORY
+// On a device's thread, once all are open: from which it copies without the host.
+PEN_NODISCARD pen_status pen_worker_staging_reach(worker_device *device);
+// On a device's thread, then: fences, and room for what leaves it. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_staging_open(worker_device *device);
 // Whether the host does not see the memory of this worker's device.
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device);
