@@ -69,9 +69,9 @@ static bool cli_add_key(const cli_parser *parser, const char *argument, pen_text
         pen_text_add(text, ": `penstock --version` prints it");
         return true;
     }
-    const char *why = pen_job_explain(key);
+    const char *why = pen_job_explain(strcmp(key, "learning_rate") == 0 ? "lr" : key);
     if (why != NULL) {
-        pen_text_print(text, ": in a job %s, which --set PATH=VALUE changes", why);
+        pen_text_print(text, ": in a job, %s; --set PATH=VALUE changes a key", why);
         return true;
     }
     const char *path = pen_option_find_path(&pen_job_table, key, parser->arena);

@@ -18,7 +18,8 @@ rm -rf "$tree" "$folder"/*.deb "$folder"/*.buildinfo "$folder"/*.changes
 mkdir -p "$tree"
 # without git, or where it refuses a tree of another user, what .gitignore names is left out by hand
 { git ls-files --cached --others --exclude-standard 2>/dev/null ||
-    find . -type d \( -path ./build -o -path ./env -o -path ./.git -o -path './examples/*/run*' -o -name __pycache__ \) -prune -o -type f -print; } |
+    find . -type d \( -path ./build -o -path ./env -o -path ./.git -o -path './examples/*/run*' -o -name __pycache__ -o -name penstock-cache \) -prune -o \
+        -type f ! -path './examples/database-pictures/*.db' ! -path './examples/*/predictions.csv' ! -name '*.swp' -print; } |
     while IFS= read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done |
     tar -c -f - --verbatim-files-from -T - | tar -x -f - -C "$tree"
 

@@ -52,7 +52,7 @@ static zip_functions libzip;
 static pen_status zip_load(void) {
     static pen_library_once once;
     const pen_library wanted = {.purpose =
-                                    "libzip, which reads zip archives (Debian's package libzip4)",
+                                    "libzip, which reads zip archives (Debian 12's package libzip4)",
                                 .names = zip_library_names,
                                 .symbols = zip_symbols,
                                 .symbol_count = sizeof zip_symbols / sizeof *zip_symbols};

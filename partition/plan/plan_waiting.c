@@ -88,20 +88,20 @@ static waiting_way waiting_find_way(const pen_stage_graph *stages) {
 static void waiting_add_way(const pen_plan *plan, const waiting_load *load, const waiting_way *way,
                             pen_text *text) {
     char longest[PEN_QUANTITY_TEXT_BYTES], computes[PEN_QUANTITY_TEXT_BYTES];
-    pen_text_print(text,
-                   "the gap      the bound leaves out that a microbatch is %s on its way from '%s' "
-                   "to '%s', and computed by a device in %s at most; a faster link there, or "
-                   "another cut, waits less\n",
-                   pen_seconds_format(way->seconds, longest), plan->devices[way->source].name,
-                   plan->devices[way->target].name,
-                   pen_seconds_format(load->microbatch_seconds, computes));
+    pen_text_print(
+        text,
+        "the gap      the bound leaves out that devices wait while a microbatch is %s on "
+        "its way from '%s' to '%s'; a device computes it in %s at most; a faster link "
+        "there, or another cut, waits less\n",
+        pen_seconds_format(way->seconds, longest), plan->devices[way->source].name,
+        plan->devices[way->target].name, pen_seconds_format(load->microbatch_seconds, computes));
 }
 
 static void waiting_add_uneven(const pen_plan *plan, const waiting_load *load, pen_text *text) {
     char most[PEN_QUANTITY_TEXT_BYTES], mean[PEN_QUANTITY_TEXT_BYTES];
     pen_text_print(text,
                    "the bubble   '%s' computes for %s of a step, the %u devices for %s in the "
-                   "mean: a pin, the memory, or one large layer keeps them uneven\n",
+                   "mean; a pin, the memory, a large layer or the strategy may be why\n",
                    plan->devices[load->busiest].name, pen_seconds_format(load->most_seconds, most),
                    load->used, pen_seconds_format(load->mean_seconds, mean));
 }

@@ -20,8 +20,6 @@ static const job_word job_words[] = {
      "train.microbatches says in how many parts a batch is computed"},
     {"gradient_clipping", "train.clip_norm, or train.clip_value, is the limit"},
     {"grid", "it is a key of sweeps, which `penstock sweep` runs"},
-    {"job", "it is a key of sweeps, which `penstock sweep` runs"},
-    {"list", "it is a key of sweeps, which `penstock sweep` runs"},
     {"lr", "the rate is the optimizer's: train.optimizer: {adam: {lr: 0.001}}"},
     {"lr_scheduler", "train.learning_rate says how the optimizer's lr changes"},
     {"max_epochs", "train.epochs says how often the data are gone through"},

@@ -29,7 +29,7 @@ static pen_http_functions mhd;
 static pen_status http_load(void) {
     static pen_library_once once;
     const pen_library wanted = {
-        .purpose = "libmicrohttpd, which serves HTTP (Debian's package libmicrohttpd12)",
+        .purpose = "libmicrohttpd, which serves HTTP (Debian 12's package libmicrohttpd12)",
         .names = http_library_names,
         .symbols = http_symbols,
         .symbol_count = sizeof http_symbols / sizeof *http_symbols};

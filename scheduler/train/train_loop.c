@@ -126,11 +126,12 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
 }
 
 static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
+    const uint64_t last = trainer->steps_done > 0 ? trainer->steps_done - 1 : 0;
     pen_checkpoint checkpoint = {.step = trainer->steps_done,
                                  .next = trainer->next,
                                  .rate_steps = trainer->rate_steps,
                                  .loss = trainer->loss,
-                                 .rate = pen_trainer_rate(trainer, trainer->steps_done - 1),
+                                 .rate = pen_trainer_rate(trainer, last),
                                  .losses_hash = pen_train_losses_hash(&trainer->losses),
                                  .evaluated = trainer->judge.verdict,
                                  .changed_step = trainer->changed_step};

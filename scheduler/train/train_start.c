@@ -259,8 +259,10 @@ static void train_say_start(const pen_trainer *trainer) {
                 (unsigned long long)trainer->rate_steps_before, whole);
     }
     const double decided = trainer->judge.verdict.plateau.rate;
-    if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU) train_say_rate(trainer);
-    if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU || decided <= 0) return;
+    if (train->learning_rate.kind != PEN_LEARNING_RATE_PLATEAU || decided <= 0) {
+        train_say_rate(trainer);
+        return;
+    }
     if (decided == train->optimizer.lr) return;
     pen_log(PEN_LOG_NOTE,
             "the plateau's learning rate is %.6g, as evaluations left it, and not the lr %.6g of "

@@ -53,8 +53,10 @@ static void wrong_command_lines_are_explained(void **state) {
         {"plan --devices=2 job.yaml", "error: unknown option --devices, which is a key of the job: "
                                       "--set devices=VALUE; possible: "},
         {"train --batch-size 8 job.yaml",
-         "error: unknown option --batch-size: in a job train.batch says how many examples a step "
-         "has, which --set PATH=VALUE changes; possible: --steps, "},
+         "error: unknown option --batch-size: in a job, train.batch says how many examples a step "
+         "has; --set PATH=VALUE changes a key; possible: --steps, "},
+        {"train --learning-rate 0.1 job.yaml",
+         "error: unknown option --learning-rate: in a job, the rate is the optimizer's: "},
         {"train --seed 3 job.yaml",
          "error: unknown option --seed, which is a key of model, train, "
          "placement of the job: --set PATH=VALUE changes it; possible: "},

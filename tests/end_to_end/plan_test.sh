@@ -225,7 +225,7 @@ grep -q "^the bubble   'd2' computes for .* of a step, the 3 devices for" table 
 ! grep -q '^the gap' table || die "$(cat table)"
 sed -i 's/latency: 10us}/&, {from: d2, to: d3, bandwidth: 20Mbit\/s, latency: 10us}/' slow.yaml
 penstock plan slow.yaml >table
-grep -q "^the gap .* a microbatch is .* on its way from 'd2' to 'd3', and computed by a device in" table || die "$(cat table)"
+grep -q "^the gap .* a microbatch is .* on its way from 'd2' to 'd3'; a device computes it in" table || die "$(cat table)"
 
 # a plan of something else
 job mlp 4 >job.yaml

@@ -30,7 +30,7 @@ static char library_version[32] = "not found";
 static pen_status library_prepare(void) {
     unsigned parts[3] = {0};
     const pen_library wanted = {
-        .purpose = "libhdf5, which reads HDF5 files (Debian's package libhdf5-103-1)",
+        .purpose = "libhdf5, which reads HDF5 files (Debian 12's package libhdf5-103-1)",
         .names = library_names,
         .symbols = library_symbols,
         .symbol_count = sizeof library_symbols / sizeof *library_symbols};

@@ -40,7 +40,7 @@ static tar_functions libarchive;
 static pen_status tar_load(void) {
     static pen_library_once once;
     const pen_library wanted = {
-        .purpose = "libarchive, which reads tar files (Debian's package libarchive13)",
+        .purpose = "libarchive, which reads tar files (Debian 12's package libarchive13)",
         .names = tar_library_names,
         .symbols = tar_symbols,
         .symbol_count = sizeof tar_symbols / sizeof *tar_symbols};

@@ -72,18 +72,26 @@ bool pen_address_is_loopback(const pen_address *address) {
     return strcmp(address->host, "localhost") == 0;
 }
 
-// What binding to the address says; 0: it is free. Where the name has several addresses, all of
-// them are asked, up to the first that is not free.
+// What binding to the address says; 0: it is free. Of several addresses of a name all are asked,
+// up to the first that is taken; those that this machine does not have count only where it has
+// none ("localhost" is also ::1 where there is no IPv6).
 static int address_bind(const struct addrinfo *found) {
-    int error = 0;
+    int error = 0, absent = 0;
+    bool is_any = false;
     for (const struct addrinfo *one = found; one != NULL && error == 0; one = one->ai_next) {
         const int on = 1, fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) continue;
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (bind(fd, one->ai_addr, one->ai_addrlen) != 0) error = errno;
+        if (bind(fd, one->ai_addr, one->ai_addrlen) == 0) {
+            is_any = true;
+        } else if (errno == EADDRNOTAVAIL) {
+            absent = errno;
+        } else {
+            error = errno;
+        }
         close(fd);
     }
-    return error;
+    return error != 0 || is_any ? error : absent;
 }
 
 static pen_status address_refused(const pen_address *address, const char *why) {
