@@ -51,11 +51,11 @@ static zip_functions libzip;
 
 static pen_status zip_load(void) {
     static pen_library_once once;
-    const pen_library wanted = {.purpose =
-                                    "libzip, which reads zip archives (Debian 12's package libzip4)",
-                                .names = zip_library_names,
-                                .symbols = zip_symbols,
-                                .symbol_count = sizeof zip_symbols / sizeof *zip_symbols};
+    const pen_library wanted = {
+        .purpose = "libzip, which reads zip archives (Debian 12's package libzip4)",
+        .names = zip_library_names,
+        .symbols = zip_symbols,
+        .symbol_count = sizeof zip_symbols / sizeof *zip_symbols};
     return pen_library_load_once(&once, &wanted, &libzip);
 }
 

@@ -7,9 +7,9 @@
 #include "base/format/yaml_reader.h"
 #include "base/integer.h"
 #include "device/reference/reference_evaluate.h"
-#include "graph/import/import.h"
 #include "scheduler/job/job_level.h"
 #include "scheduler/job/job_losses.h"
+#include "scheduler/job/job_other.h"
 #include "scheduler/job/job_table.h"
 
 // `cluster` goes where `devices` and `links` go, so there is the one or the other.
@@ -129,27 +129,6 @@ static pen_status job_check_mask(const pen_job *job, const pen_job_dataset *data
     return PEN_OK;
 }
 
-// What else people give where a job is expected: says what it is, and what makes a job of it.
-static pen_status job_explain_kind(const pen_job_origin *origin, const pen_yaml_node *root,
-                                   pen_status status) {
-    if (status == PEN_OK || origin->text != NULL) return status;
-    if (root->kind != PEN_YAML_MAPPING) {
-        return pen_status_add_context(
-            status,
-            "it is no job: `penstock init MODEL DATA…` writes one for a model and its data");
-    }
-    if (pen_yaml_find(root, "train") != NULL) return status;
-    if (pen_yaml_find(root, "layers") != NULL) {
-        return pen_status_add_context(
-            status, "it is a model of layers, and no job: `penstock init %s DATA…` writes one",
-            origin->path);
-    }
-    if (pen_yaml_find(root, "stages") != NULL && pen_yaml_find(root, "nodes") != NULL) {
-        return pen_status_add_context(status, "it is a plan, and no job");
-    }
-    return status;
-}
-
 // Keys first, then what follows from several of them.
 static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_node *root,
                                 bool may_open_files, pen_arena *arena, const pen_job **out_job) {
@@ -166,7 +145,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job->is_text = origin->text != NULL;
     job->arrays = origin->arrays;
     job->array_count = origin->array_count;
-    PEN_TRY(job_explain_kind(
+    PEN_TRY(pen_job_explain_other(
         origin, root, pen_option_read(&pen_job_table, root, &settings, arena, job, &job->source)));
     job->file = root->file;
     if (job->train.epochs == 0 && job->train.steps == 0) job->train.epochs = 1;
@@ -194,12 +173,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
 pen_status pen_job_open(const pen_job_origin *origin, pen_arena *arena, const pen_job **out_job) {
     const pen_yaml_node *root;
     if (origin->text == NULL) {
-        if (pen_model_is_named(origin->path)) {
-            return pen_error(PEN_INVALID_INPUT,
-                             "'%s' is a model by its name, and no job: `penstock init %s DATA` "
-                             "writes one for it",
-                             origin->path, origin->path);
-        }
+        PEN_TRY(pen_job_check_name(origin->path));
         PEN_TRY(pen_yaml_read(origin->path, arena, &root));
     } else {
         PEN_TRY(pen_yaml_parse(origin->path, origin->text, strlen(origin->text), arena, &root));
