@@ -1,8 +1,7 @@
 # Values between GPUs are copied beside the work, and events keep the order: late commands of any stream change no
 # bit, and an event that is missing does. Three stages on emulated GPUs, which reach each other or do not.
 . tests/end_to_end/common.sh
-
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+. "$top/tests/end_to_end/emulated_gpu.sh"
 
 cat >job.yaml <<'Y'
 version: 1

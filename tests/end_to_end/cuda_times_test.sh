@@ -1,8 +1,7 @@
 # When a GPU computed, by its own clock: a kernel that is slow shows in the task that runs it, though nobody waits
 # for that task, and in no other. The GPU is emulated.
 . tests/end_to_end/common.sh
-
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+. "$top/tests/end_to_end/emulated_gpu.sh"
 
 # softmax is of stage 0, which is enqueued only; the loss is of stage 1
 cat >job.yaml <<'Y'

@@ -1,17 +1,7 @@
 # What a training decides while it runs is state: which evaluation was best, patience, the rate of a plateau, the moving
 # average. Killed after each of its steps, alone or as two replicas, it ends after the same step with the same bits.
 . tests/end_to_end/common.sh
-
-/usr/bin/python3 - <<'PY'
-import numpy as np
-random = np.random.RandomState(1)
-truth = random.randn(12, 4)
-inputs = random.randn(160, 12).astype(np.float32)
-labels = (inputs @ truth + 3 * random.randn(160, 4)).argmax(1)
-for name, part in (("train", slice(0, 96)), ("eval", slice(96, 160))):
-    np.save(f"{name}_x.npy", inputs[part])
-    np.save(f"{name}_y.npy", labels[part])
-PY
+. "$top/tests/end_to_end/four_classes.sh"
 
 # job NAME EVERY DEVICES...: 6 steps an epoch, 60 in all
 job() {

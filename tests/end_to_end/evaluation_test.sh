@@ -1,17 +1,7 @@
 # Evaluations while a training runs: which one is best, what is kept of it, when the training ends
 # because none was better; and that all of it comes out the same however often it is killed.
 . tests/end_to_end/common.sh
-
-/usr/bin/python3 - <<'PY'
-import numpy as np
-random = np.random.RandomState(1)
-truth = random.randn(12, 4)
-inputs = random.randn(160, 12).astype(np.float32)
-labels = (inputs @ truth + 3 * random.randn(160, 4)).argmax(1)
-for name, part in (("train", slice(0, 96)), ("eval", slice(96, 160))):
-    np.save(f"{name}_x.npy", inputs[part])
-    np.save(f"{name}_y.npy", labels[part])
-PY
+. "$top/tests/end_to_end/four_classes.sh"
 
 one='{name: a, threads: 1}'
 two='{name: a, threads: 1}, {name: b, threads: 1, host: localhost}'
