@@ -64,6 +64,14 @@ static void progress_write(const pen_progress *progress, const char *line) {
     fflush(stderr);
 }
 
+// With which the step's gradients were made; empty where the loss is not scaled.
+static void progress_print_scale(char *text, size_t size, const pen_step_report *report) {
+    text[0] = '\0';
+    if (report->loss_scale == 0) return;
+    snprintf(text, size, "  scale %g%s", report->loss_scale,
+             report->is_skipped ? " (skipped)" : "");
+}
+
 // One line that is written over on a terminal, and a line each where the output goes into a file.
 // What does not fit is left out from the least important on.
 static void progress_show(pen_progress *progress, const pen_training_size *size,
@@ -72,7 +80,7 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     const pen_metrics *metrics = &progress->metrics;
     const double rate = pen_metrics_samples_per_second(metrics, now);
     pen_engine_pulse pulse = {.bubble = -1};
-    char accuracy[32] = "", left[32], devices[PEN_RUN_REPORT_LINE_BYTES], line[768];
+    char accuracy[32] = "", left[32], scale[48], devices[PEN_RUN_REPORT_LINE_BYTES], line[768];
     char terms[PEN_LOSS_TERMS_TEXT_BYTES];
     double means[PEN_TERMS_LIMIT];
     pen_metrics_terms(metrics, means);
@@ -86,12 +94,13 @@ static void progress_show(pen_progress *progress, const pen_training_size *size,
     if (engine->kind->pulse != NULL) engine->kind->pulse(engine, &pulse);
     pen_run_report_line(&pulse, devices);
     const size_t columns = progress_columns(progress);
+    progress_print_scale(scale, sizeof scale, report);
     for (int part = 0; part < 2; part++) {
         snprintf(line, sizeof line,
-                 "epoch %llu  step %llu/%llu  loss %.4f%s%s  %.0f samples/s  %s left%s%s",
+                 "epoch %llu  step %llu/%llu  loss %.4f%s%s%s  %.0f samples/s  %s left%s%s",
                  (unsigned long long)report->epoch, (unsigned long long)report->step,
                  (unsigned long long)size->step_count, pen_metrics_loss(metrics), terms, accuracy,
-                 rate, left, devices[0] != '\0' ? "  " : "", devices);
+                 scale, rate, left, devices[0] != '\0' ? "  " : "", devices);
         // what the devices do goes before the accuracy
         if (columns == 0 || devices[0] == '\0' || pen_text_columns(line) <= columns) break;
         accuracy[0] = '\0';

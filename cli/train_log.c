@@ -77,6 +77,10 @@ void pen_train_write_step(pen_json_writer *json, const pen_program *program,
         pen_json_key_number(json, pen_metric_names[metric], report->metric_values[metric]);
     }
     pen_json_key_number(json, "learning_rate", report->learning_rate);
+    if (report->loss_scale > 0) {
+        pen_json_key_number(json, "loss_scale", report->loss_scale);
+        pen_json_key_bool(json, "skipped", report->is_skipped);
+    }
     pen_json_key_number(json, "seconds", report->seconds);
     pen_json_key_number(json, "wait_seconds", report->wait_seconds);
     if (!report->is_evaluated) return;

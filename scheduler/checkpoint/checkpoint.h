@@ -48,6 +48,7 @@ typedef struct pen_checkpoint {
     uint64_t rate_steps;       // over which the learning rate runs its course
     double loss;               // of the last step
     double rate;               // its learning rate; 0: not known
+    pen_loss_scale scale;      // of the step to come; all zero: the loss is not scaled
     uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
     pen_checkpoint_evaluated evaluated;
     char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // as an engine says; "": "cpu"

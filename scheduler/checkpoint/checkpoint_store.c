@@ -291,6 +291,9 @@ static pen_status store_newest(pen_checkpoint_store *store, uint32_t index,
         .rate_steps = manifest->rate_steps,
         .loss = checkpoint_of_bits(manifest->loss),
         .rate = checkpoint_of_bits(manifest->rate),
+        .scale = {.scale = checkpoint_of_bits(manifest->loss_scale),
+                  .good = manifest->scale_good,
+                  .skipped = manifest->scale_skipped},
         .losses_hash = manifest->losses_hash,
         .evaluated = {.count = manifest->evaluations,
                       .best_step = manifest->best_step,
@@ -355,6 +358,7 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
     const pen_job_train *train = &subject->job->train;
     const pen_checkpoint_evaluated *evaluated = &checkpoint->evaluated;
     const pen_plateau_state *plateau = &evaluated->plateau;
+    const pen_loss_scale *scale = &checkpoint->scale;
     PEN_TRY(store_hash_model(store));
     pen_commit_record record = {.kind = PEN_COMMIT_MANIFEST,
                                 .generation = store->generation,
@@ -364,6 +368,9 @@ static pen_status store_publish(pen_checkpoint_store *store, const pen_checkpoin
                                              .rate_steps = checkpoint->rate_steps,
                                              .loss = checkpoint_to_bits(checkpoint->loss),
                                              .rate = checkpoint_to_bits(checkpoint->rate),
+                                             .loss_scale = checkpoint_to_bits(scale->scale),
+                                             .scale_good = scale->good,
+                                             .scale_skipped = scale->skipped,
                                              .losses_hash = checkpoint->losses_hash,
                                              .evaluations = evaluated->count,
                                              .best_step = evaluated->best_step,

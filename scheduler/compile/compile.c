@@ -205,9 +205,9 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
         loss->labels = compile_moved(map, loss->labels);
         loss->scale = compile_moved(map, loss->scale);
     }
-    pen_value_id *const values[] = {&program->loss,        &program->accuracy,
-                                    &program->loss_weight, &program->learning_rate,
-                                    &program->step,        &program->position};
+    pen_value_id *const values[] = {
+        &program->loss, &program->accuracy, &program->loss_weight, &program->learning_rate,
+        &program->step, &program->unscale,  &program->position};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
     }
@@ -285,6 +285,7 @@ static pen_compilation compile_begin(const pen_compile_request *request, pen_mod
                                                .loss = PEN_VALUE_NONE,
                                                .accuracy = PEN_VALUE_NONE,
                                                .loss_weight = PEN_VALUE_NONE,
+                                               .unscale = PEN_VALUE_NONE,
                                                .learning_rate = PEN_VALUE_NONE,
                                                .position = PEN_VALUE_NONE,
                                                .step = PEN_VALUE_NONE}};

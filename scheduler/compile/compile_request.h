@@ -96,6 +96,7 @@ typedef struct pen_compile_request {
     uint64_t most_examples;    // of any of them
     uint32_t lanes;            // training: that they form; 0 is 1
     pen_asynchrony asynchrony; // training: of several lanes
+    bool is_scaled;            // training: `loss_weight` is scaled, and `unscale` undoes it
     bool is_whole;             // training: the program runs on one device as it is, and is not cut
     const char *output;        // PREFILL, DECODE: the output that is asked for; NULL: the first
     bool collects; // PREDICT: outputs are copies that nothing else reads, to be placed elsewhere
@@ -187,6 +188,7 @@ typedef struct pen_program {
     uint32_t accuracy_loss;      // that loss
     pen_program_metrics metrics; // EVALUATE
     pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
+    pen_value_id unscale;        // scalar: see graph/passes/gradient/build_updates.h
     pen_value_id learning_rate;  // scalar
     pen_value_id step;           // scalar, counted from 1
     const pen_node_id *order;    // [order_count], what runs for a microbatch, then what updates

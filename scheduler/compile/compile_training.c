@@ -72,7 +72,8 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
                                  .most_examples = request->most_examples,
                                  .is_whole = request->is_whole,
                                  .lanes = request->lanes,
-                                 .asynchrony = request->asynchrony};
+                                 .asynchrony = request->asynchrony,
+                                 .is_scaled = request->is_scaled};
     pen_updates updates;
     PEN_TRY(pen_build_updates(compilation->graph, compilation->gradients, &request->optimizer,
                               request->accumulate, &step, &updates));
@@ -84,6 +85,7 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
     }
     program->learning_rate = updates.learning_rate;
     program->step = updates.step;
+    program->unscale = updates.unscale;
     program->trainable_count = updates.updated_count;
     program->trainable_elements =
         training_count_elements(compilation->graph, compilation->gradients);

@@ -83,15 +83,14 @@ static pen_run_context local_context(const local_engine *local, const pen_engine
 }
 
 // The seed gradient of a microbatch is its share of the step's examples, so that gradients of
-// microbatch means add up to the gradient of the step's mean.
+// microbatch means add up to the gradient of the step's mean; times the scale of the loss.
 static pen_status local_feed(local_engine *local, const pen_runner_form *form,
-                             const pen_engine_step *step, uint64_t microbatch, double weight) {
-    const pen_program *program = form->program;
-    PEN_TRY(
-        pen_feed_microbatch(form, local->info, step->batch, microbatch * local->microbatch_size));
-    PEN_TRY(pen_feed_scalar(form, program->loss_weight, weight));
-    PEN_TRY(pen_feed_scalar(form, program->learning_rate, step->learning_rate));
-    return pen_feed_scalar(form, program->step, (double)step->step);
+                             const pen_engine_step *step, uint64_t index, double weight) {
+    PEN_TRY(pen_feed_microbatch(form, local->info, step->batch, index * local->microbatch_size));
+    const pen_feed_step fed = {weight, pen_loss_scale_factor(&step->scale),
+                               pen_loss_scale_inverse(&step->scale), step->learning_rate,
+                               (double)step->update};
+    return pen_feed_numbers(form, &fed);
 }
 
 // Of a list that was enqueued, or awaited; a guard that stops it is no error.
@@ -182,6 +181,7 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
     }
     PEN_TRY(local_heed_guard(local, form, pen_executor_finish(form->executor), &result));
     local_add_up(local, count, &result);
+    result.is_whole = result.is_gradient_bad && !local->is_lost;
     result.target_count = pen_feed_target_count(form->program, step->batch, result.terms);
     *out_result = result;
     return PEN_OK;

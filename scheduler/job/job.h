@@ -43,6 +43,7 @@
 #include "scheduler/job/job_model.h"
 #include "scheduler/job/job_train.h"
 #include "scheduler/job/learning_rate.h"
+#include "scheduler/job/loss_scale.h"
 
 typedef enum pen_job_schedule {
     PEN_JOB_SCHEDULE_AUTO, // the fastest that fits
@@ -71,6 +72,8 @@ typedef struct pen_job_pipeline {
 typedef struct pen_job_numerics {
     pen_kernel_level level;  // AUTO: that of the plan or checkpoint it goes on from, else the best
     pen_precision precision; // of operands of products
+    pen_loss_scale_options loss_scale; // with FLOAT16
+    bool has_loss_scale;               // it is written
 } pen_job_numerics;
 
 typedef struct pen_job_tls { // paths of PEM files; all NULL: none

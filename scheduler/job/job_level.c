@@ -44,6 +44,32 @@ pen_status pen_job_level_settle(const pen_job *job, const pen_job_level_before *
                : pen_status_add_context(status, "while using a plan");
 }
 
+// What skips a step decides for all of it: so far one device does, and before anything is updated.
+static pen_status level_check_scaled(const pen_job *job) {
+    const pen_job_numerics *numerics = &job->numerics;
+    if (numerics->precision != PEN_PRECISION_FLOAT16) {
+        if (!numerics->has_loss_scale) return PEN_OK;
+        return pen_job_blame(job, &numerics->loss_scale,
+                             pen_error(PEN_INVALID_INPUT,
+                                       "numerics.loss_scale is for precision float16, found %s: "
+                                       "leave it out",
+                                       pen_precision_names[numerics->precision]));
+    }
+    if (job->cluster.device_count != 1 || job->cluster.devices[0].host != NULL) {
+        return pen_job_blame(
+            job, &numerics->precision,
+            pen_error(PEN_UNSUPPORTED,
+                      "numerics.precision: float16 is for one device without host, found %s: "
+                      "bfloat16 takes any number",
+                      job->cluster.device_count == 1 ? "a host" : "several devices"));
+    }
+    if (!pen_job_get_asynchrony(job).is_asynchronous) return PEN_OK;
+    return pen_job_blame(job, &numerics->precision,
+                         pen_error(PEN_UNSUPPORTED,
+                                   "numerics.precision: float16 is for train.consistency sync: "
+                                   "with others, lanes are applied before all are known"));
+}
+
 pen_status pen_job_check_precision(const pen_job *job) {
     const pen_precision precision = job->numerics.precision;
     for (uint32_t d = 0; d < job->cluster.device_count; d++) {
@@ -58,5 +84,5 @@ pen_status pen_job_check_precision(const pen_job *job) {
                       "in float32 only: expected float32, or devices of kind cuda alone",
                       pen_precision_names[precision], job->cluster.devices[d].name, name));
     }
-    return PEN_OK;
+    return level_check_scaled(job);
 }

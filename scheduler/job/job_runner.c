@@ -167,6 +167,7 @@ pen_status pen_job_compile_request(const pen_job *job, pen_dataset_part part,
         .microbatches = (uint32_t)job->train.microbatches,
         .most_examples = (uint64_t)(job->train.batch / job->train.microbatches),
         .lanes = (uint32_t)job->train.lanes,
+        .is_scaled = job->numerics.precision == PEN_PRECISION_FLOAT16,
         .asynchrony = pen_job_get_asynchrony(job),
         .blame = runner_blame_part,
         .blame_context = blame};

@@ -410,8 +410,22 @@ static const pen_option_field job_pipeline_fields[] = {
 static const pen_option_table job_pipeline_table = {
     PEN_OPTION_FIELDS(pen_job_pipeline, job_pipeline_fields)};
 
-// By the numbers of pen_precision. float16 comes when gradients are scaled for it.
-static const char *const job_precision_names[] = {"float32", "tf32", "bfloat16", NULL};
+#define LOSS_SCALE(kind, member, ...) PEN_OPTION(kind, pen_loss_scale_options, member, __VA_ARGS__)
+static const pen_option_field job_loss_scale_fields[] = {
+    LOSS_SCALE(NUMBER, initial, "the gradient of the loss begins as this, in place of 1",
+               .minimum = PEN_OPTION_FROM(1e-7), .maximum = PEN_OPTION_TO(1e30),
+               .default_text = "65536"),
+    LOSS_SCALE(NUMBER, growth, "the scale is multiplied by it after `every` good steps",
+               PEN_OPTION_RANGE(1, 1024), .default_text = "2"),
+    LOSS_SCALE(NUMBER, backoff,
+               "and by this after a step one of whose gradients is not finite, which is skipped",
+               .minimum = PEN_OPTION_ABOVE(0), .maximum = PEN_OPTION_BELOW(1),
+               .default_text = "0.5"),
+    LOSS_SCALE(INTEGER, every, "good steps, one after another, after which the scale grows",
+               PEN_OPTION_RANGE(1, 1000000000), .default_text = "2000"),
+};
+static const pen_option_table job_loss_scale_table = {
+    PEN_OPTION_FIELDS(pen_loss_scale_options, job_loss_scale_fields)};
 
 static const pen_option_field job_numerics_fields[] = {
     PEN_OPTION(CHOICE, pen_job_numerics, level,
@@ -419,11 +433,18 @@ static const pen_option_field job_numerics_fields[] = {
                "rounds otherwise. auto: the best of the machine that plans first; plans and "
                "checkpoints keep it",
                .choices = pen_kernel_level_names, .default_text = "auto"),
-    PEN_OPTION(CHOICE, pen_job_numerics, precision,
-               "operands of matrix products, convolutions, attention and recurrent layers are "
-               "rounded to it; sums, and all else, are float32. Only for devices of kind cuda",
-               .choices = job_precision_names, .words = pen_job_precision_words,
-               .default_text = "float32"),
+    PEN_OPTION(
+        CHOICE, pen_job_numerics, precision,
+        "operands of matrix products, convolutions, attention and recurrent layers are "
+        "rounded to it; sums, and all else, are float32. Only for devices of kind cuda; float16 "
+        "for one of them, in this process",
+        .choices = pen_precision_names, .words = pen_job_precision_words,
+        .default_text = "float32"),
+    PEN_OPTION(MAPPING, pen_job_numerics, loss_scale,
+               "float16: how gradients are kept from becoming 0 in it, as PyTorch's GradScaler "
+               "does it",
+               .present_offset = offsetof(pen_job_numerics, has_loss_scale),
+               .table = &job_loss_scale_table),
 };
 static const pen_option_table job_numerics_table = {
     PEN_OPTION_FIELDS(pen_job_numerics, job_numerics_fields)};

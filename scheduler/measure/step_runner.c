@@ -72,9 +72,12 @@ static pen_status step_feed(pen_step_runner *runner) {
     for (uint32_t i = 0; i < program->fed_count; i++) {
         PEN_TRY(step_feed_input(runner, program->inputs[i]));
     }
-    PEN_TRY(pen_feed_scalar(&form, program->loss_weight, 1.0 / runner->microbatch_count));
-    PEN_TRY(pen_feed_scalar(&form, program->learning_rate, STEP_LEARNING_RATE));
-    return pen_feed_scalar(&form, program->step, 1);
+    const pen_feed_step step = {.loss_weight = 1.0 / runner->microbatch_count,
+                                .scale = 1,
+                                .unscale = 1,
+                                .learning_rate = STEP_LEARNING_RATE,
+                                .update = 1};
+    return pen_feed_numbers(&form, &step);
 }
 
 pen_status pen_step_runner_run(pen_step_runner *runner, uint64_t step, double *out_seconds) {

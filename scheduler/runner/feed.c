@@ -235,13 +235,22 @@ void pen_feed_forget_seen(pen_feed_seen *seen) {
     *seen = (pen_feed_seen){0};
 }
 
-pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {
+// Of float32 or float64. Does nothing for PEN_VALUE_NONE.
+static pen_status feed_scalar(const pen_runner_form *form, pen_value_id scalar, double number) {
     if (!pen_value_is(scalar)) return PEN_OK;
     if (pen_value_type(form->program->graph, scalar)->element == PEN_FLOAT64) {
         return pen_executor_write(form->executor, scalar, 0, &number, sizeof number);
     }
     const float single = (float)number;
     return pen_executor_write(form->executor, scalar, 0, &single, sizeof single);
+}
+
+pen_status pen_feed_numbers(const pen_runner_form *form, const pen_feed_step *step) {
+    const pen_program *program = form->program;
+    PEN_TRY(feed_scalar(form, program->loss_weight, step->loss_weight * step->scale));
+    PEN_TRY(feed_scalar(form, program->unscale, step->unscale));
+    PEN_TRY(feed_scalar(form, program->learning_rate, step->learning_rate));
+    return feed_scalar(form, program->step, step->update);
 }
 
 pen_feed_split pen_feed_cut(uint64_t count, uint64_t microbatch_size) {

@@ -56,9 +56,16 @@ PEN_NODISCARD pen_status pen_feed_read_term(const pen_runner_form *form, uint32_
 // Likewise, when work is awaited (pen_executor_fetch_number).
 PEN_NODISCARD pen_status pen_feed_fetch_term(const pen_runner_form *form, uint32_t index,
                                              pen_executor_number *out_number);
-// Writes a scalar of float32 or float64. Does nothing for PEN_VALUE_NONE.
-PEN_NODISCARD pen_status pen_feed_scalar(const pen_runner_form *form, pen_value_id scalar,
-                                         double number);
+// The numbers of a microbatch's step.
+typedef struct pen_feed_step {
+    double loss_weight; // the microbatch's share of the step's examples
+    double scale;       // that the gradient of the loss is multiplied by; 1: none
+    double unscale;     // what undoes it
+    double learning_rate;
+    double update; // of the optimizer, counted from 1
+} pen_feed_step;
+// Writes those that the program has, as float32 or float64.
+PEN_NODISCARD pen_status pen_feed_numbers(const pen_runner_form *form, const pen_feed_step *step);
 
 // What metrics see of a pass, and its memory. All zero: none yet.
 typedef struct pen_feed_seen {

@@ -69,6 +69,11 @@ static const pen_record_field plateau_fields[] = {
     COUNT(plateau_cooldown),
 };
 static const pen_record_field rate_fields[] = {MANIFEST(FIXED, rate)};
+static const pen_record_field scale_fields[] = {
+    MANIFEST(FIXED, loss_scale),
+    COUNT(scale_good),
+    COUNT(scale_skipped),
+};
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
 static const pen_record record_bodies[] = {
     [PEN_COMMIT_FENCE] = {.name = "fence", PEN_RECORD_FIELDS(fence_fields)},
@@ -88,6 +93,7 @@ static const pen_record record_sections[] = {
     {.name = "metric", PEN_RECORD_FIELDS(metric_fields)},
     {.name = "plateau", PEN_RECORD_FIELDS(plateau_fields)},
     {.name = "rate", PEN_RECORD_FIELDS(rate_fields)},
+    {.name = "scale", PEN_RECORD_FIELDS(scale_fields)},
 };
 #define RECORD_SECTION_COUNT (sizeof record_sections / sizeof *record_sections)
 

@@ -31,6 +31,8 @@ typedef struct pen_step_report {
     pen_metric_set metrics; // that are told of the step, besides loss and accuracy
     double metric_values[PEN_METRIC_COUNT];
     double learning_rate;
+    double loss_scale;   // with which its gradients were made; 0: none
+    bool is_skipped;     // one was not finite, and nothing was updated
     double seconds;      // from the batch at hand to the update done
     double wait_seconds; // spent waiting for data before that
     bool ends_epoch;

@@ -45,6 +45,8 @@ static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen
                                            uint64_t steps_before) {
     return (pen_engine_step){.batch = batch,
                              .step = steps_before + 1,
+                             .update = steps_before + 1 - trainer->scale.skipped,
+                             .scale = trainer->scale,
                              .order = pen_train_order_find(&trainer->order, steps_before + 1),
                              .learning_rate = pen_trainer_rate(trainer, steps_before)};
 }
@@ -110,6 +112,27 @@ static void train_tell(const pen_program *program, pen_step_report *report) {
     }
 }
 
+// What a step of a finite loss means for the next scale. False: it counts as any step that went
+// wrong. So does one whose loss is not finite: it is made before it is scaled, and no scale helps.
+static bool train_scale_next(pen_trainer *trainer, const pen_engine_result *result,
+                             pen_step_report *report) {
+    const bool is_skipped = result->is_gradient_bad;
+    if (trainer->scale.scale == 0) return !is_skipped;
+    if (is_skipped && !result->is_whole) return false;
+    report->loss_scale = trainer->scale.scale;
+    report->is_skipped = is_skipped;
+    if (!pen_loss_scale_advance(&trainer->scale, &trainer->job->numerics.loss_scale, is_skipped)) {
+        return false;
+    }
+    if (is_skipped) {
+        pen_log(PEN_LOG_NOTE,
+                "step %llu is skipped: a gradient is not finite with a loss scale of %g, which is "
+                "%g from here on",
+                (unsigned long long)report->step, report->loss_scale, trainer->scale.scale);
+    }
+    return true;
+}
+
 static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
                               pen_step_report *report) {
     pen_engine_result result;
@@ -119,7 +142,7 @@ static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
     train_tell(pen_trainer_program(trainer), report);
-    if (isfinite(result.loss) && !result.is_gradient_bad) {
+    if (isfinite(result.loss) && train_scale_next(trainer, &result, report)) {
         return pen_train_order_note(&trainer->order, step->step, step->batch->count, result.order);
     }
     return train_refuse_loss(trainer, step, report);
@@ -132,6 +155,7 @@ static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
                                  .rate_steps = trainer->rate_steps,
                                  .loss = trainer->loss,
                                  .rate = pen_trainer_rate(trainer, last),
+                                 .scale = trainer->scale,
                                  .losses_hash = pen_train_losses_hash(&trainer->losses),
                                  .evaluated = trainer->judge.verdict,
                                  .changed_step = trainer->changed_step};

@@ -124,6 +124,11 @@ static void train_stand_at(pen_trainer *trainer, const pen_checkpoint *checkpoin
     trainer->steps_begun = checkpoint->step;
     trainer->next = checkpoint->next;
     trainer->loss = checkpoint->loss;
+    trainer->scale = checkpoint->scale;
+    const pen_job_numerics *numerics = &trainer->job->numerics;
+    if (trainer->scale.scale == 0 && numerics->precision == PEN_PRECISION_FLOAT16) {
+        trainer->scale = pen_loss_scale_start(&numerics->loss_scale);
+    }
     trainer->rate_steps_before = checkpoint->rate_steps;
     trainer->rate_before = checkpoint->rate;
     trainer->rate_steps = pen_max_u64(trainer->rate_steps, checkpoint->rate_steps);

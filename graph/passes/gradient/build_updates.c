@@ -1,5 +1,6 @@
 #include "graph/passes/gradient/build_updates.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,7 +234,8 @@ static int updates_compare(const void *left, const void *right) {
     return strcmp(((const updates_named *)left)->name, ((const updates_named *)right)->name);
 }
 
-// The scale that holds the norm of all gradients together at clip_norm or below.
+// The scale that holds the norm of all gradients together at clip_norm or below. Without clip_norm
+// it is 1: so updates of scaled gradients wait for all norms.
 static pen_status updates_clip(updates_builder *builder, uint32_t count,
                                const updates_item *items) {
     updates_named *named;
@@ -261,7 +263,8 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
     }
     pen_node_spec spec = pen_node_spec_of(PEN_OP(clip_scale), "clip_scale");
-    const pen_attribute_given limit = pen_attribute_float("limit", builder->optimizer->clip_norm);
+    const pen_attribute_given limit = pen_attribute_float(
+        "limit", builder->optimizer->clip_norm > 0 ? builder->optimizer->clip_norm : FLT_MAX);
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = norms;
     spec.input_count = count;
@@ -274,6 +277,30 @@ static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_val
     const pen_value value = {
         .name = name, .kind = PEN_VALUE_SCALAR, .type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL)};
     return pen_graph_add_own_value(graph, &value, out_value);
+}
+
+static bool updates_are_scaled(const updates_builder *builder) {
+    return builder->step != NULL && builder->step->is_scaled;
+}
+
+// As PyTorch's GradScaler: gradients are multiplied before anything else is done with them.
+static pen_status updates_unscale(updates_builder *builder, uint32_t count, updates_item *items) {
+    const pen_tensor_type *type = pen_value_type(builder->graph, items[0].gradient);
+    const pen_value unscale = {.name = "unscale",
+                               .kind = PEN_VALUE_SCALAR,
+                               .type = pen_tensor_type_make(type->element, 0, NULL)};
+    PEN_TRY(pen_graph_add_own_value(builder->graph, &unscale, &builder->updates.unscale));
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_value_id operands[2] = {items[i].gradient, builder->updates.unscale};
+        pen_node_spec spec = pen_node_spec_of(PEN_OP(mul), "");
+        pen_node_id node;
+        spec.role = PEN_ROLE_UPDATE;
+        spec.inputs = operands;
+        spec.input_count = 2;
+        PEN_TRY(pen_updates_node(builder, &spec, items[i].parameter, "unscaled", &node));
+        items[i].gradient = pen_graph_node(builder->graph, node)->outputs[0];
+    }
+    return PEN_OK;
 }
 
 // The update of a parameter: its new value, and those of its states, take the places of the old.
@@ -301,8 +328,9 @@ static pen_status updates_add_all(updates_builder *builder, const pen_gradients 
     if (builder->op->update.step != 0 || builder->optimizer->average.decay > 0) {
         PEN_TRY(updates_add_scalar(builder->graph, "step", &builder->updates.step));
     }
-    if (builder->optimizer->clip_norm > 0 && count > 0)
-        PEN_TRY(updates_clip(builder, count, items));
+    if (updates_are_scaled(builder) && count > 0) PEN_TRY(updates_unscale(builder, count, items));
+    const bool has_norms = builder->optimizer->clip_norm > 0 || updates_are_scaled(builder);
+    if (has_norms && count > 0) PEN_TRY(updates_clip(builder, count, items));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(updates_add(builder, &items[i]));
     }
@@ -320,7 +348,7 @@ pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                .op = pen_optimizer_op(optimizer->kind),
                                .accumulate = accumulate,
                                .step = step,
-                               .updates = {.step = PEN_VALUE_NONE},
+                               .updates = {.step = PEN_VALUE_NONE, .unscale = PEN_VALUE_NONE},
                                .scale = PEN_VALUE_NONE};
     uint32_t group;
     PEN_TRY(updates_count_readers(&builder, gradients));

@@ -22,6 +22,10 @@
 // The gradient of an embedding is a list of the rows that were picked, where these are fewer than
 // half of the table's and the indices are fed: its rows are kept, one microbatch behind the other,
 // and summed by who reads them. `step` says how many; NULL: no lists are kept.
+//
+// Scaled gradients are multiplied by `unscale` once they are summed, before clipping and updates.
+// Updates then wait for the norms of all of them, with or without `clip_norm`: one that is not
+// finite shows before anything is updated.
 PEN_NODISCARD pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                            const pen_optimizer *optimizer, bool accumulate,
                                            const pen_step_shape *step, pen_updates *out_updates);

@@ -11,6 +11,8 @@
 typedef struct pen_updates {
     pen_value_id learning_rate; // scalar, float32: fed once a step
     pen_value_id step;          // scalar, float32, counted from 1; NONE where no update reads it
+    pen_value_id unscale;       // scalar, of the type of gradients, which are multiplied by it
+                                // first: fed once a step; NONE where they are not scaled
     uint32_t updated_count;     // parameters
 } pen_updates;
 
@@ -22,6 +24,7 @@ typedef struct pen_step_shape {
     bool is_whole;             // the graph is not cut
     uint32_t lanes;            // that the microbatches form; 0 is 1
     pen_asynchrony asynchrony; // of several lanes
+    bool is_scaled;            // gradients are multiples of those that are meant. Not asynchronous
 } pen_step_shape;
 
 #endif // PEN_GRAPH_PASSES_GRADIENT_UPDATE_TYPES_H

@@ -522,6 +522,17 @@ static void record_lines_check(pen_commit_record *record, pen_arena *arena) {
     assert_non_null(strstr(bytes, "\nchanged_step: 7\nprecision: bfloat16\nshards: 2\n"));
     CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
     assert_string_equal(found.manifest.precision, "bfloat16");
+    // and the scale of a loss, where there is one: older records have none
+    assert_int_equal(found.manifest.loss_scale, 0);
+    record->manifest.loss_scale = 0x40f0000000000000; // 65536
+    record->manifest.scale_good = 3;
+    record->manifest.scale_skipped = 2;
+    CHECK_OK(pen_commit_record_encode(record, arena, &bytes, &count));
+    assert_non_null(strstr(bytes, "\nscale_good: 3\nscale_skipped: 2\nshards: 2\n"));
+    CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
+    assert_true(found.manifest.loss_scale == 0x40f0000000000000);
+    assert_int_equal(found.manifest.scale_good, 3);
+    assert_int_equal(found.manifest.scale_skipped, 2);
     strcpy(record->manifest.level, "a\nb");
     CHECK_ERROR(pen_commit_record_encode(record, arena, &bytes, &count), PEN_INVALID_INPUT,
                 "level");

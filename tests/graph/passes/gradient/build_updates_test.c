@@ -18,7 +18,8 @@ typedef struct update_case {
     pen_updates updates;
 } update_case;
 
-static update_case update_case_make(const pen_optimizer *optimizer, bool accumulate) {
+static update_case update_case_of(const pen_optimizer *optimizer, bool accumulate,
+                                  const pen_step_shape *step) {
     update_case c = {.arena = check_arena()};
     CHECK_OK(pen_graph_create(c.arena, "updates", &c.graph));
     const pen_value_id x = graph_value_of(c.graph, "x", PEN_VALUE_INPUT, &square);
@@ -31,9 +32,13 @@ static update_case update_case_make(const pen_optimizer *optimizer, bool accumul
     c.seed = graph_value_of(c.graph, "seed", PEN_VALUE_SCALAR, &square);
     const pen_value_id wanted[3] = {c.w, c.v, c.unused};
     CHECK_OK(pen_build_gradients(c.graph, loss, c.seed, 3, wanted, &c.gradients));
-    CHECK_OK(pen_build_updates(c.graph, c.gradients, optimizer, accumulate, NULL, &c.updates));
+    CHECK_OK(pen_build_updates(c.graph, c.gradients, optimizer, accumulate, step, &c.updates));
     CHECK_OK(pen_graph_verify(c.graph, &(pen_verify_options){.types = true}));
     return c;
+}
+
+static update_case update_case_make(const pen_optimizer *optimizer, bool accumulate) {
+    return update_case_of(optimizer, accumulate, NULL);
 }
 
 static const pen_node *node_called(const update_case *c, const char *name) {
@@ -154,6 +159,49 @@ static void clipping_holds_the_global_norm(void **state) {
         }
     }
     CHECK(fabs(sqrt(squares) - 1.5) < 1e-6, "the norm is %g", sqrt(squares));
+    pen_arena_destroy(c.arena);
+}
+
+// What a step changes w by, whose seed is `scale` times 2.
+static void change_scaled(double clip_norm, double scale, bool is_scaled, double *out_changes) {
+    const pen_optimizer optimizer = {.kind = PEN_OPTIMIZER_SGD, .clip_norm = clip_norm};
+    const pen_step_shape step = {.microbatches = 1, .is_scaled = is_scaled};
+    update_case c = update_case_of(&optimizer, false, &step);
+    assert_int_equal(pen_value_is(c.updates.unscale), is_scaled);
+    assert_int_equal(has_node(&c, "clip_scale"), is_scaled || clip_norm > 0);
+    run_graph run;
+    CHECK_OK(run_graph_init(&run, c.graph, c.arena));
+    set_all(&run, c.seed, 2 * scale);
+    set_all(&run, c.updates.learning_rate, 1);
+    if (is_scaled) set_all(&run, c.updates.unscale, 1 / scale);
+    CHECK_OK(run_graph_all(&run));
+    const pen_tensor *changed = &run.tensors[node_called(&c, "w/update")->outputs[0].index];
+    for (int64_t k = 0; k < 4; k++) {
+        out_changes[k] = pen_tensor_get(changed, k);
+    }
+    pen_arena_destroy(c.arena);
+}
+
+// Scaled gradients have the updates of others, with clipping and without; norms are of what was
+// unscaled, and updates wait for them.
+static void scaled_gradients_are_unscaled_first(void **state) {
+    (void)state;
+    for (int is_clipped = 0; is_clipped < 2; is_clipped++) {
+        double plain[4], scaled[4];
+        change_scaled(is_clipped ? 1.5 : 0, 1, false, plain);
+        change_scaled(is_clipped ? 1.5 : 0, 65536, true, scaled);
+        for (int k = 0; k < 4; k++) {
+            assert_true(plain[k] != 0);
+            CHECK(plain[k] == scaled[k], "%g, expected %g", scaled[k], plain[k]);
+        }
+    }
+    const pen_optimizer optimizer = {.kind = PEN_OPTIMIZER_SGD, .clip_norm = 1.5};
+    const pen_step_shape step = {.microbatches = 1, .is_scaled = true};
+    update_case c = update_case_of(&optimizer, true, &step);
+    const pen_value_id unscaled = node_called(&c, "w/unscaled")->outputs[0];
+    assert_true(pen_value_same(node_called(&c, "w/squared_norm")->inputs[0], unscaled));
+    const pen_node *update = node_called(&c, "w/update");
+    assert_true(pen_value_same(update->inputs[update->op->update.gradient], unscaled));
     pen_arena_destroy(c.arena);
 }
 
@@ -280,5 +328,6 @@ PEN_TEST_MAIN(cmocka_unit_test(gradients_accumulate_by_use),
               cmocka_unit_test(one_microbatch_needs_no_sums),
               cmocka_unit_test(states_take_the_place_of_old_ones),
               cmocka_unit_test(clipping_holds_the_global_norm),
+              cmocka_unit_test(scaled_gradients_are_unscaled_first),
               cmocka_unit_test(names_of_the_model_come_first),
               cmocka_unit_test(rows_of_tables_are_listed))

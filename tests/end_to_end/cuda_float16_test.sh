@@ -1,0 +1,111 @@
+# Products of float16 (numerics.precision), whose loss is scaled as PyTorch's GradScaler does it: losses, scales and the
+# steps that are skipped are those of PyTorch, and all are the same after a kill. Whoever cannot is told by name.
+. tests/end_to_end/common.sh
+
+sequences=reference/sequences
+g='name: g, kind: cuda, memory: 1GiB'
+
+# job NAME
+job() {
+    local data="inputs: {input: reference/$1/inputs.npy}, labels: reference/$1/labels.npy" file=reference/$1/model.onnx
+    local train='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8' initial=1048576
+    case $1 in gpt | lstm)
+        data="inputs: {tokens: $sequences/tokens.npy}, labels: $sequences/labels.npy" file=$sequences/$1.pt2
+        train='optimizer: {adamw: {lr: 0.01, weight_decay: 0.01}}, clip_norm: 0.5, batch: 4' initial=4194304
+        ;;
+    esac
+    cat >"$1.yaml" <<Y
+version: 1
+model: {file: $file}
+data: {train: {format: npy, $data}}
+train: {loss: softmax_cross_entropy, $train, steps: 24, epochs: 99, shuffle: false}
+devices: [{$g}]
+numerics: {precision: float16, loss_scale: {initial: $initial, every: 4}}
+Y
+}
+
+# ---- mistakes, and who cannot: known without a driver
+job mlp
+fails 3 "error: .*float16, but device 'a' is of kind cpu, which computes in float32 only" \
+    "$PENSTOCK" train mlp.yaml --set 'devices=[{name: a, kind: cpu}]'
+fails 3 'numerics.precision: float16 is for one device without host, found several devices' \
+    "$PENSTOCK" train mlp.yaml --set "devices=[{$g}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]"
+fails 3 'numerics.precision: float16 is for one device without host, found a host' \
+    "$PENSTOCK" train mlp.yaml --set "devices=[{$g, host: localhost}]"
+fails 3 'numerics.precision: float16 is for train.consistency sync' \
+    "$PENSTOCK" train mlp.yaml --set train.microbatches=2 --set train.lanes=2 --set 'train.consistency={async: {staleness: 1}}'
+fails 3 'numerics.loss_scale is for precision float16, found bfloat16: leave it out' \
+    "$PENSTOCK" train mlp.yaml --set numerics.precision=bfloat16
+fails 2 'numerics.loss_scale.backoff: found "1", expected a number above 0 and below 1' \
+    "$PENSTOCK" train mlp.yaml --set numerics.loss_scale.backoff=1
+
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=1
+
+# ---- losses, scales and skipped steps
+for model in mlp lenet gpt lstm; do
+    job $model
+    penstock train $model.yaml --json >$model.json 2>messages || die "$model: $(cat messages)"
+    ! grep -E 'run on the host' messages || die "$model: something runs on the host"
+    grep -qE "step [0-9]+ is skipped: a gradient is not finite with a loss scale of" messages || die "nothing is said"
+done
+# As in cuda_precision_test.sh: four times what PyTorch's float32 is off from its float64.
+python3 - <<'P' || die "other losses"
+import json
+for line in open("reference/precision/scales.txt"):
+    name, *numbers = line.split()
+    numbers = [float(n) for n in numbers]
+    wide, single, scales, skipped = (numbers[i:i + 24] for i in range(0, 96, 24))
+    steps = json.load(open(f"{name}.json"))["steps"]
+    found = [s["loss"] for s in steps]
+    assert [s["loss_scale"] for s in steps] == scales, (name, [s["loss_scale"] for s in steps])
+    assert [float(s["skipped"]) for s in steps] == skipped, (name, steps)
+    off, own = ([abs(a - b) / b for a, b in zip(wide, other)] for other in (found, single))
+    first, most = max(2e-6, 4 * own[0]), max(1e-4, 4 * max(own))
+    print(f"{name:6} first {off[0]:.1e} of {first:.1e}, all {max(off):.1e} of {most:.1e}; {sum(skipped):.0f} skipped")
+    assert off[0] <= first and max(off) <= most, (name, found, wide)
+P
+
+# ---- a skipped step leaves no trace: killed before the next, parameters, moments and averages are those of before
+job gpt
+average=(--set 'train.average={decay: 0.8, from: 1 step}')
+penstock train gpt.yaml -q --json --steps 4 "${average[@]}" --checkpoint before >before.json 2>messages
+penstock train gpt.yaml -q --json --steps 5 "${average[@]}" --checkpoint after >after.json 2>messages
+check 'd["steps"][4]["skipped"] and d["steps"][4]["loss_scale"] == 8388608' after.json
+for folder in before after; do
+    penstock checkpoint export $folder --all -o $folder.safetensors >out 2>messages || die "$(cat messages)"
+done
+cmp before.safetensors after.safetensors || die "a skipped step has changed something"
+
+# ---- killed after each step: the same bits and the same decisions
+penstock train gpt.yaml -q --json >whole.json 2>messages
+kills=0
+rm -rf kept
+while ! PENSTOCK_FAILPOINT=coordinator.manifest_published:1:kill penstock train gpt.yaml -q --json --checkpoint kept \
+    --every 1 --continue >part.json 2>messages; do
+    kills=$((kills + 1))
+    [ $kills -le 24 ] || die "it gets no further: $(cat messages)"
+done
+[ $kills -ge 12 ] || die "killed $kills times only: $(cat messages)"
+[ "$(json 'd["parameters_hash"]' <part.json)" = "$(json 'd["parameters_hash"]' <whole.json)" ] ||
+    die "other bits when it is killed"
+for k in 3 5 9 13; do
+    rm -rf kept
+    penstock train gpt.yaml -q --steps $k --checkpoint kept >out 2>messages || die "$(cat messages)"
+    penstock train gpt.yaml -q --json --checkpoint kept --continue >rest.json 2>messages || die "$(cat messages)"
+    python3 - $k <<'P' || die "other decisions after step $k"
+import json, sys
+whole, rest = (json.load(open(f"{n}.json"))["steps"] for n in ("whole", "rest"))
+keys = ("step", "loss", "loss_scale", "skipped")
+assert [[s[k] for k in keys] for s in whole[int(sys.argv[1]):]] == [[s[k] for k in keys] for s in rest], rest
+P
+done
+
+# ---- several microbatches in lanes decide as one; the log has it
+penstock train mlp.yaml -q --json --set train.microbatches=4 --set train.lanes=2 --log log.jsonl >lanes.json 2>messages ||
+    die "$(cat messages)"
+check 'd["steps"][0]["skipped"] and not d["steps"][1]["skipped"]' lanes.json
+grep '"event": "step"' log.jsonl | head -1 | grep -q '"loss_scale": 1048576, "skipped": true' || die "$(head -3 log.jsonl)"
+
+# ---- what no scale helps ends with the reason
+penstock train mlp.yaml -q --set train.optimizer.sgd.lr=1e38 >out 2>messages && die "it went on"
+grep -q 'not a number\|infinite\|not finite' messages || die "$(cat messages)"
