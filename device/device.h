@@ -190,11 +190,13 @@ typedef struct pen_device_kind {
     // others. Each queue is in order by itself; between them, nothing is in order but by fences,
     // which are numbers from 0 on. Buffers are zeros, and written, on the queue of work.
     //
-    // Memory of the host for copies, which lasts until the device is closed. OUT_OF_MEMORY
+    // Memory of the host for copies. The caller gives it back by host_free, on this device and
+    // before it is closed, when no copy uses it any more. OUT_OF_MEMORY
     PEN_NODISCARD pen_status (*host_allocate)(pen_device *device, uint64_t bytes,
                                               void **out_memory);
     void (*host_free)(pen_device *device, void *memory); // accepts NULL
-    // Room for so many fences, before any is set.
+    // Makes fences 0 to count - 1, and the queues of copies; once, before any is set. They are the
+    // device's, until it is closed. OUT_OF_MEMORY
     PEN_NODISCARD pen_status (*fence_reserve)(pen_device *device, uint32_t count);
     // Enqueued on PEN_QUEUE_IN. `is_kept`: the host's memory is of host_allocate, of any device of
     // the kind, and stays as it is until the copy is done; else it is the caller's again at once.
@@ -214,7 +216,8 @@ typedef struct pen_device_kind {
     // is reached, as it was set last; one that never was is no hindrance. Nobody sets it meanwhile.
     PEN_NODISCARD pen_status (*fence_pass)(pen_device *device, pen_queue queue, pen_device *of,
                                            uint32_t fence);
-    // The calling thread waits until the fence is reached, as it was set last. Any thread.
+    // The calling thread waits until the fence is reached, as it was set last; not at all if it
+    // never was. Any thread, while nobody sets it. Errors of the work before it are told here.
     PEN_NODISCARD pen_status (*fence_wait)(pen_device *of, uint32_t fence);
 
     // Times by the device's own clock. NULL members: work is done when it was enqueued, and the

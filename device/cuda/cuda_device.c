@@ -78,8 +78,7 @@ static void cuda_close(pen_device *base) {
     const pen_cuda_driver *driver = device->memory.driver;
     pen_cuda_host_close(&device->host);
     if (driver != NULL && device->memory.context != NULL) {
-        (void)driver->context_set(device->memory.context);
-        if (device->memory.stream != NULL) (void)driver->stream_wait(device->memory.stream);
+        pen_cuda_memory_rest(&device->memory);
         pen_cuda_clock_close(&device->clock, &device->memory);
         pen_cuda_queues_close(&device->queues);
         if (device->words != 0) (void)driver->free(device->words);

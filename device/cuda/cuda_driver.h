@@ -25,6 +25,7 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
 // Results that mean something to us.
 #define PEN_CUDA_OUT_OF_MEMORY 2u
 #define PEN_CUDA_NO_DEVICE 100u
+#define PEN_CUDA_NO_PEER 217u // though it was said to be one
 #define PEN_CUDA_PEER_ENABLED 704u
 #define PEN_CUDA_TOO_MANY_PEERS 711u
 // Attributes of a GPU.

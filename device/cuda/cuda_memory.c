@@ -79,7 +79,7 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
 }
 
 pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory) {
-    if (memory->beside[0] != NULL) return PEN_OK;
+    PEN_ASSERT(memory->beside[0] == NULL);
     PEN_TRY(pen_cuda_memory_enter(memory));
     for (uint32_t i = 0; i < 2; i++) {
         PEN_TRY(pen_cuda_check(
@@ -89,8 +89,8 @@ pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory) {
     return memory_open_slots(memory, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
 }
 
-// Work and copies.
-static void memory_wait_all(const pen_cuda_memory *memory) {
+void pen_cuda_memory_rest(const pen_cuda_memory *memory) {
+    (void)memory->driver->context_set(memory->context);
     if (memory->stream != NULL) (void)memory->driver->stream_wait(memory->stream);
     for (uint32_t i = 0; i < 2; i++)
         if (memory->beside[i] != NULL) (void)memory->driver->stream_wait(memory->beside[i]);
@@ -100,8 +100,7 @@ static void memory_wait_all(const pen_cuda_memory *memory) {
 void pen_cuda_memory_close(pen_cuda_memory *memory) {
     const pen_cuda_driver *driver = memory->driver;
     if (driver == NULL || memory->context == NULL) return;
-    (void)driver->context_set(memory->context);
-    memory_wait_all(memory);
+    pen_cuda_memory_rest(memory);
     memory_close_slots(driver, memory->writes.slots, PEN_CUDA_WRITE_SLOTS);
     memory_close_slots(driver, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
     memory_close_slots(driver, memory->read_slots, PEN_CUDA_READ_SLOTS);
@@ -163,8 +162,7 @@ void pen_cuda_buffer_destroy(pen_cuda_memory *memory, pen_buffer *handle) {
     cuda_buffer *buffer = (cuda_buffer *)handle;
     if (buffer == NULL) return;
     if (!buffer->is_wrapped) {
-        (void)memory->driver->context_set(memory->context);
-        memory_wait_all(memory);
+        pen_cuda_memory_rest(memory);
         (void)memory->driver->free(buffer->address);
         memory->budget.bytes_in_use -= buffer->size;
     }

@@ -1,6 +1,6 @@
-// A GPU that is open: its context, the stream on which all work goes in order, and its memory.
-// Copies go through pinned memory, so that what the host gave is its own again at once, and an
-// event says when a piece of that memory is free.
+// A GPU that is open: its context, its streams, and its memory. Work goes on one stream in order;
+// two more take copies in and out beside it, where somebody asked for them. Copies of what the host
+// wants back at once go through pinned memory, and an event says when a piece of that is free.
 //
 // Threads: one at a time.
 #ifndef PEN_DEVICE_CUDA_CUDA_MEMORY_H
@@ -70,7 +70,9 @@ void pen_cuda_memory_close(pen_cuda_memory *memory);
 
 // Makes the context that of the calling thread.
 PEN_NODISCARD pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory);
-// Waits for all work; what was fetched is where it was wanted then.
+// Waits for all streams, and hears no error: for who gives back what they may use.
+void pen_cuda_memory_rest(const pen_cuda_memory *memory);
+// Waits for the stream of work; what was fetched is where it was wanted then.
 PEN_NODISCARD pen_status pen_cuda_memory_wait(pen_cuda_memory *memory);
 
 // As pen_device_kind's members of these names. Zero bytes have an address, too, and take nothing.
@@ -89,8 +91,8 @@ PEN_NODISCARD pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_add
 // The same on the stream of copies in, once there is one.
 PEN_NODISCARD pen_status pen_cuda_write_beside(pen_cuda_memory *memory, pen_operand to,
                                                const void *host, uint64_t bytes);
-// Streams for copies beside the work, and slots. What was opened is released by
-// pen_cuda_memory_close.
+// Streams for copies beside the work, and slots: once. What was opened is released by
+// pen_cuda_memory_close, also after an error.
 PEN_NODISCARD pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory);
 // The operand has so many bytes.
 void pen_cuda_check_range(pen_operand operand, uint64_t bytes);

@@ -57,8 +57,9 @@ pen_status pen_cuda_copy_out(pen_cuda_memory *memory, pen_operand from, void *ho
                           "while bytes were copied from it");
 }
 
-// A GPU reaches its own memory, and that of another if the driver says so. One that has as many
-// peers as it can is no error.
+// A GPU reaches its own memory, and that of another if the driver says so. It is no error if it has
+// as many peers as it can, or if the driver refuses one that it called possible, as in some virtual
+// machines: then copies go by way of the host.
 pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
                           bool *out_reaches) {
     int can = 0;
@@ -69,7 +70,7 @@ pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
                            "while it was asked for its peers"));
     if (can == 0) return PEN_OK;
     const pen_cuda_result result = memory->driver->peer_enable(other->context, 0);
-    if (result == PEN_CUDA_TOO_MANY_PEERS) return PEN_OK;
+    if (result == PEN_CUDA_TOO_MANY_PEERS || result == PEN_CUDA_NO_PEER) return PEN_OK;
     if (result != PEN_CUDA_PEER_ENABLED) {
         PEN_TRY(pen_cuda_check(memory, result, "while a peer was made known to it"));
     }

@@ -46,8 +46,9 @@ typedef struct pen_run_channel {
     bool is_per_step;
     uint32_t first_microbatch; // that it carries frames of, unless it is per step
     uint32_t microbatch_count; // 0: all from the first on
-    bool is_shared; // source and target are devices of one worker, and the target reads the frame
-                    // where the source made it: nothing is moved; capacity equals copies
+    bool is_shared; // source and target are devices of one worker: no frame is sent. The target
+                    // reads the value where the source made it, or copies it from there where the
+                    // host does not see one's memory; capacity equals copies
 } pen_run_channel;
 
 // `refs` of a form holds channel numbers; a task has three ranges of it.

@@ -46,6 +46,18 @@ static uint32_t table_turn(const table_check *check, uint32_t channel) {
     return carries->is_per_step ? 0 : check->task->task.microbatch - carries->first_microbatch;
 }
 
+// The channel carries a frame of the task's microbatch, or of its round.
+static pen_status table_check_carried(const table_check *check, uint32_t channel) {
+    const pen_run_channel *carries = &check->form->channels[channel];
+    if (check->task->task.kind == PEN_TASK_UPDATE && !carries->is_per_step) {
+        return table_refuse(check, channel, "is not per step");
+    }
+    if (table_turn(check, channel) >= pen_run_slots(check->form, carries)) {
+        return table_refuse(check, channel, "carries no such microbatch");
+    }
+    return PEN_OK;
+}
+
 // What a task waits for was made and is not let go, and what it sends is sent in order: places are
 // reused by microbatch, so a frame out of turn would be written over one that is still read.
 static pen_status table_check_task(const table_check *check) {
@@ -56,9 +68,7 @@ static pen_status table_check_task(const table_check *check) {
         const uint32_t channel = form->refs[i];
         const uint32_t turn = table_turn(check, channel);
         table_frames *frames = &check->frames[channel];
-        if (is_update && !form->channels[channel].is_per_step) {
-            return table_refuse(check, channel, "is not per step");
-        }
+        PEN_TRY(table_check_carried(check, channel));
         if (turn < frames->released) return table_refuse(check, channel, "was released before");
         if (turn > frames->received) return table_refuse(check, channel, "is read out of order");
         if (turn == frames->received) frames->received += 1;
@@ -68,6 +78,7 @@ static pen_status table_check_task(const table_check *check) {
     for (uint32_t i = task->send_first; i < task->send_end; i++) {
         const uint32_t channel = form->refs[i];
         table_frames *frames = &check->frames[channel];
+        PEN_TRY(table_check_carried(check, channel));
         if (table_turn(check, channel) != frames->made) {
             return table_refuse(check, channel, "is made out of order, or twice");
         }

@@ -148,7 +148,7 @@ pen_cuda_result cuCtxEnablePeerAccess(pen_cuda_context *peer, unsigned flags) {
     int can;
     if (current == NULL || peer == NULL || flags != 0) return FAKE_INVALID;
     (void)cuDeviceCanAccessPeer(&can, current->device, peer->device);
-    if (can == 0) return FAKE_NO_PEER;
+    if (can == 0 || fake_settings.refuses_peers) return PEN_CUDA_NO_PEER;
     if ((current->peers >> peer->device & 1) != 0) return PEN_CUDA_PEER_ENABLED;
     current->peers |= 1u << peer->device;
     return fake_sticky;
@@ -282,7 +282,7 @@ pen_cuda_result cuMemcpyPeerAsync(pen_cuda_address to, pen_cuda_context *to_cont
                             .from = fake_host(from, bytes),
                             .bytes = bytes};
     const bool is_same = to_context == from_context;
-    if (!is_same && (to_context->peers >> from_context->device & 1) == 0) return FAKE_NO_PEER;
+    if (!is_same && (to_context->peers >> from_context->device & 1) == 0) return PEN_CUDA_NO_PEER;
     if (c.to == NULL || c.from == NULL) return FAKE_INVALID;
     fake_counted.bytes_across += bytes;
     return fake_push(stream, &c);

@@ -13,8 +13,9 @@
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
 // process had pinned. With `count=1` a process says at its end how often it launched and
 // waited, on stderr. With `graphless=1` there is no memory for graphs. With
-// `peers=1` GPUs can reach each other. With `slow=NAME` a kernel
-// of that name takes `slow_us=50000` microseconds more.
+// `peers=1` GPUs can reach each other; with `peers=2` they are said to, and the driver refuses it
+// when it is asked for. With `slow=NAME` a kernel of that name takes `slow_us=50000` microseconds
+// more.
 //
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
 // where it had nothing else to do.

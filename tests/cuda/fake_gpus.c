@@ -35,6 +35,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.late_us = (unsigned)fake_setting("late=", 0);
     fake_settings.order = (unsigned)fake_setting("order=", 0);
     fake_settings.has_peers = fake_setting("peers=", 0) != 0;
+    fake_settings.refuses_peers = fake_setting("peers=", 0) == 2;
     fake_settings.is_told = fake_setting("count=", 0) != 0;
     fake_settings.is_graphless = fake_setting("graphless=", 0) != 0;
     fake_settings.late_gpu = (unsigned)fake_setting("late_gpu=", FAKE_ALL_ROLES);

@@ -21,7 +21,8 @@ typedef struct fake_told {
     unsigned slow_us;
     char slow[64];         // the kernel that is slow by that
     uint64_t memory_bytes; // of each
-    bool has_peers;        // GPUs reach each other
+    bool has_peers;        // GPUs reach each other,
+    bool refuses_peers;    // or are said to, and do not
     bool is_told;          // counts, at the end
     bool is_graphless;     // memory for graphs is refused
 } fake_told;

@@ -17,7 +17,6 @@
 
 // Results of the driver, by cuda.h.
 #define FAKE_NO_BINARY 209u
-#define FAKE_NO_PEER 217u
 #define FAKE_NO_CAPTURE 401u
 #define FAKE_INVALID_HANDLE 400u
 #define FAKE_NOT_FOUND 500u

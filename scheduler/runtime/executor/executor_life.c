@@ -278,8 +278,7 @@ pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uin
     PEN_ASSERT(pen_executor_holds(executor, value));
     PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
     const pen_operand from = executor_operand(executor, value, microbatch);
-    return device->kind->copy_out == NULL ? device->kind->read(device, from, host, bytes)
-                                          : device->kind->copy_out(device, from, host, bytes);
+    return device->kind->copy_out(device, from, host, bytes);
 }
 
 pen_status pen_executor_copy_across(pen_executor *executor, pen_value_id value, uint64_t microbatch,

@@ -12,19 +12,19 @@ typedef struct worker_staging {
     uint32_t fence; // of the device, for the first place: when its copy is done
 } worker_staging;
 
-// A copy out that may not be done: what it reads may not be written yet.
+// A copy out that may still be under way: nothing may be written where it reads.
 typedef struct worker_leaving {
     uint32_t form;
-    uint32_t place, copies; // of how many
-    uint32_t fence;
+    uint32_t place, copies; // where it reads: place `place` of `copies`
+    uint32_t fence;         // after the copy
 } worker_leaving;
 
-// Of a device whose memory the host does not see; the device's thread's own. Fences are numbered:
-// one after what each microbatch of a form does, then those here, then those of channels.
+// Copies of a device whose memory the host does not see. Its thread alone uses this. The table in
+// worker_staging.c says which fences there are.
 typedef struct worker_beside {
-    uint32_t work_fence; // after work that is of no microbatch; two more at rest
-    uint32_t fence_count;
-    bool is_open;            // it has them
+    uint32_t work_fence;     // first fence behind those of microbatches
+    uint32_t fence_count;    // of all
+    bool is_open;            // the device has them
     void *leaving_memory;    // of its host_allocate
     worker_leaving *leaving; // [leaving_limit] copies under way
     uint32_t leaving_limit, leaving_count;

@@ -285,7 +285,8 @@ static pen_status run_open_device(worker_device *device) {
     return run_make_room_to_see(device);
 }
 
-// Both ends of a channel must hold as many bytes as the table says.
+// Both ends of a channel must hold as many bytes as the table says, in as many places: what orders
+// copies counts places by the table, and memory by the executor.
 static pen_status run_check_bytes(const worker_device *device, uint32_t form, uint32_t c) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
@@ -296,7 +297,7 @@ static pen_status run_check_bytes(const worker_device *device, uint32_t form, ui
     if (channel->target_device != device->index && !is_source) return PEN_OK;
     const uint64_t bytes = pen_executor_bytes(executor, value);
     const uint32_t copies = pen_executor_copies(executor, value);
-    if (bytes >= channel->bytes && copies >= (is_source ? channel->copies : channel->capacity) &&
+    if (bytes >= channel->bytes && copies == (is_source ? channel->copies : channel->capacity) &&
         pen_executor_holds(executor, value)) {
         return PEN_OK;
     }

@@ -6,6 +6,27 @@
 #include "scheduler/runtime/run/run_form.h"
 #include "scheduler/runtime/worker/worker_task.h"
 
+// Fences of a device, in the order of their numbers. m: most microbatches of a form.
+//
+//   number       set on     when this is done           passed by
+//   0 ... m-1    work       tasks of microbatch i       copies out of what they made; copies in to
+//                                                       the place that they used
+//   work_fence   work       an update, or all work      copies out of what it made; copies in to
+//                so far                                 what is no microbatch's own
+//   + 1, + 2     in, out    all copies                  the thread, at rest
+//   channels:
+//   leaving      out        the copy out to a place     work and copies in that write where it
+//                                                       read; the reader's copy in; who sends
+//   leaving      work       the value of a place, if    the reader's copy in
+//                           the reader reaches it
+//   in_fence     in         the copy in to a place      work that reads it; the maker's copy out to
+//                                                       the same place, or its work if the reader
+//                                                       reaches it
+//
+// Example: GPU a makes a value in microbatch 3, and GPU b reads it by way of the host. a: work, set
+// fence 3, the copy out passes it, set `leaving`. b: the copy in passes a's `leaving`, set
+// `in_fence`, work passes it.
+
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device) {
     const uint32_t local =
         device < run->table->device_count ? run->local_of_device[device] : UINT32_MAX;
@@ -107,8 +128,8 @@ pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     return PEN_OK;
 }
 
-// What has a place for each microbatch is written by tasks of microbatches of that place alone. All
-// else may be written by any task.
+// Whether the value has places for microbatches: then only tasks of microbatches of a place write
+// there. All else may be written by any task.
 static bool staging_has_places(const worker_device *device, uint32_t form,
                                const pen_run_channel *channel, pen_value_id value) {
     const pen_run_spec_part *part = &device->run->spec->forms[form].parts[device->index];
@@ -131,8 +152,8 @@ static bool staging_is_of_another(const worker_device *device, uint32_t form, pe
     return false;
 }
 
-// What a task of its microbatch alone writes may be copied by a reader that reaches it; the
-// protocol keeps it until that was enqueued.
+// A reader copies from the maker if it reaches it, and if nothing but a task of the microbatch
+// writes there: the protocol keeps that value until the reader's copy is enqueued.
 static pen_status staging_try_to_reach(const worker_device *device, uint32_t form, uint32_t c) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
@@ -140,6 +161,7 @@ static pen_status staging_try_to_reach(const worker_device *device, uint32_t for
     if (!channel->is_shared || !pen_worker_is_staged(run, channel->source_device)) return PEN_OK;
     worker_device *maker = &run->devices[run->local_of_device[channel->source_device]];
     if (maker->device->kind != device->device->kind) return PEN_OK;
+    if (device->device->kind->reach == NULL) return PEN_OK;
     if (!staging_has_places(maker, form, channel, from)) return PEN_OK;
     if (staging_is_of_another(maker, form, from)) return PEN_OK;
     return device->device->kind->reach(device->device, maker->device,
@@ -190,19 +212,18 @@ pen_status pen_worker_staging_open(worker_device *device) {
     return PEN_OK;
 }
 
-// Copies read memory of other devices, too, which may be given back when all of them rest.
+// Copies read memory of other devices, too: it may be given back once all devices rest.
 void pen_worker_staging_rest(worker_device *device) {
     static const pen_queue beside[2] = {PEN_QUEUE_IN, PEN_QUEUE_OUT};
+    static const char reason[] = "the run is over, and the device has told what is wrong";
     if (!device->beside.is_open) return;
     pen_device *own = device->device;
-    pen_status status = PEN_OK;
-    for (uint32_t i = 0; i < 2 && status == PEN_OK; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         const uint32_t fence = device->beside.work_fence + 1 + i;
-        status = own->kind->fence_set(own, beside[i], fence);
-        if (status == PEN_OK) status = own->kind->fence_pass(own, PEN_QUEUE_WORK, own, fence);
+        pen_status_ignore(own->kind->fence_set(own, beside[i], fence), reason);
+        pen_status_ignore(own->kind->fence_wait(own, fence), reason);
     }
-    if (status == PEN_OK) status = own->kind->synchronize(own);
-    pen_status_ignore(status, "the run is over, and the device has told what is wrong");
+    pen_status_ignore(own->kind->synchronize(own), reason);
 }
 
 void pen_worker_staging_close(worker_device *device) {
@@ -227,14 +248,14 @@ static pen_status staging_pass(const worker_device *device, pen_queue queue,
     return device->device->kind->fence_pass(device->device, queue, of->device, fence);
 }
 
-// Copies in wait for all work that there is.
+// Copies in wait for all work that was enqueued so far.
 static pen_status staging_pass_work(const worker_device *device) {
     PEN_TRY(staging_set(device, PEN_QUEUE_WORK, device->beside.work_fence));
     return staging_pass(device, PEN_QUEUE_IN, device, device->beside.work_fence);
 }
 
-// Readers copy what is here without the host: before it is written anew, they are done. It was
-// enqueued, or the protocol would not let it be written.
+// A reader copies the value from here: before it is written anew, that copy is done. It has been
+// enqueued, or the protocol would not let this task begin.
 static pen_status staging_pass_reader(const worker_device *device, uint32_t form, uint32_t c,
                                       uint32_t place) {
     const pen_worker_run *run = device->run;
@@ -257,7 +278,7 @@ static pen_status staging_pass_readers(const worker_device *device, uint32_t for
     return PEN_OK;
 }
 
-// Another form uses the memory of the last one: all that reads it is awaited.
+// The form uses the memory of the one before: all copies that read it are awaited.
 static pen_status staging_change_form(worker_device *device, uint32_t form) {
     const uint32_t last = device->beside.last_form;
     device->beside.last_form = form;
@@ -273,8 +294,8 @@ static pen_status staging_change_form(worker_device *device, uint32_t form) {
     return PEN_OK;
 }
 
-// Copies out that read a place of the task's microbatch are awaited, by work and by copies in: a
-// value may lie where another one came to.
+// Work and copies in wait for copies out of the place that the task's microbatch has. Copies in do,
+// since a value that comes may lie where one that leaves has lain.
 pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
                                     const pen_run_task *task) {
     const uint32_t microbatch = task->task.kind == PEN_TASK_UPDATE ? 0 : task->task.microbatch;
@@ -297,7 +318,7 @@ pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
 
 // ---- copies out
 
-// Once its work is done, and who took what was there before has it.
+// The copy waits for the task's work, and for the reader of what lay in its place of the host.
 static pen_status staging_copy_out(worker_device *device, uint32_t form, uint32_t c,
                                    uint64_t microbatch, uint32_t work_fence) {
     const pen_worker_run *run = device->run;
@@ -325,7 +346,7 @@ static pen_status staging_copy_out(worker_device *device, uint32_t form, uint32_
     return PEN_OK;
 }
 
-// Copies begin when the task's work is done, however long that is; the next tasks do not wait.
+// Copies begin when the task's work is done; the next tasks do not wait for them.
 pen_status pen_worker_staging_after(worker_device *device, uint32_t form, const pen_run_task *task,
                                     uint64_t round) {
     const pen_worker_run *run = device->run;
@@ -359,7 +380,10 @@ pen_status pen_worker_staging_await(const worker_device *device, const worker_se
     const pen_run_channel *channel = &form->channels[send->channel];
     const worker_channel *ends = &run->channels[send->form][send->channel];
     const uint32_t place = pen_run_microbatch(form, channel, send->sequence) % channel->copies;
-    PEN_ASSERT(ends->sends[place].is_copied && ends->sends[place].sequence == send->sequence);
+    if (!ends->sends[place].is_copied || ends->sends[place].sequence != send->sequence) {
+        return pen_error(PEN_CORRUPT, "channel %u is to send number %llu, which no task has made",
+                         send->channel, (unsigned long long)send->sequence);
+    }
     return device->device->kind->fence_wait(device->device, ends->leaving.fence + place);
 }
 
@@ -384,7 +408,7 @@ static pen_status staging_enqueue(const worker_device *device, uint32_t form, ui
                                     source->maker->executors[form], spec->from, bytes);
 }
 
-// Once tasks that used the place are done; and work waits for it.
+// The copy waits for tasks that used the place, and later work waits for the copy.
 static pen_status staging_copy_in(const worker_device *device, uint32_t form, uint32_t c,
                                   uint64_t microbatch, const staging_source *source) {
     const pen_worker_run *run = device->run;
@@ -404,8 +428,8 @@ static pen_status staging_copy_in(const worker_device *device, uint32_t form, ui
     return staging_pass(device, PEN_QUEUE_WORK, device, ends->in_fence + place);
 }
 
-// From a device of this process: from there, if it is reached; else by way of the host's memory, or
-// out of it, where the maker's is that.
+// Copies a value of a device of this process: from the maker, if it is reached; from the host's
+// memory, if the maker has copied it there, or if its memory is the host's.
 static pen_status staging_take(const worker_device *device, uint32_t form, uint32_t c,
                                uint64_t microbatch) {
     const pen_worker_run *run = device->run;

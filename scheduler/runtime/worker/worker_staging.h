@@ -1,11 +1,12 @@
-// Copies by way of the host's memory, for devices that the host does not see, as a GPU: of what
-// their channels carry, and of pieces of their tensors. What such a device sends lies in the host's
-// memory until it is let go; what comes to it arrives there first.
+// Copies from and to devices whose memory the host does not see, such as a GPU: of what their
+// channels carry, and of pieces of their tensors. Where one such device reaches another of its
+// process, it copies from there (is_direct). Else what it sends lies in the host's memory until the
+// frame is let go, and what comes to it arrives there first.
 //
-// Copies go beside the work of such a device, in queues of their own (device/device.h), and fences
-// keep order, on the device and between devices of one process. Of each of its tasks there is one
-// after its work, of each place of a channel one after its copy. The host waits for a copy only
-// where it hands over what was copied itself: to a transport, or to a device whose memory it sees.
+// Copies go beside the work of such a device, in queues of their own (device/device.h). Fences keep
+// the order, on the device and between devices of one process; worker_staging.c has a table of
+// them. The host waits for a copy only where it hands over what was copied: to a transport, or to a
+// device whose memory it sees.
 //
 // Lifetime: the room is the run's. Threads: as each function says.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_STAGING_H
@@ -16,9 +17,11 @@
 // Room for what arrives, and how much a device needs, once channels have their places.
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_staging_prepare(pen_worker_run *run);
-// On a device's thread, once all are open: from which it copies without the host.
+// On a device's thread, once all devices are open: finds those from which it can copy without the
+// host.
 PEN_NODISCARD pen_status pen_worker_staging_reach(worker_device *device);
-// On a device's thread, then: fences, and room for what leaves it. OUT_OF_MEMORY
+// On a device's thread, once it is known what each one reaches: makes its fences, and room for what
+// leaves it by way of the host. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_worker_staging_open(worker_device *device);
 // Whether the host does not see the memory of this worker's device.
 bool pen_worker_is_staged(const pen_worker_run *run, uint32_t device);

@@ -27,18 +27,19 @@ void pen_worker_times_wait(worker_device *device, const pen_trace_event *event);
 
 // ---- copies of values of devices that cannot read each other's memory
 
-// On the device's thread, around a task. Before it is known what it reads: what it is going to
-// write is not read by copies any more.
+// On the device's thread, first of a task: its work will wait for copies that still read what the
+// task writes over.
 PEN_NODISCARD pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
                                                   const pen_run_task *task);
-// What it reads of devices of this process that it cannot reach.
+// Then: copies what the task reads of other devices of this process.
 PEN_NODISCARD pen_status pen_worker_staging_before(worker_device *device, uint32_t form,
                                                    const pen_run_task *task, uint64_t round);
-// What it made for them, and for other processes.
+// Behind the task's work: copies what it made to where other devices and processes take it from.
 PEN_NODISCARD pen_status pen_worker_staging_after(worker_device *device, uint32_t form,
                                                   const pen_run_task *task, uint64_t round);
-// No copy is under way any more; and then, room in the host's memory is given back.
+// Waits until no copy of the device is under way.
 void pen_worker_staging_rest(worker_device *device);
+// Gives back the room in the host's memory, once all devices of the run rest.
 void pen_worker_staging_close(worker_device *device);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_TASK_H

@@ -198,6 +198,38 @@ static void refuses_an_update_before_the_last_backward_pass(void **state) {
     }
 }
 
+// A channel of one of two microbatches; the second task sends on it what it does not carry.
+static void refuses_a_frame_that_its_channel_does_not_carry(void **state) {
+    (void)state;
+    const pen_run_channel channel = {.source_worker = 1,
+                                     .target_worker = 2,
+                                     .target_device = 1,
+                                     .capacity = 1,
+                                     .copies = 1,
+                                     .bytes = 4,
+                                     .microbatch_count = 1};
+    const uint32_t refs[] = {0, 0};
+    pen_run_task tasks[] = {{.task = {PEN_TASK_FORWARD, 0, 0}, .send_end = 1},
+                            {.task = {PEN_TASK_FORWARD, 0, 1}, .send_first = 1, .send_end = 2}};
+    const pen_run_device devices[] = {{.worker = 1, .task_end = 2},
+                                      {.worker = 2, .task_first = 2, .task_end = 2}};
+    const pen_run_form form = {.microbatch_count = 2,
+                               .trains = true,
+                               .microbatch_size = 1,
+                               .channel_count = 1,
+                               .channels = &channel,
+                               .task_count = 2,
+                               .tasks = tasks,
+                               .ref_count = 2,
+                               .refs = refs,
+                               .devices = devices};
+    const pen_run_table table = {
+        .worker_count = 2, .device_count = 2, .form_count = 1, .forms = &form};
+    CHECK_ERROR(pen_run_table_check(&table), PEN_CORRUPT, "channel 0 carries no such microbatch");
+    tasks[1].task = (pen_task){PEN_TASK_UPDATE, 0, 0};
+    CHECK_ERROR(pen_run_table_check(&table), PEN_CORRUPT, "channel 0 is not per step");
+}
+
 static void has_the_same_bytes_as_ever(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -236,7 +268,8 @@ static void losses_come_from_as_many_stages_as_a_replica_has(void **state) {
                 "the loss of microbatch 1 is made by 0 tasks, that of 0 by 2");
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(losses_come_from_as_many_stages_as_a_replica_has),
+PEN_TEST_MAIN(cmocka_unit_test(refuses_a_frame_that_its_channel_does_not_carry),
+              cmocka_unit_test(losses_come_from_as_many_stages_as_a_replica_has),
               cmocka_unit_test(has_the_same_bytes_as_ever),
               cmocka_unit_test(refuses_an_update_before_the_last_backward_pass),
               cmocka_unit_test(reads_back_what_it_wrote),
