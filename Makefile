@@ -252,6 +252,17 @@ RAY_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/ray
 check-ray: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the trainer for Ray, on a cluster in this machine with a node that is killed
 	@python=$$(tests/python/python_environment.sh $(RAY_VENV) ray.data,numpy 'ray[data]>=2.60,<3' numpy) && \
 	  $$python tests/python/check_ray.py --penstock $<
+#   make check-nvidia NVIDIA_VENV=DIR     with the Python environment that is in DIR or made there
+NVIDIA_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/nvidia
+.PHONY: check-nvidia
+check-nvidia: #! NVIDIA's assembler over the kernels, and cuda.h over our prototypes (from PyPI, in NVIDIA_VENV); needs no GPU
+	@python=$$(tests/python/python_environment.sh $(NVIDIA_VENV) nvidia.cu13 nvidia-cuda-nvcc nvidia-cuda-runtime) && \
+	  tests/cuda/check_nvidia.sh $$($$python -c 'import nvidia.cu13; print(*nvidia.cu13.__path__)')
+#   make check-gpu CUDA_DRIVER=FILE     with this library as the driver
+.PHONY: check-gpu
+gpu_tests := $(addprefix $(BUILD)/tests/device/cuda/cuda_,$(addsuffix _test,borders elements functions losses moves operators precision sequences updates windows))
+check-gpu: $(BUILD)/penstock $(gpu_tests) #! the tests of the cuda device on this machine's GPU, bit by bit beside the emulator
+	@CUDA_DRIVER='$(CUDA_DRIVER)' tests/cuda/check_gpu.sh $(BUILD) $(gpu_tests)
 #   make check-pages PAGES='run graph'     those only; their pictures are in build/pages
 .PHONY: check-pages
 PAGES :=

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For trainings on an emulated GPU: source behind common.sh.
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+# For trainings on an emulated GPU: source behind common.sh. With PEN_TEST_GPU the GPU is a real one.
+[ -n "${PEN_TEST_GPU:-}" ] || export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 
 # train_in_orders NAME: trains NAME.yaml on the emulated GPU, without a node on the host, to NAME.json. In other
 # orders of threads, and with late commands, the losses have the same bits.

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/checksum.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/device.h"
 #include "tests/support/check.h"
@@ -9,6 +10,10 @@
 #include "tests/support/fake_cuda.h"
 
 static const char *const cuda_orders[] = {"order=0", "order=1", "order=2"};
+
+void cuda_check_driver(void) {
+    CHECK(getenv("PEN_TEST_GPU") != NULL || fake_cuda_is_here(), "no fake driver");
+}
 
 void cuda_check_place(const op_case *c, bool on_gpu) {
     op_built built;
@@ -20,7 +25,7 @@ void cuda_check_place(const op_case *c, bool on_gpu) {
 }
 
 void cuda_check(const op_case *c, uint64_t seed, double tolerance) {
-    CHECK(fake_cuda_is_here(), "no fake driver");
+    cuda_check_driver();
     cuda_check_place(c, true);
     setenv("FAKE_CUDA", cuda_orders[seed % 3], 1);
     op_check_device(c, seed, tolerance);
@@ -74,7 +79,7 @@ void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run
     pen_device *device;
     pen_kernel *kernel;
     pen_launch *launch;
-    CHECK(fake_cuda_is_here(), "no fake driver");
+    cuda_check_driver();
     CHECK(pen_cuda_entry_find(built->graph, node) != NULL, "%s runs on the host", node->op->name);
     setenv("FAKE_CUDA", cuda_orders[seed % 3], 1);
     CHECK_OK(pen_device_kind_find("cuda", &kind));
@@ -91,7 +96,9 @@ void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (outputs[i].buffer == NULL) continue;
         pen_tensor *found = &run->tensors[node->outputs[i].index];
-        CHECK_OK(kind->read(device, outputs[i], found->data, pen_tensor_type_bytes(&found->type)));
+        const uint64_t bytes = pen_tensor_type_bytes(&found->type);
+        CHECK_OK(kind->read(device, outputs[i], found->data, bytes));
+        op_check_record(node->op->name, seed, precision, i, pen_checksum_whole(found->data, bytes));
         kind->buffer_destroy(device, outputs[i].buffer);
     }
     for (uint32_t i = 0; i < node->input_count; i++)

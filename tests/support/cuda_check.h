@@ -9,6 +9,10 @@
 #include "base/precision.h"
 #include "tests/support/op_check.h"
 
+// A driver is found: the fake one, or with `$PEN_TEST_GPU` set any. With a real one, orders of
+// threads are the GPU's.
+void cuda_check_driver(void);
+
 // The case runs on a kernel of the GPU, or on the host.
 void cuda_check_place(const op_case *c, bool on_gpu);
 

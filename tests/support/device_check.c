@@ -1,6 +1,7 @@
 #include "tests/support/device_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,11 +116,24 @@ static uint32_t device_mode(const device_trial *trial) {
     return trial->in_place ? 2 + trial->in_place_input : trial->accumulate ? 1 : 0;
 }
 
+void op_check_record(const char *op, uint64_t seed, uint32_t mode, uint32_t output, uint64_t bits) {
+    const char *path = getenv("PEN_TEST_RECORD");
+    if (path == NULL) return;
+    FILE *file = fopen(path, "a");
+    CHECK(file != NULL, "cannot write '%s'", path);
+    (void)fprintf(file, "%s seed %llu mode %u output %u: %016llx\n", op, (unsigned long long)seed,
+                  mode, output, (unsigned long long)bits);
+    CHECK(fclose(file) == 0, "cannot write '%s'", path);
+}
+
 // The bits of one thread, which runs first, are kept; those of larger teams must be the same.
 static void device_compare_bits(device_trial *trial, uint32_t output, const pen_tensor *found) {
     uint64_t *const kept = &trial->bits[device_mode(trial)][output];
     const uint64_t bits = pen_checksum_whole(found->data, pen_tensor_type_bytes(&found->type));
     if (trial->thread_count == 1) *kept = bits;
+    if (trial->thread_count == 1 && trial->kind->has_own_memory) {
+        op_check_record(trial->c->op, trial->seed, device_mode(trial), output, bits);
+    }
     CHECK(bits == *kept, "%s on %s%s%s, seed %llu: output %u has other bits on %u threads",
           trial->c->op, trial->kind->name, trial->in_place ? ", in place" : "",
           trial->accumulate ? ", accumulating" : "", (unsigned long long)trial->seed, output,

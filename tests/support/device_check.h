@@ -14,6 +14,10 @@
 // accumulates, over old contents.
 void op_check_device(const op_case *c, uint64_t seed, double tolerance);
 
+// A line for `$PEN_TEST_RECORD`, if that names a file: which bits an output had. With it, runs on
+// two drivers of a GPU are compared (tests/cuda/check_gpu.sh).
+void op_check_record(const char *op, uint64_t seed, uint32_t mode, uint32_t output, uint64_t bits);
+
 // Whether this machine has a device of the kind: a GPU, say, or what tests have in its place.
 bool op_check_is_here(const pen_device_kind *kind);
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The tests of the device on the GPU that this machine has: operators beside reference, and bit by bit beside the
+# emulator; under NVIDIA's compute-sanitizer, where that is; trainings beside PyTorch's losses.
+#   check_gpu.sh BUILD PROGRAM...     PROGRAM: tests of operators
+# CUDA_DRIVER is the driver's library; else the system's is taken.
+set -eu
+
+build=$1
+shift
+driver=${CUDA_DRIVER:-$(ldconfig -p | awk '/libcuda\.so\.1 .*x86-64/ { print $NF; exit }')}
+[ -n "$driver" ] || {
+    echo "found no libcuda.so.1, the driver of NVIDIA's GPUs: nothing is checked" >&2
+    exit 1
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# on_gpu COMMAND...
+on_gpu() {
+    PEN_TEST_GPU=1 LD_PRELOAD=$driver "$@"
+}
+# run NAME COMMAND...: shows what it said if it failed
+run() {
+    local name=$1
+    shift
+    "$@" >"$folder/said" 2>&1 || {
+        echo "FAILED  $name"
+        tail -n 40 "$folder/said"
+        return 1
+    }
+    echo "passed  $name"
+}
+
+# number NAME: the outputs that a program told, in its order, which is always the same
+number() {
+    awk -v name="$1" '{ print name ":" NR, $0 }' "$folder/told"
+    rm "$folder/told"
+}
+
+failed=0
+for program in "$@"; do
+    name=${program##*/}
+    PEN_TEST_RECORD=$folder/told run "$name, emulated" "$program" || failed=1
+    number "$name" >>"$folder/emulated"
+    PEN_TEST_RECORD=$folder/told run "$name" on_gpu "$program" || failed=1
+    number "$name" >>"$folder/gpu"
+done
+awk 'NR == FNR { line[$1] = $0; next }
+    { n[$2]++; if (line[$1] != $0) other[$2]++ }
+    END { for (op in n) { all++; if (op in other) { wrong = 1; printf "other bits than the emulator: %s, %d of %d outputs\n", op, other[op], n[op] } }
+        if (all == 0) { print "no outputs were compared"; exit 1 }
+        printf "bits of the emulator: %d of %d operators\n", all - length(other), all; exit wrong }' \
+    "$folder/emulated" "$folder/gpu" || failed=1
+if command -v compute-sanitizer >/dev/null; then
+    for program in "$@"; do
+        for tool in memcheck initcheck racecheck; do
+            run "${program##*/}, $tool" on_gpu compute-sanitizer --tool $tool --error-exitcode 9 "$program" || failed=1
+        done
+    done
+else
+    echo "no compute-sanitizer: not run"
+fi
+on_gpu tests/run_tests.sh "$build" tests/end_to_end/cuda_{planes,sequences}_test.sh || failed=1
+exit $failed

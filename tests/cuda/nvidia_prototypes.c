@@ -1,0 +1,26 @@
+// What we say of NVIDIA's libraries is what their own headers say. Only compiled, where the headers
+// are (tests/cuda/check_nvidia.sh): it compiles, or a line names what differs.
+#include <cuda.h>
+
+#include "device/cuda/cuda_driver.h"
+
+// Pointers to functions are compared as types.
+#define SAME_FUNCTION(name, symbol, parameters)                                                    \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&(symbol)),                             \
+                                                __typeof__(((pen_cuda_driver *)0)->name)),         \
+                   "another function: " #symbol);
+PEN_CUDA_FUNCTIONS(SAME_FUNCTION)
+
+#define SAME_NUMBER(theirs, ours) _Static_assert((theirs) == (ours), "another number: " #theirs)
+SAME_NUMBER(CUDA_ERROR_OUT_OF_MEMORY, PEN_CUDA_OUT_OF_MEMORY);
+SAME_NUMBER(CUDA_ERROR_NO_DEVICE, PEN_CUDA_NO_DEVICE);
+SAME_NUMBER(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, PEN_CUDA_NO_PEER);
+SAME_NUMBER(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, PEN_CUDA_PEER_ENABLED);
+SAME_NUMBER(CUDA_ERROR_TOO_MANY_PEERS, PEN_CUDA_TOO_MANY_PEERS);
+SAME_NUMBER(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, PEN_CUDA_PROCESSORS);
+SAME_NUMBER(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, PEN_CUDA_MAJOR);
+SAME_NUMBER(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, PEN_CUDA_MINOR);
+SAME_NUMBER(CU_STREAM_NON_BLOCKING, PEN_CUDA_STREAM_NON_BLOCKING);
+SAME_NUMBER(CU_EVENT_DISABLE_TIMING, PEN_CUDA_EVENT_NO_TIMING);
+SAME_NUMBER(CU_MEMHOSTALLOC_PORTABLE, PEN_CUDA_HOST_PORTABLE);
+SAME_NUMBER(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, PEN_CUDA_CAPTURE_THREAD_LOCAL);
