@@ -550,6 +550,8 @@ fuzz: $(chosen_fuzzers) #! every fuzzer for FUZZ_SECONDS=60, FUZZ_EXECUTIONS=n, 
 #   make bench LOADING=1              pictures a second from JPEG files, beside PyTorch's DataLoader of PEER=DIR
 #   make bench LANGUAGE=1             predict --sample: a token beside a sum over the bytes it reads, a prompt beside its bare products;
 #                                     LANGUAGE='MODEL…', models of one's own that take 128 tokens
+#   make bench GPU=1 PEER=DIR         training steps on this machine's GPU beside PyTorch's, in each precision;
+#                                     GPU='resnet50:bfloat16' and other options of gpu_bench.py
 #   make bench CHECKPOINT=1           checkpoints beside the raw disk, and the stall beside a copy
 .PHONY: bench
 BENCH :=
@@ -564,6 +566,7 @@ REPLICAS :=
 EXCHANGE :=
 SERVE :=
 LANGUAGE :=
+GPU :=
 PLACEMENT := $(if $(WORKLOADS),workloads steps)
 # The newest PyTorch, for `make bench PEER=DIR`: in a virtual environment of its own, about 5.5 GB.
 .PHONY: bench-peer
@@ -577,7 +580,7 @@ bench_programs := $(addprefix $(BUILD)/tests/bench/,bench_enqueue giant_bench tr
 checkpoint_bench = /usr/bin/python3 tests/bench/checkpoint_table.py --bench $(BUILD)/tests/bench/checkpoint_bench
 language_models := $(if $(filter-out 1,$(LANGUAGE)),$(LANGUAGE),build/bench/gpt4.onnx build/bench/gpt12.onnx tests/bench/language_layers.yaml)
 pipeline_bench = /usr/bin/python3 tests/bench/pipeline_bench.py --penstock $(BUILD)/penstock
-bench: $(BUILD)/penstock $(bench_programs) $(if $(LANGUAGE),$(language_models)) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, LOADING=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1, LANGUAGE=1
+bench: $(BUILD)/penstock $(bench_programs) $(if $(LANGUAGE),$(language_models)) | build/.has-bench #! training beside PyTorch, and placement; WORKLOADS=DIR, BENCH=case, PLACEMENT=table, TRANSPORT=1, CHECKPOINT=1, LOADING=1, PIPELINE=part, PEER=DIR of bench-peer, CLUSTER=1, TRUTH=1, REPLICAS=1, EXCHANGE=1, SERVE=1, LANGUAGE=1, GPU=1
 ifneq ($(TRANSPORT),)
 	@/usr/bin/python3 tests/bench/transport_table.py --bench $(BUILD)/tests/bench/transport_bench
 else ifneq ($(CHECKPOINT),)
@@ -599,6 +602,9 @@ else ifneq ($(LANGUAGE),)
 	@for model in $(language_models); do for threads in 1 2; do \
 	  echo "$$model, threads: $$threads"; $(BUILD)/tests/bench/language_bench $$model $$threads || exit 1; \
 	done; done
+else ifneq ($(GPU),)
+	$(if $(PEER),,$(error bench GPU: PEER=DIR says where the PyTorch is, as `make bench-peer` makes it))
+	@/usr/bin/python3 tests/bench/gpu_bench.py --penstock $(BUILD)/penstock --peer-python $(PEER)/bin/python $(filter-out 1,$(GPU))
 else ifneq ($(SERVE),)
 	@/usr/bin/python3 tests/bench/serve_bench.py --penstock $(BUILD)/penstock --load $(BUILD)/tests/bench/serve_load \
 	  $(if $(filter-out 1,$(SERVE)),$(SERVE))

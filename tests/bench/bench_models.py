@@ -1,10 +1,13 @@
 """The models of `make bench`, the same for Penstock and for PyTorch: built from fixed seeds."""
+import os
+
 import numpy
 import torch
 from torch import nn
 
 SEED = 7
 BATCHES = 2  # distinct batches in the data files
+SCALE = int(os.environ.get("BENCH_SCALE", "1"))  # times the batches below: of a GPU
 
 
 def mlp4096():
@@ -287,7 +290,7 @@ def data(name):
     """inputs, float32 or tokens, and labels int64 of BATCHES batches."""
     _, shape, classes, batch = MODELS[name]
     random = numpy.random.RandomState(SEED)
-    count = BATCHES * batch
+    count = BATCHES * batch * SCALE
     if name in TOKENS:
         tokens = random.randint(0, TOKENS[name], (count, shape[0] + 1)).astype(numpy.int64)
         if classes == TOKENS[name]:

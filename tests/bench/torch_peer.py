@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """PyTorch's training step at its best settings: the peer of `make bench`. Prints one JSON object.
 
-  torch_peer.py MODEL [--threads N] [--microbatches M] [--runs R] [--batch B] [--variant V]...
+  torch_peer.py MODEL [--threads N] [--microbatches M] [--runs R] [--batch B] [--device D] [--precision P]
+                [--variant V]...
 
 A step is forward, loss, backward and SGD with momentum 0.9 (none where bench_models says so), over the whole
 batch in M microbatches whose gradients accumulate. Each variant runs in a process of its own (so that its peak
@@ -12,7 +13,10 @@ memory is its own) with:
 Variants are LAYOUT:CORE:UPDATE:MODE. LAYOUT: contiguous, channels_last (convolutional models only). CORE: the
 kernels OpenBLAS picks by itself (auto), or SKYLAKEX, its AVX-512 kernels, which it does not pick on processors
 newer than itself; PyTorch from PyPI has MKL, which picks by itself. UPDATE: each (PyTorch's default), foreach or
-fused (since 2.4 on the CPU). MODE: eager, or compiled (torch.compile, since 2.0; its making is not counted).
+fused (since 2.4 on the CPU). MODE: eager, compiled (torch.compile, since 2.0; its making is not counted), or graphs
+(that with CUDA graphs).
+With --device cuda all is on the GPU, which is awaited after each step, and peak_bytes are the GPU's: what PyTorch
+has reserved there. --precision tf32 and bfloat16 (autocast) are for products; float32 has neither.
 The best variant by median is `best`; all that ran are in `variants`, those that could not in `failed`.
 
 Fields: model, batch, threads, microbatches, runs, blas, torch, best, and of each variant: variant, median_ms,
@@ -66,8 +70,9 @@ def measure(options, variant):
         import torchvision  # part of the base, not of the model's memory
         assert torchvision
     base = peak_bytes()
-    model = bench_models.build(options.model)
-    inputs, labels = (torch.from_numpy(a) for a in bench_models.data(options.model))
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
+    model = bench_models.build(options.model).to(options.device)
+    inputs, labels = (torch.from_numpy(a).to(options.device) for a in bench_models.data(options.model))
     if layout == "channels_last":
         model = model.to(memory_format=torch.channels_last)
         inputs = inputs.to(memory_format=torch.channels_last)
@@ -75,7 +80,8 @@ def measure(options, variant):
     momentum = 0.0 if options.model in bench_models.WITHOUT_MOMENTUM else 0.9
     chosen = {"each": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[update]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum, **chosen)
-    run = torch.compile(model) if mode == "compiled" else model
+    modes = {"compiled": {}, "graphs": {"mode": "reduce-overhead"}}
+    run = torch.compile(model, **modes[mode]) if mode in modes else model
     size = options.batch // options.microbatches
     times, losses = [], []
     for step in range(WARM_UP + options.runs):
@@ -84,19 +90,23 @@ def measure(options, variant):
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for part, target in zip(x.split(size), y.split(size)):
-            scores = run(part)
-            loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2), target.flatten())
+            with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bfloat16"):
+                scores = run(part)
+            loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2).float(), target.flatten())
             del scores  # as in a training loop that keeps the loss alone
             if options.microbatches > 1:
                 loss = loss / options.microbatches
             loss.backward()
             total += loss.item()
         optimizer.step()
+        if options.device == "cuda":
+            torch.cuda.synchronize()
         times.append((time.perf_counter() - start) * 1e3)
         losses.append(total)
     times = times[WARM_UP:]
+    peak = torch.cuda.max_memory_reserved() if options.device == "cuda" else peak_bytes()
     return {"variant": variant, "median_ms": statistics.median(times), "minimum_ms": min(times),
-            "maximum_ms": max(times), "peak_bytes": peak_bytes(), "base_bytes": base,
+            "maximum_ms": max(times), "peak_bytes": peak, "base_bytes": base,
             "losses": [losses[0], losses[-1]], "blas": blas(torch), "torch": torch.__version__}
 
 
@@ -115,8 +125,11 @@ def environment(options, core):
     return variables
 
 
-def default_variants(model):
+def default_variants(model, device="cpu"):
     """All that could be the best: of Debian's PyTorch its cores, of PyPI's what newer ones can do."""
+    if device == "cuda":
+        layouts = ["contiguous", "channels_last"] if model.startswith(CONVOLUTIONAL) else ["contiguous"]
+        return [f"{layout}:auto:fused:{mode}" for layout in layouts for mode in ("eager", "compiled", "graphs")]
     is_newest = sys.prefix != sys.base_prefix  # a virtual environment
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         has_more = " avx512f " in file.read()
@@ -143,7 +156,8 @@ def run_variant(options, variant):
     """Its figures, or None where this PyTorch cannot do it."""
     command = [sys.executable, os.path.abspath(__file__), options.model, "--child", variant,
                "--threads", str(options.threads), "--microbatches", str(options.microbatches),
-               "--runs", str(options.runs), "--batch", str(options.batch)]
+               "--runs", str(options.runs), "--batch", str(options.batch), "--device", options.device,
+               "--precision", options.precision]
     done = subprocess.run(command, env=environment(options, variant.split(":")[1]), check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode == 0:
@@ -161,11 +175,13 @@ def parse():
     parser.add_argument("--microbatches", type=int, default=1)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--batch", type=int, help="default: the benchmark's")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["float32", "tf32", "bfloat16"], default="float32")
     parser.add_argument("--variant", action="append", metavar="LAYOUT:CORE:UPDATE:MODE")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.batch is None:
-        options.batch = bench_models.MODELS[options.model][3]
+        options.batch = bench_models.SCALE * bench_models.MODELS[options.model][3]
     for name in ("threads", "microbatches", "runs", "batch"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be at least 1")
@@ -182,7 +198,7 @@ def main():
     if options.child:
         print(json.dumps(measure(options, options.child)))
         return
-    chosen = options.variant or default_variants(options.model)
+    chosen = options.variant or default_variants(options.model, options.device)
     tried = {variant: run_variant(options, variant) for variant in chosen}
     variants = [figures for figures in tried.values() if figures is not None]
     if not variants:
