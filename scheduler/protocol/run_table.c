@@ -27,3 +27,14 @@ bool pen_run_channel_is_for_updates(const pen_run_form *form, uint32_t channel) 
     }
     return true;
 }
+
+bool pen_run_task_is_last(const pen_run_form *form, uint32_t device, const pen_run_task *task,
+                          uint32_t count, bool updates) {
+    const pen_run_task *end = form->tasks + form->devices[device].task_end;
+    for (const pen_run_task *later = task + 1; later < end; later++) {
+        if (pen_run_task_is_skipped(later, count, updates)) continue;
+        if (later->list == PEN_RUN_LIST_NONE) continue;
+        if (task->task.kind != PEN_TASK_UPDATE || later->task.kind == PEN_TASK_UPDATE) return false;
+    }
+    return true;
+}

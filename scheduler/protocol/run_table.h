@@ -98,6 +98,18 @@ static inline bool pen_run_channel_is_read(const pen_run_channel *channel) {
     return channel->source_device == PEN_CHANNEL_HOST && channel->source_worker != 0;
 }
 
+// Whether a round of `count` microbatches leaves a task out: one of a microbatch that the round
+// does not have, or an update in a round without updates.
+static inline bool pen_run_task_is_skipped(const pen_run_task *task, uint32_t count, bool updates) {
+    if (task->task.kind == PEN_TASK_UPDATE) return !updates;
+    return task->task.microbatch >= count;
+}
+
+// Whether no task comes after `task` that its device computes in such a round; of an update: no
+// update. Those that are left out, and those without a list, do not count.
+bool pen_run_task_is_last(const pen_run_form *form, uint32_t device, const pen_run_task *task,
+                          uint32_t count, bool updates);
+
 // Whether any task makes or reads what a channel carries: of a form for the rest of a batch, those
 // of replicas that have none of it are idle.
 bool pen_run_channel_is_idle(const pen_run_form *form, uint32_t channel);

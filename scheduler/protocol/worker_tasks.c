@@ -81,8 +81,7 @@ static void worker_count_task(const pen_worker_core *core, const worker_device *
 static bool worker_is_skipped(const worker_round *round, const pen_run_task *task) {
     PEN_ASSERT(round->count > 0);
     PEN_ASSERT(task->task.kind < PEN_TASK_KIND_COUNT);
-    if (task->task.kind == PEN_TASK_UPDATE) return !round->updates;
-    return task->task.microbatch >= round->count;
+    return pen_run_task_is_skipped(task, round->count, round->updates);
 }
 
 static uint64_t worker_sequence(const pen_run_form *form, uint32_t channel, uint64_t round,

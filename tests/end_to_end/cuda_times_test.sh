@@ -40,3 +40,22 @@ P
 trained softmax forward 0
 trained softmax_backward backward 0
 trained loss forward 1
+
+# ---- steps of two rounds: the first is short and has no update, so the last of its tasks is not the last that the
+# plan has. What both took is told, to the last task.
+FAKE_CUDA="gpus=2 slow=softmax slow_us=60000" penstock train job.yaml --json --trace short.trace \
+    --set train.batch=56 --set train.steps=6 >short.json 2>messages
+python3 - <<'P' || die "short rounds: not all that was computed is told"
+import json
+trace, told = json.load(open("short.trace"))["traceEvents"], json.load(open("short.json"))["measured"]["devices"]
+tasks = [e for e in trace if e["ph"] == "X" and e["name"].split()[0] == e["args"].get("task")]
+rounds = {e["args"]["round"] for e in tasks}
+assert rounds == set(range(12)), rounds # two of each step, of 2 microbatches and of 1 that is short
+counted = [e for e in tasks if e["args"]["step"] > 1]
+for device in 0, 1:
+    own = [e for e in counted if e["args"]["device"] == device]
+    assert len(own) == 5 * (3 * 2 + 1), len(own)
+    seconds = sum(e["dur"] for e in own) * 1e-6 / 5
+    assert abs(told[device]["busy_seconds"] - seconds) < 1e-4 * seconds, (device, told, seconds)
+assert told[0]["busy_seconds"] >= 3 * 0.06, told
+P

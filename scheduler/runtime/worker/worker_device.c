@@ -120,16 +120,13 @@ static pen_status device_hand_collected(const worker_device *device, const pen_r
 }
 
 // Whether the device is awaited after a task: one whose numbers are read, the last update of a
-// step, and the last task of a round. Until then it may compute while the next tasks are enqueued.
-static bool device_is_awaited(const worker_device *device, const pen_run_form *form,
+// step, and the last task of a round, whose figures are then told. Until then it may compute while
+// the next tasks are enqueued.
+static bool device_is_awaited(const worker_device *device, const pen_run_round *round,
                               const pen_run_task *task) {
-    const uint32_t end = form->devices[device->index].task_end;
-    const uint32_t index = (uint32_t)(task - form->tasks);
-    if (index + 1 == end || task->makes_loss) return true;
-    if (task->task.kind != PEN_TASK_UPDATE) return false;
-    for (uint32_t t = index + 1; t < end; t++)
-        if (form->tasks[t].task.kind == PEN_TASK_UPDATE) return false;
-    return true;
+    const pen_run_form *form = &device->run->table->forms[round->form];
+    return task->makes_loss ||
+           pen_run_task_is_last(form, device->index, task, round->count, round->updates);
 }
 
 static pen_trace_event device_task_event(const worker_device *device, const pen_run_round *round,
@@ -189,7 +186,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
         PEN_TRY(device_tell_seen(device, round, task));
         PEN_TRY(device_read_loss(device, round, task));
     }
-    if (!device_is_awaited(device, form, task)) return PEN_OK;
+    if (!device_is_awaited(device, round, task)) return PEN_OK;
     PEN_TRY(pen_worker_times_finish(device, round->form));
     if (task->makes_loss) device_take_loss(device);
     return PEN_OK;

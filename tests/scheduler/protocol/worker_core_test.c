@@ -390,6 +390,28 @@ static void what_comes_after_a_stop_changes_nothing(void **state) {
     }
 }
 
+// Which task is the last depends on the round: on its microbatches, and whether it updates.
+static void the_last_task_is_that_of_the_round(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const pen_run_form *form = &forms[0]; // of each device three microbatches and an update
+    (void)new_core(arena, 1);
+    CHECK(pen_run_task_is_last(form, 0, &tasks[3], 3, true), "the update");
+    CHECK(!pen_run_task_is_last(form, 0, &tasks[2], 3, true), "before the update");
+    CHECK(pen_run_task_is_last(form, 0, &tasks[2], 3, false), "without an update");
+    CHECK(!pen_run_task_is_last(form, 0, &tasks[1], 3, false), "before the last microbatch");
+    CHECK(pen_run_task_is_last(form, 0, &tasks[1], 2, false), "of a short round");
+    CHECK(!pen_run_task_is_last(form, 0, &tasks[1], 2, true), "before its update");
+    tasks[3].list = PEN_RUN_LIST_NONE;
+    CHECK(pen_run_task_is_last(form, 0, &tasks[1], 2, true), "of an update without a list");
+    tasks[3].list = 0;
+    tasks[1].task.kind = PEN_TASK_UPDATE; // work may come after the last update
+    tasks[3].task.kind = PEN_TASK_BACKWARD_WEIGHT;
+    CHECK(pen_run_task_is_last(form, 0, &tasks[1], 4, true), "the last update");
+    CHECK(!pen_run_task_is_last(form, 0, &tasks[0], 4, true), "before it");
+    pen_arena_destroy(arena);
+}
+
 static void every_fault_has_a_text(void **state) {
     (void)state;
     for (uint32_t i = 0; i <= PEN_WORKER_FAULT_ROUND; i++) {
@@ -409,4 +431,5 @@ PEN_TEST_MAIN(cmocka_unit_test(a_source_keeps_to_its_places_and_credit),
               cmocka_unit_test(a_higher_generation_is_loaded_from_every_state),
               cmocka_unit_test(what_is_sent_again_changes_nothing),
               cmocka_unit_test(what_comes_after_a_stop_changes_nothing),
+              cmocka_unit_test(the_last_task_is_that_of_the_round),
               cmocka_unit_test(every_fault_has_a_text))
