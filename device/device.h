@@ -80,6 +80,12 @@ typedef struct pen_look {
     bool is_late;   // set by list_create: the list has updates before it
 } pen_look;
 
+// From one mark to another.
+typedef struct pen_span {
+    double start_seconds; // on pen_clock_seconds, within microseconds
+    double seconds;       // as finely as the device tells it
+} pen_span;
+
 // One of a list.
 typedef struct pen_list_item {
     const pen_launch *launch; // NULL: a look
@@ -226,9 +232,11 @@ typedef struct pen_device_kind {
     // Enqueued: the queue comes to the mark when all before it is done. Marks are numbers from 0
     // on, used again and again; only numbers that are new take memory.
     PEN_NODISCARD pen_status (*mark)(pen_device *device, uint32_t mark);
-    // When the queue came to it, on pen_clock_seconds. To be asked once for each mark, when all
-    // work was awaited and before more is enqueued.
-    PEN_NODISCARD pen_status (*marked)(pen_device *device, uint32_t mark, double *out_seconds);
+    // When the queue came to mark `from`, and how long it took from there to `to`, which was made
+    // after it. To be asked when all work was awaited and before more is enqueued.
+    PEN_NODISCARD pen_status (*marked)(pen_device *device, uint32_t from, uint32_t to,
+                                       pen_span *out_span);
+    double mark_seconds; // how finely that is told
 } pen_device_kind;
 
 // Every device starts with this.

@@ -278,14 +278,13 @@ static pen_status measure_derive(measure_state *state) {
 static pen_status measure_run_marked(const measure_state *state, uint32_t turn,
                                      const pen_run_context *run, double *out_seconds) {
     pen_device *device = state->device;
-    double started, ended;
+    pen_span span;
     PEN_TRY(device->kind->mark(device, 0));
     PEN_TRY(device->kind->enqueue(device, state->launches[turn], run));
     PEN_TRY(device->kind->mark(device, 1));
     PEN_TRY(device->kind->synchronize(device));
-    PEN_TRY(device->kind->marked(device, 0, &started));
-    PEN_TRY(device->kind->marked(device, 1, &ended));
-    *out_seconds = ended - started;
+    PEN_TRY(device->kind->marked(device, 0, 1, &span));
+    *out_seconds = span.seconds;
     return PEN_OK;
 }
 

@@ -296,9 +296,9 @@ static pen_status cuda_mark(pen_device *base, uint32_t mark) {
     return pen_cuda_clock_mark(&device->clock, &device->memory, mark);
 }
 
-static pen_status cuda_marked(pen_device *base, uint32_t mark, double *out_seconds) {
+static pen_status cuda_marked(pen_device *base, uint32_t from, uint32_t to, pen_span *out_span) {
     cuda_device *device = cuda_device_of(base);
-    return pen_cuda_clock_marked(&device->clock, &device->memory, mark, out_seconds);
+    return pen_cuda_clock_marked(&device->clock, &device->memory, from, to, out_span);
 }
 
 pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
@@ -512,4 +512,5 @@ const pen_device_kind pen_cuda_device_kind = {
     .fence_wait = cuda_fence_wait,
     .mark = cuda_mark,
     .marked = cuda_marked,
+    .mark_seconds = PEN_CUDA_CLOCK_SECONDS,
 };

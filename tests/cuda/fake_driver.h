@@ -51,6 +51,8 @@ typedef struct fake_counts {
 } fake_counts;
 
 typedef void (*fake_counts_fn)(fake_counts *out_counts);
+// So many seconds pass on the clocks of GPUs, at once.
+typedef void (*fake_pass_fn)(double seconds);
 // The next kernel of this name fails as one that reads where nothing is; NULL: none.
 typedef void (*fake_break_fn)(const char *kernel);
 

@@ -10,10 +10,21 @@
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
 
+void fake_driver_pass(double seconds);
+
+static uint64_t passed_ns; // guarded by fake_lock
+
+void fake_driver_pass(double seconds) {
+    (void)pthread_mutex_lock(&fake_lock);
+    passed_ns += (uint64_t)(seconds * 1e9);
+    (void)pthread_mutex_unlock(&fake_lock);
+}
+
+// Holds the lock.
 static uint64_t fake_now_ns(void) {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + passed_ns;
 }
 
 static unsigned stream_counts[FAKE_GPUS]; // that there are

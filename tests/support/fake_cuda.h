@@ -10,6 +10,8 @@
 // Whether this process finds the fake driver, and no real one.
 bool fake_cuda_is_here(void);
 fake_counts fake_cuda_count(void);
+// So many seconds pass on the clocks of GPUs, at once: the host's clock does not move.
+void fake_cuda_pass(double seconds);
 // The next kernel of this name fails as one that reads where nothing is.
 void fake_cuda_break(const char *kernel);
 

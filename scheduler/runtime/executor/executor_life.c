@@ -331,7 +331,7 @@ static pen_status executor_run_marked(pen_executor *executor, const pen_memory_l
                                       uint64_t microbatch, const pen_run_context *run) {
     pen_device *device = executor->spec.device;
     uint32_t mark = 0;
-    double started, ended;
+    pen_span span;
     PEN_TRY(device->kind->mark(device, mark));
     for (uint32_t p = list->first; p < list->end; p++) {
         const pen_launch *launch = executor_launch(executor, p, microbatch);
@@ -342,12 +342,11 @@ static pen_status executor_run_marked(pen_executor *executor, const pen_memory_l
     }
     PEN_TRY(device->kind->synchronize(device));
     mark = 0;
-    PEN_TRY(device->kind->marked(device, mark, &started));
     for (uint32_t p = list->first; p < list->end; p++) {
         if (executor_launch(executor, p, microbatch) == NULL) continue;
-        PEN_TRY(device->kind->marked(device, ++mark, &ended));
-        executor->node_seconds[p] += ended - started;
-        started = ended;
+        PEN_TRY(device->kind->marked(device, mark, mark + 1, &span));
+        executor->node_seconds[p] += span.seconds;
+        mark++;
     }
     return PEN_OK;
 }

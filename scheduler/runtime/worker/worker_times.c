@@ -65,8 +65,10 @@ static pen_status times_tell(worker_device *device) {
     for (uint32_t i = 0; i < device->time_count; i++) {
         pen_trace_event event = device->times[i];
         if (event.kind == PEN_TRACE_TASK) {
-            PEN_TRY(kind->marked(device->device, 2 * i, &event.start_seconds));
-            PEN_TRY(kind->marked(device->device, 2 * i + 1, &event.end_seconds));
+            pen_span span;
+            PEN_TRY(kind->marked(device->device, 2 * i, 2 * i + 1, &span));
+            event.start_seconds = span.start_seconds;
+            event.end_seconds = span.start_seconds + span.seconds;
         }
         event.start_seconds = fmax(event.start_seconds, device->noted_until);
         event.end_seconds = fmax(event.start_seconds, event.end_seconds);
