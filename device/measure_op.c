@@ -18,8 +18,10 @@
 #define MEASURE_RUN_MINIMUM 5
 #define MEASURE_RUN_MAXIMUM 301
 #define MEASURE_TIME_LIMIT 0.1
-#define MEASURE_SCALAR 0.001 // learning rates and the like
-#define MEASURE_SHARE 0.9    // of the cores asked for: with more, nobody holds the others back
+#define MEASURE_TICKS 10        // of the device's clock, that make a time
+#define MEASURE_ROW_LIMIT 1024u // runs in a row
+#define MEASURE_SCALAR 0.001    // learning rates and the like
+#define MEASURE_SHARE 0.9       // of the cores asked for: with more, nobody holds the others back
 
 typedef struct measure_operand {
     pen_value_id value; // PEN_VALUE_NONE: left out, or read by the kernel before
@@ -274,13 +276,26 @@ static pen_status measure_derive(measure_state *state) {
 
 // ---- running
 
+// So many runs in a row, from turn `first` of the copies on.
+static pen_status measure_enqueue(const measure_state *state, uint32_t first, uint32_t count) {
+    pen_device *device = state->device;
+    // as if each lane had one microbatch, and all of them were there
+    const pen_run_context run = {
+        .seed = 1, .step = 1, .microbatch = 1, .ends_lane = true, .lane_count = UINT32_MAX};
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_launch *launch = state->launches[(first + i) % state->copies];
+        PEN_TRY(device->kind->enqueue(device, launch, &run));
+    }
+    return PEN_OK;
+}
+
 // By the device's clock, what it computes; the way of a command to it is not of the operator.
-static pen_status measure_run_marked(const measure_state *state, uint32_t turn,
-                                     const pen_run_context *run, double *out_seconds) {
+static pen_status measure_run_marked(const measure_state *state, uint32_t first, uint32_t count,
+                                     double *out_seconds) {
     pen_device *device = state->device;
     pen_span span;
     PEN_TRY(device->kind->mark(device, 0));
-    PEN_TRY(device->kind->enqueue(device, state->launches[turn], run));
+    PEN_TRY(measure_enqueue(state, first, count));
     PEN_TRY(device->kind->mark(device, 1));
     PEN_TRY(device->kind->synchronize(device));
     PEN_TRY(device->kind->marked(device, 0, 1, &span));
@@ -288,41 +303,34 @@ static pen_status measure_run_marked(const measure_state *state, uint32_t turn,
     return PEN_OK;
 }
 
-static pen_status measure_run(measure_state *state, uint32_t turn, double *out_seconds) {
+static pen_status measure_run(const measure_state *state, uint32_t first, uint32_t count,
+                              double *out_seconds) {
     pen_device *device = state->device;
-    // as if each lane had one microbatch, and all of them were there
-    const pen_run_context run = {
-        .seed = 1, .step = 1, .microbatch = 1, .ends_lane = true, .lane_count = UINT32_MAX};
-    if (device->kind->mark != NULL) return measure_run_marked(state, turn, &run, out_seconds);
+    if (device->kind->mark != NULL) return measure_run_marked(state, first, count, out_seconds);
     const double started = state->options.clock(state->options.clock_context);
-    PEN_TRY(device->kind->enqueue(device, state->launches[turn], &run));
+    PEN_TRY(measure_enqueue(state, first, count));
     PEN_TRY(device->kind->synchronize(device));
     *out_seconds = state->options.clock(state->options.clock_context) - started;
     return PEN_OK;
 }
 
-// Two runs do not count, since libraries and threads start in them. Then at least run_minimum runs
-// and as many as the time allows; slow operators end after ten times that.
-static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
+// At least run_minimum times and as often as the time allows, `count` runs in a row; slow operators
+// end after ten times that.
+static pen_status measure_take(measure_state *state, uint32_t count, pen_op_measurement *out) {
     const pen_measure_options *options = &state->options;
+    const double computed = pen_machine_processor_seconds();
     double spent = 0, seconds;
     uint32_t runs = 0;
-    PEN_ASSERT(state->copies > 0);
-    PEN_TRY(measure_run(state, state->copies - 1, &seconds)); // libraries and threads start here
-    if (seconds < options->time_limit) {
-        PEN_TRY(measure_run(state, state->copies - 1, &seconds));
-    }
-    const double computed = pen_machine_processor_seconds();
     while (runs < options->run_maximum) {
         if (runs >= options->run_minimum && spent >= options->time_limit) break;
         if (runs > 0 && spent >= 10 * options->time_limit) break;
-        PEN_TRY(measure_run(state, runs % state->copies, &seconds));
-        state->seconds[runs++] = seconds;
+        PEN_TRY(measure_run(state, runs * count % state->copies, count, &seconds));
+        state->seconds[runs++] = seconds / count;
         spent += seconds;
     }
     double median = pen_median(state->seconds, runs);
     if (options->cores > 0 && state->device->kind->mark == NULL) {
-        const double each = (pen_machine_processor_seconds() - computed) / runs;
+        const double each = (pen_machine_processor_seconds() - computed) / ((double)runs * count);
         median = fmax(median, each / options->cores);
     }
     *out = (pen_op_measurement){.seconds = median,
@@ -330,6 +338,27 @@ static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
                                 .runs = runs,
                                 .copies = state->copies};
     return PEN_OK;
+}
+
+// Two runs do not count, since libraries and threads start in them. What is too short for the clock
+// is run twice as often in a row, until it is not: a cost of 0 would be a lie.
+static pen_status measure_time(measure_state *state, pen_op_measurement *out) {
+    const pen_device_kind *kind = state->device->kind;
+    const double enough = kind->mark == NULL ? 0 : MEASURE_TICKS * kind->mark_seconds;
+    double seconds;
+    PEN_ASSERT(state->copies > 0);
+    PEN_TRY(measure_run(state, state->copies - 1, 1, &seconds)); // libraries and threads start here
+    for (uint32_t count = 1; count <= MEASURE_ROW_LIMIT; count *= 2) {
+        if (seconds < state->options.time_limit) {
+            PEN_TRY(measure_run(state, state->copies - 1, count, &seconds));
+        }
+        if (seconds <= enough && count < MEASURE_ROW_LIMIT) continue;
+        PEN_TRY(measure_take(state, count, out));
+        if (out->seconds > 0) return PEN_OK;
+    }
+    *out = (pen_op_measurement){0};
+    return pen_error(PEN_INTERNAL, "%u runs in a row took no time that the clock tells",
+                     MEASURE_ROW_LIMIT);
 }
 
 static pen_status measure_all(measure_state *state, pen_op_measurement *out) {

@@ -61,8 +61,10 @@ typedef struct pen_measure_options {
 } pen_measure_options;
 
 typedef struct pen_op_measurement {
-    double seconds; // median of `runs`; with `cores`, no less than what they computed takes of
-                    // so many: a container's share runs out between runs as often as in them
+    double seconds; // above 0: median of `runs`, each of one run or, where that is too short for
+                    // the device's clock, the mean of several in a row; with `cores`, no less than
+                    // what they computed takes of so many: a container's share runs out between
+                    // runs as often as in them
     uint64_t workspace_bytes;
     uint32_t runs;
     uint32_t copies; // most of any operand, that runs took in turn
@@ -71,6 +73,7 @@ typedef struct pen_op_measurement {
 // The node of a typed graph whose layouts are final. Views take no time: 0 runs.
 //   UNSUPPORTED   the device has no kernel
 //   DOES_NOT_FIT  its operands alone are more than the device's memory
+//   INTERNAL      it takes no time that the clock tells, however often it is run in a row
 //   OUT_OF_MEMORY, and what running returns; all name the node
 PEN_NODISCARD pen_status pen_measure_op(pen_device *device, const pen_graph *graph,
                                         pen_node_id node, const pen_measure_options *options,

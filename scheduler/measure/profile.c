@@ -418,6 +418,7 @@ pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table
     const pen_profile_target *target = &profiler->target;
     for (uint32_t r = 0; r < profiler->row_count; r++) {
         const pen_profile_row *row = &profiler->rows[r];
+        if (row->seconds_in_step <= 0) continue; // too short for the clock: what is known stays
         const pen_cost_entry *known = pen_cost_table_find_at(
             table, target->host_name, row->op, row->shape, target->cost_kind, target->cost_threads);
         PEN_TRY(pen_cost_table_set(

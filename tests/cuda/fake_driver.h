@@ -18,7 +18,7 @@
 // more.
 //
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
-// where it had nothing else to do.
+// where it had nothing else to do. Times between them are told in steps of `tick_ns=500`.
 //
 // Streams of a GPU have numbers, from 0, as they are made: the device's are of work, of copies in,
 // and of copies out. With `late_role=1` only commands of such a stream are late, with `late_gpu=0`

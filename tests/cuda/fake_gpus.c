@@ -43,6 +43,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.lost_stream = (unsigned)fake_setting("lost_stream=", FAKE_ALL_ROLES);
     fake_settings.lost_event = (unsigned)fake_setting("lost_event=", FAKE_ALL_ROLES);
     fake_setting_word("slow=", fake_settings.slow, sizeof fake_settings.slow);
+    fake_settings.tick_ns = (unsigned)fake_setting("tick_ns=", 500);
     fake_settings.slow_us = (unsigned)fake_setting("slow_us=", 50000);
     emulator_tag = FAKE_TAG;
     emulator_tag_bits = FAKE_TAG_BITS;

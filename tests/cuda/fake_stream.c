@@ -185,7 +185,7 @@ pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
     return fake_sticky;
 }
 
-// Milliseconds, in steps of half a microsecond, as a driver counts them.
+// Milliseconds, in steps of half a microsecond, as a driver counts them, or as was told.
 pen_cuda_result cuEventElapsedTime(float *milliseconds, pen_cuda_event *start,
                                    pen_cuda_event *end) {
     if (fake_sticky != 0) return fake_sticky;
@@ -197,6 +197,7 @@ pen_cuda_result cuEventElapsedTime(float *milliseconds, pen_cuda_event *start,
     (void)pthread_mutex_unlock(&fake_lock);
     if (!were_recorded) return FAKE_INVALID_HANDLE;
     if (!are_reached) return FAKE_NOT_READY;
-    *milliseconds = (float)(floor((double)ns / 500) * 0.0005);
+    const double tick = fake_settings.tick_ns;
+    *milliseconds = (float)(floor((double)ns / tick) * tick * 1e-6);
     return 0;
 }

@@ -166,6 +166,25 @@ static void measuring_ends_in_time(void **state) {
         measure_by(&clock, (pen_measure_options){.run_maximum = 9, .time_limit = 1000}).runs, 9);
 }
 
+// By a clock that stands still.
+static void what_takes_no_time_is_told(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_graph *graph;
+    CHECK_OK(pen_graph_create(arena, "g", &graph));
+    pen_device *device = open_device("reference", 0);
+    const double none = 0;
+    fake_clock clock = {.steps = &none, .count = 1};
+    const pen_measure_options options = {
+        .run_minimum = 2, .run_maximum = 2, .clock = read_fake_clock, .clock_context = &clock};
+    pen_op_measurement measured;
+    CHECK_ERROR(pen_measure_op(device, graph, add_product(graph, 4), &options, &measured),
+                PEN_INTERNAL, "1024 runs in a row took no time that the clock tells");
+    CHECK(measured.runs == 0, "%u runs", measured.runs);
+    device->kind->close(device);
+    pen_arena_destroy(arena);
+}
+
 static void views_take_no_time(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -308,6 +327,7 @@ PEN_TEST_MAIN(cmocka_unit_test(larger_operators_take_longer),
               cmocka_unit_test(a_share_of_a_core_makes_operators_slow),
               cmocka_unit_test(the_median_is_that_of_the_clock),
               cmocka_unit_test(measuring_ends_in_time), cmocka_unit_test(views_take_no_time),
+              cmocka_unit_test(what_takes_no_time_is_told),
               cmocka_unit_test(what_does_not_fit_is_named_and_memory_given_back),
               cmocka_unit_test(every_node_of_a_step_can_be_measured),
               cmocka_unit_test(integers_are_what_readers_know),

@@ -93,6 +93,22 @@ static void an_operator_is_measured_by_it(void **state) {
     clock_end(&c);
 }
 
+// By a clock that tells milliseconds only, though the device says that it tells more: what is
+// shorter is run so often in a row that its time is told. A cost of 0 would be none.
+static void what_is_shorter_than_a_tick_is_no_nothing(void **state) {
+    (void)state;
+    const pen_measure_options options = {.run_minimum = 3, .run_maximum = 3, .cache_bytes = 1};
+    clock_case c;
+    clock_begin(&c, "tick_ns=4000000");
+    for (uint32_t i = 0; i < NODES; i++) {
+        pen_op_measurement found;
+        CHECK_OK(pen_measure_op(c.device, c.graph, c.order[i], &options, &found));
+        CHECK(found.seconds > 0 && found.seconds < 4e-3, "node %u: %g s", i, found.seconds);
+        CHECK(found.runs == 3, "%u runs", found.runs);
+    }
+    clock_end(&c);
+}
+
 // Spans between marks, one after another, from `from` on to the last: none begins before the one
 // before it ended, and together they are the whole. All lie between two of the host's times.
 static void check_spans(const clock_case *c, uint32_t from, uint32_t count, double before,
@@ -180,5 +196,6 @@ static void hours_of_idleness_make_times_no_coarser(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(a_slow_node_is_told_by_name),
               cmocka_unit_test(an_operator_is_measured_by_it),
+              cmocka_unit_test(what_is_shorter_than_a_tick_is_no_nothing),
               cmocka_unit_test(marks_lie_on_the_hosts_clock),
               cmocka_unit_test(hours_of_idleness_make_times_no_coarser))
