@@ -37,6 +37,7 @@ typedef struct pen_cluster_device {
     uint32_t process;      // devices of one process have one number; 0: of this one
     uint32_t host_index;   // devices of one host have one number; 0: of this one
     uint64_t bytes_limit;  // what a plan may use: memory less reserve
+    uint64_t own_bytes;    // of them, that no stage can have; 0 until a plan asks the device
     pen_figure_source bytes_source;
     const char *host_name;   // "10.0.0.2"; "": this host
     bool is_remote;          // on another host than the one that plans

@@ -175,9 +175,10 @@ static pen_status lowering_devices(const lowering *l, pen_problem_given *given) 
     PEN_TRY(PEN_NEW(l->arena, count, &devices));
     PEN_TRY(PEN_NEW(l->arena, count, &names));
     for (uint32_t d = 0; d < count; d++) {
+        const double own = (double)cluster->devices[d].own_bytes;
         devices[d] = (pen_problem_device){.kind = request->costs->row_of_device[d],
                                           .slowness = 1.0,
-                                          .bytes_limit = request->bytes_limit[d],
+                                          .bytes_limit = fmax(0.0, request->bytes_limit[d] - own),
                                           .microbatches = request->microbatches[d]};
         names[d] = cluster->devices[d].name;
     }

@@ -43,7 +43,8 @@ typedef struct pen_graph_problem_request {
     bool is_contiguous;
     uint32_t devices_used_minimum; // 0: any number
     uint32_t devices_used_maximum;
-    const double *bytes_limit;    // [device_count] of the cluster; what the problem may use
+    const double *bytes_limit;    // [device_count] of the cluster; what the problem may use, and
+                                  // the device itself
     const uint32_t *microbatches; // [device_count] in flight on each device
     pen_step_time_fn step_time;
     const void *step_time_context;

@@ -35,7 +35,9 @@ typedef struct segment_search {
 } segment_search;
 
 static double segment_limit(const segment_search *search, uint32_t device) {
-    return fmax(search->planner->bytes_limit[device], 1.0);
+    const pen_cluster *cluster = search->planner->request->cluster;
+    const double own = (double)cluster->devices[device].own_bytes;
+    return fmax(search->planner->bytes_limit[device] - own, 1.0);
 }
 
 static void segment_mark(segment_search *search, uint32_t first, uint32_t end, uint32_t stage) {

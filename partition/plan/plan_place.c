@@ -105,7 +105,8 @@ static bool place_is_restricted(const place_rounds *rounds, const double *bytes_
                node->bytes_in_flight * request->planned->microbatch_count;
     }
     for (uint32_t d = 0; d < request->cluster->device_count; d++) {
-        if (bytes_limit[d] < planner->bytes_limit[d] || bytes_limit[d] < all) return true;
+        if (bytes_limit[d] < planner->bytes_limit[d]) return true;
+        if (rounds->given.devices[d].bytes_limit < all) return true;
         if (!is_step_time && rounds->microbatches[d] > 1) return true;
     }
     return false;
@@ -172,14 +173,15 @@ static void place_remember(place_rounds *rounds, const pen_plan_placed *placed) 
     rounds->has_best = true;
 }
 
-// What the problem itself thinks that each device takes, with the least in flight that there can be
-// under the objective.
+// What the problem thinks that each device takes, with the least in flight under the objective.
 static pen_status place_estimate(place_rounds *rounds, const pen_plan_solution *solution,
                                  double *out_bytes) {
     const pen_planner *planner = rounds->planner;
     const uint32_t device_count = planner->request->cluster->device_count;
     const pen_problem_given *given = &rounds->given;
     double *workspace;
+    for (uint32_t d = 0; d < device_count; d++)
+        out_bytes[d] = (double)planner->request->cluster->devices[d].own_bytes;
     if (given->objective != PEN_OBJECTIVE_STEP_TIME) {
         for (uint32_t n = 0; n < planner->owners->node_count; n++) {
             const uint32_t d = solution->device_of_node[n];

@@ -257,6 +257,8 @@ static pen_status solution_finish(const pen_planner *planner, const bool *recomp
                                      arena, &solution->transfers));
     PEN_TRY(pen_memory_model_stages(request->planned, planner->owners, split, arena, &memory));
     PEN_TRY(pen_stage_memory_extra(request->planned, planner->owners, split, arena, &extra));
+    for (uint32_t s = 0; s < split->stage_count; s++) // of a device's workspaces the largest counts
+        memory[s].workspace += request->cluster->devices[split->device_of_stage[s]].own_bytes;
     work.plain = memory;
     work.extra = extra;
     for (uint32_t n = 0; n < planner->owners->node_count; n++) {

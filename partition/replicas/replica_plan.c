@@ -222,7 +222,8 @@ static void join_owner_devices(join_work *j) {
             (pen_device_memory){.parameters = j->exchange.updated_bytes[d],
                                 .gradients = j->exchange.updated_bytes[d],
                                 .optimizer_state = j->exchange.optimizer_bytes[d],
-                                .receive_buffers = j->exchange.received_bytes[d]};
+                                .receive_buffers = j->exchange.received_bytes[d],
+                                .workspace = j->request->cluster->devices[d].own_bytes};
         stage->fixed_bytes = (double)pen_device_memory_sum(&j->devices[d].memory);
         j->figures[j->owner_stage + i].parameter_bytes = j->exchange.updated_bytes[d];
     }

@@ -18,10 +18,10 @@
 #include "scheduler/plan/plan_kinds.h"
 #include "scheduler/plan/plan_memory.h"
 #include "scheduler/plan/plan_model.h"
+#include "scheduler/plan/plan_room.h"
 #include "scheduler/plan/plan_schedule.h"
 #include "scheduler/plan/plan_seen.h"
 #include "scheduler/plan/plan_sizes.h"
-#include "scheduler/plan/process_memory.h"
 #include "scheduler/schedule/auto_schedule.h"
 #include "scheduler/schedule/schedule_check.h"
 #include "scheduler/schedule/schedule_step_time.h"
@@ -43,6 +43,7 @@ struct pen_plan_job {
     pen_placement_spec placement;
     pen_planned_graph planned;
     pen_plan_sizes sizes;
+    pen_plan_room *room; // with the request's cluster
     pen_plan_request request;
     const char *schedule; // NULL: all are tried
     const char *schedule_names[PLAN_SCHEDULES_LIMIT];
@@ -121,38 +122,6 @@ static pen_status plan_set_placement(pen_plan_job *p) {
     return plan_find_schedules(p);
 }
 
-// Of whole batches, and of the last one.
-#define PLAN_EVALUATIONS 2u
-
-// What the process that starts the training takes besides its devices' memory. One that trains
-// alone has the pinned memory of its device, too.
-static pen_status plan_estimate_process(pen_plan_job *p) {
-    const pen_cluster *cluster = p->request.cluster;
-    bool is_networked = false;
-    for (uint32_t d = 0; d < cluster->device_count; d++) {
-        if (cluster->devices[d].host != NULL) is_networked = true;
-    }
-    const bool evaluates = pen_job_data_can_evaluate(&p->job->data);
-    const pen_process_memory_request request = {.programs = &p->model.program,
-                                                .program_count = 1,
-                                                .info = p->model.info,
-                                                .batch = (uint64_t)p->job->train.batch,
-                                                .evaluation_count =
-                                                    evaluates ? PLAN_EVALUATIONS : 0,
-                                                .exports = p->job->outputs.export != NULL,
-                                                .is_coordinator = !p->planned.is_local,
-                                                .is_networked = is_networked};
-    const pen_program *program = p->model.program;
-    uint64_t pinned = 0; // of several devices, each worker's is found when the model is cut
-    if (p->planned.is_local) {
-        PEN_TRY(pen_device_pinned_bytes(p->model.devices[0], program->graph, program->order,
-                                        program->order_count, &pinned));
-    }
-    PEN_TRY(pen_process_memory_estimate(&request, p->arena, &p->request.process_bytes));
-    p->request.process_bytes += pinned;
-    return PEN_OK;
-}
-
 // Everything that does not depend on the placement: costs, cluster, program, sizes. Errors of it
 // name their line of the job.
 static pen_status plan_start(pen_plan_job *p) {
@@ -189,6 +158,8 @@ static pen_status plan_start(pen_plan_job *p) {
     PEN_TRY(pen_job_blame(job, &job->model.use_device_strings,
                           pen_model_pins_add(p->model.program, p->request.cluster, p->arena,
                                              &p->placement.constraints)));
+    PEN_TRY(pen_plan_room_new(&p->model, p->request.cluster, p->arena, &p->room));
+    p->request.cluster = &p->room->cluster;
     PEN_TRY(plan_ask_device(p));
     PEN_TRY(pen_cost_model_build(p->model.program->graph, p->request.cluster, table, p->arena,
                                  &p->request.costs));
@@ -210,7 +181,8 @@ static pen_status plan_start(pen_plan_job *p) {
     p->request.lanes = p->is_forward ? 1 : (uint32_t)job->train.lanes;
     p->request.cost_table = costs;
     p->request.microbatch_size = p->model.program->microbatch_size;
-    return plan_estimate_process(p);
+    return pen_plan_memory_process(job, &p->model, p->request.cluster, p->arena,
+                                   &p->request.process_bytes);
 }
 
 pen_status pen_plan_job_create(const pen_job *job, const pen_plan_job_options *options,
@@ -342,9 +314,8 @@ static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_pl
 }
 
 // What the devices take in place of what the memory model says they do; of one device alone, it
-// knows all but what the device takes for itself. What is inflated or parsed,
-// each worker that reads holds. Where nobody says who reads, such files are the coordinator's
-// (docs/job.md).
+// knows all. What is inflated or parsed, each worker that reads holds. Where nobody says who reads,
+// such files are the coordinator's (docs/job.md).
 static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pen_plan *plan) {
     const bool is_held = p->model.info != NULL && p->job->data.read_on == PEN_JOB_READ_ON_WORKERS;
     pen_plan_memory_request request = {.plan = plan,
@@ -355,8 +326,9 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
                                        .contexts = p->sizes.of_device,
-                                       .devices = p->sizes.devices};
-    if (p->planned.is_local) return pen_plan_memory_add_own(&request, arena, plan);
+                                       .devices = p->sizes.devices,
+                                       .missing = p->room->missing};
+    if (p->planned.is_local) return PEN_OK;
     PEN_TRY(pen_plan_schedule(plan, arena, &request.schedule));
     return pen_plan_memory_refine(&request, arena, plan);
 }
@@ -522,8 +494,7 @@ static pen_status plan_place_most(pen_plan_job *p, pen_arena *arena, pen_plan **
     return PEN_OK;
 }
 
-pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
-    pen_plan_job *p = plan_job;
+static pen_status plan_place(pen_plan_job *p, pen_arena *arena, pen_plan **out_plan) {
     if (pen_replicas_are_asked(&p->placement, p->request.lanes)) {
         const bool may_be_one = p->placement.replicas == 0;
         if (may_be_one && !pen_replicas_have_owners(&p->placement))
@@ -541,9 +512,8 @@ static bool plan_has_tasks(const pen_plan *plan) {
     return false;
 }
 
-pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
-                                pen_plan **out_plan) {
-    pen_plan_job *p = plan_job;
+static pen_status plan_rebuild(pen_plan_job *p, const pen_plan *given, pen_arena *arena,
+                               pen_plan **out_plan) {
     const pen_schedule_generator *generator;
     const pen_schedule *schedule;
     pen_plan *plan;
@@ -558,6 +528,37 @@ pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, p
     plan_use_first_schedule(p);
     PEN_TRY(pen_plan_rebuild(&p->request, given, arena, &plan));
     return plan_finish(p, plan, arena, out_plan);
+}
+
+// Until what was found is there when it is looked at closely; else the first refusal says most.
+// `given` NULL: there is none.
+static pen_status plan_until_it_fits(pen_plan_job *p, const pen_plan *given, pen_arena *arena,
+                                     pen_plan **out_plan) {
+    pen_status first = PEN_OK;
+    for (uint32_t round = 0; round < PEN_PLAN_ROOM_ROUNDS; round++) {
+        const pen_status status = given == NULL ? plan_place(p, arena, out_plan)
+                                                : plan_rebuild(p, given, arena, out_plan);
+        if (pen_status_get_code(status) != PEN_DOES_NOT_FIT) {
+            pen_status_ignore(first, "another placement takes less");
+            return status;
+        }
+        if (first == PEN_OK) {
+            first = status;
+        } else {
+            pen_status_ignore(status, "the first refusal says more");
+        }
+        if (!pen_plan_room_learn(p->room)) break;
+    }
+    return first;
+}
+
+pen_status pen_plan_job_place(pen_plan_job *plan_job, pen_arena *arena, pen_plan **out_plan) {
+    return plan_until_it_fits(plan_job, NULL, arena, out_plan);
+}
+
+pen_status pen_plan_job_rebuild(pen_plan_job *plan_job, const pen_plan *given, pen_arena *arena,
+                                pen_plan **out_plan) {
+    return plan_until_it_fits(plan_job, given, arena, out_plan);
 }
 
 pen_status pen_plan_job_use_plan(pen_plan_job *plan_job, const pen_plan *plan,

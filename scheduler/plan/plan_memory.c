@@ -182,6 +182,16 @@ static pen_status memory_refuse(const pen_plan *plan, uint32_t device,
         pen_bytes_format((uint64_t)plan->stages.bytes_limit[device], limit), kinds);
 }
 
+static void memory_find_missing(const pen_plan_memory_request *request,
+                                const pen_plan_device_memory *memory) {
+    const pen_plan *plan = request->plan;
+    for (uint32_t d = 0; d < plan->device_count && request->missing != NULL; d++) {
+        const uint64_t told = plan->devices[d].memory.total, found = memory[d].memory.total;
+        if ((double)found <= plan->stages.bytes_limit[d] || found <= told) continue;
+        request->missing[d] = pen_max_u64(request->missing[d], found - told);
+    }
+}
+
 // Devices are judged by what is found.
 pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_arena *arena,
                                   pen_plan *plan) {
@@ -192,6 +202,7 @@ pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_ar
     PEN_TRY(pen_plan_memory_find(request, memory));
     for (uint32_t d = 0; d < plan->device_count; d++) {
         if ((double)memory[d].memory.total > plan->stages.bytes_limit[d]) {
+            memory_find_missing(request, memory);
             return memory_refuse(plan, d, &memory[d].memory, arena);
         }
         const bool is_here = request->cluster->devices[d].host == NULL;
@@ -203,18 +214,35 @@ pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_ar
     return PEN_OK;
 }
 
-pen_status pen_plan_memory_add_own(const pen_plan_memory_request *request, pen_arena *arena,
-                                   pen_plan *plan) {
-    const uint64_t own = pen_device_own_bytes(request->devices[0]);
-    pen_plan_device *devices;
-    if (own == 0) return PEN_OK;
-    PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
-    devices[0] = plan->devices[0];
-    devices[0].memory.workspace += own;
-    devices[0].memory.total += own;
-    if ((double)devices[0].memory.total > plan->stages.bytes_limit[0]) {
-        return memory_refuse(plan, 0, &devices[0].memory, arena);
+// Of whole batches, and of the last one.
+#define MEMORY_EVALUATIONS 2u
+
+// Of several devices, the pinned memory of each worker is found when the model is cut.
+pen_status pen_plan_memory_process(const pen_job *job, const pen_plan_model *model,
+                                   const pen_cluster *cluster, pen_arena *arena,
+                                   uint64_t *out_bytes) {
+    const bool is_local = cluster->device_count == 1 && cluster->devices[0].host == NULL;
+    const pen_program *program = model->program;
+    bool is_networked = false;
+    uint64_t pinned = 0;
+    for (uint32_t d = 0; d < cluster->device_count; d++) {
+        if (cluster->devices[d].host != NULL) is_networked = true;
     }
-    plan->devices = devices;
+    const bool evaluates = pen_job_data_can_evaluate(&job->data);
+    const pen_process_memory_request request = {.programs = &program,
+                                                .program_count = 1,
+                                                .info = model->info,
+                                                .batch = (uint64_t)job->train.batch,
+                                                .evaluation_count =
+                                                    evaluates ? MEMORY_EVALUATIONS : 0,
+                                                .exports = job->outputs.export != NULL,
+                                                .is_coordinator = !is_local,
+                                                .is_networked = is_networked};
+    if (is_local) {
+        PEN_TRY(pen_device_pinned_bytes(model->devices[0], program->graph, program->order,
+                                        program->order_count, &pinned));
+    }
+    PEN_TRY(pen_process_memory_estimate(&request, arena, out_bytes));
+    *out_bytes += pinned;
     return PEN_OK;
 }

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "partition/plan/plan.h"
 #include "scheduler/compile/compile.h"
+#include "scheduler/plan/plan_model.h"
 #include "scheduler/runtime/executor/part_memory.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -25,6 +26,8 @@ typedef struct pen_plan_memory_request {
     pen_node_workspace_fn workspace;
     const void *const *contexts; // of both, [device_count]
     pen_device *const *devices;  // [device_count] of the kind of each; they compute nothing
+    uint64_t *missing; // [device_count] raised, where refine refuses, to what a device takes more
+                       // than the plan says; NULL: nobody asks
 } pen_plan_memory_request;
 
 typedef struct pen_plan_device_memory {
@@ -45,9 +48,10 @@ PEN_NODISCARD pen_status pen_plan_memory_find(const pen_plan_memory_request *req
 PEN_NODISCARD pen_status pen_plan_memory_refine(const pen_plan_memory_request *request,
                                                 pen_arena *arena, pen_plan *plan);
 
-// Adds what one device, which trains alone in this process, takes besides the values of the plan.
-//   DOES_NOT_FIT   as refine; OUT_OF_MEMORY
-PEN_NODISCARD pen_status pen_plan_memory_add_own(const pen_plan_memory_request *request,
-                                                 pen_arena *arena, pen_plan *plan);
+// What the process that starts the training takes besides its devices' memory. One that trains
+// alone has the pinned memory of its device, too. `arena` is for scratch. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_plan_memory_process(const pen_job *job, const pen_plan_model *model,
+                                                 const pen_cluster *cluster, pen_arena *arena,
+                                                 uint64_t *out_bytes);
 
 #endif // PEN_SCHEDULER_PLAN_PLAN_MEMORY_H

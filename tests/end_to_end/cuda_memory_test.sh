@@ -62,7 +62,7 @@ for model in mlp resnet gpt lstm; do
     # exactly that much, by the job's limit and by what the GPU has; and a byte less
     FAKE_CUDA="memory=$bytes" penstock train $model.yaml --set "$one" --set "devices[0].memory=${bytes}B" \
         --json >/dev/null 2>messages || die "$model: $bytes bytes are not enough: $(cat messages)"
-    fails 5 "device 'g' needs .* of memory" \
+    fails 5 "device 'g' would need .* of memory" \
         "$PENSTOCK" plan $model.yaml --set "$one" --set "devices[0].memory=$((bytes - 1))B"
     told $model "$mixed"
     told $model "$apart"
@@ -72,9 +72,38 @@ done
 bytes=$(json 'd["devices"][1]["memory"]["total"]' <plan.json)
 penstock train lstm.yaml --set "$apart" --set "devices[1].memory=${bytes}B" --json >/dev/null 2>messages ||
     die "$bytes bytes are not enough: $(cat messages)"
-# the search does not count what a GPU has of its own, 260 KiB; with much less than all else needs, it moves nodes
-penstock plan lstm.yaml --set "$apart" --set "devices[1].memory=$((bytes - 400000))B" --json >plan.json 2>messages
+# the search counts what a GPU has of its own: with a byte less, it moves nodes
+penstock plan lstm.yaml --set "$apart" --set "devices[1].memory=$((bytes - 1))B" --json >plan.json 2>messages
 check "d['devices'][1]['memory']['total'] < $bytes" plan.json "nothing was moved"
+
+# ---- a fast GPU beside a slow cpu: `auto` gives it as much as fits, of two limits, and of just enough
+python3 - <<'P'
+import array, random
+def npy(name, kind, shape, values):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head = head.ljust(117) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + values.tobytes())
+random.seed(1)
+npy("x.npy", "<f4", (64, 256), array.array("f", (random.random() for _ in range(64 * 256))))
+npy("y.npy", "<i4", (64,), array.array("i", (random.randrange(10) for _ in range(64))))
+layers = "{dense: 256}, relu, " * 10 + "{dense: 10}"
+open("wide.yaml", "w").write(f"""version: 1
+model: {{inputs: {{input: {{shape: [256]}}}}, layers: [{layers}]}}
+data: {{train: {{format: npy, inputs: {{input: x.npy}}, labels: y.npy}}}}
+train:
+  {{loss: softmax_cross_entropy, optimizer: {{adam: {{lr: 0.001}}}}, batch: 32, microbatches: 4, steps: 2, epochs: 9}}
+""")
+P
+beside() {
+    printf 'devices=[{name: a, threads: 1}, {name: g, kind: cuda, memory: %sB, flops: 10T, memory_bandwidth: 500GB/s}]' "$1"
+}
+for limit in 3000000 6000000; do
+    told wide "$(beside $limit)"
+    bytes=$(json 'd["devices"][1]["memory"]["total"]' <plan.json)
+    [ "$bytes" -le $limit ] && [ "$bytes" -gt $((limit - 1000000)) ] || die "of $limit bytes, $bytes are used"
+done
+FAKE_CUDA="memory=$bytes" penstock train wide.yaml --set "$(beside "$bytes")" --json >/dev/null 2>messages ||
+    die "$bytes bytes are not enough: $(cat messages)"
 
 # ---- checkpoints of a GPU's tensors lie in the host's memory, and nothing of the GPU is in the host's figure
 penstock plan mlp.yaml --set "$mixed" --set 'checkpoint={dir: kept}' --json >kept.json
