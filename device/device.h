@@ -213,6 +213,9 @@ typedef struct pen_device_kind {
                                          uint64_t bytes);
     // Whether the device can copy from another of its kind without the host; it is prepared to.
     PEN_NODISCARD pen_status (*reach)(pen_device *device, pen_device *other, bool *out_reaches);
+    // The same of GPUs of this machine by their numbers, none of which need be open: false where
+    // nobody knows. NULL member: none does.
+    bool (*may_reach)(uint32_t gpu, uint32_t other);
     // Enqueued on PEN_QUEUE_IN, from a device that it reaches.
     PEN_NODISCARD pen_status (*copy_across)(pen_device *device, pen_operand to, pen_device *other,
                                             pen_operand from, uint64_t bytes);

@@ -506,6 +506,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
     .reach = cuda_reach,
+    .may_reach = pen_cuda_may_reach,
     .copy_across = cuda_copy_across,
     .fence_set = cuda_fence_set,
     .fence_pass = cuda_fence_pass,

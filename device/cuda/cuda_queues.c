@@ -78,6 +78,20 @@ pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
     return PEN_OK;
 }
 
+// A plan asks, for which no GPU is opened, and perhaps no driver is there.
+bool pen_cuda_may_reach(uint32_t gpu, uint32_t other) {
+    const pen_cuda_driver *driver;
+    int own, peer, can = 0;
+    if (gpu == other) return true;
+    const pen_status status = pen_cuda_driver_load(&driver);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "whoever opens the GPU is told");
+        return false;
+    }
+    if (driver->device(&own, (int)gpu) != 0 || driver->device(&peer, (int)other) != 0) return false;
+    return driver->peer_can(&can, own, peer) == 0 && can != 0;
+}
+
 pen_status pen_cuda_copy_across(pen_cuda_memory *memory, pen_operand to,
                                 const pen_cuda_memory *other, pen_operand from, uint64_t bytes) {
     pen_cuda_check_range(to, bytes);

@@ -24,6 +24,7 @@ PEN_NODISCARD pen_status pen_cuda_copy_in(pen_cuda_memory *memory, pen_operand t
                                           uint64_t bytes, bool is_kept);
 PEN_NODISCARD pen_status pen_cuda_copy_out(pen_cuda_memory *memory, pen_operand from, void *host,
                                            uint64_t bytes);
+bool pen_cuda_may_reach(uint32_t gpu, uint32_t other);
 PEN_NODISCARD pen_status pen_cuda_reach(pen_cuda_memory *memory, const pen_cuda_memory *other,
                                         bool *out_reaches);
 PEN_NODISCARD pen_status pen_cuda_copy_across(pen_cuda_memory *memory, pen_operand to,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/integer.h"
+#include "graph/graph.h"
 #include "partition/plan/stage_assign.h"
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/plan/process_memory.h"
@@ -14,6 +15,7 @@ typedef struct plan_measure {
     const pen_cut *cut;
     pen_run_form_built built;
     uint32_t *worker_of_device;
+    pen_memory_slot **slots; // [device_count] of those apart, where values of its part lie
 } plan_measure;
 
 static pen_status measure_cut(plan_measure *m) {
@@ -52,6 +54,10 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
     pen_value_id *lent;
     uint32_t lent_count = 0;
     PEN_TRY(PEN_NEW(m->arena, m->cut->channel_count, &lent));
+    if (measure_is_apart(m, device)) {
+        const pen_graph *graph = m->cut->parts[device].graph;
+        PEN_TRY(PEN_NEW(m->arena, pen_graph_value_count(graph), &m->slots[device]));
+    }
     for (uint32_t c = 0; c < m->cut->channel_count; c++) {
         const pen_channel *channel = &m->cut->channels[c];
         if (channel->target != device || !m->built.form.channels[c].is_shared) continue;
@@ -66,7 +72,8 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
                                              .lent_count = lent_count,
                                              .value_bytes = m->request->value_bytes,
                                              .workspace = m->request->workspace,
-                                             .context = m->request->contexts[device]};
+                                             .context = m->request->contexts[device],
+                                             .slots = m->slots[device]};
     return pen_part_memory_find(&request, out_memory);
 }
 
@@ -75,6 +82,40 @@ static void measure_own(const plan_measure *m, uint32_t device, pen_device_memor
     const uint64_t own = pen_device_own_bytes(m->request->devices[device]);
     memory->workspace += own;
     memory->total += own;
+}
+
+// Whether something else comes to where the value of a channel lies at its maker.
+static bool measure_is_of_another(const plan_measure *m, const pen_channel *channel) {
+    const pen_memory_slot *slots = m->slots[channel->source];
+    const pen_graph *graph = m->cut->parts[channel->source].graph;
+    if (slots == NULL) return true;
+    const pen_memory_slot *own = &slots[channel->from.index];
+    if (!pen_value_same(pen_part_value_root(graph, channel->from), channel->from)) return true;
+    for (uint32_t c = 0; c < m->cut->channel_count; c++) {
+        if (m->cut->channels[c].target != channel->source) continue;
+        const pen_memory_slot *slot = &slots[m->cut->channels[c].to.index];
+        if (slot->region == own->region && slot->offset == own->offset) return true;
+    }
+    return false;
+}
+
+// Whether the reader copies from the maker, and nothing is on the host: as workers decide
+// (staging_try_to_reach). GPUs of other machines cannot be asked.
+static bool measure_is_direct(const plan_measure *m, uint32_t c) {
+    const pen_channel *channel = &m->cut->channels[c];
+    const pen_run_channel *run = &m->built.form.channels[c];
+    if (!run->is_shared || run->is_per_step) return false;
+    if (!measure_is_apart(m, channel->source) || !measure_is_apart(m, channel->target)) {
+        return false;
+    }
+    const pen_device_kind *kind = m->request->devices[channel->target]->kind;
+    const pen_cluster_device *maker = &m->request->cluster->devices[channel->source];
+    const pen_cluster_device *reader = &m->request->cluster->devices[channel->target];
+    if (kind != m->request->devices[channel->source]->kind || kind->may_reach == NULL) return false;
+    if (m->built.buffers[channel->source].copies[channel->from.index] == 0) return false;
+    if (measure_is_of_another(m, channel)) return false;
+    if (reader->is_remote) return reader->gpu == maker->gpu;
+    return kind->may_reach(reader->gpu, maker->gpu);
 }
 
 // Of the host's memory, what goes to and from devices that it does not see: pinned memory of such
@@ -88,6 +129,7 @@ static pen_status measure_staging(plan_measure *m, uint32_t device, uint64_t *io
     *io_bytes += pinned;
     for (uint32_t c = 0; c < m->built.form.channel_count; c++) {
         const pen_run_channel *channel = &m->built.form.channels[c];
+        if (measure_is_direct(m, c)) continue;
         const uint32_t places = pen_run_channel_staged(channel, channel->source_device == device,
                                                        channel->target_device == device);
         *io_bytes += places * pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
@@ -151,6 +193,7 @@ static pen_status measure_saved(plan_measure *m, pen_plan_device_memory *memory)
 static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
     PEN_TRY(measure_cut(m));
     PEN_TRY(measure_copies(m));
+    PEN_TRY(PEN_NEW(m->arena, m->request->plan->device_count, &m->slots));
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         memory[d] = (pen_plan_device_memory){.worker = m->worker_of_device[d]};
         if (m->cut->parts[d].list_count > 0) PEN_TRY(measure_device(m, d, &memory[d].memory));

@@ -67,3 +67,18 @@ read -r refused_read refused_across <<<"$(bytes peers=2)"
 [ "$refused_read $refused_across" = "$host_read 0" ] || die "a peer that is refused is not gone round: $refused_across"
 [ "$(hash peers=2)" = "$right" ] || die "other bits where a peer is refused"
 [ $((host_read - peer_read)) = "$peer_across" ] || die "$host_read bytes are read, $peer_read with peers"
+
+# ---- a plan counts what is on the host: as much less between peers as the driver counts less of pinned memory
+# pinned HOW, planned HOW: bytes of the host's memory that a training pins, and that its plan has for the process
+pinned() {
+    rm -f counted
+    FAKE_CUDA="gpus=3 tell=$work/counted $1" "$PENSTOCK" train job.yaml >/dev/null 2>&1
+    awk 'END {print $3}' counted # each line says what all pin
+}
+planned() {
+    FAKE_CUDA="gpus=3 $1" "$PENSTOCK" plan job.yaml --json 2>messages | json 'd["devices"][0]["process_bytes"]'
+}
+less=$(($(planned peers=0) - $(planned peers=1)))
+[ $less -gt 0 ] || die "a plan counts as much on the host between peers"
+[ $(($(pinned peers=0) - $(pinned peers=1))) = $less ] || die "$less bytes less are planned, others are pinned"
+[ "$(LD_LIBRARY_PATH='' planned peers=1)" = "$(planned peers=0)" ] || die "without a driver, peers are taken for granted"

@@ -110,6 +110,7 @@ static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
     for (uint32_t v = 0; v < m->value_count; v++) {
         const pen_memory_slot *slot = &m->plan->values[v];
         const pen_value_id id = {v};
+        if (m->request->slots != NULL) m->request->slots[v] = *slot;
         const pen_value *value = pen_graph_value(m->graph, id);
         const bool is_counted =
             slot->region == PEN_MEMORY_PERSISTENT || slot->region == PEN_MEMORY_COPIES;

@@ -4,6 +4,7 @@
 #ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_MEMORY_H
 #define PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_MEMORY_H
 
+#include "graph/analysis/memory_plan.h"
 #include "graph/passes/cut/cut_stages.h"
 #include "partition/plan/plan.h"
 #include "scheduler/runtime/run/run_form.h"
@@ -20,7 +21,8 @@ typedef struct pen_part_memory_request {
     uint32_t lent_count;
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
-    const void *context; // of both
+    const void *context;    // of both
+    pen_memory_slot *slots; // [value_count] where values lie is written there; NULL: nobody asks
 } pen_part_memory_request;
 
 // Of activations: what several tasks of the part use. Of receive buffers: what is fed or comes from
