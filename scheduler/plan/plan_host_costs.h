@@ -1,5 +1,7 @@
 // What a node takes on a device that has no kernel for it, as a GPU may: it runs on the host, and
-// its operands go there and back.
+// its operands go there and back. On the host it takes what was measured of the operator on a cpu
+// device there, else what the rates that were measured of one give, else what is assumed. How long
+// the copies are is assumed: so is the sum, as plans count sources.
 #ifndef PEN_SCHEDULER_PLAN_PLAN_HOST_COSTS_H
 #define PEN_SCHEDULER_PLAN_PLAN_HOST_COSTS_H
 

@@ -38,6 +38,26 @@ network() {
 }
 alone=$(network "$layers") noise=$(network "$noisy")
 less "$(python3 -c "print(2 * $alone)")" "$noise" || die "what runs on the host costs nothing: $alone, $noise"
+# which was measured on a cpu device: a time of the operator, or rates
+noisy_model="model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$noisy]}"
+penstock profile job.yaml --set costs=host.yaml --set "$noisy_model" --set 'devices=[{name: a, threads: 1}]' \
+    --operator-time 1ms --json >/dev/null 2>messages || die "no profile: $(cat messages)"
+grep -q 'op: "random_normal_like"' host.yaml || die "$(cat host.yaml)"
+# on_host TABLE THREADS: the step of that network by a table
+on_host() {
+    penstock plan job.yaml --costs "$1" --set "$noisy_model" --json 2>messages \
+        --set "devices=[{name: g, kind: cuda, memory: 1GiB, model: NVIDIA H200, threads: $2}]" | json 'd["step_seconds"]'
+}
+sed '/op: "random_normal_like"/{n;s/seconds: [^,]*/seconds: 1s/}' host.yaml >slow.yaml
+cmp -s host.yaml slow.yaml && die "$(cat host.yaml)"
+for threads in 1 2; do
+    python3 -c 'import sys; a, b = (float(x) for x in sys.argv[1:]); sys.exit(not 0.9 < b - a < 1.1)' \
+        "$(on_host host.yaml $threads)" "$(on_host slow.yaml $threads)" || die "what a cpu device takes does not count"
+done
+rates='kind: cpu, threads: 1, flops: 1G, memory_bandwidth'
+printf 'version: 1\nrates:\n- {%s: 1GB/s}\n' "$rates" >fast.yaml
+printf 'version: 1\nrates:\n- {%s: 1MB/s}\n' "$rates" >slow.yaml
+less "$(on_host fast.yaml 1)" "$(on_host slow.yaml 1)" || die "rates of a cpu device do not count"
 fails 2 'devices\[0\].model: found "T4" with kind cpu, expected it with kind cuda' \
     "$PENSTOCK" plan job.yaml --set 'devices=[{name: a, model: T4}]'
 
