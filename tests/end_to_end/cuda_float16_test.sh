@@ -42,9 +42,12 @@ fails 2 'numerics.loss_scale.backoff: found "1", expected a number above 0 and b
 export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=1
 
 # ---- losses, scales and skipped steps
+# The GPT takes most of the time: its first skipped step suffices, but for PEN_LONG.
 for model in mlp lenet gpt lstm; do
     job $model
-    penstock train $model.yaml --json >$model.json 2>messages || die "$model: $(cat messages)"
+    steps=24
+    [ $model != gpt ] || [ -n "${PEN_LONG:-}" ] || steps=6
+    penstock train $model.yaml --json --set train.steps=$steps >$model.json 2>messages || die "$model: $(cat messages)"
     ! grep -E 'run on the host' messages || die "$model: something runs on the host"
     grep -qE "step [0-9]+ is skipped: a gradient is not finite with a loss scale of" messages || die "nothing is said"
 done
@@ -57,6 +60,8 @@ for line in open("reference/precision/scales.txt"):
     wide, single, scales, skipped = (numbers[i:i + 24] for i in range(0, 96, 24))
     steps = json.load(open(f"{name}.json"))["steps"]
     found = [s["loss"] for s in steps]
+    assert len(steps) >= 6 and sum(s["skipped"] for s in steps) > 0, (name, steps)
+    wide, single, scales, skipped = (n[:len(steps)] for n in (wide, single, scales, skipped))
     assert [s["loss_scale"] for s in steps] == scales, (name, [s["loss_scale"] for s in steps])
     assert [float(s["skipped"]) for s in steps] == skipped, (name, steps)
     off, own = ([abs(a - b) / b for a, b in zip(wide, other)] for other in (found, single))
@@ -66,10 +71,9 @@ for line in open("reference/precision/scales.txt"):
 P
 
 # ---- a skipped step leaves no trace: killed before the next, parameters, moments and averages are those of before
-job gpt
 average=(--set 'train.average={decay: 0.8, from: 1 step}')
-penstock train gpt.yaml -q --json --steps 4 "${average[@]}" --checkpoint before >before.json 2>messages
-penstock train gpt.yaml -q --json --steps 5 "${average[@]}" --checkpoint after >after.json 2>messages
+penstock train lstm.yaml -q --json --steps 4 "${average[@]}" --checkpoint before >before.json 2>messages
+penstock train lstm.yaml -q --json --steps 5 "${average[@]}" --checkpoint after >after.json 2>messages
 check 'd["steps"][4]["skipped"] and d["steps"][4]["loss_scale"] == 8388608' after.json
 for folder in before after; do
     penstock checkpoint export $folder --all -o $folder.safetensors >out 2>messages || die "$(cat messages)"
@@ -77,10 +81,10 @@ done
 cmp before.safetensors after.safetensors || die "a skipped step has changed something"
 
 # ---- killed after each step: the same bits and the same decisions
-penstock train gpt.yaml -q --json >whole.json 2>messages
+mv lstm.json whole.json
 kills=0
 rm -rf kept
-while ! PENSTOCK_FAILPOINT=coordinator.manifest_published:1:kill penstock train gpt.yaml -q --json --checkpoint kept \
+while ! PENSTOCK_FAILPOINT=coordinator.manifest_published:1:kill penstock train lstm.yaml -q --json --checkpoint kept \
     --every 1 --continue >part.json 2>messages; do
     kills=$((kills + 1))
     [ $kills -le 24 ] || die "it gets no further: $(cat messages)"
@@ -88,10 +92,10 @@ done
 [ $kills -ge 12 ] || die "killed $kills times only: $(cat messages)"
 [ "$(json 'd["parameters_hash"]' <part.json)" = "$(json 'd["parameters_hash"]' <whole.json)" ] ||
     die "other bits when it is killed"
-for k in 3 5 9 13; do
+for k in 3 5; do
     rm -rf kept
-    penstock train gpt.yaml -q --steps $k --checkpoint kept >out 2>messages || die "$(cat messages)"
-    penstock train gpt.yaml -q --json --checkpoint kept --continue >rest.json 2>messages || die "$(cat messages)"
+    penstock train lstm.yaml -q --steps $k --checkpoint kept >out 2>messages || die "$(cat messages)"
+    penstock train lstm.yaml -q --json --checkpoint kept --continue >rest.json 2>messages || die "$(cat messages)"
     python3 - $k <<'P' || die "other decisions after step $k"
 import json, sys
 whole, rest = (json.load(open(f"{n}.json"))["steps"] for n in ("whole", "rest"))
