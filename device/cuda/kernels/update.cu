@@ -97,24 +97,33 @@ KERNEL_OF_MANY(norm_blocks, cuda_norm_args) {
     }
 }
 
-// The sum of the blocks' sums, by one thread.
+// The sum of the blocks' sums, by one block: a thread sums those that are as many blocks apart as
+// there are threads, which is one order whatever the grid of `norm_blocks` was.
 KERNEL_OF_MANY(norm_total, cuda_norm_args) {
+    SHARED double room[PEN_CUDA_BLOCK];
     double sum = 0.0;
-    if (of.block > 0 || THREAD > 0) return;
-    for (uint64_t block = 0; block * PEN_CUDA_NORM_BLOCK < a.count; block++)
+    if (of.block > 0) return;
+    for (uint64_t block = THREAD; block * PEN_CUDA_NORM_BLOCK < a.count; block += THREADS)
         sum += a.sums[block];
+    sum = block_sum_wide(sum, room);
+    if (THREAD > 0) return;
     if (a.wide)
         *(double *)a.y = sum;
     else
         *(float *)a.y = (float)sum;
 }
 
-// How much gradients are scaled by, by one thread: there are few norms.
+// How much gradients are scaled by. Threads read a norm each, and one sums them: there are few.
 KERNEL(clip_scale, cuda_clip_scale_args) {
-    if (BLOCK_X > 0 || THREAD > 0) return;
+    SHARED double norms[PEN_CUDA_NORMS];
+    if (BLOCK_X > 0) return;
+    if (THREAD < a.count)
+        norms[THREAD] = update_number(a.norms[THREAD], (uint32_t)(a.wide >> THREAD & 1));
+    barrier();
+    if (THREAD > 0) return;
     double sum = a.is_first ? 0.0 : *a.sum;
     for (uint32_t k = 0; k < a.count; k++)
-        sum += update_number(a.norms[k], (uint32_t)(a.wide >> k & 1));
+        sum += norms[k];
     if (!a.is_last) {
         *a.sum = sum;
         return;

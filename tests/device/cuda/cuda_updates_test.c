@@ -1,6 +1,8 @@
 // Optimizers but SGD and Adam, and averages, on an emulated GPU against the reference kernels.
+#include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/kernels/cuda_args.h"
 #include "graph/op.h"
 #include "graph/ops/training/optimizer.h"
 #include "tests/support/cuda_check.h"
@@ -148,6 +150,31 @@ static void gradients_of_rows(void **state) {
     }
 }
 
+// Of more blocks than a block has threads, the last of which have other numbers: sums of whole
+// numbers are exact, whatever their order.
+static void norms_of_many_blocks(void **state) {
+    (void)state;
+    enum { WHOLE = PEN_CUDA_BLOCK * PEN_CUDA_NORM_BLOCK, COUNT = WHOLE + PEN_CUDA_NORM_BLOCK + 3 };
+    float *x = malloc(COUNT * sizeof *x);
+    double expected = 0;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = i < WHOLE ? (float)(i % 3) : (float)(i % 5 + 1);
+        expected += (double)x[i] * (double)x[i];
+    }
+    op_case c = {.op = "squared_norm", .input_count = 1};
+    c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, COUNT), .data = x};
+    op_built built;
+    run_graph run;
+    CHECK_OK(op_build(&c, &built));
+    CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+    op_fill(&c, &built, 1, &run);
+    cuda_run(&built, PEN_PRECISION_FLOAT32, 1, &run);
+    const float found = *(const float *)run.tensors[built.outputs[0].index].data;
+    CHECK(found == (float)expected, "the norm is %.9g, expected %.9g", (double)found, expected);
+    op_built_free(&built);
+    free(x);
+}
+
 // Rows of a microbatch, the first and none, in a list that has room for three of them.
 static void rows_of_microbatches(void **state) {
     (void)state;
@@ -165,4 +192,5 @@ static void rows_of_microbatches(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(updates_of_elements), cmocka_unit_test(updates_by_rmsprop),
               cmocka_unit_test(updates_by_adafactor), cmocka_unit_test(averages),
-              cmocka_unit_test(gradients_of_rows), cmocka_unit_test(rows_of_microbatches))
+              cmocka_unit_test(gradients_of_rows), cmocka_unit_test(norms_of_many_blocks),
+              cmocka_unit_test(rows_of_microbatches))
