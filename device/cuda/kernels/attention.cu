@@ -390,3 +390,85 @@ KERNEL(attention_backward_keys, cuda_attention_args) {
                         a.value_depth, dv, 1.0f, a.adds);
     }
 }
+
+// The attention that reads a mask as number `repeat` of those that do. Digits of its index are those
+// of the mask where the mask has the dimension, and else those of the repetition.
+DEVICE uint64_t attention_of_mask(const attention_args *a, uint64_t mask, uint64_t repeat) {
+    uint64_t index = 0, stride = 1;
+    for (uint32_t d = 0; d < a->mask_rank; d++) {
+        const uint64_t dim = a->mask_dims[d], is_own = a->mask_strides[d] > 0;
+        index += (is_own ? mask : repeat) % dim * stride;
+        mask = is_own ? mask / dim : mask;
+        repeat = is_own ? repeat : repeat / dim;
+        stride *= dim;
+    }
+    return index + repeat * stride;
+}
+
+// Adds the slopes of a tile of scores, which are the gradient of what a mask adds there.
+DEVICE void attention_add_slopes(const attention_args *a, const struct attention_tile *tile,
+                                 uint32_t key, float (*own)[ATTENTION_WIDTH],
+                                 float (*other)[ATTENTION_WIDTH], double *sums) {
+    struct cuda_attention_row row = {0.0f, 1.0f, 0.0f};
+    float scores[ATTENTION_SCORES], dots[ATTENTION_SCORES];
+    if (tile->row < a->queries) row = a->rows[tile->index * a->queries + tile->row];
+    attention_meet(a, tile, key, own, other, scores, dots);
+    UNROLLED
+    for (uint32_t e = 0; e < ATTENTION_SCORES; e++) {
+        const float p = exponential(scores[e] - row.largest) / row.sum;
+        sums[e] +=
+            (double)attention_slope(a, tile, key + attention_key(e), p, dots[e], row.mean);
+    }
+    barrier(); // both were read
+}
+
+// Stores a tile of a mask's gradient; along what the mask repeats, all of the tile are one number.
+DEVICE void attention_store_mask(const attention_args *a, uint64_t mask, uint32_t first,
+                                 uint32_t key, double (*slopes)[ATTENTION_ROWS + 1]) {
+    const uint32_t rows = a->mask_row > 0 ? 1 : ATTENTION_ROWS; // that are one number
+    const uint32_t keys = a->mask_column > 0 ? 1 : ATTENTION_ROWS;
+    const uint64_t size =
+        (a->mask_row > 0 ? a->queries : 1) * (uint64_t)(a->mask_column > 0 ? a->keys : 1);
+    for (uint32_t i = THREAD; i < ATTENTION_ROWS * ATTENTION_ROWS; i += THREADS) {
+        const uint32_t r = i / ATTENTION_ROWS, k = i % ATTENTION_ROWS;
+        double sum = 0.0;
+        if (r % rows > 0 || k % keys > 0 || first + r >= a->queries || key + k >= a->keys) continue;
+        for (uint32_t n = 0; n < rows * keys; n++)
+            sum += slopes[r + n / keys][k + n % keys];
+        store(a->dmask, mask * size + (first + r) * a->mask_row + (key + k) * a->mask_column,
+              (float)sum, a->adds);
+    }
+}
+
+// The gradient of a tile of a mask: all attentions that read it come one after the other, and in
+// each all tiles that it is repeated for.
+KERNEL(attention_backward_mask, cuda_attention_args) {
+    SHARED float own[ATTENTION_ROWS][ATTENTION_WIDTH];
+    SHARED float other[ATTENTION_ROWS][ATTENTION_WIDTH];
+    SHARED double slopes[ATTENTION_ROWS][ATTENTION_ROWS + 1];
+    const uint32_t step = ATTENTION_ROWS;
+    const uint32_t row_tiles = a.mask_row > 0 ? (a.queries + step - 1) / step : 1;
+    const uint32_t key_tiles = a.mask_column > 0 ? (a.keys + step - 1) / step : 1;
+    const uint64_t tiles = (uint64_t)row_tiles * key_tiles;
+    for (uint64_t block = BLOCK_X; block < a.masks * tiles; block += BLOCKS_X) {
+        const uint64_t mask = block / tiles;
+        const uint32_t first = (uint32_t)(block % tiles / key_tiles) * step;
+        const uint32_t first_key = (uint32_t)(block % key_tiles) * step;
+        const uint32_t end = a.mask_row > 0 ? first + 1 : a.queries;
+        const uint32_t end_key = a.mask_column > 0 ? first_key + 1 : a.keys;
+        double sums[ATTENTION_SCORES] = {0.0};
+        for (uint64_t repeat = 0; repeat < a.attentions / a.masks; repeat++) {
+            const uint64_t index = attention_of_mask(&a, mask, repeat);
+            for (uint32_t row = first; row < end; row += step) {
+                const struct attention_tile tile = attention_tile_of(&a, index, row);
+                for (uint32_t key = first_key; key < end_key; key += step)
+                    attention_add_slopes(&a, &tile, key, own, other, sums);
+            }
+        }
+        UNROLLED
+        for (uint32_t e = 0; e < ATTENTION_SCORES; e++)
+            slopes[ATTENTION_ROW][attention_key(e)] = sums[e];
+        barrier();
+        attention_store_mask(&a, mask, first, first_key, slopes);
+    }
+}

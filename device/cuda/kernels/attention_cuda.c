@@ -1,5 +1,5 @@
-// Attention and its gradients: kernels/attention.cu. Rows of more than 128 numbers, and gradients
-// of masks, are left to the host.
+// Attention and its gradients: kernels/attention.cu. Rows of more than 128 numbers are left to the
+// host, and gradients of masks of truths, which are none.
 #include "base/random.h"
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
@@ -40,7 +40,7 @@ static bool attention_supports(const pen_graph *graph, const pen_node *node) {
     const uint32_t made = mask == 5 ? 3 : 1;
     for (uint32_t i = 0; i < made; i++)
         if (!pen_value_is(node->outputs[i])) return false;
-    if (node->output_count > made && pen_value_is(node->outputs[made])) return false;
+    if (node->output_count > made && !pen_cuda_is_float(graph, node->outputs[made])) return false;
     if (!attention_geometry(graph, node, &g)) return false;
     return g.depth > 0 && g.value_depth > 0 && g.depth <= PEN_CUDA_ATTENTION_DEPTH &&
            g.value_depth <= PEN_CUDA_ATTENTION_DEPTH && g.query_count > 0 && g.key_count > 0 &&
@@ -62,6 +62,7 @@ static void attention_place_mask(const pen_attention_geometry *g,
     args->mask_row = (uint64_t)g->mask_row;
     args->mask_column = (uint64_t)g->mask_column;
     args->mask_rank = g->mask_batch.rank;
+    args->masks = (uint64_t)pen_shape_element_count(&g->mask_batch);
     for (uint32_t d = 0; d < g->mask_batch.rank; d++) {
         const int64_t own = g->mask_batch.dims[g->mask_batch.rank - 1 - d];
         args->mask_dims[d] = (uint64_t)g->batch.dims[g->batch.rank - 1 - d];
@@ -129,6 +130,16 @@ static uint64_t attention_backward_workspace_bytes(const pen_graph *graph, const
            sizeof(struct cuda_attention_row);
 }
 
+// A block for each tile of a mask; a mask that is repeated along rows, or keys, has one tile of
+// them.
+static pen_cuda_step attention_mask_step(const struct cuda_attention_args *args) {
+    const uint64_t rows = args->mask_row > 0 ? args->queries : 1;
+    const uint64_t keys = args->mask_column > 0 ? args->keys : 1;
+    const uint64_t key_tiles = (keys + PEN_CUDA_ATTENTION_ROWS - 1) / PEN_CUDA_ATTENTION_ROWS;
+    return attention_step(args, PEN_CUDA_KERNEL_attention_backward_mask, args->masks * key_tiles,
+                          rows);
+}
+
 // Rows first: what they find of the softmax is needed for the keys.
 static uint32_t attention_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_attention_args args = attention_args(call);
@@ -137,12 +148,15 @@ static uint32_t attention_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     args.dq = call->outputs[0];
     args.dk = call->outputs[1];
     args.dv = call->outputs[2];
+    args.dmask = pen_cuda_output(call, 3);
     args.rows = call->workspace;
     steps[0] = attention_step(&args, PEN_CUDA_KERNEL_attention_backward_rows, args.attentions,
                               args.queries);
     steps[1] = attention_step(&args, PEN_CUDA_KERNEL_attention_backward_keys,
                               args.attentions / args.of_k.shared, args.keys);
-    return 2;
+    if (args.dmask == 0) return 2;
+    steps[2] = attention_mask_step(&args);
+    return 3;
 }
 
 static struct cuda_random attention_draw(const pen_node *node, const pen_run_context *run) {

@@ -27,7 +27,8 @@ struct cuda_dropout_args {
 // Attention `i` of `attentions` begins in an operand at i / heads * outer + i % heads / shared *
 // head; its rows lie `row` apart. The mask of attention i begins at the sum of strides times i's
 // digits of `mask_dims`, the last dimension first. Probabilities are dropped as by a dropout, and
-// multiplied by `kept`. `rows`: room for [attentions][queries].
+// multiplied by `kept`. `rows`: room for [attentions][queries]. There are `masks` masks behind each
+// other, which have gradients where `dmask` is not NULL.
 #define PEN_CUDA_ATTENTION_ROWS 32
 #define PEN_CUDA_ATTENTION_DEPTH 128 // the most numbers in a row
 struct cuda_attention_strides {
@@ -40,7 +41,7 @@ struct cuda_attention_row {
 struct cuda_attention_args {
     uint32_t adds, precision, heads, queries, keys, depth, value_depth, is_causal, mask_is_bool;
     uint32_t threshold, mask_rank;
-    uint64_t attentions, mask_row, mask_column;
+    uint64_t attentions, masks, mask_row, mask_column;
     PEN_CUDA_PLACE(const struct cuda_random) random;
     struct cuda_attention_strides of_q, of_k, of_v, of_y;
     PEN_CUDA_PLACE(const float) q;
@@ -52,6 +53,7 @@ struct cuda_attention_args {
     PEN_CUDA_PLACE(float) dq;
     PEN_CUDA_PLACE(float) dk;
     PEN_CUDA_PLACE(float) dv;
+    PEN_CUDA_PLACE(float) dmask;
     PEN_CUDA_PLACE(struct cuda_attention_row) rows;
     float scale, fill, kept;
     uint64_t mask_dims[PEN_CUDA_RANK], mask_strides[PEN_CUDA_RANK];

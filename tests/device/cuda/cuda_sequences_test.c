@@ -20,8 +20,37 @@ static void gradients_of_attentions(void **state) {
         op_case forward, backward;
         attention_case_make(seed + 1000, seed % 2 == 0 ? 70 : 20, &forward, &backward);
         op_built built = attention_case_run(seed, &forward, &backward);
-        backward.output_count = 3;
         cuda_check(&backward, seed, 3e-5);
+        op_built_free(&built);
+    }
+}
+
+// A mask has the sum of what all that read it give: heads, examples, rows and keys, in several
+// tiles.
+static void gradients_of_masks(void **state) {
+    (void)state;
+    const pen_tensor_type masks[] = {
+        op_type(PEN_FLOAT32, 3, 2, 40, 35),    op_type(PEN_FLOAT32, 4, 3, 1, 40, 35),
+        op_type(PEN_FLOAT32, 2, 40, 35),       op_type(PEN_FLOAT32, 4, 1, 2, 1, 35),
+        op_type(PEN_FLOAT32, 4, 3, 2, 40, 1),  op_type(PEN_FLOAT32, 4, 3, 2, 1, 1),
+        op_type(PEN_FLOAT32, 4, 3, 2, 40, 35),
+    };
+    for (uint64_t seed = 0; seed < sizeof masks / sizeof *masks; seed++) {
+        op_case c = {.op = "attention", .input_count = 4, .attribute_count = 2};
+        c.attributes[0] = pen_attribute_int("causal", seed == 2);
+        c.attributes[1] = pen_attribute_float("scale", 0.5);
+        c.inputs[0].type = op_type(PEN_FLOAT32, 4, 3, 2, 40, 5);
+        c.inputs[1].type = c.inputs[2].type = op_type(PEN_FLOAT32, 4, 3, 2, 35, 5);
+        c.inputs[3].type = masks[seed];
+        op_case b = {.op = "attention_backward", .input_count = 6, .output_count = 4};
+        b.attribute_count = c.attribute_count;
+        memcpy(b.attributes, c.attributes, sizeof b.attributes);
+        b.inputs[0].type = b.inputs[4].type = c.inputs[0].type;
+        for (uint32_t i = 0; i < 3; i++)
+            b.inputs[i + 1].type = c.inputs[i].type;
+        b.inputs[5].type = masks[seed];
+        op_built built = attention_case_run(seed, &c, &b);
+        cuda_check(&b, seed, 3e-5);
         op_built_free(&built);
     }
 }
@@ -104,6 +133,7 @@ static void dropouts(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(attentions), cmocka_unit_test(gradients_of_attentions),
-              cmocka_unit_test(attentions_of_long_rows), cmocka_unit_test(recurrent_layers),
+              cmocka_unit_test(gradients_of_masks), cmocka_unit_test(attentions_of_long_rows),
+              cmocka_unit_test(recurrent_layers),
               cmocka_unit_test(unusual_recurrent_layers_run_on_the_host),
               cmocka_unit_test(dropouts))
