@@ -54,6 +54,7 @@ typedef struct pen_cuda_step {
         struct cuda_softmax_args softmax;
         struct cuda_layer_norm_args layer_norm;
         struct cuda_move_args move;
+        struct cuda_nd_args nd;
         struct cuda_gather_args gather;
         struct cuda_magnitude_args magnitude;
         struct cuda_dropout_args dropout;
@@ -148,6 +149,12 @@ uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step 
 uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *out_steps);
 bool pen_cuda_is_whole(const pen_graph *graph, pen_value_id value); // int32 or int64
 
+// move_cuda.c: the launch that copies the first operand; returns how many. And how a scatter puts
+// what it does: a PEN_CUDA_PUT of elements of a type; false: no kernel does it.
+uint32_t pen_cuda_copy_steps(const pen_cuda_call *call, pen_cuda_step *out_step);
+bool pen_cuda_put_find(const pen_graph *graph, const pen_node *node, uint32_t *out_put,
+                       uint32_t *out_type);
+
 // update_cuda.c: whether an update's operands are such as the kernels take, and which of its
 // scalars are float64.
 uint64_t pen_cuda_update_workspace_bytes(const pen_graph *graph, const pen_node *node);
@@ -186,7 +193,7 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
     X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
-    X(adapt) X(border) X(resize) X(rows)
+    X(adapt) X(border) X(resize) X(rows) X(index)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

@@ -29,4 +29,5 @@
 #include "device/cuda/kernels/broadcast.cu"
 #include "device/cuda/kernels/cast.cu"
 #include "device/cuda/kernels/dropout.cu"
+#include "device/cuda/kernels/index.cu"
 #include "device/cuda/kernels/recurrent.cu"

@@ -9,6 +9,7 @@
 
 #include "device/cuda/kernels/cuda_adapt_args.h"
 #include "device/cuda/kernels/cuda_element_args.h"
+#include "device/cuda/kernels/cuda_index_args.h"
 #include "device/cuda/kernels/cuda_loss_args.h"
 #include "device/cuda/kernels/cuda_move_args.h"
 #include "device/cuda/kernels/cuda_place.h"
@@ -185,7 +186,8 @@ struct cuda_clip_args {
     X(pool) X(pool_backward) X(plane) X(batch_moments) X(batch_totals) X(batch_norm)               \
     X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \
     X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \
-    X(look_many) X(adapt_many) X(average_many)
+    X(look_many) X(adapt_many) X(average_many) X(gather_nd)         \
+    X(scatter_nd)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

@@ -58,10 +58,11 @@ struct cuda_stack_args {
 
 // Elements picked one by one along an axis of data, whose other positions are those of the indices:
 // `strides` are the data's, `dims` the indices', `dim` the data's along the axis. y: what is
-// picked, or the data in which `updates` replace what is picked, or are added to it (`sums`).
-// `error` is raised to count - k where index k is outside.
+// picked, or the data in which `updates` replace what is picked, or are joined with it: `put`, of
+// elements of `type`, as cuda_cast_args'. `error` is raised to count - k where index k is outside.
+enum { PEN_CUDA_PUT, PEN_CUDA_PUT_ADD, PEN_CUDA_PUT_MUL, PEN_CUDA_PUT_MAX, PEN_CUDA_PUT_MIN };
 struct cuda_elements_args {
-    uint32_t adds, bytes, indices_are_wide, sums, rank, axis;
+    uint32_t adds, bytes, indices_are_wide, put, type, rank, axis;
     uint64_t count, dim;
     PEN_CUDA_PLACE(const void) x;
     PEN_CUDA_PLACE(const void) indices;

@@ -203,6 +203,11 @@ KERNEL(gather_backward, cuda_gather_args) {
 
 // ---- elements one by one along an axis
 
+// How an element is put: what of a kernel's argument says it.
+struct put_kind {
+    uint32_t put, type, bytes;
+};
+
 // The place along the axis that index k says; -1: outside.
 DEVICE int64_t elements_index(const struct cuda_elements_args *a, uint64_t k) {
     const int64_t dim = (int64_t)a->dim;
@@ -211,6 +216,32 @@ DEVICE int64_t elements_index(const struct cuda_elements_args *a, uint64_t k) {
     if (index >= -dim && index < dim) return index < 0 ? index + dim : index;
     raise_to(a->error, (uint32_t)(a->count - k));
     return -1;
+}
+
+// Element `from` of x comes to `to` of y, or is joined with what is there; integers wrap.
+DEVICE void put_element(void *y, uint64_t to, const void *x, uint64_t from,
+                        const struct put_kind *kind) {
+    if (kind->put == PEN_CUDA_PUT) {
+        copy_element(y, to, x, from, kind->bytes, 0);
+        return;
+    }
+    if (kind->type == PEN_CUDA_FLOAT32) {
+        const float a = ((const float *)y)[to], b = ((const float *)x)[from];
+        ((float *)y)[to] = kind->put == PEN_CUDA_PUT_ADD   ? a + b
+                           : kind->put == PEN_CUDA_PUT_MUL ? a * b
+                           : kind->put == PEN_CUDA_PUT_MAX ? (a > b ? a : b)
+                                                           : (a > b ? b : a);
+        return;
+    }
+    const int64_t a = read_whole(y, kind->type, to), b = read_whole(x, kind->type, from);
+    const int64_t joined = kind->put == PEN_CUDA_PUT_ADD   ? (int64_t)((uint64_t)a + (uint64_t)b)
+                           : kind->put == PEN_CUDA_PUT_MUL ? (int64_t)((uint64_t)a * (uint64_t)b)
+                           : kind->put == PEN_CUDA_PUT_MAX ? (a > b ? a : b)
+                                                           : (a > b ? b : a);
+    if (kind->type == PEN_CUDA_INT64)
+        ((int64_t *)y)[to] = joined;
+    else
+        ((int32_t *)y)[to] = (int32_t)joined;
 }
 
 KERNEL(pick_elements, cuda_elements_args) {
@@ -229,6 +260,7 @@ KERNEL(pick_elements, cuda_elements_args) {
 // In the order of the indices: a thread takes all that lie on a line along the axis.
 KERNEL(put_elements, cuda_elements_args) {
     const uint64_t length = a.dims[a.axis];
+    const struct put_kind kind = {a.put, a.type, a.bytes};
     EACH(line, a.count / length) {
         uint64_t rest = line, first = 0, place = 0, stride = 1, pace = 1;
         for (uint32_t d = a.rank; d-- > 0;) {
@@ -245,8 +277,7 @@ KERNEL(put_elements, cuda_elements_args) {
             const uint64_t k = first + r * pace;
             const int64_t index = elements_index(&a, k);
             if (index < 0) continue;
-            copy_element(a.y, place + (uint64_t)index * a.strides[a.axis], a.updates, k, a.bytes,
-                         a.sums);
+            put_element(a.y, place + (uint64_t)index * a.strides[a.axis], a.updates, k, &kind);
         }
     }
 }

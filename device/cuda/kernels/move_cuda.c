@@ -84,7 +84,7 @@ static bool reorder_supports(const pen_graph *graph, const pen_node *node) {
 }
 
 // A reorder whose layouts are equal copies: what an update still needs is kept so.
-static uint32_t copy_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+uint32_t pen_cuda_copy_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
     const pen_shape line = {.rank = 1, .dims = {(int64_t)count}};
     const struct cuda_move_args args = move_box(call, &line, call->inputs[0], call->outputs[0]);
@@ -301,12 +301,29 @@ static bool elements_supports(const pen_graph *graph, const pen_node *node) {
     return move_supports(graph, node) && indices > 0 && indices < UINT32_MAX;
 }
 
-// Of updates, those that are added are float32.
-static bool put_supports(const pen_graph *graph, const pen_node *node) {
+// Updates replace elements of 1, 4 or 8 bytes, and are joined with floats and integers.
+bool pen_cuda_put_find(const pen_graph *graph, const pen_node *node, uint32_t *out_put,
+                       uint32_t *out_type) {
+    static const char *const names[] = {[PEN_CUDA_PUT] = "none",
+                                        [PEN_CUDA_PUT_ADD] = "add",
+                                        [PEN_CUDA_PUT_MUL] = "mul",
+                                        [PEN_CUDA_PUT_MAX] = "max",
+                                        [PEN_CUDA_PUT_MIN] = "min"};
     const char *reduction = pen_node_text(node, "reduction");
-    const bool sums = strcmp(reduction, "add") == 0;
-    if (sums && !pen_cuda_is_float(graph, node->outputs[0])) return false;
-    return (sums || strcmp(reduction, "none") == 0) && elements_supports(graph, node);
+    const pen_value_id y = node->outputs[0];
+    const bool is_known = pen_cuda_type(graph, y, out_type);
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(reduction, names[i]) != 0) continue;
+        *out_put = i;
+        if (i == PEN_CUDA_PUT) return move_supports(graph, node);
+        return is_known && (*out_type == PEN_CUDA_FLOAT32 || pen_cuda_is_whole(graph, y));
+    }
+    return false;
+}
+
+static bool put_supports(const pen_graph *graph, const pen_node *node) {
+    uint32_t put, type;
+    return pen_cuda_put_find(graph, node, &put, &type) && elements_supports(graph, node);
 }
 
 // Positions are counted over the indices; where they are in the data, strides say.
@@ -345,9 +362,10 @@ static uint32_t pick_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 // The data are copied first, unless they are where the result is.
 static uint32_t put_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_elements_args args = elements_args(call);
-    const uint32_t count = call->inputs[0] == call->outputs[0] ? 0 : copy_steps(call, steps);
+    const uint32_t count =
+        call->inputs[0] == call->outputs[0] ? 0 : pen_cuda_copy_steps(call, steps);
     args.updates = call->inputs[2];
-    args.sums = strcmp(pen_node_text(call->node, "reduction"), "add") == 0;
+    (void)pen_cuda_put_find(call->graph, call->node, &args.put, &args.type);
     steps[count] =
         (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_put_elements,
                         .grid = {pen_cuda_blocks_for(args.count / args.dims[args.axis]), 1, 1},
@@ -356,8 +374,8 @@ static uint32_t put_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 }
 
 static const pen_cuda_entry move_entries[] = {
-    PEN_CUDA_ENTRY("reorder", reorder_supports, copy_steps, 0),
-    PEN_CUDA_ENTRY("copy", move_supports, copy_steps, 0),
+    PEN_CUDA_ENTRY("reorder", reorder_supports, pen_cuda_copy_steps, 0),
+    PEN_CUDA_ENTRY("copy", move_supports, pen_cuda_copy_steps, 0),
     PEN_CUDA_ENTRY("transpose", move_supports, transpose_steps, 0),
     PEN_CUDA_ENTRY("expand", move_supports, expand_steps, 0),
     PEN_CUDA_ENTRY("concat", parts_supports, parts_steps, PARTS_JOIN),

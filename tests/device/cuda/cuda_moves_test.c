@@ -172,6 +172,61 @@ static void elements(void **state) {
     }
 }
 
+// Updates are joined with what is there, as an operator's text says; integers, too.
+static void elements_that_are_joined(void **state) {
+    (void)state;
+    static const char *const reductions[] = {"add", "mul", "max", "min"};
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const pen_element_type element = seed < 4 ? PEN_FLOAT32 : seed < 8 ? PEN_INT64 : PEN_INT32;
+        op_case c = {.op = "scatter_elements", .input_count = 3, .attribute_count = 2};
+        c.attributes[0] = pen_attribute_int("axis", 1);
+        c.attributes[1] = pen_attribute_text("reduction", reductions[seed % 4]);
+        c.inputs[0] = (op_case_input){.type = op_type(element, 2, 5, 6), .low = -9, .high = 9};
+        c.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 2, 5, 11), .low = -6, .high = 6};
+        c.inputs[2] = (op_case_input){.type = op_type(element, 2, 5, 11), .low = -9, .high = 9};
+        cuda_check(&c, seed, 1e-5);
+        c.op = "scatter_nd";
+        c.attributes[0] = c.attributes[1];
+        c.attribute_count = 1;
+        c.inputs[1].type = op_type(PEN_INT64, 2, 40, 2);
+        c.inputs[1].low = -5, c.inputs[1].high = 5;
+        c.inputs[2].type = op_type(element, 1, 40);
+        cuda_check(&c, seed, 1e-5);
+    }
+}
+
+// Tuples of one index to all of them, in batches and without; rows that come twice are put in
+// order.
+static void tuples(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        const bool puts = seed % 2, sums = seed % 4 == 3;
+        const int batch = seed % 3 == 2, depth = (int)(seed / 2 % (uint64_t)(5 - batch));
+        const pen_element_type element = sums || seed < 12 ? PEN_FLOAT32
+                                         : seed < 18       ? PEN_BOOL
+                                                           : PEN_INT64;
+        op_case c = {.op = puts ? "scatter_nd" : "gather_nd", .attribute_count = 1};
+        if (depth == 0) continue; // a tuple of nothing
+        c.attributes[0] = pen_attribute_int("batch_dims", puts ? 0 : batch);
+        if (puts)
+            c.attributes[c.attribute_count++] =
+                pen_attribute_text("reduction", sums ? "add" : "none");
+        c.input_count = puts ? 3 : 2;
+        c.inputs[0] = (op_case_input){.type = op_type(element, 4, 4, 5, 6, 7), .high = 2};
+        c.inputs[1] =
+            (op_case_input){.type = op_type(seed % 5 ? PEN_INT64 : PEN_INT32, 3, 4, 9, depth),
+                            .low = -4,
+                            .high = 4};
+        if (puts) {
+            c.inputs[2] = (op_case_input){.type = op_type(element, 0), .high = 2};
+            c.inputs[2].type.shape = (pen_shape){.rank = 6 - (uint32_t)depth, .dims = {4, 9}};
+            for (int d = depth; d < 4; d++)
+                c.inputs[2].type.shape.dims[2 + d - depth] = 4 + d;
+        }
+        cuda_check(&c, seed, 1e-6);
+    }
+}
+
 static void indices_that_are_outside_are_told(void **state) {
     (void)state;
     static const int64_t indices[] = {0, -3, 1, 3, 7};
@@ -181,8 +236,16 @@ static void indices_that_are_outside_are_told(void **state) {
     static const int64_t right[] = {0, -3, 1, 2, -1};
     cuda_check_refuses(&c, indices, right, sizeof indices,
                        "the index at position 3 is outside of [-3, 3)");
+    static const int64_t pairs[] = {0, 3, -3, -4, 1, 4, 3, 0},
+                         right_pairs[] = {0, 3, -3, -4, 1, 2, 2, 0};
+    op_case nd = {.op = "gather_nd", .input_count = 2};
+    nd.inputs[0] = c.inputs[0];
+    nd.inputs[1] = (op_case_input){.type = op_type(PEN_INT64, 2, 4, 2), .data = pairs};
+    cuda_check_refuses(&nd, pairs, right_pairs, sizeof pairs,
+                       "the index at position 5 is outside of [-4, 4)");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(copies), cmocka_unit_test(expansions),
               cmocka_unit_test(parts), cmocka_unit_test(slices), cmocka_unit_test(gathers),
-              cmocka_unit_test(elements), cmocka_unit_test(indices_that_are_outside_are_told))
+              cmocka_unit_test(elements), cmocka_unit_test(elements_that_are_joined),
+              cmocka_unit_test(tuples), cmocka_unit_test(indices_that_are_outside_are_told))
