@@ -34,6 +34,7 @@ typedef struct CUgraphExec_st pen_cuda_graph_exec;
 #define PEN_CUDA_MINOR 76u
 // Flags.
 #define PEN_CUDA_STREAM_NON_BLOCKING 1u
+#define PEN_CUDA_EVENT_BLOCKING 1u // who waits for it sleeps, and does not look again and again
 #define PEN_CUDA_EVENT_NO_TIMING 2u
 #define PEN_CUDA_CAPTURE_THREAD_LOCAL 1u
 #define PEN_CUDA_HOST_PORTABLE 1u

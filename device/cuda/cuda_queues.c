@@ -26,10 +26,11 @@ pen_status pen_cuda_fence_reserve(pen_cuda_queues *queues, uint32_t count) {
     queues->fences = pen_memory_allocate(count, sizeof *queues->fences);
     if (queues->fences == NULL) return pen_error_out_of_memory();
     for (; queues->fence_count < count; queues->fence_count++) {
-        PEN_TRY(pen_cuda_check(memory,
-                               memory->driver->event_create(&queues->fences[queues->fence_count],
-                                                            PEN_CUDA_EVENT_NO_TIMING),
-                               "while an event was made"));
+        PEN_TRY(pen_cuda_check(
+            memory,
+            memory->driver->event_create(&queues->fences[queues->fence_count],
+                                         PEN_CUDA_EVENT_BLOCKING | PEN_CUDA_EVENT_NO_TIMING),
+            "while an event was made"));
     }
     return PEN_OK;
 }

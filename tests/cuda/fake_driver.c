@@ -31,6 +31,7 @@ fake_counts fake_counted;
 static uint64_t used[FAKE_GPUS], used_most[FAKE_GPUS];
 pen_cuda_result fake_sticky;
 static char broken[64];
+static unsigned failing_runs; // of the kernel that fails
 static pen_cuda_context contexts[FAKE_GPUS];
 static _Thread_local pen_cuda_context *current;
 
@@ -56,7 +57,10 @@ __attribute__((destructor)) static void fake_tell(void) {
                       (unsigned long long)fake_counted.bytes_across);
         (void)fprintf(stderr, "fake driver: %llu launches, %llu waits\n",
                       (unsigned long long)fake_counted.launches,
-                      (unsigned long long)fake_counted.waits);
+                      (unsigned long long)(fake_counted.waits - fake_counted.waits_beside));
+        (void)fprintf(stderr, "fake driver: %llu launches ahead of copies, %llu waits beside\n",
+                      (unsigned long long)fake_counted.launches_ahead,
+                      (unsigned long long)fake_counted.waits_beside);
     }
     if (at == NULL) return;
     (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(at + 5, " "), at + 5);
@@ -104,7 +108,9 @@ void fake_run_kernel(const fake_command *c) {
     (void)pthread_mutex_unlock(&fake_lock);
     if (strcmp(c->kernel->name, fake_settings.slow) == 0) (void)usleep(fake_settings.slow_us);
     (void)pthread_mutex_lock(&emulating);
-    if (fake_sticky == 0 && strcmp(c->kernel->name, broken) == 0) {
+    const bool is_fatal = strcmp(c->kernel->name, fake_settings.fails) == 0 &&
+                          ++failing_runs == fake_settings.fails_at;
+    if (fake_sticky == 0 && (is_fatal || strcmp(c->kernel->name, broken) == 0)) {
         fake_sticky = FAKE_ILLEGAL;
         broken[0] = 0;
     }
@@ -266,8 +272,11 @@ pen_cuda_result cuMemcpyHtoDAsync_v2(pen_cuda_address to, const void *from, size
 
 pen_cuda_result cuMemcpyDtoHAsync_v2(void *to, pen_cuda_address from, size_t bytes,
                                      pen_cuda_stream *stream) {
-    const fake_command c = {
-        .kind = FAKE_COPY, .to = to, .from = fake_host(from, bytes), .bytes = bytes};
+    const fake_command c = {.kind = FAKE_COPY,
+                            .is_out = true,
+                            .to = to,
+                            .from = fake_host(from, bytes),
+                            .bytes = bytes};
     if (c.from == NULL) return FAKE_INVALID;
     fake_counted.bytes_read += bytes;
     return fake_push(stream, &c);
@@ -352,7 +361,7 @@ pen_cuda_result cuLaunchKernel(pen_cuda_function *function, unsigned grid_x, uns
     }
     memcpy(c.args, arguments[0], c.kernel->args_bytes);
     fake_reach_args(c.args, c.kernel->args_bytes);
-    if (stream != NULL && stream->captured == NULL) fake_counted.launches += 1;
+    if (stream != NULL && stream->captured == NULL) fake_count_launch(stream);
     return fake_push(stream, &c);
 }
 

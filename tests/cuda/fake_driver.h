@@ -11,11 +11,13 @@
 // command is late (0), and the emulator's order (0). With `models=2` every other GPU is of another
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
-// process had pinned. With `count=1` a process says at its end how often it launched and
-// waited, on stderr. With `graphless=1` there is no memory for graphs. With
+// process had pinned. With `count=1` a process says at its end, on stderr, how often it launched,
+// how often a thread that launches waited, how often others did, and how often it launched while a
+// copy out beside the work was under way. With `graphless=1` there is no memory for graphs. With
 // `peers=1` GPUs can reach each other; with `peers=2` they are said to, and the driver refuses it
 // when it is asked for. With `slow=NAME` a kernel of that name takes `slow_us=50000` microseconds
-// more.
+// more. With `fails=NAME fails_at=1` one fails as if it read where nothing is, when it runs for
+// that time.
 //
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
 // where it had nothing else to do. Times between them are told in steps of `tick_ns=500`.
@@ -41,13 +43,15 @@ typedef struct fake_counts {
     uint64_t host_bytes_most;
     uint64_t bytes_written; // host to device
     uint64_t bytes_read;
-    uint64_t bytes_across; // from GPU to GPU
-    uint64_t launches;     // of kernels and graphs, by the host
-    uint64_t kernels;      // that have run
-    uint64_t waits;        // of the host, for a stream or an event
-    uint64_t passes;       // of a stream, for an event
-    uint64_t contexts;     // retained now
-    uint64_t blocks;       // of memory, streams, events, modules and graphs that nobody released
+    uint64_t bytes_across;   // from GPU to GPU
+    uint64_t launches;       // of kernels and graphs, by the host
+    uint64_t kernels;        // that have run
+    uint64_t launches_ahead; // of them, while a copy out on a stream of its own was not done
+    uint64_t waits;          // of the host, for a stream or an event
+    uint64_t waits_beside;   // of them, by threads that never launched
+    uint64_t passes;         // of a stream, for an event
+    uint64_t contexts;       // retained now
+    uint64_t blocks;         // of memory, streams, events, modules and graphs that nobody released
 } fake_counts;
 
 typedef void (*fake_counts_fn)(fake_counts *out_counts);

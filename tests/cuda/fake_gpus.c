@@ -45,6 +45,8 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_setting_word("slow=", fake_settings.slow, sizeof fake_settings.slow);
     fake_settings.tick_ns = (unsigned)fake_setting("tick_ns=", 500);
     fake_settings.slow_us = (unsigned)fake_setting("slow_us=", 50000);
+    fake_setting_word("fails=", fake_settings.fails, sizeof fake_settings.fails);
+    fake_settings.fails_at = (unsigned)fake_setting("fails_at=", 1);
     emulator_tag = FAKE_TAG;
     emulator_tag_bits = FAKE_TAG_BITS;
     if (fake_settings.gpu_count > FAKE_GPUS || flags != 0) return FAKE_INVALID;

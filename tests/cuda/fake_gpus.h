@@ -19,8 +19,10 @@ typedef struct fake_told {
     unsigned late_role;               // of streams whose commands are late; FAKE_ALL_ROLES: of all
     unsigned lost_stream, lost_event; // roles between which an event is not awaited
     unsigned slow_us;
-    unsigned tick_ns;      // in which times are told
-    char slow[64];         // the kernel that is slow by that
+    unsigned tick_ns; // in which times are told
+    char slow[64];    // the kernel that is slow by that
+    unsigned fails_at;
+    char fails[64];        // the kernel that fails when it runs for that time
     uint64_t memory_bytes; // of each
     bool has_peers;        // GPUs reach each other,
     bool refuses_peers;    // or are said to, and do not

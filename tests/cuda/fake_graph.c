@@ -83,7 +83,7 @@ pen_cuda_result cuGraphInstantiateWithFlags(pen_cuda_graph_exec **exec, pen_cuda
 
 pen_cuda_result cuGraphLaunch(pen_cuda_graph_exec *exec, pen_cuda_stream *stream) {
     if (exec == NULL || stream == NULL || stream->captured != NULL) return FAKE_INVALID;
-    fake_counted.launches += 1;
+    fake_count_launch(stream);
     pen_cuda_result result = fake_sticky;
     for (size_t i = 0; i < exec->graph.count && result == 0; i++)
         result = fake_push(stream, &exec->graph.commands[i]);

@@ -36,6 +36,7 @@ typedef enum fake_kind { FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_EVENT, FAKE_PAS
 
 typedef struct fake_command {
     fake_kind kind;
+    bool is_out; // a copy to the host
     void *to;
     const void *from;
     size_t bytes;
@@ -91,6 +92,8 @@ pen_cuda_result fake_refuse_capture(void);
 void fake_run_kernel(const fake_command *c);
 // fake_stream.c: the command goes onto the stream, or into what it captures.
 pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c);
+// fake_stream.c: the host launches a kernel or a graph.
+void fake_count_launch(const pen_cuda_stream *stream);
 // fake_graph.c: a command that a stream captures.
 pen_cuda_result fake_capture(pen_cuda_stream *s, const fake_command *c);
 

@@ -27,7 +27,29 @@ static uint64_t fake_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + passed_ns;
 }
 
+#define FAKE_OUT 2u // the role of a device's stream of copies out
+
 static unsigned stream_counts[FAKE_GPUS]; // that there are
+static unsigned copies_out[FAKE_GPUS];    // on streams of copies out, that are not done
+static _Thread_local bool has_launched;   // this thread
+
+static unsigned stream_copies_out(const pen_cuda_stream *s, const fake_command *c) {
+    return c->is_out && s->role == FAKE_OUT ? 1 : 0;
+}
+
+void fake_count_launch(const pen_cuda_stream *stream) {
+    has_launched = true;
+    (void)pthread_mutex_lock(&fake_lock);
+    fake_counted.launches += 1;
+    if (copies_out[stream->device] > 0) fake_counted.launches_ahead += 1;
+    (void)pthread_mutex_unlock(&fake_lock);
+}
+
+// Holds the lock.
+static void fake_count_wait(void) {
+    fake_counted.waits += 1;
+    if (!has_launched) fake_counted.waits_beside += 1;
+}
 
 static void fake_do(const pen_cuda_stream *s, fake_command *c) {
     const bool is_late =
@@ -73,6 +95,7 @@ static void *fake_stream_main(void *argument) {
         fake_do(s, c);
         (void)pthread_mutex_lock(&fake_lock);
         s->done += 1;
+        copies_out[s->device] -= stream_copies_out(s, c);
         (void)pthread_cond_broadcast(&fake_changed);
     }
     (void)pthread_mutex_unlock(&fake_lock);
@@ -90,6 +113,7 @@ pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
     *own = *c;
     own->idle_ns = s->queued == s->done ? fake_now_ns() : 0;
     s->queued += 1;
+    copies_out[s->device] += stream_copies_out(s, c);
     (void)pthread_cond_broadcast(&fake_changed);
     (void)pthread_mutex_unlock(&fake_lock);
     return 0;
@@ -132,7 +156,7 @@ pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
 pen_cuda_result cuStreamSynchronize(pen_cuda_stream *stream) {
     if (fake_capturing != NULL) return fake_refuse_capture();
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.waits += 1;
+    fake_count_wait();
     while (stream->done < stream->queued)
         (void)pthread_cond_wait(&fake_changed, &fake_lock);
     (void)pthread_mutex_unlock(&fake_lock);
@@ -159,18 +183,24 @@ pen_cuda_result cuEventRecord(pen_cuda_event *event, pen_cuda_stream *stream) {
     if (fake_capturing != NULL) return fake_refuse_capture();
     const fake_command c = {.kind = FAKE_EVENT, .event = event, .ticket = event->recorded + 1};
     const pen_cuda_result result = fake_push(stream, &c);
-    if (result == 0) event->recorded += 1;
-    if (result == 0) event->role = stream->role;
-    return result;
+    if (result != 0) return result;
+    (void)pthread_mutex_lock(&fake_lock); // another thread may begin to wait for it
+    event->recorded += 1;
+    event->role = stream->role;
+    (void)pthread_mutex_unlock(&fake_lock);
+    return 0;
 }
 
 // An event that was never recorded is no hindrance. A test may have a wait lost.
 pen_cuda_result cuStreamWaitEvent(pen_cuda_stream *stream, pen_cuda_event *event, unsigned flags) {
     if (fake_capturing != NULL) return fake_refuse_capture();
     if (stream == NULL || event == NULL || flags != 0) return FAKE_INVALID;
+    (void)pthread_mutex_lock(&fake_lock);
     const fake_command c = {.kind = FAKE_PASS, .event = event, .ticket = event->recorded};
+    const unsigned event_role = event->role;
+    (void)pthread_mutex_unlock(&fake_lock);
     const bool is_lost =
-        fake_settings.lost_stream == stream->role && fake_settings.lost_event == event->role;
+        fake_settings.lost_stream == stream->role && fake_settings.lost_event == event_role;
     fake_counted.passes += 1;
     return is_lost ? fake_sticky : fake_push(stream, &c);
 }
@@ -178,8 +208,9 @@ pen_cuda_result cuStreamWaitEvent(pen_cuda_stream *stream, pen_cuda_event *event
 pen_cuda_result cuEventSynchronize(pen_cuda_event *event) {
     if (fake_capturing != NULL) return fake_refuse_capture();
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.waits += 1;
-    while (event->reached < event->recorded)
+    fake_count_wait();
+    const uint64_t ticket = event->recorded; // what is recorded later is not awaited
+    while (event->reached < ticket)
         (void)pthread_cond_wait(&fake_changed, &fake_lock);
     (void)pthread_mutex_unlock(&fake_lock);
     return fake_sticky;

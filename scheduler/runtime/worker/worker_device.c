@@ -6,6 +6,7 @@
 #include "base/system/failpoint.h"
 #include "device/run_context.h"
 #include "graph/graph.h"
+#include "scheduler/runtime/worker/worker_sender.h"
 #include "scheduler/runtime/worker/worker_task.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
@@ -268,6 +269,7 @@ static bool device_do_next(worker_device *device) {
     pen_worker_run *run = device->run;
     pen_status status = PEN_OK;
     worker_piece *piece;
+    worker_send send;
     if (device->call != NULL) {
         pen_status (*call)(worker_device *) = device->call;
         device->call = NULL;
@@ -280,10 +282,7 @@ static bool device_do_next(worker_device *device) {
         return true;
     }
     if (run->is_failed || run->is_closed) return false;
-    if (device->send_count > 0) {
-        const worker_send send = device->sends[device->send_first];
-        device->send_first = (device->send_first + 1) % device->send_limit;
-        device->send_count -= 1;
+    if (pen_worker_sender_take(device, &send)) {
         pen_mutex_unlock(&run->lock);
         status = pen_worker_run_send(run, &send);
     } else if (device->has_task) {
@@ -324,6 +323,7 @@ static void device_main(void *context) {
         device_wait(device);
     }
     pen_mutex_unlock(&run->lock);
+    pen_worker_sender_stop(device);
     pen_worker_staging_rest(device);
     pen_mutex_lock(&run->lock);
     run->rest_count += 1;

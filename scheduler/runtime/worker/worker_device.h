@@ -79,6 +79,8 @@ typedef struct worker_device {
     uint32_t first_microbatch; // of a step, that is run here
     pen_thread *thread;
     pen_condition wake; // with the run's lock
+    pen_thread *sender; // worker_sender.c; NULL: its own thread sends
+    pen_condition sends_wake;
 
     // guarded by lock
     bool has_task;
@@ -88,6 +90,8 @@ typedef struct worker_device {
     uint32_t send_limit;
     uint32_t send_first;
     uint32_t send_count;
+    bool is_sending; // the sender's thread, or it waits for the copy,
+    worker_send sending;
     pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
     pen_status call_status;
     bool is_called;
@@ -206,7 +210,8 @@ PEN_NODISCARD pen_status pen_worker_run_call(pen_worker_run *run, worker_device 
 // Tells the core; `device` is that of the calling thread, or NULL. CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_step(pen_worker_run *run, const pen_worker_event *event,
                                              worker_device *device);
-// Sends a frame that is made; on its device's thread.
+// Sends a frame that is made, once it is where the host sees it; on its device's thread, or that of
+// its sender.
 PEN_NODISCARD pen_status pen_worker_run_send(pen_worker_run *run, const worker_send *send);
 // Compares the checksums of the frames that a task reads; on its device's thread. CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_check_frames(pen_worker_run *run, const pen_run_form *form,

@@ -15,6 +15,11 @@ static int run_format_wait(const pen_worker_run *run, const worker_device *devic
                            const pen_worker_wait *wait, char *text, size_t size) {
     char task[PEN_TASK_TEXT_BYTES];
     const char *name = run->spec->devices[device->index].name;
+    if (device->is_sending && !wait->is_running) { // its thread waits for no task
+        const worker_send *send = &device->sending;
+        return snprintf(text, size, "device '%s' computes '%s', or copies it to send it\n", name,
+                        run->spec->forms[send->form].channels[send->channel].value);
+    }
     if (wait->is_idle) return snprintf(text, size, "device '%s' has nothing to do\n", name);
     pen_task_format(wait->task, task);
     if (wait->is_running) return snprintf(text, size, "device '%s' runs %s\n", name, task);
@@ -47,7 +52,7 @@ void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t s
     for (uint32_t d = 0; d < run->device_count; d++) {
         const worker_device *device = &run->devices[d];
         const pen_worker_wait wait = pen_worker_core_get_wait(run->core, device->index);
-        if (wait.is_running) *out_is_running = true;
+        if (wait.is_running || device->is_sending) *out_is_running = true;
         const int length = run_format_wait(run, device, &wait, out_text + used, size - used);
         if (length < 0 || (size_t)length >= size - used) break;
         used += (size_t)length;

@@ -12,6 +12,7 @@
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/run/run_wire.h"
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_sender.h"
 #include "scheduler/runtime/worker/worker_staging.h"
 #include "scheduler/runtime/worker/worker_task.h"
 #include "scheduler/schedule/schedule.h"
@@ -22,21 +23,11 @@ static worker_device *run_device(pen_worker_run *run, uint32_t device) {
     return &run->devices[run->local_of_device[device]];
 }
 
-static void run_queue_send(pen_worker_run *run, const pen_worker_action *action) {
-    const pen_run_channel *channel = &run->table->forms[action->form].channels[action->channel];
-    worker_device *device = run_device(run, channel->source_device);
-    PEN_ASSERT(device->send_count < device->send_limit);
-    const uint32_t last = (device->send_first + device->send_count) % device->send_limit;
-    device->sends[last] = (worker_send){action->form, action->channel, action->sequence};
-    device->send_count += 1;
-    pen_condition_signal(&device->wake);
-}
-
 // What devices are to do is put where they find it. Holds the lock.
 static void run_hand_over(pen_worker_run *run, const pen_worker_action *actions, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const pen_worker_action *action = &actions[i];
-        if (action->kind == PEN_WORKER_ACTION_SEND) run_queue_send(run, action);
+        if (action->kind == PEN_WORKER_ACTION_SEND) pen_worker_sender_add(run, action);
         if (action->kind == PEN_WORKER_ACTION_READ) pen_worker_run_read(run, action);
         if (action->kind == PEN_WORKER_ACTION_ROUND_DONE) {
             if (run->done_end == 0) run->told_end = action->round;
@@ -406,6 +397,7 @@ pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_check_classes(run));
     PEN_TRY(run_call(run, pen_worker_staging_reach));
     PEN_TRY(run_call(run, pen_worker_staging_open));
+    PEN_TRY(run_call(run, pen_worker_sender_start));
     PEN_TRY(run_call(run, run_bind_device));
     PEN_TRY(pen_worker_run_prepare_reading(run));
     return pen_worker_run_prepare_save(run);
@@ -421,19 +413,6 @@ pen_status pen_worker_run_set_ready(pen_worker_run *run) {
 }
 
 // ---- making
-
-static uint32_t run_count_sends(const pen_worker_run *run, uint32_t device) {
-    uint32_t most = 0;
-    for (uint32_t f = 0; f < run->table->form_count; f++) {
-        const pen_run_form *form = &run->table->forms[f];
-        uint32_t count = 0;
-        for (uint32_t c = 0; c < form->channel_count; c++) {
-            if (form->channels[c].source_device == device) count += form->channels[c].copies;
-        }
-        if (count > most) most = count;
-    }
-    return most + 1;
-}
 
 static uint32_t run_first_microbatch(const pen_run_form *form, uint32_t device) {
     uint32_t first = 0;
@@ -457,12 +436,12 @@ static pen_status run_new_device(pen_worker_run *run, uint32_t index, uint32_t l
     device->row = local;
     device->scalars_round = UINT64_MAX;
     device->first_microbatch = run_first_microbatch(&run->table->forms[0], index);
-    device->send_limit = run_count_sends(run, index);
     run->local_of_device[index] = local;
     pen_condition_init(&device->wake);
+    pen_condition_init(&device->sends_wake);
     PEN_TRY(pen_arena_create(&device->arena));
     PEN_TRY(PEN_NEW(run->arena, run->table->form_count, &device->executors));
-    PEN_TRY(PEN_NEW(run->arena, device->send_limit, &device->sends));
+    PEN_TRY(pen_worker_sender_prepare(device));
     return PEN_NEW(run->arena, run->action_limit, &device->actions);
 }
 
@@ -543,6 +522,7 @@ void pen_worker_run_close(pen_worker_run *run) {
     pen_worker_reader_close(run->reader);
     for (uint32_t d = 0; d < run->device_count; d++) {
         pen_condition_signal(&run->devices[d].wake);
+        pen_condition_signal(&run->devices[d].sends_wake);
     }
     pen_condition_broadcast(&run->called); // who waits for a device
     pen_mutex_unlock(&run->lock);
@@ -586,6 +566,7 @@ void pen_worker_run_destroy(pen_worker_run *run) {
     for (uint32_t d = 0; d < run->device_count; d++) {
         pen_arena_destroy(run->devices[d].arena);
         pen_condition_deinit(&run->devices[d].wake);
+        pen_condition_deinit(&run->devices[d].sends_wake);
     }
     pen_memory_free(run->staging);
     pen_memory_free(run->piece_staging);
