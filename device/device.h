@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/libraries.h"
 #include "base/memory_place.h"
 #include "base/precision.h"
 #include "base/status.h"
@@ -28,14 +29,14 @@ typedef struct pen_launch pen_launch;           // a kernel bound to operands
 typedef struct pen_launch_list pen_launch_list; // launches that run as one
 
 typedef struct pen_device_options {
-    const char *name;       // the user's: "a"
-    uint32_t thread_count;  // kernel team; 0: all cores the process may use
-    uint64_t memory_bytes;  // buffers may not exceed it; 0: no limit
-    pen_kernel_level level; // cpu: of its kernels
-    uint32_t gpu;           // cuda: which GPU of this machine, from 0
-    bool only_sizes;        // kernels are prepared for what they take, and never run
-    // cuda: of operands of products
-    pen_precision precision;
+    const char *name;        // the user's: "a"
+    uint32_t thread_count;   // kernel team; 0: all cores the process may use
+    uint64_t memory_bytes;   // buffers may not exceed it; 0: no limit
+    pen_kernel_level level;  // cpu: of its kernels
+    uint32_t gpu;            // cuda: which GPU of this machine, from 0
+    bool only_sizes;         // kernels are prepared for what they take, and never run
+    pen_precision precision; // cuda: of operands of products
+    pen_libraries libraries; // cuda: of NVIDIA's, that do products instead of its own kernels
 } pen_device_options;
 
 // Where an operand lies. `buffer` NULL: an optional operand left out, or a constant that the
@@ -101,6 +102,7 @@ typedef struct pen_device_kind {
     const char *summary; // one line
     bool has_own_memory; // the host does not see it: values come and go by copies
     uint32_t precisions; // PEN_PRECISION_BITs that it can, besides float32
+    const char *library; // that PEN_LIBRARIES_AUTO lets it use, for plans; NULL: none
 
     // UNSUPPORTED: this machine has no such device; says what is missing.
     PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);
@@ -230,10 +232,8 @@ typedef struct pen_device_kind {
     PEN_NODISCARD pen_status (*fence_wait)(pen_device *of, uint32_t fence);
 
     // Times by the device's own clock. NULL members: work is done when it was enqueued, and the
-    // host's clock tells of it.
-    //
-    // Enqueued: the queue comes to the mark when all before it is done. Marks are numbers from 0
-    // on, used again and again; only numbers that are new take memory.
+    // host's clock tells of it. Enqueued: the queue comes to the mark when all before it is done.
+    // Marks are numbers from 0 on, used again and again; only numbers that are new take memory.
     PEN_NODISCARD pen_status (*mark)(pen_device *device, uint32_t mark);
     // When the queue came to mark `from`, and how long it took from there to `to`, which was made
     // after it. To be asked when all work was awaited and before more is enqueued.

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/training_job.h"
+#include "device/cuda/cublas.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
@@ -51,6 +52,7 @@ typedef struct doctor_report {
     pen_machine machine;
     const char *device;
     const char *gpus;     // or why there are none
+    const char *cublas;   // or why there is none; NULL: there is no GPU
     const char *numerics; // what must be alike for equal bits, beside the build
     const char
         *worker;     // the program that is started for devices at localhost, or why there is none
@@ -123,6 +125,29 @@ static pen_status doctor_describe_gpus(pen_arena *arena, const char **out_text) 
     if (status != PEN_OK) pen_text_print(&text, "none: %s", pen_status_message(status));
     pen_status_ignore(status, "told with the rest");
     return pen_text_finish(&text, out_text);
+}
+
+// Whether GPUs' products go to cuBLAS, or what is missing for it.
+static pen_status doctor_describe_cublas(pen_arena *arena, const char **out_text) {
+    const pen_cublas_functions *functions;
+    pen_cublas_version version;
+    pen_cuda_gpu gpu;
+    pen_status status = pen_cuda_gpu_describe(0, &gpu);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "told with the GPUs");
+        *out_text = NULL;
+        return PEN_OK;
+    }
+    status = pen_cublas_load(gpu.driver, &functions, &version);
+    if (status == PEN_OK) {
+        return pen_arena_format(arena, out_text, "%d.%d.%d, for matrix products of GPUs",
+                                version.numbers[0], version.numbers[1], version.numbers[2]);
+    }
+    const pen_status copied =
+        pen_arena_format(arena, out_text, "none, own kernels make matrix products of GPUs: %s",
+                         pen_status_message(status));
+    pen_status_ignore(status, "told with the rest");
+    return copied;
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).
@@ -277,6 +302,7 @@ static pen_status doctor_print_json(const doctor_report *report) {
     pen_json_key_unsigned(&json, "memory_bytes_free", machine->memory_bytes_free);
     pen_json_key_text(&json, "device", report->device);
     pen_json_key_text(&json, "gpus", report->gpus);
+    if (report->cublas != NULL) pen_json_key_text(&json, "cublas", report->cublas);
     pen_json_key_text(&json, "worker", report->worker);
     pen_json_key_bool(&json, "sandbox", pen_sandbox_is_possible());
     pen_json_key_object(&json, "libraries");
@@ -318,6 +344,7 @@ static pen_status doctor_print_text(const doctor_report *report) {
            pen_bytes_format(machine->memory_bytes_free, available));
     printf("device        %s\n", report->device);
     printf("GPUs          %s\n", report->gpus);
+    if (report->cublas != NULL) printf("cuBLAS        %s\n", report->cublas);
     printf("worker        %s\n", report->worker);
     printf("sandbox       %s\n",
            pen_sandbox_is_possible() ? "Landlock and seccomp" : "not possible");
@@ -336,6 +363,7 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
     PEN_TRY(doctor_describe_device(context->arena, &report.device));
     report.numerics = doctor_find_numerics(report.device);
     PEN_TRY(doctor_describe_gpus(context->arena, &report.gpus));
+    PEN_TRY(doctor_describe_cublas(context->arena, &report.cublas));
     PEN_TRY(doctor_find_worker(context->arena, &report.worker));
     if (options->common.operand_count > 0) {
         PEN_TRY(doctor_look_at_job(context, options->common.operands[0], &report));

@@ -65,7 +65,8 @@ static pen_status probe_measure_rates(probe_run *run) {
         const pen_device_options options = {.name = target->device,
                                             .thread_count = target->threads,
                                             .memory_bytes = target->memory_bytes,
-                                            .gpu = target->gpu};
+                                            .gpu = target->gpu,
+                                            .libraries = run->job->numerics.libraries};
         const pen_device_kind *kind;
         pen_device *device;
         pen_device_rates rates;

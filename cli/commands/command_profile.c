@@ -202,7 +202,8 @@ static pen_status profile_find_others(profile_run *run, const pen_profile_target
                                                       .thread_count = device->threads,
                                                       .memory_bytes = device->bytes_limit,
                                                       .gpu = device->gpu,
-                                                      .precision = run->job->numerics.precision};
+                                                      .precision = run->job->numerics.precision,
+                                                      .libraries = run->job->numerics.libraries};
     }
     *out_count = count;
     return PEN_OK;

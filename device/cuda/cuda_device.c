@@ -79,6 +79,7 @@ static void cuda_close(pen_device *base) {
     pen_cuda_host_close(&device->host);
     if (driver != NULL && device->memory.context != NULL) {
         pen_cuda_memory_rest(&device->memory);
+        pen_cublas_close(&device->cublas);
         pen_cuda_clock_close(&device->clock, &device->memory);
         pen_cuda_queues_close(&device->queues);
         if (device->words != 0) (void)driver->free(device->words);
@@ -98,6 +99,8 @@ static pen_status cuda_open_parts(const pen_device_options *options, cuda_device
         PEN_TRY(pen_cuda_memory_open(&device->memory));
         PEN_TRY(cuda_load_kernels(device));
         PEN_TRY(cuda_make_words(device));
+        if (device->libraries != PEN_LIBRARIES_NONE)
+            PEN_TRY(pen_cublas_open(&device->memory, &device->cublas));
     }
     return pen_cuda_host_open(options, &device->memory, &device->host);
 }
@@ -112,6 +115,7 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     if (status == PEN_OK) {
         device->base.kind = &pen_cuda_device_kind;
         device->precision = options->precision;
+        device->libraries = options->libraries;
         device->arena = arena;
         status = pen_arena_copy_text(arena, name, strlen(name), &device->name);
     }
@@ -132,43 +136,57 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     return PEN_OK;
 }
 
+// ", cuBLAS 12.4.5"; nothing where it is not used.
+static pen_status cuda_name_libraries(const cuda_device *device, pen_arena *arena,
+                                      const char **out_text) {
+    const int *numbers = device->cublas.version.numbers;
+    *out_text = "";
+    if (device->cublas.handle == NULL) return PEN_OK;
+    return pen_arena_format(arena, out_text, ", cuBLAS %d.%d.%d", numbers[0], numbers[1],
+                            numbers[2]);
+}
+
+// The GPU, then what runs beside it on the host.
 static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char **out_text) {
     const cuda_device *device = cuda_device_of(base);
     char memory[PEN_QUANTITY_TEXT_BYTES];
-    const char *host;
+    const char *host, *libraries;
     pen_cuda_gpu gpu;
     if (device->only_sizes) {
         return pen_arena_format(arena, out_text, "cuda '%s': for plans alone", device->name);
     }
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
     PEN_TRY(pen_cpu_device_kind.describe(device->host.cpu, arena, &host));
+    PEN_TRY(cuda_name_libraries(device, arena, &libraries));
     const char *level = strstr(host, "kernel level");
     return pen_arena_format(arena, out_text,
                             "cuda '%s': %s, compute capability %d.%d, %d processors, %s, driver "
-                            "%d.%d, kernels %08x; on the host %s",
+                            "%d.%d, kernels %08x%s; on the host %s",
                             device->name, gpu.name, gpu.major, gpu.minor, gpu.processors,
                             pen_bytes_format(gpu.memory_bytes, memory), gpu.driver / 1000,
-                            gpu.driver % 1000 / 10, (unsigned)device->text_hash,
+                            gpu.driver % 1000 / 10, (unsigned)device->text_hash, libraries,
                             level == NULL ? host : level);
 }
 
 static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char **out_text) {
     const cuda_device *device = cuda_device_of(base);
+    const char *libraries;
     pen_cuda_gpu gpu;
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
+    PEN_TRY(cuda_name_libraries(device, arena, &libraries));
     return pen_arena_format(arena, out_text,
                             "%s, compute capability %d.%d, driver %d.%d, kernels %08x, products of "
-                            "%s",
+                            "%s%s",
                             gpu.name, gpu.major, gpu.minor, gpu.driver / 1000,
                             gpu.driver % 1000 / 10, (unsigned)device->text_hash,
-                            pen_precision_names[device->precision]);
+                            pen_precision_names[device->precision], libraries);
 }
 
 // ---- memory
 
 static uint64_t cuda_own_bytes(pen_device *device) {
-    (void)device;
-    return CUDA_OWN_BYTES;
+    const bool may_use = cuda_device_of(device)->libraries != PEN_LIBRARIES_NONE;
+    return CUDA_OWN_BYTES + (may_use ? PEN_CUBLAS_WORKSPACE_BYTES : 0);
 }
 
 static pen_status cuda_pinned_bytes(pen_device *device, const pen_graph *graph,
@@ -301,7 +319,7 @@ static pen_status cuda_marked(pen_device *base, uint32_t from, uint32_t to, pen_
     return pen_cuda_clock_marked(&device->clock, &device->memory, from, to, out_span);
 }
 
-pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
+static pen_status cuda_launch_kernel(const cuda_device *device, const pen_cuda_step *step) {
     const pen_cuda_memory *memory = &device->memory;
     pen_cuda_step own = *step;
     void *arguments[] = {&own.args};
@@ -310,6 +328,18 @@ pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step
                                                  step->grid[1], step->grid[2], PEN_CUDA_BLOCK, 1, 1,
                                                  0, memory->stream, arguments, NULL),
                           "while a kernel was enqueued");
+}
+
+// A product is the library's, where it takes it: no other place decides. What a gemm adds is added
+// then.
+pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
+    const struct cuda_product_args *product = &step->args.product;
+    if (step->kernel != PEN_CUDA_KERNEL_product || !pen_cublas_takes(&device->cublas, product))
+        return cuda_launch_kernel(device, step);
+    PEN_TRY(pen_cublas_multiply(&device->cublas, product, step->grid[2]));
+    if (product->c == 0) return PEN_OK;
+    const pen_cuda_step addend = pen_cuda_product_addend(product);
+    return cuda_launch_kernel(device, &addend);
 }
 
 // The step is copied, since whether it adds differs from run to run.
@@ -471,6 +501,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .name = "cuda",
     .summary = "a GPU of NVIDIA: own kernels, and the host's for what has none",
     .has_own_memory = true,
+    .library = "cuBLAS makes matrix products where a machine has it; 32 MiB of each GPU are for it",
     .precisions = PEN_PRECISION_BIT(PEN_PRECISION_TF32) |
                   PEN_PRECISION_BIT(PEN_PRECISION_BFLOAT16) |
                   PEN_PRECISION_BIT(PEN_PRECISION_FLOAT16),

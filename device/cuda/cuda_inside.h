@@ -4,6 +4,7 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_INSIDE_H
 #define PEN_DEVICE_CUDA_CUDA_INSIDE_H
 
+#include "device/cuda/cublas.h"
 #include "device/cuda/cuda_clock.h"
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
@@ -36,7 +37,9 @@ typedef struct cuda_device {
     const char *name;
     bool only_sizes;
     pen_precision precision; // of operands of products
+    pen_libraries libraries;
     pen_cuda_memory memory;
+    pen_cublas cublas;
     pen_cuda_clock clock;
     pen_cuda_queues queues;
     pen_cuda_host host;

@@ -141,6 +141,8 @@ bool pen_cuda_type(const pen_graph *graph, pen_value_id value, uint32_t *out_typ
 
 // product_cuda.c: the launch of `count` products, a block for each of their tiles.
 pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32_t count);
+// product_cuda.c: the launch that adds beta c to the y of one product that has a c.
+pen_cuda_step pen_cuda_product_addend(const struct cuda_product_args *args);
 
 // map_cuda.c: the launch of y = factor times the first operand, which is repeated; returns how
 // many.

@@ -69,6 +69,7 @@ static pen_status setup_open_device(pipeline_engine *p) {
     const pen_device_options options = {.name = cluster->devices[0].name,
                                         .thread_count = cluster->devices[0].threads,
                                         .precision = p->job->numerics.precision,
+                                        .libraries = p->job->numerics.libraries,
                                         .only_sizes = kind->has_own_memory};
     return kind->open(&options, &p->device);
 }
@@ -107,6 +108,7 @@ static pen_status setup_number_workers(pipeline_engine *p) {
             .thread_count = device->threads,
             .gpu = device->gpu,
             .precision = p->job->numerics.precision,
+            .libraries = p->job->numerics.libraries,
             .memory_bytes = p->options.no_memory_check ? UINT64_MAX : device->bytes_limit};
     }
     if (collects) {

@@ -30,6 +30,7 @@
 
 #include "base/arena.h"
 #include "base/format/quantity.h"
+#include "base/libraries.h"
 #include "base/option/option.h"
 #include "base/precision.h"
 #include "base/status.h"
@@ -72,6 +73,7 @@ typedef struct pen_job_pipeline {
 typedef struct pen_job_numerics {
     pen_kernel_level level;  // AUTO: that of the plan or checkpoint it goes on from, else the best
     pen_precision precision; // of operands of products
+    pen_libraries libraries; // of NVIDIA's, by which GPUs do products
     pen_loss_scale_options loss_scale; // with FLOAT16
     bool has_loss_scale;               // it is written
 } pen_job_numerics;

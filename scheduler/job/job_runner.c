@@ -209,7 +209,8 @@ static pen_status runner_describe(const pen_job *job, pen_dataset_part part,
                                              .memory_bytes = memory_bytes,
                                              .gpu = (uint32_t)device->gpu,
                                              .level = job->numerics.level,
-                                             .precision = job->numerics.precision}};
+                                             .precision = job->numerics.precision,
+                                             .libraries = job->numerics.libraries}};
     PEN_TRY(pen_job_compile_request(job, part, info, arena, &options.compile));
     *out_options = options;
     return PEN_OK;

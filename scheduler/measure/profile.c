@@ -51,7 +51,8 @@ static pen_status profile_open(pen_profiler *profiler) {
                                         .memory_bytes = target->memory_bytes,
                                         .gpu = target->gpu,
                                         .only_sizes = target->is_remote && kind->has_own_memory,
-                                        .precision = profiler->job->numerics.precision};
+                                        .precision = profiler->job->numerics.precision,
+                                        .libraries = profiler->job->numerics.libraries};
     return kind->open(&options, &profiler->runner.device);
 }
 

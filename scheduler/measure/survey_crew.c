@@ -99,7 +99,8 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
         devices[s] = (pen_run_spec_device){.name = device->name,
                                            .kind = device->kind,
                                            .thread_count = device->threads,
-                                           .memory_bytes = device->bytes_limit};
+                                           .memory_bytes = device->bytes_limit,
+                                           .libraries = options->job->numerics.libraries};
         if (part != NULL) {
             PEN_TRY(PEN_NEW(crew->arena, pen_graph_value_count(part->graph), &copies));
         }

@@ -33,10 +33,21 @@ static void kinds_add_names(const pen_plan_model *model, const pen_cluster *clus
 static void kinds_add_unproven(const pen_plan_model *model, pen_text *text) {
     for (uint32_t k = 0; k < model->device_count; k++) {
         if (!model->devices[k]->kind->has_own_memory) continue;
-        pen_text_print(text,
-                       "unproven     what the driver of a device of kind %s takes for itself, its "
-                       "context and code,\n             is in no figure: leave `reserve` for it\n",
-                       model->devices[k]->kind->name);
+        pen_text_print(
+            text,
+            "unproven     what the driver of a device of kind %s takes for itself, its "
+            "context and code,\n             and that of libraries, is in no figure: leave "
+            "`reserve` for it\n",
+            model->devices[k]->kind->name);
+    }
+}
+
+// A plan does not know which machines have them.
+static void kinds_add_libraries(const pen_plan_model *model, pen_text *text) {
+    for (uint32_t k = 0; k < model->device_count; k++) {
+        const char *library = model->devices[k]->kind->library;
+        if (model->libraries == PEN_LIBRARIES_NONE || library == NULL) continue;
+        pen_text_print(text, "libraries    auto: %s\n", library);
     }
 }
 
@@ -60,6 +71,7 @@ pen_status pen_plan_add_kinds(const pen_plan_model *model, const pen_cluster *cl
                        "on the host  %u of %u nodes of '%s', of operators without a kernel: %s\n",
                        found.count, found.of, plan->devices[d].name, found.list);
     }
+    kinds_add_libraries(model, text);
     kinds_add_unproven(model, text);
     return PEN_OK;
 }

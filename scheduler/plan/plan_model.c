@@ -32,6 +32,7 @@ static pen_status model_open_kind(const pen_plan_model_request *wanted, uint32_t
                                         .gpu = device->gpu,
                                         .level = wanted->job->numerics.level,
                                         .precision = wanted->job->numerics.precision,
+                                        .libraries = wanted->job->numerics.libraries,
                                         .only_sizes = true};
     return kind->open(&options, out_device);
 }
@@ -61,6 +62,7 @@ pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *
                                pen_plan_model *out_model) {
     const pen_dataset_info none = {.format = "none"};
     pen_compile_request request;
+    out_model->libraries = wanted->job->numerics.libraries;
     PEN_TRY(model_open_data(wanted, arena, out_model));
     PEN_TRY(model_open_devices(wanted, arena, out_model));
     PEN_TRY(pen_job_compile_request(wanted->job, wanted->part,

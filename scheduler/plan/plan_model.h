@@ -19,6 +19,7 @@ typedef struct pen_plan_model {
     uint32_t device_count;        // computes nothing: no GPU need be there
     uint32_t *number_of_device;   // [device_count of the cluster] in `devices`
     const pen_program *program;
+    pen_libraries libraries; // of the job
 } pen_plan_model;
 
 typedef struct pen_plan_model_request {

@@ -75,8 +75,7 @@ __attribute__((destructor)) static void fake_tell(void) {
 
 // ---- addresses
 
-// Where `bytes` at a device's address are on the host; NULL: not all of them in one allocation.
-static void *fake_host(pen_cuda_address address, size_t bytes) {
+void *fake_host(pen_cuda_address address, size_t bytes) {
     void *found = NULL;
     if ((address & FAKE_TAG_BITS) != FAKE_TAG) return NULL;
     uint8_t *at = (uint8_t *)(uintptr_t)(address & ~FAKE_TAG_BITS);
@@ -87,6 +86,16 @@ static void *fake_host(pen_cuda_address address, size_t bytes) {
     }
     (void)pthread_mutex_unlock(&fake_lock);
     return found;
+}
+
+int fake_device_of(pen_cuda_address address) {
+    const uint8_t *at = fake_host(address, 1);
+    int device = -1;
+    (void)pthread_mutex_lock(&fake_lock);
+    for (const fake_block *b = blocks; b != NULL && at != NULL; b = b->next)
+        if (at >= b->bytes && at < b->bytes + b->size) device = b->device;
+    (void)pthread_mutex_unlock(&fake_lock);
+    return device;
 }
 
 // A kernel's argument, in which device addresses become the host's: here alone.

@@ -34,6 +34,9 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.memory_bytes = fake_setting("memory=", (uint64_t)4 << 30);
     fake_settings.late_us = (unsigned)fake_setting("late=", 0);
     fake_settings.order = (unsigned)fake_setting("order=", 0);
+    fake_settings.driver = (unsigned)fake_setting("driver=", 12040);
+    fake_settings.blas_fails = (unsigned)fake_setting("blas_fails=", 0);
+    fake_settings.blas_begins = (unsigned)fake_setting("blas_begins=", 0);
     fake_settings.has_peers = fake_setting("peers=", 0) != 0;
     fake_settings.refuses_peers = fake_setting("peers=", 0) == 2;
     fake_settings.is_told = fake_setting("count=", 0) != 0;
@@ -54,7 +57,7 @@ pen_cuda_result cuInit(unsigned flags) {
 }
 
 pen_cuda_result cuDriverGetVersion(int *version) {
-    *version = 12040;
+    *version = (int)fake_settings.driver;
     return 0;
 }
 

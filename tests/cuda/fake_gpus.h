@@ -24,10 +24,13 @@ typedef struct fake_told {
     unsigned fails_at;
     char fails[64];        // the kernel that fails when it runs for that time
     uint64_t memory_bytes; // of each
-    bool has_peers;        // GPUs reach each other,
-    bool refuses_peers;    // or are said to, and do not
-    bool is_told;          // counts, at the end
-    bool is_graphless;     // memory for graphs is refused
+    unsigned driver;       // the version of CUDA that it knows
+    // of fake_cublas.h
+    unsigned blas_fails, blas_begins;
+    bool has_peers;     // GPUs reach each other,
+    bool refuses_peers; // or are said to, and do not
+    bool is_told;       // counts, at the end
+    bool is_graphless;  // memory for graphs is refused
 } fake_told;
 
 extern fake_told fake_settings; // as the last cuInit found them

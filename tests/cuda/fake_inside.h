@@ -32,7 +32,14 @@
 #define FAKE_DECLARE(name, symbol, parameters) pen_cuda_result symbol parameters;
 PEN_CUDA_FUNCTIONS(FAKE_DECLARE)
 
-typedef enum fake_kind { FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_EVENT, FAKE_PASS } fake_kind;
+typedef enum fake_kind {
+    FAKE_COPY,
+    FAKE_FILL,
+    FAKE_KERNEL,
+    FAKE_EVENT,
+    FAKE_PASS,
+    FAKE_CALL, // of a library over the driver
+} fake_kind;
 
 typedef struct fake_command {
     fake_kind kind;
@@ -45,6 +52,7 @@ typedef struct fake_command {
     emulated_size grid;
     uint32_t threads;
     uint8_t args[1024];
+    void (*call)(const void *args);
     pen_cuda_event *event;
     uint64_t ticket;
     uint64_t idle_ns; // when it was given to a stream that had nothing else to do; 0: it had
@@ -88,6 +96,10 @@ extern _Thread_local pen_cuda_stream *fake_capturing; // by this thread
 int fake_current_device(void);
 // What must not be while this thread captures; else what the error is that stays.
 pen_cuda_result fake_refuse_capture(void);
+// fake_driver.c: where `bytes` at a device's address are on the host; NULL: not all of them in one
+// allocation. Of which device the allocation is; -1: there is none.
+void *fake_host(pen_cuda_address address, size_t bytes);
+int fake_device_of(pen_cuda_address address);
 // fake_driver.c, on a stream's thread: a kernel.
 void fake_run_kernel(const fake_command *c);
 // fake_stream.c: the command goes onto the stream, or into what it captures.

@@ -66,6 +66,9 @@ static void fake_do(const pen_cuda_stream *s, fake_command *c) {
     case FAKE_KERNEL:
         fake_run_kernel(c);
         break;
+    case FAKE_CALL:
+        c->call(c->args);
+        break;
     case FAKE_EVENT:
         (void)pthread_mutex_lock(&fake_lock);
         if (c->event->reached < c->ticket) c->event->reached = c->ticket;

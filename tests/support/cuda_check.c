@@ -83,7 +83,9 @@ void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run
     CHECK(pen_cuda_entry_find(built->graph, node) != NULL, "%s runs on the host", node->op->name);
     setenv("FAKE_CUDA", cuda_orders[seed % 3], 1);
     CHECK_OK(pen_device_kind_find("cuda", &kind));
-    CHECK_OK(kind->open(&(pen_device_options){.name = "g", .precision = precision}, &device));
+    const pen_device_options options = {
+        .name = "g", .precision = precision, .libraries = op_check_libraries()};
+    CHECK_OK(kind->open(&options, &device));
     CHECK_OK(kind->prepare(device, built->graph, built->node, built->arena, &kernel));
     for (uint32_t i = 0; i < node->input_count; i++)
         inputs[i] = cuda_operand(device, run, node->inputs[i]);

@@ -210,11 +210,19 @@ pen_kernel_level op_check_level(void) {
     return PEN_KERNEL_LEVEL_AUTO;
 }
 
+pen_libraries op_check_libraries(void) {
+    const char *name = getenv("PEN_TEST_LIBRARIES");
+    const bool is_auto = name != NULL && strcmp(pen_libraries_names[PEN_LIBRARIES_AUTO], name) == 0;
+    return is_auto ? PEN_LIBRARIES_AUTO : PEN_LIBRARIES_NONE;
+}
+
 static void device_run_all(device_trial *trial) {
     const uint32_t teams[] = {1, 2, 3 + (uint32_t)(trial->seed % (DEVICE_TEAM_MOST - 2))};
     for (uint32_t i = 0; i < sizeof teams / sizeof *teams; i++) {
-        const pen_device_options options = {
-            .name = "tested", .thread_count = teams[i], .level = op_check_level()};
+        const pen_device_options options = {.name = "tested",
+                                            .thread_count = teams[i],
+                                            .level = op_check_level(),
+                                            .libraries = op_check_libraries()};
         trial->thread_count = teams[i];
         CHECK_OK(trial->kind->open(&options, &trial->device));
         trial->in_place = trial->accumulate = false;

@@ -23,5 +23,7 @@ bool op_check_is_here(const pen_device_kind *kind);
 
 // The kernel level of these runs: $PEN_TEST_LEVEL, or the best of this machine.
 pen_kernel_level op_check_level(void);
+// Libraries of these runs: $PEN_TEST_LIBRARIES, or none.
+pen_libraries op_check_libraries(void);
 
 #endif // PEN_TESTS_SUPPORT_DEVICE_CHECK_H

@@ -45,6 +45,21 @@ pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32
                            .args.product = *args};
 }
 
+pen_cuda_step pen_cuda_product_addend(const struct cuda_product_args *args) {
+    const uint64_t count = (uint64_t)args->m * args->n;
+    return (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_combine,
+                           .grid = {pen_cuda_blocks_for(count), 1, 1},
+                           .args.broadcast = {.adds = 1,
+                                              .what = PEN_CUDA_SCALE,
+                                              .rank = 2,
+                                              .count = count,
+                                              .x = {args->c},
+                                              .y = args->y,
+                                              .dims = {args->m, args->n},
+                                              .strides = {{args->c_row, args->c_column}},
+                                              .factor = args->beta}};
+}
+
 // What matmul has not is 1, or 0.
 static uint32_t product_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;

@@ -22,6 +22,7 @@ typedef struct pen_run_spec_device {
     uint64_t memory_bytes; // its buffers may not exceed it; 0: no limit
     uint32_t gpu;          // of kind cuda: which of the worker's machine
     uint32_t precision;    // pen_precision of operands of products
+    uint32_t libraries;    // pen_libraries
 } pen_run_spec_device;
 
 typedef struct pen_run_spec_worker {

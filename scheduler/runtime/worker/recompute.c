@@ -67,7 +67,8 @@ static pen_status recompute_on(const pen_run_spec *spec, uint32_t index, uint64_
     const pen_device_options options = {.name = spec->devices[index].name,
                                         .thread_count = 1,
                                         .memory_bytes = memory_bytes,
-                                        .precision = (pen_precision)spec->devices[index].precision};
+                                        .precision = (pen_precision)spec->devices[index].precision,
+                                        .libraries = (pen_libraries)spec->devices[index].libraries};
     PEN_TRY(pen_device_kind_find(spec->devices[index].kind, &kind));
     PEN_TRY(kind->open(&options, &device));
     pen_status status = recompute_create(spec, index, device, arena, &executor);

@@ -260,7 +260,8 @@ static pen_status run_open_device(worker_device *device) {
                                         .thread_count = spec->thread_count,
                                         .memory_bytes = spec->memory_bytes,
                                         .gpu = spec->gpu,
-                                        .precision = (pen_precision)spec->precision};
+                                        .precision = (pen_precision)spec->precision,
+                                        .libraries = (pen_libraries)spec->libraries};
     if (!pen_device_kind_can(kind, options.precision)) {
         return pen_error(PEN_CORRUPT, "device '%s' is of kind %s, which has no products of %s",
                          spec->name, spec->kind, pen_precision_names[options.precision]);

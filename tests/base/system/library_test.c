@@ -2,6 +2,10 @@
 
 #include "base/system/library.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "tests/support/check.h"
 
 typedef struct library_functions {
@@ -34,6 +38,22 @@ static void what_is_not_there_is_named(void **state) {
                 "libm, which computes, is of a version without 'no_such_function'");
 }
 
+// Of several files, one that is there but is none says more than those that are not there.
+static void a_broken_one_is_named_first(void **state) {
+    (void)state;
+    char path[] = "/tmp/libbrokenXXXXXX";
+    const int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, "none\n", 5) == 5 && close(file) == 0, "%s", path);
+    const char *const broken[] = {"libnone.so.7", path, "libnone.so.6", NULL};
+    static const char *const symbols[] = {"cos", "sqrt"};
+    library_functions functions;
+    const pen_library wanted = {"libnone", broken, symbols, 2};
+    const pen_status status = pen_library_load(&wanted, &functions);
+    CHECK(strstr(pen_status_message(status), path) != NULL, "%s", pen_status_message(status));
+    pen_status_ignore(status, "compared");
+    CHECK(unlink(path) == 0, "%s", path);
+}
+
 static void all_get_what_the_first_got(void **state) {
     (void)state;
     static const char *const symbols[] = {"cos", "no_such_function"};
@@ -54,4 +74,5 @@ static void all_get_what_the_first_got(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(all_get_what_the_first_got),
               cmocka_unit_test(the_first_that_is_there_is_taken),
-              cmocka_unit_test(what_is_not_there_is_named))
+              cmocka_unit_test(what_is_not_there_is_named),
+              cmocka_unit_test(a_broken_one_is_named_first))

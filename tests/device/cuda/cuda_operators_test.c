@@ -4,32 +4,13 @@
 
 #include "tests/support/cuda_check.h"
 #include "tests/support/device_check.h"
+#include "tests/support/product_case.h"
 #include "tests/support/random_case.h"
 
 static void products(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
-        random_case random = {seed, 0};
-        const int64_t m = random_between(&random, 1, 100), n = random_between(&random, 1, 100);
-        const int64_t k = random_between(&random, 1, 60);
-        const bool trans_a = random_chance(&random, 50), trans_b = random_chance(&random, 50);
-        op_case c = {.op = "gemm", .input_count = 2, .attribute_count = 4};
-        c.attributes[0] = pen_attribute_int("transA", trans_a);
-        c.attributes[1] = pen_attribute_int("transB", trans_b);
-        c.attributes[2] = pen_attribute_float("alpha", seed % 2 == 0 ? 1 : 0.5);
-        c.attributes[3] = pen_attribute_float("beta", seed % 4 < 2 ? 1 : 2);
-        c.inputs[0].type = op_type(PEN_FLOAT32, 2, (int)(trans_a ? k : m), (int)(trans_a ? m : k));
-        c.inputs[1].type = op_type(PEN_FLOAT32, 2, (int)(trans_b ? n : k), (int)(trans_b ? k : n));
-        if (seed % 3 > 0) c.input_count = 3;
-        c.inputs[2].type = seed % 3 == 1 ? op_type(PEN_FLOAT32, 1, (int)n)
-                                         : op_type(PEN_FLOAT32, 2, (int)m, seed % 2 ? 1 : (int)n);
-        cuda_check(&c, seed, 1e-5);
-    }
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        op_case c = {.op = "matmul", .input_count = 2};
-        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 3, 5 + (int)seed, 70);
-        c.inputs[1].type =
-            seed % 2 ? op_type(PEN_FLOAT32, 3, 3, 70, 9) : op_type(PEN_FLOAT32, 2, 70, 9);
+    for (uint64_t seed = 0; seed < PRODUCT_CASES; seed++) {
+        const op_case c = product_case(seed);
         cuda_check(&c, seed, 1e-5);
     }
 }

@@ -6,21 +6,10 @@
 
 #include "device/device.h"
 #include "tests/support/cuda_check.h"
+#include "tests/support/cuda_rounding.h"
+#include "tests/support/product_case.h"
 #include "tests/support/random_case.h"
 #include "tests/support/window_case.h"
-
-// The nearest number that a precision has, by arithmetic in double.
-static float nearest(float x, pen_precision precision) {
-    const int digits = precision == PEN_PRECISION_BFLOAT16 ? 8 : 11; // with the leading one
-    const int least = precision == PEN_PRECISION_FLOAT16 ? -13 : -125;
-    int exponent;
-    if (precision == PEN_PRECISION_FLOAT32 || !isfinite(x) || x == 0) return x;
-    (void)frexp((double)x, &exponent);
-    if (exponent < least) exponent = least;
-    const double step = ldexp(1, exponent - digits), y = rint((double)x / step) * step;
-    if (precision == PEN_PRECISION_FLOAT16 && fabs(y) > 65504) return copysignf(INFINITY, x);
-    return (float)y;
-}
 
 // Times one: each kind of number, and those halfway between two that a precision has.
 static void numbers(void **state) {
@@ -53,7 +42,7 @@ static void numbers(void **state) {
         cuda_run(&built, (pen_precision)p, (uint64_t)p, &run);
         const float *y = run.tensors[built.outputs[0].index].data;
         for (int i = 0; i < COUNT; i++) {
-            const float expected = nearest(x[i], (pen_precision)p);
+            const float expected = cuda_nearest(x[i], (pen_precision)p);
             CHECK(y[i] == expected || (isnan(y[i]) && isnan(expected)),
                   "%s of %.9g (%a) is %.9g, expected %.9g", pen_precision_names[p], (double)x[i],
                   (double)x[i], (double)y[i], (double)expected);
@@ -62,57 +51,13 @@ static void numbers(void **state) {
     }
 }
 
-// Results of a case whose first `rounded_count` operands were rounded before, bit by bit.
-static void check_case(const op_case *c, uint32_t rounded_count, uint64_t seed) {
-    const pen_precision precision = (pen_precision)(1 + seed % (PEN_PRECISION_COUNT - 1));
-    op_built built;
-    run_graph found, expected, wide;
-    CHECK_OK(op_build(c, &built));
-    run_graph *const runs[] = {&found, &expected, &wide};
-    for (uint32_t r = 0; r < 3; r++) {
-        CHECK_OK(run_graph_init(runs[r], built.graph, built.arena));
-        op_fill(c, &built, seed, runs[r]);
-    }
-    for (uint32_t i = 0; i < rounded_count; i++) {
-        pen_tensor *operand = &expected.tensors[built.inputs[i].index];
-        float *numbers_of = operand->data;
-        for (int64_t k = 0; k < pen_tensor_count(operand); k++)
-            numbers_of[k] = nearest(numbers_of[k], precision);
-    }
-    cuda_run(&built, precision, seed, &found);
-    cuda_run(&built, PEN_PRECISION_FLOAT32, seed + 1, &expected);
-    cuda_run(&built, PEN_PRECISION_FLOAT32, seed + 2, &wide);
-    const pen_tensor *y = &found.tensors[built.outputs[0].index];
-    const uint64_t bytes = pen_tensor_type_bytes(&y->type);
-    CHECK(memcmp(y->data, expected.tensors[built.outputs[0].index].data, bytes) == 0,
-          "%s of %s, seed %llu: not that of rounded operands", c->op,
-          pen_precision_names[precision], (unsigned long long)seed);
-    CHECK(memcmp(y->data, wide.tensors[built.outputs[0].index].data, bytes) != 0,
-          "%s of %s, seed %llu: nothing is rounded", c->op, pen_precision_names[precision],
-          (unsigned long long)seed);
-    op_built_free(&built);
-}
-
 // What is added to a product is not rounded.
 static void products(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 9; seed++) {
-        op_case c = {.op = "matmul", .input_count = 2};
-        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 2, 70, 33 + (int)seed);
-        c.inputs[1].type = op_type(PEN_FLOAT32, 3, 2, 33 + (int)seed, 19);
-        check_case(&c, 2, seed);
-        op_case g = {.op = "gemm", .input_count = 3, .attribute_count = 4};
-        const int trans_a = seed % 2 == 1, trans_b = seed / 3 % 2 == 1;
-        g.inputs[0].type =
-            trans_a ? op_type(PEN_FLOAT32, 2, 150, 66) : op_type(PEN_FLOAT32, 2, 66, 150);
-        g.inputs[1].type =
-            trans_b ? op_type(PEN_FLOAT32, 2, 9, 150) : op_type(PEN_FLOAT32, 2, 150, 9);
-        g.inputs[2].type = op_type(PEN_FLOAT32, 1, 9);
-        g.attributes[0] = pen_attribute_int("transA", trans_a);
-        g.attributes[1] = pen_attribute_int("transB", trans_b);
-        g.attributes[2] = pen_attribute_float("alpha", 0.7);
-        g.attributes[3] = pen_attribute_float("beta", 1.3);
-        check_case(&g, 2, seed);
+        const op_case c = product_case_long_matmul(seed), g = product_case_long_gemm(seed);
+        cuda_check_rounding(&c, 2, seed);
+        cuda_check_rounding(&g, 2, seed);
     }
 }
 
@@ -140,7 +85,7 @@ static void convolutions(void **state) {
             c.attributes[3] = pen_attribute_ints("input_shape", 4, x);
             c.attribute_count = 4;
         }
-        check_case(&c, 2, seed / 3);
+        cuda_check_rounding(&c, 2, seed / 3);
     }
 }
 
