@@ -53,3 +53,11 @@ pen_status pen_library_load_once(pen_library_once *once, const pen_library *libr
     if (once->status == PEN_OK) return PEN_OK;
     return pen_error(PEN_NOT_FOUND, "%s", pen_status_message(once->status));
 }
+
+pen_status pen_library_find_once(pen_library_once *once, const pen_library *library, void *table) {
+    const pen_status status = pen_library_load_once(once, library, table);
+    if (status == PEN_OK) return PEN_OK;
+    const pen_status told = pen_error(PEN_UNSUPPORTED, "%s", pen_status_message(status));
+    pen_status_ignore(status, "told as what cannot be done here");
+    return told;
+}

@@ -32,4 +32,9 @@ typedef struct pen_library_once {
 PEN_NODISCARD pen_status pen_library_load_once(pen_library_once *once, const pen_library *library,
                                                void *table);
 
+// The same for what this machine may do without.
+//   UNSUPPORTED  there is no such library, or it lacks a symbol
+PEN_NODISCARD pen_status pen_library_find_once(pen_library_once *once, const pen_library *library,
+                                               void *table);
+
 #endif // PEN_BASE_SYSTEM_LIBRARY_H

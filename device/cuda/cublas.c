@@ -30,11 +30,7 @@ static pen_status cublas_load_library(int driver) {
                                 .names = names + (CUBLAS_NEWEST - newest),
                                 .symbols = symbols,
                                 .symbol_count = sizeof symbols / sizeof *symbols};
-    const pen_status status = pen_library_load_once(&once, &wanted, &functions);
-    if (status == PEN_OK) return PEN_OK;
-    const pen_status told = pen_error(PEN_UNSUPPORTED, "%s", pen_status_message(status));
-    pen_status_ignore(status, "told as what cannot be done here");
-    return told;
+    return pen_library_find_once(&once, &wanted, &functions);
 }
 
 pen_status pen_cublas_load(int driver, const pen_cublas_functions **out_functions,

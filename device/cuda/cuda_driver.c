@@ -14,11 +14,7 @@ static pen_status driver_load_library(void) {
                                 .names = names,
                                 .symbols = symbols,
                                 .symbol_count = sizeof symbols / sizeof *symbols};
-    const pen_status status = pen_library_load_once(&once, &wanted, &driver);
-    if (status == PEN_OK) return PEN_OK;
-    const pen_status told = pen_error(PEN_UNSUPPORTED, "%s", pen_status_message(status));
-    pen_status_ignore(status, "told as what cannot be done here");
-    return told;
+    return pen_library_find_once(&once, &wanted, &driver);
 }
 
 const char *pen_cuda_error_name(const pen_cuda_driver *with, pen_cuda_result error) {

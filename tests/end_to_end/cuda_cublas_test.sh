@@ -2,33 +2,12 @@
 # the same in two runs, with late commands, with CUDA graphs and without, and in two processes. What is there, what is
 # planned of it and what goes wrong is told. Another class is one with the library, and one without.
 . tests/end_to_end/common.sh
+. "$top/tests/end_to_end/precision_jobs.sh"
 
-sequences=reference/sequences
 build=${PENSTOCK%/penstock}/tests/cuda
 own=$build with=$build:$build/libraries old=$build:$build/libraries_old
-g='name: g, kind: cuda, memory: 1GiB' h='name: h, kind: cuda, gpu: 1, memory: 1GiB'
 export LD_LIBRARY_PATH=$with FAKE_CUDA=gpus=2
 
-# job NAME PRECISION
-job() {
-    local data="inputs: {input: reference/$1/inputs.npy}, labels: reference/$1/labels.npy" file=reference/$1/model.onnx
-    local train='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8'
-    if [ $1 = gpt ]; then
-        data="inputs: {tokens: $sequences/tokens.npy}, labels: $sequences/labels.npy" file=$sequences/gpt.pt2
-        train='optimizer: {adamw: {lr: 0.01, weight_decay: 0.01}}, clip_norm: 0.5, batch: 4'
-    fi
-    cat >"$1.yaml" <<Y
-version: 1
-model: {file: $file}
-data: {train: {format: npy, $data}}
-train: {loss: softmax_cross_entropy, $train, steps: 20, epochs: 99, shuffle: false}
-devices: [{$g}]
-numerics: {precision: $2}
-Y
-}
-hash() {
-    json 'd["parameters_hash"]' <"$1"
-}
 # train NAME [OPTION...]: to NAME.json, what the fakes count to `messages`
 train() {
     local name=$1
@@ -45,7 +24,7 @@ penstock doctor >doctor
 grep -q '^cuBLAS  *12.4.5, for matrix products of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
 penstock doctor --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["cublas"].startswith("12.4.5")'
 # lacks PATH WHY: why it is not used there; products are by own kernels
-job mlp float32
+precision_job mlp float32
 lacks() {
     LD_LIBRARY_PATH=$1 penstock doctor | grep -q "^cuBLAS  *none, own kernels make .*: .*$2" ||
         die "doctor does not say why: $(LD_LIBRARY_PATH=$1 penstock doctor | grep cuBLAS)"
@@ -61,7 +40,7 @@ FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$own:$PWD/newer penstock doctor | grep -q
     die "a driver of CUDA 13 does not take libcublas.so.13"
 echo none >broken/libcublas.so.12
 lacks "$own:$PWD/broken" 'broken/libcublas.so.12: '
-job mlp float32
+precision_job mlp float32
 penstock plan mlp.yaml >plan
 grep -q '^libraries    auto: cuBLAS makes matrix products where a machine has it; 32 MiB of each GPU' plan ||
     die "the plan does not say it: $(cat plan)"
@@ -75,7 +54,7 @@ for model in mlp gpt; do
     steps=20
     [ $model = mlp ] || steps=4 # an emulated one takes its time
     for precision in float32 tf32 bfloat16; do
-        job $model $precision
+        precision_job $model $precision
         FAKE_CUDA='gpus=2 count=1' train $model.$precision $model.yaml --set train.steps=$steps
         read -r asked run <<<"$(counted)"
         # from its second run on, a list is a graph: products run that the host does not ask for
@@ -93,28 +72,13 @@ for model in mlp gpt; do
     check '"cuBLAS" not in d["arithmetic"]' own.json
     [ $model = mlp ] || [ "$(hash own.json)" != "$(hash again.json)" ] || die "$model: own kernels have the library's bits"
 done
-# As in cuda_precision_test.sh. The first loss may be off by twice as much, since the library's sums are rounded at
-# other places.
-python3 - <<'P' || die "other losses"
-import json
-rows = {}
-for line in open("reference/precision/losses.txt"):
-    name, precision, *numbers = line.split()
-    rows[name, precision] = [float(n) for n in numbers]
-for name in ("mlp", "gpt"):
-    for precision in ("float32", "tf32", "bfloat16"):
-        found = [s["loss"] for s in json.load(open(f"{name}.{precision}.json"))["steps"]]
-        wide, single, unrounded = rows[name, precision][:20], rows[name, precision][20:], rows[name, "float32"][:20]
-        off, own, effect = ([abs(a - b) / b for a, b in zip(wide, other)] for other in (found, single, unrounded))
-        first, most = max(4e-6, 4 * own[0]), max(1e-4, 4 * max(own))
-        print(f"{name:6} {precision:9} first {off[0]:.1e} of {first:.1e}; all {max(off):.1e} of {most:.1e}")
-        assert len(found) >= 4 and off[0] <= first and max(off) <= most, (name, precision, found, wide)
-        if precision == "bfloat16":  # the bound tells it from what is not rounded
-            assert effect[0] > first, (name, effect)
-P
+# the library's sums are rounded at other places: the first loss may be off by twice as much as with own kernels
+for model in mlp gpt; do
+    compare_losses 4e-6 $model.float32 $model.tf32 $model.bfloat16
+done
 
 # ---- two GPUs, in one process and in two; a process that has no library is of another class
-job mlp float32
+precision_job mlp float32
 two=(mlp.yaml --set train.microbatches=2 --set placement.strategy=round_robin)
 train two "${two[@]}" --set "devices=[{$g}, {$h}]"
 train apart "${two[@]}" --set "devices=[{$g}, {$h, host: localhost}]"

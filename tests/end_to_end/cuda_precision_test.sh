@@ -2,35 +2,10 @@
 # rounds the same operands, the bits are the same in every order of threads, in two processes and after a pause, and
 # whoever cannot or will not compute so is told by name.
 . tests/end_to_end/common.sh
-
-sequences=reference/sequences
-g='name: g, kind: cuda, memory: 1GiB' h='name: h, kind: cuda, gpu: 1, memory: 1GiB'
-
-# job NAME PRECISION
-job() {
-    local data="inputs: {input: reference/$1/inputs.npy}, labels: reference/$1/labels.npy" file=reference/$1/model.onnx
-    local train='optimizer: {sgd: {lr: 0.05, momentum: 0.9}}, batch: 8'
-    case $1 in gpt | lstm)
-        data="inputs: {tokens: $sequences/tokens.npy}, labels: $sequences/labels.npy" file=$sequences/$1.pt2
-        train='optimizer: {adamw: {lr: 0.01, weight_decay: 0.01}}, clip_norm: 0.5, batch: 4'
-        ;;
-    esac
-    cat >"$1.yaml" <<Y
-version: 1
-model: {file: $file}
-data: {train: {format: npy, $data}}
-train: {loss: softmax_cross_entropy, $train, steps: 20, epochs: 99, shuffle: false}
-devices: [{$g}]
-numerics: {precision: $2}
-Y
-}
-
-hash() {
-    json 'd["parameters_hash"]' <"$1"
-}
+. "$top/tests/end_to_end/precision_jobs.sh"
 
 # ---- mistakes, and devices that cannot: known without a driver
-job mlp bfloat16
+precision_job mlp bfloat16
 fails 2 'numerics.precision: found "bfloat61", expected one of float32, tf32, bfloat16' \
     "$PENSTOCK" plan mlp.yaml --set numerics.precision=bfloat61
 fails 2 'numerics: unknown key "precison".*precision' "$PENSTOCK" plan mlp.yaml --set numerics.precison=tf32
@@ -46,7 +21,7 @@ export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=2
 # ---- losses
 for model in mlp lenet gpt lstm; do
     for precision in tf32 bfloat16; do
-        job $model $precision
+        precision_job $model $precision
         penstock train $model.yaml --json >$model.$precision.json 2>messages || die "$model: $(cat messages)"
         ! grep -E "run on the host.*(gemm|matmul|conv|attention|lstm)" messages || die "$model: products on the host"
     done
@@ -57,30 +32,15 @@ a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[1:])
 assert len(a) == 2 and a == b[:2], (a, b)' again.json $model.bfloat16.json || die "$model: other losses with $settings"
     done
 done
-# Operands near the middle of two numbers may be rounded either way when they differ in their last bits. So a loss may
-# be off by what PyTorch's own float32 is from its float64, of all steps the most, times four.
-python3 - <<'P' || die "other losses"
-import json
-rows = {}
-for line in open("reference/precision/losses.txt"):
-    name, precision, *numbers = line.split()
-    rows[name, precision] = [float(n) for n in numbers]
-for (name, precision), numbers in rows.items():
-    if precision == "float32":
-        continue
-    found = [s["loss"] for s in json.load(open(f"{name}.{precision}.json"))["steps"]]
-    wide, single, unrounded = numbers[:20], numbers[20:], rows[name, "float32"][:20]
-    off, own, effect = ([abs(a - b) / b for a, b in zip(wide, other)] for other in (found, single, unrounded))
-    first, most = max(2e-6, 4 * own[0]), max(1e-4, 4 * max(own))
-    print(f"{name:6} {precision:9} first {off[0]:.1e} of {first:.1e}, {effect[0]:.1e} unrounded; "
-          f"all {max(off):.1e} of {most:.1e}, {max(effect):.1e} unrounded")
-    assert len(found) == 20 and off[0] <= first and max(off) <= most, (name, precision, found, wide)
-    if precision == "bfloat16":  # the bound tells it from what is not rounded
-        assert effect[0] > first or max(effect) > most, (name, effect)
-P
+for model in mlp lenet gpt lstm; do
+    for precision in tf32 bfloat16; do
+        check 'len(d["steps"]) == 20' $model.$precision.json
+        compare_losses 2e-6 $model.$precision
+    done
+done
 
 # ---- two GPUs in two processes have the bits of one process
-job lenet bfloat16
+precision_job lenet bfloat16
 two=(lenet.yaml --json --set train.steps=6 --set train.microbatches=2 --set placement.strategy=round_robin)
 penstock train "${two[@]}" --set "devices=[{$g}, {$h}]" >two.json 2>messages || die "$(cat messages)"
 penstock train "${two[@]}" --set "devices=[{$g}, {$h, host: localhost}]" >apart.json 2>messages || die "$(cat messages)"
