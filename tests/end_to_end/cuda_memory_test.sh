@@ -90,6 +90,7 @@ layers = "{dense: 256}, relu, " * 10 + "{dense: 10}"
 open("wide.yaml", "w").write(f"""version: 1
 model: {{inputs: {{input: {{shape: [256]}}}}, layers: [{layers}]}}
 data: {{train: {{format: npy, inputs: {{input: x.npy}}, labels: y.npy}}}}
+numerics: {{libraries: none}}
 train:
   {{loss: softmax_cross_entropy, optimizer: {{adam: {{lr: 0.001}}}}, batch: 32, microbatches: 4, steps: 2, epochs: 9}}
 """)
