@@ -2,6 +2,7 @@
 // that this process computes the step again with the tensors that the devices still have: what
 // comes out otherwise is the fault of one of them.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,11 +137,27 @@ static pen_status explain_ask(pipeline_engine *p, pen_arena *arena, const explai
     return PEN_OK;
 }
 
+// The losses that the step had, as far as one device has the same bits. Of devices of several kinds
+// it has not: what was finite says nothing, and counts as not known.
+static pen_status explain_losses(const pipeline_engine *p, pen_arena *arena,
+                                 const double **out_losses) {
+    double *losses;
+    PEN_TRY(PEN_NEW(arena, p->step_loss_count, &losses));
+    for (uint32_t m = 0; m < p->step_loss_count; m++) {
+        const bool is_known = p->device != NULL || !isfinite(p->step_losses[m]);
+        losses[m] = is_known ? p->step_losses[m] : 0;
+    }
+    *out_losses = losses;
+    return PEN_OK;
+}
+
 // Computes the step again on one device of this machine with the parameters as they are. When even
 // that cannot be done, the error says so instead of a node.
-static pen_status explain_here(explain_step *explain, const pen_engine_step *step) {
+static pen_status explain_here(explain_step *explain, const pen_engine_step *step,
+                               pen_arena *arena) {
     pipeline_engine *p = explain->p;
     char devices[512];
+    const double *losses;
     pen_engine *local = NULL;
     pen_engine_options options = {.job = p->job,
                                   .info = p->info,
@@ -149,13 +166,14 @@ static pen_status explain_here(explain_step *explain, const pen_engine_step *ste
                                   .as_reference = true};
     pen_status status = pen_local_engine_create(&options, &local);
     if (status == PEN_OK) status = explain_copy_tensors(p, local);
+    if (status == PEN_OK) status = explain_losses(p, arena, &losses);
     if (status == PEN_OK) {
         const pen_local_elsewhere elsewhere = {.where = explain_devices(p, devices, sizeof devices),
                                                .find_device = explain_find_device,
                                                .compare = explain_compare,
                                                .context = explain,
                                                .loss_count = p->step_loss_count,
-                                               .losses = p->step_losses};
+                                               .losses = losses};
         status = pen_local_engine_explain(local, step, &elsewhere);
     } else {
         const pen_status why =
@@ -181,7 +199,7 @@ pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step)
     pen_pipeline_forget_audit(p); // its round may never end
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = explain_ask(p, arena, &explain.sent);
-    if (status == PEN_OK) status = explain_here(&explain, step);
+    if (status == PEN_OK) status = explain_here(&explain, step, arena);
     pen_arena_destroy(arena);
     return status;
 }
