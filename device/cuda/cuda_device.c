@@ -351,6 +351,17 @@ pen_status cuda_launch_step_of(const cuda_device *device, const cuda_launch *lau
     return cuda_launch_step(device, &own);
 }
 
+// The kernel takes words for numbers, and their bits without signs for magnitudes. Words count
+// targets, or indices: none is the sign alone.
+pen_cuda_step cuda_check_step(const cuda_device *device) {
+    const uint64_t count = CUDA_WORDS - CUDA_FIRST_WORD;
+    return (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_magnitude,
+                           .grid = {pen_cuda_blocks_for(count), 1, 1},
+                           .args.magnitude = {.count = count,
+                                              .x = cuda_word(device, CUDA_FIRST_WORD),
+                                              .largest = cuda_word(device, CUDA_FLAG_WORD)}};
+}
+
 // Word 0 is not raised by any other kernel, and comes back alone.
 static pen_status cuda_magnitude(pen_device *base, pen_operand of, uint64_t bytes,
                                  double *out_magnitude) {
@@ -481,6 +492,10 @@ static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
         const struct cuda_random drawn = launch->kernel->entry->draw(launch->kernel->node, run);
         PEN_TRY(
             pen_cuda_write_at(&device->memory, cuda_random_place(device), &drawn, sizeof drawn));
+    }
+    if (launch->kernel->node->op->is_update && device->may_be_raised) {
+        const pen_cuda_step check = cuda_check_step(device);
+        PEN_TRY(cuda_launch_step(device, &check));
     }
     for (uint32_t i = 0; i < launch->step_count; i++)
         PEN_TRY(cuda_launch_step_of(device, launch, &launch->steps[i], run));

@@ -92,6 +92,9 @@ PEN_NODISCARD pen_status cuda_launch_step(const cuda_device *device, const pen_c
 PEN_NODISCARD pen_status cuda_launch_step_of(const cuda_device *device, const cuda_launch *launch,
                                              const pen_cuda_step *step, const pen_run_context *run);
 
+// Raises the flag where a kernel has raised its word: updates apply nothing then.
+pen_cuda_step cuda_check_step(const cuda_device *device);
+
 // cuda_list.c: members of the device's kind.
 PEN_NODISCARD pen_status cuda_list_create(pen_device *base, const pen_list_item *items,
                                           uint32_t count, pen_launch_list **out_list);

@@ -185,6 +185,37 @@ static pen_status list_merge(cuda_device *device, const pen_list_item *items, ui
     return PEN_OK;
 }
 
+// ---- wrong data, before updates
+
+static bool list_updates(const cuda_action *action) {
+    const cuda_launch *launch =
+        action->members == NULL ? action->launch : action->members->part->launch;
+    return launch != NULL && launch->kernel->node->op->is_update;
+}
+
+// Before updates that come after kernels that may raise a word, of this list or of one before it,
+// the flag is raised where one did.
+static pen_status list_add_checks(const cuda_device *device, pen_launch_list *list) {
+    const cuda_action check = {.step = cuda_check_step(device)};
+    cuda_action *actions;
+    bool may_be_raised = true;
+    uint32_t count = 0;
+    if (device->next_word == 0) return PEN_OK; // no kernel has one
+    PEN_TRY(PEN_NEW(list->arena, 2 * (size_t)list->action_count, &actions));
+    for (uint32_t i = 0; i < list->action_count; i++) {
+        const cuda_action *action = &list->actions[i];
+        if (list_updates(action) && may_be_raised) {
+            actions[count++] = check;
+            may_be_raised = false;
+        }
+        if (action->launch != NULL && action->launch->kernel->word > 0) may_be_raised = true;
+        actions[count++] = *action;
+    }
+    list->actions = actions;
+    list->action_count = count;
+    return PEN_OK;
+}
+
 // ---- tables: where the blocks of each argument begin, then the arguments
 
 static uint32_t list_member_count(const cuda_action *action) {
@@ -302,6 +333,7 @@ pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32
     }
     list->arena = arena;
     status = list_merge(device, items, count, list);
+    if (status == PEN_OK) status = list_add_checks(device, list);
     if (status == PEN_OK) status = list_make_tables(device, list);
     if (status == PEN_OK) status = list_find_segments(list);
     if (status != PEN_OK) {

@@ -168,6 +168,17 @@ KERNEL(fill, cuda_fill_args) {
     EACH(i, a.count) store(a.y, i, a.x ? a.x[i] : 0.0f, a.adds);
 }
 
+// What an index outside picks is not a number: so is the loss, on whatever device, and nobody
+// updates before `error` is heard of.
+DEVICE void pick_nothing(void *y, uint64_t to, uint32_t bytes) {
+    if (bytes == 8)
+        ((uint64_t *)y)[to] = 0x7ff8000000000000u;
+    else if (bytes == 4)
+        ((uint32_t *)y)[to] = 0x7fc00000u;
+    else
+        ((unsigned char *)y)[to] = 0;
+}
+
 // The place along the axis that index k says; -1: outside, of which `error` is told.
 DEVICE int64_t gather_index(const struct cuda_gather_args *a, uint64_t k) {
     const int64_t dim = (int64_t)a->dim;
@@ -181,7 +192,10 @@ DEVICE int64_t gather_index(const struct cuda_gather_args *a, uint64_t k) {
 KERNEL(gather, cuda_gather_args) {
     EACH(i, a.outer * a.index_count * a.inner) {
         const int64_t index = gather_index(&a, i / a.inner % a.index_count);
-        if (index < 0) continue;
+        if (index < 0) {
+            pick_nothing(a.y, i, a.bytes);
+            continue;
+        }
         const uint64_t outer = i / a.inner / a.index_count;
         copy_element(a.y, i, a.x, (outer * a.dim + (uint64_t)index) * a.inner + i % a.inner,
                      a.bytes, a.adds);
@@ -252,7 +266,10 @@ KERNEL(pick_elements, cuda_elements_args) {
             if (d != a.axis) place += rest % a.dims[d] * a.strides[d];
             rest /= a.dims[d];
         }
-        if (index < 0) continue;
+        if (index < 0) {
+            pick_nothing(a.y, k, a.bytes);
+            continue;
+        }
         copy_element(a.y, k, a.x, place + (uint64_t)index * a.strides[a.axis], a.bytes, a.adds);
     }
 }

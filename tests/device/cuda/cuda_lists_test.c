@@ -20,6 +20,8 @@ typedef struct updates_case {
     pen_graph *graph;
     pen_updates updates;
     pen_value_id gradients[PARAMETERS]; // that are fed
+    bool has_labels;                    // of a loss, which is made before the updates
+    pen_value_id labels;
     pen_device *device;
     pen_executor *executor;
     double seconds[NODES];
@@ -61,11 +63,32 @@ static void updates_build(updates_case *c, const pen_optimizer *optimizer) {
     CHECK_OK(pen_build_updates(c->graph, &gradients, optimizer, false, NULL, &c->updates));
 }
 
-static void updates_begin(updates_case *c, const pen_optimizer *optimizer, const char *settings) {
+// The loss of four scores of three classes.
+static void updates_add_loss(updates_case *c) {
+    static const int64_t scores[2] = {4, 3};
+    pen_value value = {.name = "scores", .kind = PEN_VALUE_INPUT};
+    pen_value_id inputs[2];
+    pen_node_id node;
+    value.type = pen_tensor_type_make(PEN_FLOAT32, 2, scores);
+    CHECK_OK(pen_graph_add_value(c->graph, &value, &inputs[0]));
+    value.name = "labels";
+    value.type = pen_tensor_type_make(PEN_INT64, 1, scores);
+    CHECK_OK(pen_graph_add_value(c->graph, &value, &inputs[1]));
+    c->labels = inputs[1];
+    pen_node_spec spec = pen_node_spec_make("softmax_cross_entropy_loss", "loss");
+    spec.inputs = inputs;
+    spec.input_count = 2;
+    spec.output_count = 1;
+    CHECK_OK(pen_graph_add_node(c->graph, &spec, &node));
+}
+
+static void updates_begin_with(updates_case *c, const pen_optimizer *optimizer,
+                               const char *settings, bool has_labels) {
     static pen_node_id order[NODES];
     const pen_device_kind *kind;
-    *c = (updates_case){.arena = check_arena()};
+    *c = (updates_case){.arena = check_arena(), .has_labels = has_labels};
     CHECK_OK(pen_graph_create(c->arena, "updates", &c->graph));
+    if (has_labels) updates_add_loss(c);
     updates_build(c, optimizer);
     setenv("FAKE_CUDA", settings, 1);
     CHECK(fake_cuda_is_here(), "no fake driver");
@@ -84,6 +107,10 @@ static void updates_begin(updates_case *c, const pen_optimizer *optimizer, const
                                     .list_count = 1,
                                     .defer_contents = true};
     CHECK_OK(pen_executor_create(&spec, &c->executor));
+}
+
+static void updates_begin(updates_case *c, const pen_optimizer *optimizer, const char *settings) {
+    updates_begin_with(c, optimizer, settings, false);
 }
 
 static void updates_end(updates_case *c) {
@@ -106,6 +133,7 @@ static void updates_feed(const updates_case *c) {
     for (uint32_t v = 0; v < pen_graph_value_count(c->graph); v++) {
         const pen_value *value = pen_graph_value(c->graph, (pen_value_id){v});
         if (value->kind != PEN_VALUE_INPUT && !updates_is_kept(c, v)) continue;
+        if (c->has_labels && v == c->labels.index) continue;
         const uint64_t bytes = pen_tensor_type_bytes(&value->type);
         for (uint32_t i = 0; i < bytes / sizeof(float); i++)
             numbers[i] = (float)((i * 37 + v * 11) % 101) / 64;
@@ -267,6 +295,43 @@ static void every_optimizer_heeds_the_flag(void **state) {
     }
 }
 
+// ---- wrong data
+
+// A label that is no class: the step changes nothing and is told, once; the next step is as any.
+// Launches that are timed are enqueued one by one.
+static void updates_check_labels(const char *settings, bool is_timed) {
+    static const pen_optimizer sgd = {.kind = PEN_OPTIMIZER_SGD, .momentum = 0.5};
+    static const int64_t right[4] = {0, 1, 2, 0}, wrong[4] = {0, 1, 3, 0};
+    static char results[2][RESULTS_MOST];
+    const pen_run_context run = {.first_microbatch = true};
+    updates_case c;
+    updates_begin_with(&c, &sgd, settings, true);
+    if (is_timed) pen_executor_time_nodes(c.executor, c.seconds);
+    if (!is_timed) CHECK_OK(pen_executor_guard(c.executor, PEN_VALUE_NONE));
+    for (uint32_t i = 0; i < 4; i++) { // the second time it becomes a graph
+        updates_feed(&c);
+        const uint64_t bytes = updates_collect(&c, results[0]);
+        CHECK_OK(pen_executor_write(c.executor, c.labels, 0, wrong, sizeof wrong));
+        CHECK_ERROR(pen_executor_run(c.executor, 0, 0, &run), PEN_INVALID_INPUT,
+                    "the label of target 2 is not one of 3 classes");
+        (void)updates_collect(&c, results[1]);
+        CHECK(memcmp(results[0], results[1], bytes) == 0, "updates of step %u were applied", i);
+        CHECK_OK(pen_executor_write(c.executor, c.labels, 0, right, sizeof right));
+        CHECK_OK(pen_executor_run(c.executor, 0, 0, &run));
+        (void)updates_collect(&c, results[1]);
+        CHECK(memcmp(results[0], results[1], bytes) != 0, "nothing was applied");
+    }
+    updates_end(&c);
+}
+
+static void wrong_labels_stop_all_updates(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        updates_check_labels(all_settings[i], false);
+        updates_check_labels(all_settings[i], true);
+    }
+}
+
 // A driver that makes no graph: launches are enqueued one by one, to the same bits.
 static void a_refused_graph_changes_nothing(void **state) {
     (void)state;
@@ -415,6 +480,7 @@ static void graphs_draw_and_add_as_launches_do(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(updates_are_one_launch), cmocka_unit_test(norms_are_two_launches),
               cmocka_unit_test(bad_gradients_stop_all_updates),
               cmocka_unit_test(every_optimizer_heeds_the_flag),
+              cmocka_unit_test(wrong_labels_stop_all_updates),
               cmocka_unit_test(a_refused_graph_changes_nothing),
               cmocka_unit_test(a_step_is_awaited_once),
               cmocka_unit_test(graphs_draw_and_add_as_launches_do))

@@ -1,0 +1,61 @@
+# An index that is out of range: on an emulated GPU the step fails before anything is updated, also where several
+# devices share the model: the loss is not a number then, so that no device updates, and the index is told. What is
+# kept is that of a training which ended before, to the bit. (Labels are looked at when they are read; those that only
+# the device sees are planted by the tests of lists, which look at parameters, too.)
+. tests/end_to_end/common.sh
+. "$top/tests/end_to_end/emulated_gpu.sh"
+
+# 6 batches of 8 lines of tokens, of which the last has one that is none of 20
+python3 - <<'P'
+import array, random
+def npy(name, kind, shape, values):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head = head.ljust(117) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + values.tobytes())
+random.seed(3)
+tokens = [random.randrange(20) for _ in range(48 * 6)]
+npy("good.npy", "<i8", (48, 6), array.array("q", tokens))
+npy("bad.npy", "<i8", (48, 6), array.array("q", tokens[:275] + [20] + tokens[276:]))
+npy("labels.npy", "<i8", (48,), array.array("q", (random.randrange(5) for _ in range(48))))
+P
+job() {
+    cat >"$1.yaml" <<Y
+version: 1
+model:
+  inputs: {tokens: {shape: [6], dtype: int64}}
+  layers: [embedding: {input_dim: 20, output_dim: 8}, flatten, dense: 16, relu, $2dense: 5]
+data: {train: {format: npy, inputs: {tokens: bad.npy}, labels: labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.01}}, batch: 8, shuffle: false, epochs: 1, $3}
+checkpoint: {dir: kept, every: 1 steps}
+placement: {strategy: dynamic_programming}
+Y
+}
+# kept OPTION...: hash of what the newest checkpoint has
+kept() {
+    "$PENSTOCK" checkpoint export kept -o left.safetensors --all "$@" >/dev/null 2>export || die "$(cat export)"
+    sha256sum <left.safetensors
+    rm left.safetensors
+}
+one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
+two='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]'
+both='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: a, threads: 1}]'
+job at_once '' 'microbatches: 1'
+job many '' 'microbatches: 4'
+job clipped '' 'microbatches: 2, clip_norm: 1.0'
+job on_host 'gaussian_noise: 0.1, ' 'microbatches: 2'
+for name in at_once many clipped on_host; do
+    for devices in "$one" "$two" "$both"; do
+        for settings in gpus=2 'gpus=2 order=1 late=50'; do
+            export FAKE_CUDA=$settings
+            rm -rf kept
+            fails 3 "gather 'embedding': the index at position [0-9]* is outside of \[-20, 20\)" \
+                "$PENSTOCK" train $name.yaml --set "$devices"
+            found=$(kept)
+            step=$("$PENSTOCK" checkpoint ls kept --json | json 'd["checkpoints"][0]["step"]')
+            rm -rf kept
+            penstock train $name.yaml --set "$devices" --set data.train.inputs.tokens=good.npy --set train.steps="$step" \
+                >/dev/null 2>messages || die "$(cat messages)"
+            [ "$found" = "$(kept)" ] || die "$name, $devices, $settings: other numbers after step $step"
+        done
+    done
+done
