@@ -125,7 +125,30 @@ static bool kinds_is_first(const pipeline_engine *p, uint32_t device) {
     return kinds_is_used(p->plan, device);
 }
 
-// Kinds in the order of the devices that have nodes; of several, also which nodes each has.
+// A node's kinds by the lanes that they compute, whichever replicas these are divided into, and the
+// kind that updates what it has. Plans list nodes replica by replica, in the order of lanes.
+static uint64_t kinds_hash_node(const pipeline_engine *p, uint32_t node, uint64_t hash) {
+    const pen_plan *plan = p->plan;
+    const uint32_t replicas = plan->replica_count > 0 ? plan->replica_count : 1;
+    const uint32_t each = plan->node_count / replicas;
+    const char *name = plan->nodes[node].name, *before = "";
+    const char *updater = kinds_of_stage(p, plan->nodes[node].update_stage);
+    hash = pen_hash_bytes(hash, name, strlen(name) + 1);
+    for (uint32_t r = 0; r < replicas; r++) {
+        const char *kind = kinds_of_stage(p, plan->nodes[r * each + node].stage);
+        if (strcmp(kind, before) == 0) continue;
+        if (r > 0) {
+            const uint32_t lane = plan->replicas[r].first_lane;
+            hash = pen_hash_bytes(hash, &lane, sizeof lane);
+        }
+        hash = pen_hash_bytes(hash, kind, strlen(kind) + 1);
+        before = kind;
+    }
+    return pen_hash_bytes(hash, updater, strlen(updater) + 1);
+}
+
+// Kinds in the order of the devices that have nodes; of several, also which nodes and lanes each
+// has.
 pen_status pen_pipeline_arithmetic(pen_engine *engine, pen_arena *arena, const char **out_text) {
     const pipeline_engine *p = pipeline_of(engine);
     const pen_plan *plan = p->plan;
@@ -140,13 +163,9 @@ pen_status pen_pipeline_arithmetic(pen_engine *engine, pen_arena *arena, const c
         if (count++ > 0) pen_text_add(&text, "; ");
         kinds_add_one(p->request->cluster->devices[d].kind, identity, &text);
     }
-    for (uint32_t i = 0; i < plan->node_count && count > 1; i++) {
-        const char *name = plan->nodes[i].name, *kind = kinds_of_stage(p, plan->nodes[i].stage);
-        const char *updater = kinds_of_stage(p, plan->nodes[i].update_stage);
-        hash = pen_hash_bytes(hash, name, strlen(name) + 1);
-        hash = pen_hash_bytes(hash, kind, strlen(kind) + 1);
-        hash = pen_hash_bytes(hash, updater, strlen(updater) + 1);
-    }
+    const uint32_t replicas = plan->replica_count > 0 ? plan->replica_count : 1;
+    for (uint32_t i = 0; i < plan->node_count / replicas && count > 1; i++)
+        hash = kinds_hash_node(p, i, hash);
     if (count > 1) pen_text_print(&text, "; nodes %08x", (unsigned)(hash ^ hash >> 32));
     return pen_text_finish(&text, out_text);
 }

@@ -124,3 +124,34 @@ check 'd["changed_step"] >= 20 and d["arithmetic"] == "cpu"' across.json
 grep '"event": "recovery"' across.jsonl | grep -q '"changed_step":' || die "no word in the log: $(cat across.jsonl)"
 penstock checkpoint ls lostacross --json >ls.json
 check 'd["checkpoints"][0]["changed_step"] >= 20' ls.json
+
+# ---- replicas of both kinds: which lanes a GPU has decides the bits, and is told: trainings have the same parameters
+# where they say the same arithmetic, and nowhere else
+cat >lanes.yaml <<Y
+version: 1
+model: {file: reference/lenet/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/lenet/inputs.npy}, labels: reference/lenet/labels.npy}}
+train:
+  {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 8, microbatches: 8, lanes: 8, drop_last: true,
+   epochs: 9, steps: 3}
+Y
+rates() {
+    printf 'threads: 1, flops: %sG, memory_bandwidth: %sGB/s' "$1" "$1"
+}
+: >lanes.txt
+lanes() {
+    FAKE_CUDA=gpus=2 penstock train lanes.yaml --set "$1" --set "placement.replicas=$2" --json >lanes.json 2>messages
+    json 'd["arithmetic"] + "=" + d["parameters_hash"]' <lanes.json >>lanes.txt
+}
+for rate in 1 10 100 1000; do
+    lanes "devices=[{name: a, $(rates 5)}, {name: g, kind: cuda, memory: 1GiB, $(rates $rate)}]" 2
+    lanes "devices=[{name: a, $(rates $rate)}, {name: g, kind: cuda, memory: 1GiB, $(rates 5)},
+        {name: h, kind: cuda, gpu: 1, memory: 1GiB, $(rates 5)}]" 3
+done
+python3 - <<'P' || die "arithmetic and bits do not go together: $(cat lanes.txt)"
+told = [line.strip().split("=") for line in open("lanes.txt")]
+assert len({a for a, b in told}) > 3 and len(told) == 8, told
+for a, b in told:
+    for c, d in told:
+        assert (a == c) == (b == d), (a, b, c, d)
+P
