@@ -55,6 +55,9 @@ typedef struct pen_cuda_step {
         struct cuda_layer_norm_args layer_norm;
         struct cuda_move_args move;
         struct cuda_nd_args nd;
+        struct cuda_choice_args choice;
+        struct cuda_one_hot_args one_hot;
+        struct cuda_constant_args constant;
         struct cuda_gather_args gather;
         struct cuda_magnitude_args magnitude;
         struct cuda_dropout_args dropout;
@@ -195,7 +198,7 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
     X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
-    X(adapt) X(border) X(resize) X(rows) X(index)
+    X(adapt) X(border) X(resize) X(rows) X(index) X(choice)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

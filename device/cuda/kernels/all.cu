@@ -28,6 +28,7 @@
 #include "device/cuda/kernels/attention.cu"
 #include "device/cuda/kernels/broadcast.cu"
 #include "device/cuda/kernels/cast.cu"
+#include "device/cuda/kernels/choice.cu"
 #include "device/cuda/kernels/dropout.cu"
 #include "device/cuda/kernels/index.cu"
 #include "device/cuda/kernels/recurrent.cu"

@@ -52,6 +52,13 @@ DEVICE void store(float *y, uint64_t i, float value, uint32_t adds) {
     y[i] = adds ? y[i] + value : value;
 }
 
+// 64 bits of the lane of this warp whose number differs in the bits of o; all call it.
+DEVICE uint64_t whole_from_lane_xor(uint64_t v, int o) {
+    const float low = from_lane_xor(float_of_bits((uint32_t)v), o);
+    const float high = from_lane_xor(float_of_bits((uint32_t)(v >> 32)), o);
+    return (uint64_t)bits_of_float(high) << 32 | bits_of_float(low);
+}
+
 // Of `lanes` neighbours in a warp, a power of two; in each of them.
 DEVICE float lanes_sum(float v, int lanes) {
     for (int o = lanes / 2; o > 0; o >>= 1)

@@ -20,4 +20,32 @@ struct cuda_nd_args {
     int64_t dims[PEN_CUDA_RANK];
 };
 
+// Of lines of `count` numbers of `type` (cuda_cast_args') that lie `inner` apart in x: in `places`
+// the position of the largest, or of the least; or the k that come first, in order, of which `y`
+// has the numbers. Of equals the first comes first.
+struct cuda_choice_args {
+    uint32_t adds, type, bytes, is_least;
+    uint64_t lines, count, inner, k;
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+    PEN_CUDA_PLACE(int64_t) places; // NULL: not wanted
+};
+
+// y [outer, depth, inner] is values[1] where its position is the number indices [outer, inner] have
+// there, which count from the end below 0; else values[0]. type: of indices, bytes: of values.
+struct cuda_one_hot_args {
+    uint32_t adds, type, bytes;
+    uint64_t count, depth, inner;
+    PEN_CUDA_PLACE(const void) indices;
+    PEN_CUDA_PLACE(const void) values;
+    PEN_CUDA_PLACE(void) y;
+};
+
+// y [count] of elements whose bits are `bits`.
+struct cuda_constant_args {
+    uint32_t adds, bytes;
+    uint64_t count, bits;
+    PEN_CUDA_PLACE(void) y;
+};
+
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_INDEX_ARGS_H
