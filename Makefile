@@ -323,6 +323,8 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 	@for level in v2 v3; do PEN_TEST_LEVEL=$$level tests/run_tests.sh $(BUILD) $(level_programs) || exit 1; done
 
 fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
+fake_cublas := $(BUILD)/tests/cuda/libraries/libcublas.so.12
+fake_cublas_old := $(BUILD)/tests/cuda/libraries_old/libcublas.so.12
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
   $(if $(call chosen_tests,$(filter tests/end_to_end/cuda% %/metrics_test.sh,$(test_scripts))),$(fake_cuda)) \
   $(if $(call chosen_tests,$(filter tests/end_to_end/cuda_cublas% tests/end_to_end/cuda_memory%,$(test_scripts))),$(fake_cublas) $(fake_cublas_old)) \
@@ -360,8 +362,6 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_cuda_fma) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
 # A libcublas.so.12 over it, and one of an old version, in folders of their own: what is to use them has them in its path.
-fake_cublas := $(BUILD)/tests/cuda/libraries/libcublas.so.12
-fake_cublas_old := $(BUILD)/tests/cuda/libraries_old/libcublas.so.12
 $(fake_cublas_old): fake_cublas_flags := -DFAKE_CUBLAS_OLD
 $(fake_cublas) $(fake_cublas_old): tests/cuda/fake_cublas.c $(wildcard tests/cuda/*.h device/cuda/*.h) $(fake_cuda)
 	@mkdir -p $(@D)

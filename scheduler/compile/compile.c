@@ -207,7 +207,7 @@ void pen_compilation_follow(pen_compilation *compilation, pen_graph *graph,
     }
     pen_value_id *const values[] = {
         &program->loss, &program->accuracy, &program->loss_weight, &program->learning_rate,
-        &program->step, &program->unscale,  &program->position};
+        &program->step, &program->unscale,  &program->applied,     &program->position};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i] = compile_moved(map, *values[i]);
     }
@@ -278,6 +278,7 @@ static pen_status compile_run(pen_compilation *compilation) {
 
 // ---- programs
 
+// A program without any value yet.
 static pen_compilation compile_begin(const pen_compile_request *request, pen_model *model) {
     pen_compilation compilation = {.request = request,
                                    .model = model,
@@ -286,6 +287,7 @@ static pen_compilation compile_begin(const pen_compile_request *request, pen_mod
                                                .accuracy = PEN_VALUE_NONE,
                                                .loss_weight = PEN_VALUE_NONE,
                                                .unscale = PEN_VALUE_NONE,
+                                               .applied = PEN_VALUE_NONE,
                                                .learning_rate = PEN_VALUE_NONE,
                                                .position = PEN_VALUE_NONE,
                                                .step = PEN_VALUE_NONE}};

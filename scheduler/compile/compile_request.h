@@ -188,7 +188,8 @@ typedef struct pen_program {
     uint32_t accuracy_loss;      // that loss
     pen_program_metrics metrics; // EVALUATE
     pen_value_id loss_weight;    // scalar: share of the step's examples in this microbatch
-    pen_value_id unscale;        // scalar: see graph/passes/gradient/build_updates.h
+    pen_value_id unscale;        // scalars: see graph/passes/gradient/build_updates.h
+    pen_value_id applied;        // kept
     pen_value_id learning_rate;  // scalar
     pen_value_id step;           // scalar, counted from 1
     const pen_node_id *order;    // [order_count], what runs for a microbatch, then what updates

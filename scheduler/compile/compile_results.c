@@ -75,7 +75,7 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
     PEN_TRY(results_list_inputs(compilation));
     PEN_TRY(PEN_NEW(compilation->arena, program->output_count, &compilation->outputs));
     PEN_TRY(PEN_NEW(compilation->arena,
-                    (size_t)program->output_count + program->cached_count + 2 +
+                    (size_t)program->output_count + program->cached_count + 3 +
                         program->loss_count + program->told_count + PEN_PROGRAM_SHARE_COUNT +
                         PEN_METRIC_SEEN_COUNT,
                     &compilation->kept));
@@ -89,6 +89,7 @@ pen_status pen_compile_keep_results(pen_compilation *compilation) {
             compilation->kept[program->kept_count++] = compilation->cached[i];
     }
     results_keep_losses(compilation);
+    results_keep_seen(compilation, program->applied);
     program->outputs = compilation->outputs;
     program->kept = compilation->kept;
     return PEN_OK;

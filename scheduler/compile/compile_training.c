@@ -86,6 +86,7 @@ pen_status pen_compile_build_updates(pen_compilation *compilation) {
     program->learning_rate = updates.learning_rate;
     program->step = updates.step;
     program->unscale = updates.unscale;
+    program->applied = updates.applied;
     program->trainable_count = updates.updated_count;
     program->trainable_elements =
         training_count_elements(compilation->graph, compilation->gradients);

@@ -127,12 +127,19 @@ pen_status pen_program_cut(const pen_program *program, const pen_plan *plan,
                                   &out_parts->cut);
 }
 
+// What replicas share, as updates make it, is in the first one's numbers alone.
+static pen_value_id parts_value(const pen_program_parts *parts, uint32_t replica,
+                                pen_value_id value) {
+    const pen_value_id own = parts->values[replica][value.index];
+    return pen_value_is(own) ? own : parts->values[0][value.index];
+}
+
 pen_value_id pen_program_part_value(const pen_program_parts *parts, const pen_plan *plan,
                                     uint32_t device, pen_value_id value) {
     if (parts->values == NULL || !pen_value_is(value)) return value;
     for (uint32_t r = 0; r < plan->replica_count; r++) {
         for (uint32_t d = 0; d < plan->replicas[r].device_count; d++) {
-            if (plan->replicas[r].devices[d] == device) return parts->values[r][value.index];
+            if (plan->replicas[r].devices[d] == device) return parts_value(parts, r, value);
         }
     }
     for (uint32_t i = 0; i < plan->owner_count; i++) { // what is there once

@@ -105,7 +105,7 @@ typedef struct pen_engine_step {
     uint64_t step;          // counted from 1
     uint64_t update;        // likewise, of those that the optimizer makes
     double learning_rate;
-    pen_loss_scale scale;     // of the loss; all zero: none. Local engines alone take one
+    pen_loss_scale scale;     // of the loss; all zero: none
     pen_arrivals_order order; // of lanes, where it is free; 0: as they come
 } pen_engine_step;
 
@@ -116,8 +116,8 @@ typedef struct pen_engine_result {
     uint64_t target_count;         // 0 when the loss is not over classes
     uint64_t correct_count;
     bool is_gradient_bad;     // one is not finite, and was not applied
-    bool is_whole;            // nor was any other: the step has changed no parameter and no state
-                              // of the optimizer
+    bool is_skipped;          // with a scale: one is not finite, and none was applied. Else none
+                              // is, also where the loss is not finite
     pen_arrivals_order order; // in which lanes came, where it is free
 } pen_engine_result;
 

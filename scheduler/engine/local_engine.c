@@ -34,10 +34,11 @@ typedef struct local_engine {
     bool accumulate;
     pen_local_save *save; // NULL: no checkpoints are asked for
     uint64_t generation;
-    local_made *made;    // [microbatches + 1] of the step
-    double *losses;      // [microbatches + 1] of the step
-    uint32_t loss_count; // of those computed
-    bool is_lost;        // a step that went wrong had changed parameters
+    local_made *made;            // [microbatches + 1] of the step
+    double *losses;              // [microbatches + 1] of the step
+    uint32_t loss_count;         // of those computed
+    pen_executor_number applied; // of the step, where its loss is scaled
+    bool is_lost;                // a step that went wrong had changed parameters
     pen_compile_mode mode;
     bool is_passing; // a pass is begun:
     pen_engine_passed passed;
@@ -58,9 +59,10 @@ static void local_destroy(pen_engine *engine) {
     pen_memory_free(local);
 }
 
-// Updates of the form stop before a gradient that is not finite. Where updates follow all
-// microbatches, a loss is looked at here before, unless it is not here yet.
+// Updates of the form stop before a gradient that is not finite; scaled ones need no guard. Where
+// updates follow all microbatches, a loss is looked at here before, unless it is not here yet.
 static pen_status local_guard(const local_engine *local, const pen_runner_form *form) {
+    if (pen_value_is(form->program->applied)) return PEN_OK;
     if (pen_executor_is_guarded(form->executor)) return PEN_OK;
     const bool is_seen_here = local->accumulate && !pen_executor_is_late(form->executor);
     return pen_executor_guard(form->executor, is_seen_here ? PEN_VALUE_NONE : form->program->loss);
@@ -143,11 +145,11 @@ static void local_add_up(local_engine *local, uint64_t count, pen_engine_result 
     local->loss_count = (uint32_t)count;
 }
 
-// Whether no loss that is here already forbids an update.
+// Whether no loss that is here already forbids an update. Of scaled gradients their norm decides.
 static bool local_may_update(local_engine *local, uint64_t count) {
     pen_engine_result result = {0};
     local_add_up(local, count, &result);
-    return isfinite(result.loss);
+    return pen_value_is(local->whole->program->applied) || isfinite(result.loss);
 }
 
 // The form of a microbatch of the step.
@@ -179,9 +181,10 @@ static pen_status local_step(pen_engine *engine, const pen_engine_step *step,
         if (pen_job_get_asynchrony(local->job).is_free) result.order = run.order;
         PEN_TRY(local_run(local, form, PEN_EXECUTOR_UPDATE, &run, &result));
     }
+    PEN_TRY(pen_feed_fetch_applied(form, &local->applied));
     PEN_TRY(local_heed_guard(local, form, pen_executor_finish(form->executor), &result));
     local_add_up(local, count, &result);
-    result.is_whole = result.is_gradient_bad && !local->is_lost;
+    result.is_skipped = pen_executor_number_of(&local->applied) < 0;
     result.target_count = pen_feed_target_count(form->program, step->batch, result.terms);
     *out_result = result;
     return PEN_OK;
@@ -591,10 +594,7 @@ pen_status pen_local_engine_create(const pen_engine_options *options, pen_engine
     local->accumulate = train->microbatches > 1;
     pen_status status = pen_arena_create(&local->arena);
     if (status == PEN_OK) status = local_start(local, options);
-    if (status != PEN_OK) {
-        local_destroy(&local->engine);
-        return status;
-    }
-    *out_engine = &local->engine;
-    return PEN_OK;
+    if (status == PEN_OK) *out_engine = &local->engine;
+    if (status != PEN_OK) local_destroy(&local->engine);
+    return status;
 }

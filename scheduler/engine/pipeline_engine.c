@@ -60,9 +60,12 @@ static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step
     const uint32_t index = rounds->count;
     const uint64_t whole = p->forms.forms[0].program->microbatch_size;
     round->step = step->step;
+    round->update = step->update;
     round->learning_rate = step->learning_rate;
+    round->unscale = pen_loss_scale_inverse(&step->scale);
     round->order = step->order;
-    round->loss_weight = (double)program->microbatch_size / (double)step->batch->count;
+    const double weight = (double)program->microbatch_size / (double)step->batch->count;
+    round->loss_weight = weight * pen_loss_scale_factor(&step->scale);
     round->continues = round->first_microbatch > 0;
     round->feeds = p->feeds;
     round->epoch = step->batch->position.epoch;
@@ -77,7 +80,7 @@ static pen_status pipeline_begin_round(pipeline_engine *p, const pen_engine_step
         &(coordinator_round_note){true, round->updates, step->step != p->first_step});
     rounds->form[index] = round->form;
     rounds->microbatches[index] = round->count;
-    rounds->weight[index] = round->loss_weight;
+    rounds->weight[index] = weight;
     rounds->count = index + 1;
     return PEN_OK;
 }
@@ -120,6 +123,20 @@ static pen_status pipeline_begin(pen_engine *engine, const pen_engine_step *step
     return PEN_OK;
 }
 
+// Where the loss is scaled, the next scale depends on what updates have found: on all devices the
+// same, of which one tells.
+static pen_status pipeline_find_skipped(pipeline_engine *p, uint64_t round, bool *out_is_skipped) {
+    PEN_TRY(pen_coordinator_await_quiet(p->coordinator));
+    if (!pen_coordinator_get_figures(p->coordinator, round, p->figures)) {
+        return pen_error(PEN_INTERNAL, "figures of round %llu are not there",
+                         (unsigned long long)round);
+    }
+    for (uint32_t d = 0; d < p->forms.spec->table->device_count; d++) {
+        if (p->figures[d].applied < 0) *out_is_skipped = true;
+    }
+    return PEN_OK;
+}
+
 // Losses are added in the order of microbatches, as one device adds them: the sum has the same
 // bits.
 static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
@@ -145,6 +162,9 @@ static pen_status pipeline_finish(pipeline_engine *p, const pen_batch *batch,
     if (pen_job_get_asynchrony(p->options.job).is_free) {
         PEN_TRY(pen_coordinator_await_order(p->coordinator, rounds.number[rounds.count - 1],
                                             &result.order));
+    }
+    if (p->forms.spec->table->forms[0].skips) {
+        PEN_TRY(pipeline_find_skipped(p, rounds.number[rounds.count - 1], &result.is_skipped));
     }
     pen_pipeline_note_rounds(p);
     *out_result = result;

@@ -187,6 +187,8 @@ static pen_status explain_here(explain_step *explain, const pen_engine_step *ste
     return status;
 }
 
+// With the step's messages of all workers beside what is computed here. Not of a scaled loss: what
+// is infinite in float16 need not be in float32, and would look like a fault of the hardware.
 pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step) {
     pipeline_engine *p = pipeline_of(engine);
     // the step that was finished last; what is under way behind it waits for ever, and changes
@@ -197,6 +199,12 @@ pen_status pen_pipeline_explain(pen_engine *engine, const pen_engine_step *step)
     pen_arena *arena;
     p->begun_count = 0;
     pen_pipeline_forget_audit(p); // its round may never end
+    if (step->scale.scale > 0) {
+        return pen_error(PEN_NOT_FINITE,
+                         "which node made it so is not known: this process would compute step %llu "
+                         "in float32, where it may be finite",
+                         (unsigned long long)step->step);
+    }
     PEN_TRY(pen_arena_create(&arena));
     pen_status status = explain_ask(p, arena, &explain.sent);
     if (status == PEN_OK) status = explain_here(&explain, step, arena);

@@ -54,6 +54,18 @@ static pen_value_id forms_find_kept(const forms_part *p, pen_value_id value) {
     return PEN_VALUE_NONE;
 }
 
+// One part tells whether a step is skipped: without it, all would be counted as good ones.
+static pen_status forms_check_applied(const pen_pipeline_form *form,
+                                      const pen_run_spec_part *parts) {
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < form->parts.cut->device_count; d++) {
+        count += pen_value_is(parts[d].applied);
+    }
+    if (count == pen_value_is(form->program->applied)) return PEN_OK;
+    return pen_error(PEN_INTERNAL, "%u parts tell what is applied, expected %d", count,
+                     pen_value_is(form->program->applied));
+}
+
 // A part may lack the loss or the learning rate: then the worker has nothing to report, or to set.
 static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form *form,
                                        const pen_part_buffers *buffers,
@@ -71,6 +83,8 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
                                        .loss_weight = forms_find(&part, program->loss_weight),
                                        .learning_rate = forms_find(&part, program->learning_rate),
                                        .step = forms_find(&part, program->step),
+                                       .unscale = forms_find(&part, program->unscale),
+                                       .applied = forms_find_kept(&part, program->applied),
                                        .term_count = pen_program_term_count(program)};
         for (uint32_t i = 0; i < pen_program_term_count(program); i++) {
             parts[d].terms[i] = forms_find_kept(&part, pen_program_term(program, i));
@@ -82,7 +96,7 @@ static pen_status forms_describe_parts(forms_builder *b, const pen_pipeline_form
         }
     }
     *out_parts = parts;
-    return PEN_OK;
+    return forms_check_applied(form, parts);
 }
 
 // What workers read by themselves: of each channel from the host which field of an example it is.
@@ -155,6 +169,7 @@ static pen_status forms_add(forms_builder *b, const pen_program *program, bool t
                                           .microbatch_count = range->count,
                                           .microbatch_size = program->microbatch_size,
                                           .trains = trains,
+                                          .skips = trains && pen_value_is(program->applied),
                                           .tells_gradients =
                                               trains && b->request->compile->asynchrony.is_free,
                                           .worker_of_device = b->request->worker_of_device,

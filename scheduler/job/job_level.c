@@ -44,7 +44,7 @@ pen_status pen_job_level_settle(const pen_job *job, const pen_job_level_before *
                : pen_status_add_context(status, "while using a plan");
 }
 
-// What skips a step decides for all of it: so far one device does, and before anything is updated.
+// A step is skipped as a whole, by one number of all its gradients: so they must be there together.
 static pen_status level_check_scaled(const pen_job *job) {
     const pen_job_numerics *numerics = &job->numerics;
     if (numerics->precision != PEN_PRECISION_FLOAT16) {
@@ -55,13 +55,13 @@ static pen_status level_check_scaled(const pen_job *job) {
                                        "leave it out",
                                        pen_precision_names[numerics->precision]));
     }
-    if (job->cluster.device_count != 1 || job->cluster.devices[0].host != NULL) {
+    if (numerics->loss_scale.floor > numerics->loss_scale.initial) {
         return pen_job_blame(
-            job, &numerics->precision,
-            pen_error(PEN_UNSUPPORTED,
-                      "numerics.precision: float16 is for one device without host, found %s: "
-                      "bfloat16 takes any number",
-                      job->cluster.device_count == 1 ? "a host" : "several devices"));
+            job, &numerics->loss_scale.floor,
+            pen_error(PEN_INVALID_INPUT,
+                      "numerics.loss_scale.floor: found %g, above initial, which is "
+                      "%g",
+                      numerics->loss_scale.floor, numerics->loss_scale.initial));
     }
     if (!pen_job_get_asynchrony(job).is_asynchronous) return PEN_OK;
     return pen_job_blame(job, &numerics->precision,

@@ -423,6 +423,9 @@ static const pen_option_field job_loss_scale_fields[] = {
                .default_text = "0.5"),
     LOSS_SCALE(INTEGER, every, "good steps, one after another, after which the scale grows",
                PEN_OPTION_RANGE(1, 1000000000), .default_text = "2000"),
+    LOSS_SCALE(NUMBER, floor, "a training ends whose scale would fall below",
+               .minimum = PEN_OPTION_FROM(1e-30), .maximum = PEN_OPTION_TO(1e30),
+               .default_text = "0.0001"),
 };
 static const pen_option_table job_loss_scale_table = {
     PEN_OPTION_FIELDS(pen_loss_scale_options, job_loss_scale_fields)};
@@ -436,8 +439,8 @@ static const pen_option_field job_numerics_fields[] = {
     PEN_OPTION(
         CHOICE, pen_job_numerics, precision,
         "operands of matrix products, convolutions, attention and recurrent layers are "
-        "rounded to it; sums, and all else, are float32. Only for devices of kind cuda; float16 "
-        "for one of them, in this process",
+        "rounded to it; sums, and all else, are float32. Only for devices of kind cuda. float16 "
+        "scales the loss",
         .choices = pen_precision_names, .words = pen_job_precision_words,
         .default_text = "float32"),
     PEN_OPTION(CHOICE, pen_job_numerics, libraries,

@@ -110,7 +110,9 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
                                        .accuracy = PEN_VALUE_NONE,
                                        .loss_weight = PEN_VALUE_NONE,
                                        .learning_rate = PEN_VALUE_NONE,
-                                       .step = PEN_VALUE_NONE};
+                                       .step = PEN_VALUE_NONE,
+                                       .unscale = PEN_VALUE_NONE,
+                                       .applied = PEN_VALUE_NONE};
     }
     form->parts = parts;
     crew->spec.workers = crew->workers.list;

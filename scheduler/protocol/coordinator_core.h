@@ -14,8 +14,8 @@
 // In RUN it announces the rounds that the driver begins, feeds the host's channels as credit comes,
 // gathers losses, and says `go` when those of a round and of all rounds before it are finite. A
 // round of another form is announced when all before it are done. A loss of a training form that is
-// not finite means that no update follows: `go` is not given any more. Where gradients are told of,
-// `go` waits for all of the step, and says in which order its lanes came; or in the order given.
+// not finite means that `go` is not given any more, unless updates skip such a step by themselves.
+// Where gradients are told of, it waits for all of the step, and says in which order lanes came.
 //
 // A save is a state within RUN, one at a time. It begins between rounds; rounds may go on when all
 // workers have copied their tensors. The manifest is published when all shards are durable, and the
@@ -147,7 +147,7 @@ typedef enum pen_coordinator_action_kind {
     PEN_COORDINATOR_ACTION_FEED,        // form, channel, round, microbatch, sequence: send it. Its
                                         // place at the host, microbatch mod copies, is free
     PEN_COORDINATOR_ACTION_RUNNING,     // all workers are started: rounds may begin
-    PEN_COORDINATOR_ACTION_LOSSES,      // round: all are here, and finite if the form trains
+    PEN_COORDINATOR_ACTION_LOSSES,      // round: all are here, and finite as far as `go` asks
     PEN_COORDINATOR_ACTION_NOT_FINITE,  // round, microbatch, stage: there will be no `go`
     PEN_COORDINATOR_ACTION_ROUND_DONE,  // round: after its LOSSES; everywhere
     PEN_COORDINATOR_ACTION_FENCE,       // generation: append it to the commit log; then FENCED

@@ -181,7 +181,7 @@ static coordinator_round *coordinator_find_report(pen_coordinator_core *core,
 }
 
 // A loss that comes again must have the same bits. One that is not finite, in training, ends the
-// updates: no `go` is given any more.
+// updates: no `go` is given any more. Not so where updates skip such a step by themselves.
 void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator_event *event) {
     int64_t index;
     PEN_ASSERT(event->kind == PEN_COORDINATOR_EVENT_LOSS);
@@ -196,8 +196,10 @@ void pen_coordinator_take_loss(pen_coordinator_core *core, const pen_coordinator
     round->losses[index] = event->loss;
     round->loss_count += 1;
     core->progressed_at = core->now;
-    const bool trains = core->table->forms[round->form].trains;
-    if (!trains || core->is_not_finite || coordinator_is_finite(event->loss.value)) return;
+    const pen_run_form *form = &core->table->forms[round->form];
+    if (!form->trains || form->skips || core->is_not_finite ||
+        coordinator_is_finite(event->loss.value))
+        return;
     core->is_not_finite = true;
     pen_coordinator_action *action = pen_coordinator_act(core, PEN_COORDINATOR_ACTION_NOT_FINITE);
     action->round = event->round;

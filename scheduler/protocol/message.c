@@ -56,10 +56,15 @@ static const pen_record_field round_fields[] = {
     COUNT(6, step, "of the training, from 1"),
     ROW(FIXED, 7, learning_rate, NULL, .is_real = true),
     COUNT(8, first_microbatch, "of the step, before this round"),
-    ROW(FIXED, 9, value, "a microbatch's share of the step's examples", .is_real = true),
+    ROW(FIXED, 9, value,
+        "the gradient of a microbatch's loss: its share of the step's examples, scaled",
+        .is_real = true),
     COUNT(10, epoch, "whose order workers read in that read by themselves"),
     COUNT(11, first_example, "of the epoch's order, that the round begins with"),
     COUNT(12, step_microbatches, "that the step has in all its rounds"),
+    COUNT(13, update, "of the optimizer, from 1"),
+    ROW(FIXED, 14, unscale, "that gradients are multiplied by where the loss is scaled",
+        .is_real = true),
 };
 static const pen_record_field go_fields[] = {
     COUNT(1, round, NULL),

@@ -112,7 +112,9 @@ typedef struct pen_message {
     bool continues;                       // ROUND: adds to the gradients of the round before
     uint64_t step;                        // ROUND: of the training, from 1. BEAT: the last one
                                           // done. SNAPSHOT, SNAPPED, SHARD, COMMITTED: steps done
+    uint64_t update;                      // ROUND: of the optimizer, from 1
     uint64_t learning_rate;               // ROUND: bits of a double
+    uint64_t unscale;                     // ROUND: likewise
     uint64_t first_microbatch;            // ROUND: of the step
     uint64_t epoch;                       // ROUND: from 0
     uint64_t first_example;               // ROUND: of the epoch's order
@@ -121,7 +123,7 @@ typedef struct pen_message {
     uint32_t stage;                       // LOSS, GRADIENT, AUDIT
     uint32_t device;                      // LOSS, FAIL, SURVEY, AUDIT, RECOMPUTE (of the whole run)
     uint32_t node;                        // SURVEY: of the device's part
-    uint64_t value;                       // LOSS: bits of a double; ROUND: of a microbatch's share;
+    uint64_t value;                       // LOSS: bits of a double; ROUND: likewise;
                                           // RECOMPUTED: the digest
     uint64_t correct_count;               // LOSS
     uint64_t target_count;                // LOSS

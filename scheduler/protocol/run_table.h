@@ -76,7 +76,9 @@ typedef struct pen_run_device {
 typedef struct pen_run_form {
     uint32_t microbatch_count; // most in a round
     bool trains;               // has backward passes and updates
-    uint64_t microbatch_size;  // examples
+    bool skips; // updates apply nothing where a gradient is not finite: so they need no losses that
+                // are
+    uint64_t microbatch_size; // examples
     uint32_t channel_count;
     const pen_run_channel *channels;
     uint32_t task_count;

@@ -77,6 +77,7 @@ static const pen_record_field form_fields[] = {
     FORM_LIST(NUMBER, 6, "refs", form.refs, form.ref_count, "channels, by task"),
     FORM_LIST(MESSAGE, 7, "devices", form.devices, device_count, NULL,
               .limit = PEN_RUN_DEVICES_LIMIT, .record = &device_record),
+    FORM(8, skips, "its updates apply no gradients that are not finite"),
 };
 static const pen_record form_record = {.name = "RunForm", PEN_RECORD_FIELDS(form_fields)};
 

@@ -245,6 +245,12 @@ static pen_status feed_scalar(const pen_runner_form *form, pen_value_id scalar, 
     return pen_executor_write(form->executor, scalar, 0, &single, sizeof single);
 }
 
+pen_status pen_feed_fetch_applied(const pen_runner_form *form, pen_executor_number *out_number) {
+    *out_number = (pen_executor_number){0};
+    if (!pen_value_is(form->program->applied)) return PEN_OK;
+    return pen_executor_fetch_number(form->executor, form->program->applied, 0, out_number);
+}
+
 pen_status pen_feed_numbers(const pen_runner_form *form, const pen_feed_step *step) {
     const pen_program *program = form->program;
     PEN_TRY(feed_scalar(form, program->loss_weight, step->loss_weight * step->scale));

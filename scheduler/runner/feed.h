@@ -56,6 +56,10 @@ PEN_NODISCARD pen_status pen_feed_read_term(const pen_runner_form *form, uint32_
 // Likewise, when work is awaited (pen_executor_fetch_number).
 PEN_NODISCARD pen_status pen_feed_fetch_term(const pen_runner_form *form, uint32_t index,
                                              pen_executor_number *out_number);
+// Likewise, what updates multiplied scaled gradients by, right after the list that updates; 0 where
+// they are not scaled.
+PEN_NODISCARD pen_status pen_feed_fetch_applied(const pen_runner_form *form,
+                                                pen_executor_number *out_number);
 // The numbers of a microbatch's step.
 typedef struct pen_feed_step {
     double loss_weight; // the microbatch's share of the step's examples

@@ -53,10 +53,11 @@ typedef struct pen_commit_manifest {
     uint64_t plateau_bad;  // since then
     uint64_t plateau_cooldown; // of those to come that do not count
     uint64_t rate;       // the learning rate of the last step; 0: not known, and not in the record
-    uint64_t loss_scale; // of the step to come; 0: none, and this and the next are not in the
+    uint64_t loss_scale; // of the step to come; 0: none, and this and the next three are not in the
                          // record (scheduler/job/loss_scale.h)
     uint64_t scale_good; // steps since it changed
     uint64_t scale_skipped; // steps in all
+    uint64_t scale_bad;     // steps in a row, the last of those, without a finite loss
     uint32_t shard_count;
     const pen_shard_summary *shards; // [shard_count]
 } pen_commit_manifest;

@@ -73,6 +73,7 @@ static const pen_record_field scale_fields[] = {
     MANIFEST(FIXED, loss_scale),
     COUNT(scale_good),
     COUNT(scale_skipped),
+    COUNT(scale_bad),
 };
 static const pen_record record_head = {.name = "record", PEN_RECORD_FIELDS(head_fields)};
 static const pen_record record_bodies[] = {

@@ -11,7 +11,9 @@
 
 typedef struct pen_metrics {
     double loss_sum;                   // of batch losses times their examples
+    uint64_t summed_count;             // examples of those
     double term_sums[PEN_TERMS_LIMIT]; // likewise, of each of several losses
+    uint64_t term_counts[PEN_TERMS_LIMIT];
     uint64_t correct_count;
     uint64_t judged_count;  // predictions compared with class indices
     uint64_t example_count; // done so far
@@ -22,7 +24,8 @@ typedef struct pen_metrics {
 void pen_metrics_start(pen_metrics *metrics, double now_seconds);
 
 // One batch of `example_count` examples with their mean loss. Batches weigh by their examples, so
-// a short last one does not count too much.
+// a short last one does not count too much. A loss that is not finite, of a step that was skipped,
+// is left out.
 void pen_metrics_add(pen_metrics *metrics, double mean_loss, uint64_t example_count);
 
 // The same of each loss by itself.

@@ -12,33 +12,43 @@
 
 #define LOST_LEVEL "error: " // which it is not, if the training goes on
 
+// What is wrong with a step. *out_help: what may help.
+static const char *train_describe_wrong(const pen_step_report *report, const char **out_help) {
+    *out_help = report->is_skipped ? "; a smaller learning rate may help, or precision bfloat16"
+                                   : "; a smaller learning rate may help, or clip_norm";
+    if (isfinite(report->loss)) return "finite, but a gradient is not";
+    return isnan(report->loss) ? "not a number" : "infinite";
+}
+
+// Blames the data of a step, if that is not finite.
+static pen_status train_check_data(const pen_trainer *trainer, const pen_batch *batch,
+                                   const char *what) {
+    PEN_TRY(pen_batches_complete(trainer->batches, batch));
+    const pen_status data = pen_dataset_check_finite(trainer->dataset, batch->indices, batch->count,
+                                                     batch->inputs, batch->labels);
+    if (data == PEN_OK) return PEN_OK;
+    return pen_status_add_context(
+        pen_job_blame_data(trainer->job, PEN_DATASET_PART_TRAIN, PEN_JOB_DATA_INPUTS, data),
+        "so that the loss is %s", what);
+}
+
 // The loss, or a gradient, is not finite: because the data is not, or because the training went
 // wrong.
 static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine_step *step,
                                     const pen_step_report *report) {
-    const pen_batch *batch = step->batch;
     const pen_engine_kind *kind = trainer->engine->kind;
-    PEN_TRY(pen_batches_complete(trainer->batches, batch));
-    const char *what = isfinite(report->loss) ? "finite, but a gradient is not"
-                       : isnan(report->loss)  ? "not a number"
-                                              : "infinite";
-    const pen_status data = pen_dataset_check_finite(trainer->dataset, batch->indices, batch->count,
-                                                     batch->inputs, batch->labels);
-    if (data != PEN_OK) {
-        return pen_status_add_context(
-            pen_job_blame_data(trainer->job, PEN_DATASET_PART_TRAIN, PEN_JOB_DATA_INPUTS, data),
-            "so that the loss is %s", what);
-    }
+    const char *help;
+    const char *what = train_describe_wrong(report, &help);
+    PEN_TRY(train_check_data(trainer, step->batch, what));
     if (kind->explain != NULL) {
         const pen_status why = kind->explain(trainer->engine, step);
         const bool is_numbers = pen_status_get_code(why) == PEN_NOT_FINITE;
-        return pen_status_add_context(
-            why, "the loss of step %llu is %s%s", (unsigned long long)report->step, what,
-            is_numbers ? "; a smaller learning rate may help, or clip_norm" : "");
+        return pen_status_add_context(why, "the loss of step %llu is %s%s",
+                                      (unsigned long long)report->step, what,
+                                      is_numbers ? help : "");
     }
-    return pen_error(PEN_NOT_FINITE,
-                     "the loss of step %llu is %s; a smaller learning rate may help, or clip_norm",
-                     (unsigned long long)report->step, what);
+    return pen_error(PEN_NOT_FINITE, "the loss of step %llu is %s%s",
+                     (unsigned long long)report->step, what, help);
 }
 
 static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
@@ -74,6 +84,7 @@ static void train_begin_next(pen_trainer *trainer, const pen_step_report *report
     const pen_engine_kind *kind = trainer->engine->kind;
     train_ahead *ahead = &trainer->ahead;
     if (kind->begin == NULL || !trainer->runs_ahead) return;
+    if (trainer->scale.scale > 0) return; // the next one is not known yet
     if (trainer->is_due || trainer->is_judged) return;
     if (report->step >= trainer->step_count) return;
     ahead->error = train_fetch(trainer);
@@ -112,40 +123,64 @@ static void train_tell(const pen_program *program, pen_step_report *report) {
     }
 }
 
-// What a step of a finite loss means for the next scale. False: it counts as any step that went
-// wrong. So does one whose loss is not finite: it is made before it is scaled, and no scale helps.
-static bool train_scale_next(pen_trainer *trainer, const pen_engine_result *result,
-                             pen_step_report *report) {
-    const bool is_skipped = result->is_gradient_bad;
-    if (trainer->scale.scale == 0) return !is_skipped;
-    if (is_skipped && !result->is_whole) return false;
+// Why no smaller scale is tried.
+static pen_status train_end_scaling(const pen_trainer *trainer, const pen_engine_step *step,
+                                    const pen_step_report *report, pen_loss_scale_verdict verdict) {
+    const pen_status why = train_refuse_loss(trainer, step, report);
+    if (verdict == PEN_LOSS_SCALE_LOST) {
+        return pen_status_add_context(
+            why, "after %d steps in a row without a finite loss, which no scale changes",
+            PEN_LOSS_SCALE_BAD_LIMIT);
+    }
+    return pen_status_add_context(why,
+                                  "with a loss scale of %g: a smaller one would be below "
+                                  "numerics.loss_scale.floor, which is %g",
+                                  report->loss_scale, trainer->job->numerics.loss_scale.floor);
+}
+
+// What a step means for the next scale; PEN_OK where it counts. A step is skipped where a gradient
+// is not finite, as it is mostly where the loss is not. Where the loss alone is not, or the data,
+// no scale helps.
+static pen_status train_scale_next(pen_trainer *trainer, const pen_engine_step *step,
+                                   const pen_engine_result *result, pen_step_report *report) {
+    const pen_loss_scale_options *options = &trainer->job->numerics.loss_scale;
+    const char *help;
+    const pen_loss_scale_step came = {.is_skipped = result->is_skipped,
+                                      .is_loss_finite = isfinite(report->loss)};
     report->loss_scale = trainer->scale.scale;
-    report->is_skipped = is_skipped;
-    if (!pen_loss_scale_advance(&trainer->scale, &trainer->job->numerics.loss_scale, is_skipped)) {
-        return false;
+    report->is_skipped = came.is_skipped;
+    if (!came.is_skipped && !came.is_loss_finite) return train_refuse_loss(trainer, step, report);
+    if (!came.is_loss_finite) {
+        PEN_TRY(train_check_data(trainer, step->batch, train_describe_wrong(report, &help)));
     }
-    if (is_skipped) {
-        pen_log(PEN_LOG_NOTE,
-                "step %llu is skipped: a gradient is not finite with a loss scale of %g, which is "
-                "%g from here on",
-                (unsigned long long)report->step, report->loss_scale, trainer->scale.scale);
+    const pen_loss_scale_verdict verdict = pen_loss_scale_advance(&trainer->scale, options, &came);
+    if (verdict != PEN_LOSS_SCALE_GOES_ON) {
+        return train_end_scaling(trainer, step, report, verdict);
     }
-    return true;
+    if (!came.is_skipped) return PEN_OK;
+    pen_log(PEN_LOG_NOTE,
+            "step %llu is skipped: %s is not finite with a loss scale of %g, which is %g from here "
+            "on",
+            (unsigned long long)report->step, came.is_loss_finite ? "a gradient" : "the loss",
+            report->loss_scale, trainer->scale.scale);
+    return PEN_OK;
 }
 
 static pen_status train_batch(pen_trainer *trainer, const pen_engine_step *step,
                               pen_step_report *report) {
     pen_engine_result result;
     PEN_TRY(trainer->engine->kind->step(trainer->engine, step, &result));
-    report->loss = result.loss;
+    report->loss = isnan(result.loss) ? NAN : result.loss; // the same bits wherever it is computed
     memcpy(report->terms, result.terms, sizeof report->terms);
     report->target_count = result.target_count;
     report->correct_count = result.correct_count;
     train_tell(pen_trainer_program(trainer), report);
-    if (isfinite(result.loss) && train_scale_next(trainer, &result, report)) {
-        return pen_train_order_note(&trainer->order, step->step, step->batch->count, result.order);
+    if (step->scale.scale > 0) {
+        PEN_TRY(train_scale_next(trainer, step, &result, report));
+    } else if (!isfinite(result.loss) || result.is_gradient_bad) {
+        return train_refuse_loss(trainer, step, report);
     }
-    return train_refuse_loss(trainer, step, report);
+    return pen_train_order_note(&trainer->order, step->step, step->batch->count, result.order);
 }
 
 static pen_checkpoint train_checkpoint(const pen_trainer *trainer) {
@@ -249,7 +284,7 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
     report.seconds = pen_clock_seconds() - ready;
     trainer->steps_done += 1;
     trainer->next = batch->next;
-    trainer->loss = report.loss;
+    if (isfinite(report.loss)) trainer->loss = report.loss;
     PEN_TRY(pen_train_losses_add(&trainer->losses, report.step, report.loss));
     if (trainer->is_judged) PEN_TRY(train_judge(trainer, &report));
     *out_report = report;

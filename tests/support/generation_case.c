@@ -199,6 +199,7 @@ pen_status generation_begin_round(generation_case *g, pen_coordinator *coordinat
                                          .count = GENERATION_MICROBATCHES,
                                          .updates = true,
                                          .step = 1,
+                                         .update = 1,
                                          .loss_weight = 1.0 / GENERATION_MICROBATCHES,
                                          .learning_rate = 0.01,
                                          .feeds = g->feeds};

@@ -145,8 +145,11 @@ static pen_status optimizer_average_prepare(const pen_cpu_request *request, void
     state->node = node;
     state->input_count = node->input_count;
     state->count = pen_shape_element_count(&pen_value_type(request->graph, node->inputs[0])->shape);
-    state->is_double[PEN_AVERAGE_STEP] =
-        pen_value_type(request->graph, node->inputs[PEN_AVERAGE_STEP])->element == PEN_FLOAT64;
+    for (uint32_t i = PEN_AVERAGE_STEP; i < node->input_count; i++) {
+        if (!pen_value_is(node->inputs[i])) continue;
+        state->is_double[i] =
+            pen_value_type(request->graph, node->inputs[i])->element == PEN_FLOAT64;
+    }
     *out_state = state;
     *out_workspace_bytes = 0;
     return PEN_OK;
@@ -160,8 +163,9 @@ static pen_status optimizer_average_run(const pen_cpu_call *call) {
                                              update_scalar(call, PEN_AVERAGE_STEP, 1));
     const float *p = call->inputs[PEN_AVERAGE_PARAMETER], *old = call->inputs[PEN_AVERAGE_OLD];
     float *made = call->outputs[0];
-    const bool is_near = weight < 0.5;
-    const float share = (float)(is_near ? weight : 1 - weight);
+    const bool is_skipped = update_scalar(call, PEN_AVERAGE_SCALE, 1) < 0;
+    const bool is_near = is_skipped || weight < 0.5;
+    const float share = is_skipped ? 0 : (float)(is_near ? weight : 1 - weight);
 #pragma omp parallel for simd schedule(static) if (state->count > UPDATE_TEAM_ELEMENTS)
     for (int64_t k = 0; k < state->count; k++) {
         const float way = p[k] - old[k];

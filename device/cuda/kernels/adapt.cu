@@ -311,9 +311,10 @@ KERNEL_OF_MANY(average, cuda_average_args) {
     const double step = update_number(a.step, a.step_is_wide);
     const float weight = step <= a.from + 1.0 ? 1.0f : (float)(1.0 - a.decay);
     const float rest = step <= a.from + 1.0 ? 0.0f : (float)a.decay;
+    const uint32_t keeps = update_scale(a.scale, a.flag, a.wide) < 0.0f;
     EACH_OF(of, i, a.count) {
         const float p = a.p[i], old = a.old[i];
-        if (a.flag && *a.flag)
+        if (keeps)
             a.y[i] = old;
         else
             a.y[i] = weight < 0.5f ? old + weight * (p - old) : p - (p - old) * rest;

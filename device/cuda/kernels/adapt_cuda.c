@@ -136,6 +136,11 @@ static uint32_t adapt_rows_steps(const pen_cuda_call *call, pen_cuda_step *steps
 
 static bool average_supports(const pen_graph *graph, const pen_node *node) {
     const pen_element_type step = pen_value_type(graph, node->inputs[PEN_AVERAGE_STEP])->element;
+    if (pen_cuda_has(node, PEN_AVERAGE_SCALE)) {
+        const pen_element_type scale =
+            pen_value_type(graph, node->inputs[PEN_AVERAGE_SCALE])->element;
+        if (scale != PEN_FLOAT32 && scale != PEN_FLOAT64) return false;
+    }
     return pen_cuda_is_float(graph, node->inputs[PEN_AVERAGE_PARAMETER]) &&
            (step == PEN_FLOAT32 || step == PEN_FLOAT64);
 }
@@ -145,14 +150,19 @@ static uint32_t average_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const pen_tensor_type *step = pen_value_type(call->graph, node->inputs[PEN_AVERAGE_STEP]);
     const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
+    const bool is_wide =
+        pen_cuda_has(node, PEN_AVERAGE_SCALE) &&
+        pen_value_type(call->graph, node->inputs[PEN_AVERAGE_SCALE])->element == PEN_FLOAT64;
     if (count == 0) return 0;
     *steps = (pen_cuda_step){PEN_CUDA_OF_MANY(average, cuda_average_args),
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
                              .args.average = {.step_is_wide = step->element == PEN_FLOAT64,
+                                              .wide = is_wide ? PEN_CUDA_WIDE_SCALE : 0u,
                                               .count = count,
                                               .p = call->inputs[PEN_AVERAGE_PARAMETER],
                                               .old = call->inputs[PEN_AVERAGE_OLD],
                                               .step = call->inputs[PEN_AVERAGE_STEP],
+                                              .scale = pen_cuda_input(call, PEN_AVERAGE_SCALE),
                                               .flag = call->flag,
                                               .y = call->outputs[0],
                                               .decay = pen_node_float(node, "decay"),

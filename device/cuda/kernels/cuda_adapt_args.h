@@ -44,13 +44,15 @@ struct cuda_adapt_args {
 };
 
 // y: the moving average `old` of a parameter with its new value p; a copy of it until step `from`.
-// Where `flag` is raised, it stays.
+// Where `flag` is raised, or the scale (1 where there is none) is below 0, it stays. `wide`: the
+// scale is a float64.
 struct cuda_average_args {
-    uint32_t adds, step_is_wide;
+    uint32_t adds, step_is_wide, wide;
     uint64_t count;
     PEN_CUDA_PLACE(const float) p;
     PEN_CUDA_PLACE(const float) old;
     PEN_CUDA_PLACE(const void) step;
+    PEN_CUDA_PLACE(const void) scale;
     PEN_CUDA_PLACE(const unsigned int) flag;
     PEN_CUDA_PLACE(float) y;
     double decay, from;

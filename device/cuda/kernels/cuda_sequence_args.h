@@ -91,10 +91,11 @@ struct cuda_recurrent_args {
 };
 
 // y = min(1, limit / (square root of the sum of all norms + 1e-6)), of which a launch has `count`:
-// what those before it summed is in `sum`. Norm k is a float64 where bit k of `wide` is set.
+// what those before it summed is in `sum`. Norm k is a float64 where bit k of `wide` is set. -1
+// where `skips` is set and the sum is not finite.
 #define PEN_CUDA_NORMS 64 // bits of `wide`
 struct cuda_clip_scale_args {
-    uint32_t adds, count, is_first, is_last, y_is_wide;
+    uint32_t adds, count, is_first, is_last, y_is_wide, skips;
     uint64_t wide;
     PEN_CUDA_PLACE(double) sum;
     PEN_CUDA_PLACE(void) y;

@@ -129,7 +129,8 @@ KERNEL(clip_scale, cuda_clip_scale_args) {
         return;
     }
     const double scale = a.limit / (wide_square_root(sum) + 1e-6);
-    const double least = scale > 1.0 ? 1.0 : scale; // what is not a number stays so
+    double least = scale > 1.0 ? 1.0 : scale; // what is not a number stays so
+    if (a.skips && !(sum <= 0x1.fffffffffffffp1023)) least = -1.0;
     if (a.y_is_wide)
         *(double *)a.y = least;
     else

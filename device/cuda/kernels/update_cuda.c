@@ -147,6 +147,7 @@ static uint32_t clip_scale_steps(const pen_cuda_call *call, pen_cuda_step *steps
             .is_first = first == 0,
             .is_last = rest <= PEN_CUDA_NORMS,
             .y_is_wide = pen_value_type(call->graph, node->outputs[0])->element == PEN_FLOAT64,
+            .skips = pen_node_int(node, "skips") != 0,
             .sum = call->workspace,
             .y = call->outputs[0],
             .limit = pen_node_float(node, "limit")};

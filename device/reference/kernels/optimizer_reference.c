@@ -444,11 +444,13 @@ static pen_status average_update_run(const pen_reference_call *call) {
     const double weight = pen_average_weight(pen_node_float(call->node, "decay"),
                                              (double)pen_node_int(call->node, "from"),
                                              optimizer_scalar(call, PEN_AVERAGE_STEP, 1));
+    const bool is_skipped = optimizer_scalar(call, PEN_AVERAGE_SCALE, 1) < 0;
     for (int64_t k = 0; k < pen_tensor_count(&call->inputs[0]); k++) {
         const double p = pen_tensor_get(&call->inputs[PEN_AVERAGE_PARAMETER], k);
         const double old = pen_tensor_get(&call->inputs[PEN_AVERAGE_OLD], k);
         const double most = p - (p - old) * (1 - weight);
-        pen_tensor_set(&call->outputs[0], k, weight < 0.5 ? old + weight * (p - old) : most);
+        const double after = weight < 0.5 ? old + weight * (p - old) : most;
+        pen_tensor_set(&call->outputs[0], k, is_skipped ? old : after);
     }
     return PEN_OK;
 }
@@ -489,8 +491,10 @@ static pen_status clip_scale_run(const pen_reference_call *call) {
         sum += pen_tensor_get(&call->inputs[i], 0);
     }
     // not fmin: a norm that is not a number must stay visible
-    const double scale = limit / (sqrt(sum) + 1e-6);
-    pen_tensor_set(&call->outputs[0], 0, scale > 1 ? 1 : scale);
+    double scale = limit / (sqrt(sum) + 1e-6);
+    if (scale > 1) scale = 1;
+    if (pen_node_int(call->node, "skips") != 0 && !isfinite(sum)) scale = -1;
+    pen_tensor_set(&call->outputs[0], 0, scale);
     return PEN_OK;
 }
 

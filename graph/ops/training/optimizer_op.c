@@ -69,6 +69,7 @@
 //   average_update
 //     w  = step <= from + 1 ? 1 : 1 - decay
 //     e' = w < 0.5 ? e + w * (p - e) : p - (p - e) * (1 - w), with p as it is after the step
+//     With a scale below 0, e' = e.
 //   A scale below 0: nothing is applied, the parameter and its states stay as they are.
 //   With rows (the last operand, indices), row i of the gradient is of row rows[i] of the
 //   parameter, and rows of one index add up, in order; the gradient of all others is 0.
@@ -76,7 +77,8 @@
 //     sum of squares, in blocks (graph/ops/training/optimizer_op.h); with rows (operand 1), of
 //     what a parameter of the shape `shape` has for a gradient
 //   clip_scale
-//     min(1, limit / (sqrt(sum of its inputs) + 1e-6))
+//     min(1, limit / (sqrt(sum of its inputs) + 1e-6)); with `skips`, -1 where the sum is not
+//     finite
 //
 // Flops an element: SGD 2 + 1 + 2 + 2 (+ 2 with Nesterov), squared_norm 2, others in their entries.
 
@@ -269,6 +271,7 @@ static pen_status average_update_infer(pen_infer_context *context) {
     PEN_TRY(optimizer_check_parameter_type(context));
     PEN_TRY(optimizer_check_like(context, PEN_AVERAGE_OLD, "average"));
     PEN_TRY(optimizer_check_scalar(context, PEN_AVERAGE_STEP, "step"));
+    PEN_TRY(optimizer_check_scalar(context, PEN_AVERAGE_SCALE, "gradient scale"));
     if (!(decay >= 0 && decay < 1)) {
         return pen_infer_error(context, PEN_INVALID_INPUT,
                                "decay is %g, it must be at least 0 and below 1", decay);
@@ -380,6 +383,7 @@ static const pen_attribute_schema average_update_attributes[] = {
 };
 static const pen_attribute_schema clip_scale_attributes[] = {
     PEN_MUST("limit", FLOAT),
+    PEN_INT_OR("skips", 0),
 };
 
 static const pen_attribute_schema squared_norm_attributes[] = {
@@ -453,8 +457,9 @@ static const pen_op optimizer_ops[] = {
      .in_place_inputs = 1, .infer = adafactor_update_infer, .input_flops = 20,
      .wants_positive = true, .is_update = true,
      .update = {.gradient = 1, .state = 2, .rate = 5, .step = 6, .scale = 7, .rows = 8}},
-    {"average_update", "moving average: parameter after the step, average, step from 1",
-     PEN_TAKES(3, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(average_update_attributes),
+    {"average_update",
+     "moving average: parameter after the step, average, step from 1, scale or none",
+     PEN_TAKES(3, 4), PEN_GIVES(1, 1), PEN_ATTRIBUTES(average_update_attributes),
      .in_place_inputs = 1u << PEN_AVERAGE_OLD, .infer = average_update_infer, .input_flops = 3},
     {"squared_norm", "sum of squares, in fixed blocks; rows or none", PEN_TAKES(1, 2),
      PEN_GIVES(1, 1), PEN_ATTRIBUTES(squared_norm_attributes), .infer = squared_norm_infer,

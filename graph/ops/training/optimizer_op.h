@@ -85,7 +85,7 @@ static inline double pen_adafactor_size(double rate, double step, double epsilon
 }
 
 // Which operand of an average is what.
-enum { PEN_AVERAGE_PARAMETER, PEN_AVERAGE_OLD, PEN_AVERAGE_STEP };
+enum { PEN_AVERAGE_PARAMETER, PEN_AVERAGE_OLD, PEN_AVERAGE_STEP, PEN_AVERAGE_SCALE };
 
 // The share of the parameter in its new average; 1: it is the parameter. As torch.optim.swa_utils,
 // whose first average is a copy.

@@ -60,6 +60,15 @@ static pen_status updates_add_lanes(updates_builder *builder, const pen_gradient
     return PEN_OK;
 }
 
+static bool updates_are_scaled(const updates_builder *builder) {
+    return builder->step != NULL && builder->step->is_scaled;
+}
+
+// Whether the norms of gradients are asked for.
+static bool updates_have_norms(const updates_builder *builder) {
+    return builder->optimizer->clip_norm > 0 || updates_are_scaled(builder);
+}
+
 // ---- gradients of rows
 
 // Whether a value is fed, but for its shape, its type, and the order of its elements.
@@ -191,7 +200,7 @@ static pen_status updates_add_use(updates_builder *builder, pen_value_id use, up
 static bool updates_keeps_rows(const updates_builder *builder, const pen_gradient *gradient) {
     if (builder->step == NULL) return false;
     if (builder->accumulate) return true;
-    const bool is_read_twice = builder->optimizer->clip_norm > 0;
+    const bool is_read_twice = updates_have_norms(builder);
     return gradient->use_count == 1 && (is_read_twice || !builder->step->is_whole);
 }
 
@@ -234,8 +243,9 @@ static int updates_compare(const void *left, const void *right) {
     return strcmp(((const updates_named *)left)->name, ((const updates_named *)right)->name);
 }
 
-// The scale that holds the norm of all gradients together at clip_norm or below. Without clip_norm
-// it is 1: so updates of scaled gradients wait for all norms.
+// The scale that holds the norm of all gradients together at clip_norm or below; without that it is
+// 1. Of scaled gradients it is below 0 where they are not finite: one number decides for all
+// devices.
 static pen_status updates_clip(updates_builder *builder, uint32_t count,
                                const updates_item *items) {
     updates_named *named;
@@ -263,24 +273,24 @@ static pen_status updates_clip(updates_builder *builder, uint32_t count,
         norms[i] = pen_graph_node(builder->graph, node)->outputs[0];
     }
     pen_node_spec spec = pen_node_spec_of(PEN_OP(clip_scale), "clip_scale");
-    const pen_attribute_given limit = pen_attribute_float(
-        "limit", builder->optimizer->clip_norm > 0 ? builder->optimizer->clip_norm : FLT_MAX);
+    const pen_attribute_given attributes[2] = {
+        pen_attribute_float(
+            "limit", builder->optimizer->clip_norm > 0 ? builder->optimizer->clip_norm : FLT_MAX),
+        pen_attribute_int("skips", 1)};
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = norms;
     spec.input_count = count;
-    spec.attributes = &limit;
-    spec.attribute_count = 1;
-    return pen_graph_add_simple(builder->graph, &spec, &builder->scale);
+    spec.attributes = attributes;
+    spec.attribute_count = updates_are_scaled(builder) ? 2 : 1;
+    PEN_TRY(pen_graph_add_simple(builder->graph, &spec, &builder->scale));
+    if (updates_are_scaled(builder)) builder->updates.applied = builder->scale;
+    return PEN_OK;
 }
 
 static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_value_id *out_value) {
     const pen_value value = {
         .name = name, .kind = PEN_VALUE_SCALAR, .type = pen_tensor_type_make(PEN_FLOAT32, 0, NULL)};
     return pen_graph_add_own_value(graph, &value, out_value);
-}
-
-static bool updates_are_scaled(const updates_builder *builder) {
-    return builder->step != NULL && builder->step->is_scaled;
 }
 
 // As PyTorch's GradScaler: gradients are multiplied before anything else is done with them.
@@ -329,8 +339,7 @@ static pen_status updates_add_all(updates_builder *builder, const pen_gradients 
         PEN_TRY(updates_add_scalar(builder->graph, "step", &builder->updates.step));
     }
     if (updates_are_scaled(builder) && count > 0) PEN_TRY(updates_unscale(builder, count, items));
-    const bool has_norms = builder->optimizer->clip_norm > 0 || updates_are_scaled(builder);
-    if (has_norms && count > 0) PEN_TRY(updates_clip(builder, count, items));
+    if (updates_have_norms(builder) && count > 0) PEN_TRY(updates_clip(builder, count, items));
     for (uint32_t i = 0; i < count; i++) {
         PEN_TRY(updates_add(builder, &items[i]));
     }
@@ -342,14 +351,15 @@ static pen_status updates_add_all(updates_builder *builder, const pen_gradients 
 pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                              const pen_optimizer *optimizer, bool accumulate,
                              const pen_step_shape *step, pen_updates *out_updates) {
-    updates_builder builder = {.graph = graph,
-                               .arena = pen_graph_arena(graph),
-                               .optimizer = optimizer,
-                               .op = pen_optimizer_op(optimizer->kind),
-                               .accumulate = accumulate,
-                               .step = step,
-                               .updates = {.step = PEN_VALUE_NONE, .unscale = PEN_VALUE_NONE},
-                               .scale = PEN_VALUE_NONE};
+    updates_builder builder = {
+        .graph = graph,
+        .arena = pen_graph_arena(graph),
+        .optimizer = optimizer,
+        .op = pen_optimizer_op(optimizer->kind),
+        .accumulate = accumulate,
+        .step = step,
+        .updates = {.step = PEN_VALUE_NONE, .unscale = PEN_VALUE_NONE, .applied = PEN_VALUE_NONE},
+        .scale = PEN_VALUE_NONE};
     uint32_t group;
     PEN_TRY(updates_count_readers(&builder, gradients));
     PEN_TRY(pen_match_groups(graph, optimizer, builder.arena, &builder.group_of, &group));

@@ -24,8 +24,8 @@
 // and summed by who reads them. `step` says how many; NULL: no lists are kept.
 //
 // Scaled gradients are multiplied by `unscale` once they are summed, before clipping and updates.
-// Updates then wait for the norms of all of them, with or without `clip_norm`: one that is not
-// finite shows before anything is updated.
+// Updates then wait for the norms of all of them, with or without `clip_norm`, and apply nothing
+// where one is not finite: `applied` says so, the same number on every device.
 PEN_NODISCARD pen_status pen_build_updates(pen_graph *graph, const pen_gradients *gradients,
                                            const pen_optimizer *optimizer, bool accumulate,
                                            const pen_step_shape *step, pen_updates *out_updates);

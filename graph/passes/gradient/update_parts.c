@@ -246,14 +246,14 @@ pen_status pen_updates_average(updates_builder *builder, pen_value_id parameter,
     pen_value_id old;
     if (average->decay == 0) return PEN_OK;
     PEN_TRY(pen_updates_add_state(builder, parameter, PEN_OPTIMIZER_AVERAGE, &type, &old));
-    const pen_value_id inputs[3] = {after, old, builder->updates.step};
+    const pen_value_id inputs[4] = {after, old, builder->updates.step, builder->updates.applied};
     const pen_attribute_given attributes[2] = {
         pen_attribute_float("decay", average->decay),
         pen_attribute_int("from", (int64_t)pen_min_u64(average->from, INT64_MAX))};
     pen_node_spec spec = pen_node_spec_of(PEN_OP(average_update), "");
     spec.role = PEN_ROLE_UPDATE;
     spec.inputs = inputs;
-    spec.input_count = 3;
+    spec.input_count = pen_value_is(builder->updates.applied) ? 4 : 3;
     spec.attributes = attributes;
     spec.attribute_count = 2;
     pen_node_id node;

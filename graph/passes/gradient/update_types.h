@@ -13,6 +13,8 @@ typedef struct pen_updates {
     pen_value_id step;          // scalar, float32, counted from 1; NONE where no update reads it
     pen_value_id unscale;       // scalar, of the type of gradients, which are multiplied by it
                                 // first: fed once a step; NONE where they are not scaled
+    pen_value_id applied;       // scalar: that updates multiply gradients by, below 0 where one of
+                                // them is not finite: then nothing is applied; NONE likewise
     uint32_t updated_count;     // parameters
 } pen_updates;
 

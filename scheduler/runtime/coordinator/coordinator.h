@@ -84,7 +84,9 @@ typedef struct pen_coordinator_round {
     uint64_t first_microbatch;  // of the step
     uint64_t step_microbatches; // that the step has in all its rounds
     pen_arrivals_order order;   // of lanes, where it is free; 0: as they come
-    double loss_weight;         // of each microbatch
+    double loss_weight;         // of each microbatch: where the gradient of its loss begins
+    double unscale;             // that gradients are multiplied by, where the loss is scaled
+    uint64_t update;            // of the optimizer, counted from 1
     double learning_rate;
     uint64_t epoch; // for workers that read by themselves (run_data.h)
     uint64_t first_example;

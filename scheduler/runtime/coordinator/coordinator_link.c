@@ -104,12 +104,14 @@ static void link_announce(pen_coordinator *c, const pen_coordinator_action *acti
                            .updates = action->updates,
                            .continues = round->continues,
                            .step = round->step,
+                           .update = round->update,
                            .first_microbatch = round->first_microbatch,
                            .epoch = round->epoch,
                            .first_example = round->first_example,
                            .step_microbatches = round->step_microbatches};
     memcpy(&message.value, &round->loss_weight, sizeof message.value);
     memcpy(&message.learning_rate, &round->learning_rate, sizeof message.learning_rate);
+    memcpy(&message.unscale, &round->unscale, sizeof message.unscale);
     pen_coordinator_tell(c, action->worker, &message);
 }
 

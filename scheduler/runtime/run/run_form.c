@@ -456,6 +456,7 @@ static pen_status form_build(const pen_run_form_request *request, bool updates_l
     PEN_TRY(form_build_tasks(&b));
     const pen_run_form form = {.microbatch_count = request->microbatch_count,
                                .trains = request->trains,
+                               .skips = request->skips,
                                .microbatch_size = request->microbatch_size,
                                .channel_count = request->cut->channel_count,
                                .channels = b.channels,

@@ -22,6 +22,7 @@ typedef struct pen_run_form_request {
     uint32_t microbatch_count; // that it has: tasks of others are left out
     uint64_t microbatch_size;  // examples
     bool trains;
+    bool skips;                       // as in run_table.h
     bool tells_gradients;             // to the coordinator, when they are made
     const uint32_t *worker_of_device; // [device_count], counted from 1
     const uint32_t *field_of_channel; // [channel_count of the cut] what the target's worker reads

@@ -40,6 +40,8 @@ typedef struct pen_round_figures {
     double start_seconds; // of its first task
     double end_seconds;   // of its last
     double busy_seconds;  // computing
+    double applied; // that updates multiplied scaled gradients by, where the device found it: below
+                    // 0, the step was skipped; else 0
 } pen_round_figures;
 
 // The last frame that was sent of a channel for a microbatch.

@@ -52,6 +52,8 @@ typedef struct pen_run_spec_part {
     pen_value_id loss_weight; // scalars
     pen_value_id learning_rate;
     pen_value_id step;
+    pen_value_id unscale;
+    pen_value_id applied;                // kept, of an update
     pen_value_id terms[PEN_TERMS_LIMIT]; // [pen_program_term_count] the same in all parts
     uint32_t term_count;
     pen_value_id seen[PEN_RUN_SEEN_LIMIT]; // [seen_count] likewise: what the coordinator is sent

@@ -113,6 +113,8 @@ static const pen_record_field part_fields[] = {
                         "what is told of losses and metrics", .limit = PEN_TERMS_LIMIT),
     PEN_RECORD_LIST_ROW(ARRAY, INDEX, 10, "seen", wire_part, values.seen, values.seen_count,
                         "that the coordinator is sent", .limit = PEN_RUN_SEEN_LIMIT),
+    PART(INDEX, 11, "unscale", values.unscale, NULL),
+    PART(INDEX, 12, "applied", values.applied, "by an update, below 0: nothing was"),
 };
 static const pen_record_field saved_fields[] = {
     SAVED(NUMBER, 1, device, NULL),
@@ -325,6 +327,9 @@ static pen_status decode_part(const wire_part *given, uint32_t device_count, pen
     for (uint32_t i = 0; i < given->values.seen_count; i++) {
         PEN_TRY(decode_check_seen(given, &wired->part, given->values.seen[i]));
     }
+    PEN_TRY(decode_check_scalar(given, graph, given->values.unscale, false));
+    PEN_TRY(decode_check_scalar(given, graph, given->values.applied, false));
+    PEN_TRY(decode_check_seen(given, &wired->part, given->values.applied));
     return decode_check_scalar(given, graph, given->values.step, false);
 }
 

@@ -5,10 +5,9 @@
 #define ROW(type, member) PEN_RECORD_ROW(NUMBER, 0, #member, type, member, NULL)
 
 static const pen_record_field round_fields[] = {
-    ROW(pen_round_figures, device),
-    ROW(pen_round_figures, start_seconds),
-    ROW(pen_round_figures, end_seconds),
-    ROW(pen_round_figures, busy_seconds),
+    ROW(pen_round_figures, device),      ROW(pen_round_figures, start_seconds),
+    ROW(pen_round_figures, end_seconds), ROW(pen_round_figures, busy_seconds),
+    ROW(pen_round_figures, applied),
 };
 static const pen_record_field process_fields[] = {
     ROW(pen_run_inquiry_figures, process),

@@ -13,7 +13,7 @@
 #include "scheduler/runtime/run/run_inquiry.h"
 
 // ---- ROUND_DONE: the figures of a worker's devices
-#define PEN_ROUND_FIGURES_BYTES 28 // of each
+#define PEN_ROUND_FIGURES_BYTES 36 // of each
 
 // `out_bytes` has PEN_ROUND_FIGURES_BYTES x count.
 void pen_round_figures_encode(const pen_round_figures *figures, uint32_t count,

@@ -36,7 +36,8 @@ static pen_status device_write_scalars(worker_device *device, const pen_run_roun
     if (device->scalars_round == round->round) return PEN_OK;
     PEN_TRY(device_write_scalar(device, round->form, part->loss_weight, round->loss_weight));
     PEN_TRY(device_write_scalar(device, round->form, part->learning_rate, round->learning_rate));
-    PEN_TRY(device_write_scalar(device, round->form, part->step, (double)round->step));
+    PEN_TRY(device_write_scalar(device, round->form, part->step, (double)round->update));
+    PEN_TRY(device_write_scalar(device, round->form, part->unscale, round->unscale));
     device->scalars_round = round->round;
     return PEN_OK;
 }
@@ -104,6 +105,26 @@ static void device_take_loss(worker_device *device) {
     loss->sum = pen_executor_number_of(&device->loss_sum);
     for (uint32_t i = 0; i < loss->term_count; i++)
         loss->terms[i] = pen_executor_number_of(&device->terms[i]);
+}
+
+// What updates multiply scaled gradients by, which one task of one device of all makes.
+static pen_status device_fetch_applied(worker_device *device, const pen_run_round *round,
+                                       const pen_run_task *task) {
+    const pen_run_spec_part *part = &device->run->spec->forms[round->form].parts[device->index];
+    if (!device_makes(part->part, task->list, part->applied)) return PEN_OK;
+    device->has_applied = true;
+    return pen_executor_fetch_number(device->executors[round->form], part->applied, 0,
+                                     &device->applied);
+}
+
+// It goes to the coordinator with the figures of the round.
+static void device_take_applied(worker_device *device, const pen_run_round *round) {
+    if (!device->has_applied) return;
+    device->has_applied = false;
+    pen_mutex_lock(&device->run->lock);
+    device->figures[round->round % WORKER_ROUND_RING].applied =
+        pen_executor_number_of(&device->applied);
+    pen_mutex_unlock(&device->run->lock);
 }
 
 // What is collected goes to who asked for it.
@@ -183,6 +204,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     PEN_TRY(device_run_list(device, round, task, &context));
     PEN_TRY(pen_worker_staging_after(device, round->form, task, round->round));
     PEN_TRY(device_hand_collected(device, round, task));
+    if (is_update) PEN_TRY(device_fetch_applied(device, round, task));
     if (task->makes_loss) {
         PEN_TRY(device_tell_seen(device, round, task));
         PEN_TRY(device_read_loss(device, round, task));
@@ -190,6 +212,7 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
     if (!device_is_awaited(device, round, task)) return PEN_OK;
     PEN_TRY(pen_worker_times_finish(device, round->form));
     if (task->makes_loss) device_take_loss(device);
+    device_take_applied(device, round);
     return PEN_OK;
 }
 

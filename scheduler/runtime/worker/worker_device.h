@@ -105,6 +105,8 @@ typedef struct worker_device {
     uint64_t scalars_round;     // whose scalars are written; UINT64_MAX: none
     pen_run_loss loss;
     pen_executor_number loss_sum, terms[PEN_TERMS_LIMIT]; // of it, on their way
+    pen_executor_number applied;                          // by the round's updates, likewise
+    bool has_applied;
     char *seen; // [seen_limit] a value on its way to the coordinator
     uint64_t seen_limit;
     pen_trace_event *times; // [time_limit] not noted yet: a device with a clock of its own

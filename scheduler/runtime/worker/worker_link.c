@@ -354,12 +354,14 @@ static pen_status worker_on_round(pen_worker_run *run, const pen_message *messag
                            .count = message->count,
                            .updates = message->updates,
                            .step = message->step,
+                           .update = message->update,
                            .first_microbatch = message->first_microbatch,
                            .epoch = message->epoch,
                            .first_example = message->first_example,
                            .step_microbatches = message->step_microbatches};
     memcpy(&round.loss_weight, &message->value, sizeof round.loss_weight);
     memcpy(&round.learning_rate, &message->learning_rate, sizeof round.learning_rate);
+    memcpy(&round.unscale, &message->unscale, sizeof round.unscale);
     return pen_worker_run_add_round(run, &round);
 }
 

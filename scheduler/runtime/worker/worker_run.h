@@ -37,10 +37,12 @@ typedef struct pen_run_round {
     uint32_t form;
     uint32_t count; // microbatches
     bool updates;
-    uint64_t step;              // for random numbers and the optimizer, counted from 1
+    uint64_t step;              // for random numbers, counted from 1
+    uint64_t update;            // likewise, for the optimizer
     uint64_t first_microbatch;  // of the step, that the round begins with
     uint64_t step_microbatches; // that the step has in all its rounds
     double loss_weight;         // of each microbatch
+    double unscale;             // of gradients
     double learning_rate;
     uint64_t epoch;           // for what is read here (run_data.h)
     uint64_t first_example;   // of its order, that the round begins with

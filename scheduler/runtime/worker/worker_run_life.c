@@ -317,7 +317,8 @@ static pen_status run_bind_device(worker_device *device) {
             is_lent = true;
         }
         if (is_lent) PEN_TRY(pen_executor_bind(device->executors[f]));
-        if (form->trains) PEN_TRY(pen_executor_guard(device->executors[f], PEN_VALUE_NONE));
+        if (form->trains && !form->skips)
+            PEN_TRY(pen_executor_guard(device->executors[f], PEN_VALUE_NONE));
         for (uint32_t c = 0; c < form->channel_count; c++) {
             PEN_TRY(run_check_bytes(device, f, c));
         }

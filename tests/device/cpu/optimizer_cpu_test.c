@@ -224,6 +224,10 @@ static void averages_equal_reference(void **state) {
         c.attributes[0] = pen_attribute_float("decay", random_chance(&random, 50) ? 0.999 : 0.3);
         c.attributes[1] = pen_attribute_int("from", random_chance(&random, 50));
         op_check_device(&c, seed, 1e-6);
+        static const float scales[] = {-1, 0.25};
+        c.input_count = 4;
+        c.inputs[3] = (op_case_input){.type = op_type(PEN_FLOAT32, 0), .data = &scales[seed % 2]};
+        op_check_device(&c, seed, 1e-6);
     }
 }
 

@@ -173,6 +173,12 @@ static void scales_of_clipping(void **state) {
             c.inputs[i].high = 2;
         }
         cuda_check(&c, seed, 1e-6);
+        c.attributes[c.attribute_count++] = pen_attribute_int("skips", 1);
+        cuda_check(&c, seed, 1e-6);
+        static const float lost[] = {(float)NAN, (float)INFINITY};
+        c.inputs[c.input_count - 1] =
+            (op_case_input){.type = op_type(PEN_FLOAT32, 0), .data = &lost[seed % 2]};
+        cuda_check(&c, seed, 1e-6);
     }
 }
 

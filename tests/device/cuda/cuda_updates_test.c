@@ -111,6 +111,15 @@ static void averages(void **state) {
         c.attributes[0] = pen_attribute_float("decay", seed < 8 ? 0.9 : 0.2);
         c.attributes[1] = pen_attribute_int("from", 2);
         cuda_check(&c, seed, 1e-6);
+        static const double scales[] = {-1, 0.25};
+        static const float narrow[] = {-1, 0.25};
+        c.input_count = 4;
+        c.inputs[3] =
+            (op_case_input){.type = op_type(PEN_FLOAT64, 0), .data = &scales[seed / 2 % 2]};
+        if (seed % 2)
+            c.inputs[3] =
+                (op_case_input){.type = op_type(PEN_FLOAT32, 0), .data = &narrow[seed / 2 % 2]};
+        cuda_check(&c, seed, 1e-6);
     }
 }
 

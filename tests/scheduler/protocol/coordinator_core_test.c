@@ -13,15 +13,18 @@ static const pen_coordinator_identity ours = {
     .protocol = 1, .plan_hash = 7, .build = "0.1.0", .isa = "v3"};
 
 // Three workers with a device each.
-static pen_coordinator_core *new_core(pen_arena *arena) {
+static pen_coordinator_core *new_core_of(pen_arena *arena, const pen_run_table *table) {
     const pen_coordinator_options options = {
         .generation = 5, .first_round = 10, .self = ours, .deadline = 1000};
     pen_coordinator_core *core;
     uint32_t limit;
-    CHECK_OK(
-        pen_coordinator_core_new(chain_run_table(arena, 3, 4, 4), &options, arena, &core, &limit));
+    CHECK_OK(pen_coordinator_core_new(table, &options, arena, &core, &limit));
     CHECK(limit <= 1024, "%u", limit);
     return core;
+}
+
+static pen_coordinator_core *new_core(pen_arena *arena) {
+    return new_core_of(arena, chain_run_table(arena, 3, 4, 4));
 }
 
 static void step(pen_coordinator_core *core, pen_coordinator_event event) {
@@ -65,8 +68,7 @@ static uint32_t count_of(pen_coordinator_action_kind kind) {
     return count;
 }
 
-static pen_coordinator_core *running_core(pen_arena *arena) {
-    pen_coordinator_core *core = new_core(arena);
+static pen_coordinator_core *start_core(pen_coordinator_core *core) {
     for (uint32_t w = 1; w <= 3; w++) {
         tell(core, PEN_COORDINATOR_EVENT_HELLO, w);
     }
@@ -78,6 +80,10 @@ static pen_coordinator_core *running_core(pen_arena *arena) {
     CHECK(count_of(PEN_COORDINATOR_ACTION_START) == 3, "all are started");
     CHECK(count_of(PEN_COORDINATOR_ACTION_RUNNING) == 1, "said once");
     return core;
+}
+
+static pen_coordinator_core *running_core(pen_arena *arena) {
+    return start_core(new_core(arena));
 }
 
 static void check_refused(pen_coordinator_core *core, uint32_t worker,
@@ -351,6 +357,25 @@ static void nothing_updates_after_a_loss_that_is_not_finite(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Where updates skip a step by themselves, they are let go in any case.
+static void updates_that_skip_go_after_any_loss(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    pen_run_table *table = chain_run_table(arena, 3, 4, 4);
+    pen_run_form forms[2] = {table->forms[0], table->forms[1]};
+    assert_int_equal(table->form_count, 2);
+    forms[0].skips = true;
+    table->forms = forms;
+    pen_coordinator_core *core = start_core(new_core_of(arena, table));
+    begin(core, 2, true);
+    tell_loss(core, 10, 1, INFINITE);
+    CHECK(action_count == 0, "nothing is said yet");
+    tell_loss(core, 10, 0, ONE);
+    CHECK(count_of(PEN_COORDINATOR_ACTION_NOT_FINITE) == 0, "no end");
+    CHECK(count_of(PEN_COORDINATOR_ACTION_GO) == 3, "all go");
+    pen_arena_destroy(arena);
+}
+
 static void workers_that_contradict_the_rounds_fail(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -396,4 +421,5 @@ PEN_TEST_MAIN(cmocka_unit_test(refuses_by_name), cmocka_unit_test(names_who_is_m
               cmocka_unit_test(go_repeats_the_order_given),
               cmocka_unit_test(gradients_of_nothing_end_the_run),
               cmocka_unit_test(nothing_updates_after_a_loss_that_is_not_finite),
+              cmocka_unit_test(updates_that_skip_go_after_any_loss),
               cmocka_unit_test(workers_that_contradict_the_rounds_fail))

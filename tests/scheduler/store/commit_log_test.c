@@ -527,12 +527,14 @@ static void record_lines_check(pen_commit_record *record, pen_arena *arena) {
     record->manifest.loss_scale = 0x40f0000000000000; // 65536
     record->manifest.scale_good = 3;
     record->manifest.scale_skipped = 2;
+    record->manifest.scale_bad = 1;
     CHECK_OK(pen_commit_record_encode(record, arena, &bytes, &count));
-    assert_non_null(strstr(bytes, "\nscale_good: 3\nscale_skipped: 2\nshards: 2\n"));
+    assert_non_null(strstr(bytes, "\nscale_good: 3\nscale_skipped: 2\nscale_bad: 1\nshards: 2\n"));
     CHECK_OK(pen_commit_record_decode(bytes, count, arena, &found));
     assert_true(found.manifest.loss_scale == 0x40f0000000000000);
     assert_int_equal(found.manifest.scale_good, 3);
     assert_int_equal(found.manifest.scale_skipped, 2);
+    assert_int_equal(found.manifest.scale_bad, 1);
     strcpy(record->manifest.level, "a\nb");
     CHECK_ERROR(pen_commit_record_encode(record, arena, &bytes, &count), PEN_INVALID_INPUT,
                 "level");

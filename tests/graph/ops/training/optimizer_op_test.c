@@ -411,6 +411,12 @@ static void clips(void **state) {
     op_check_values(&c, 0, (const double[]){1}, 1, 0);
     c.inputs[1].data = &lost;
     op_check_values(&c, 0, &lost, 1, 0);
+    c.attributes[c.attribute_count++] = pen_attribute_int("skips", 1);
+    for (int i = 0; i < 3; i++) { // with an infinite sum, -1; with a finite one, what it was
+        const double infinite = HUGE_VAL, *const norms[] = {&lost, &infinite, &sixteen};
+        c.inputs[1].data = norms[i];
+        op_check_values(&c, 0, (const double[]){i < 2 ? -1 : 1}, 1, 0);
+    }
     c.attributes[0] = pen_attribute_float("limit", 0);
     op_check_error(&c, PEN_INVALID_INPUT, "limit is 0, it must be above 0");
 }
@@ -430,6 +436,12 @@ static void averages(void **state) {
                      .attribute_count = 2,
                      .attributes = {pen_attribute_float("decay", cases[i / 3].decay),
                                     pen_attribute_int("from", 2)}};
+        op_check_values(&c, 0, expected, 3, 1e-15);
+        static const double scales[2] = {-1, 0.5}; // below 0: it stays
+        c.input_count = 4;
+        c.inputs[3] = scalar_of(&scales[0]);
+        op_check_values(&c, 0, old, 3, 0);
+        c.inputs[3] = scalar_of(&scales[1]);
         op_check_values(&c, 0, expected, 3, 1e-15);
     }
     op_case c = {.op = "average_update",

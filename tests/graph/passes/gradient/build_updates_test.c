@@ -205,6 +205,38 @@ static void scaled_gradients_are_unscaled_first(void **state) {
     pen_arena_destroy(c.arena);
 }
 
+// Nothing that the step changes is changed, not even averages; one number says so.
+static void gradients_that_are_not_finite_change_nothing(void **state) {
+    (void)state;
+    static const char *const nodes[] = {"w/update", "v/update", "w/average_update",
+                                        "v/average_update"};
+    const pen_optimizer optimizer = {
+        .kind = PEN_OPTIMIZER_SGD, .momentum = 0.9, .average = {.decay = 0.5}};
+    const pen_step_shape step = {.microbatches = 1, .is_scaled = true};
+    for (int is_finite = 0; is_finite < 2; is_finite++) {
+        update_case c = update_case_of(&optimizer, false, &step);
+        run_graph run;
+        CHECK_OK(run_graph_init(&run, c.graph, c.arena));
+        set_all(&run, c.seed, is_finite ? 2 : (double)INFINITY);
+        set_all(&run, c.updates.learning_rate, 1);
+        set_all(&run, c.updates.step, 1);
+        set_all(&run, c.updates.unscale, 1);
+        CHECK_OK(run_graph_all(&run));
+        assert_true(pen_tensor_get(&run.tensors[c.updates.applied.index], 0) ==
+                    (is_finite ? 1 : -1));
+        for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+            const pen_node *node = node_called(&c, nodes[i]);
+            for (uint32_t o = 0; o < node->output_count; o++) { // all began as zeros
+                for (int64_t k = 0; k < 4; k++) {
+                    const double made = pen_tensor_get(&run.tensors[node->outputs[o].index], k);
+                    CHECK((made != 0) == is_finite, "%s, output %u: %g", nodes[i], o, made);
+                }
+            }
+        }
+        pen_arena_destroy(c.arena);
+    }
+}
+
 // A model may use our names itself.
 static void names_of_the_model_come_first(void **state) {
     (void)state;
@@ -329,5 +361,6 @@ PEN_TEST_MAIN(cmocka_unit_test(gradients_accumulate_by_use),
               cmocka_unit_test(states_take_the_place_of_old_ones),
               cmocka_unit_test(clipping_holds_the_global_norm),
               cmocka_unit_test(scaled_gradients_are_unscaled_first),
+              cmocka_unit_test(gradients_that_are_not_finite_change_nothing),
               cmocka_unit_test(names_of_the_model_come_first),
               cmocka_unit_test(rows_of_tables_are_listed))

@@ -479,6 +479,7 @@ static const pen_run_spec *spec_make(form_case *c) {
                                        .loss_weight = PEN_VALUE_NONE,
                                        .learning_rate = PEN_VALUE_NONE,
                                        .step = PEN_VALUE_NONE};
+        parts[d].unscale = parts[d].applied = PEN_VALUE_NONE;
         devices[d] = (pen_run_spec_device){"a", "cpu", 1, UINT64_MAX, 0, 0, 0};
     }
     *form = (pen_run_spec_form){channels, parts};

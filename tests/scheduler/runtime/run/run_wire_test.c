@@ -8,7 +8,7 @@
 static void figures_have_the_same_bytes_as_ever(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
-    const pen_round_figures rounds[] = {{1, 0.5, 1.5, 0.25}, {UINT32_MAX, -1, 0, 1e300}};
+    const pen_round_figures rounds[] = {{1, 0.5, 1.5, 0.25, -1}, {UINT32_MAX, -1, 0, 1e300, 0}};
     const pen_run_inquiry_figures figures = {1, 2, 3, UINT64_MAX};
     const pen_run_device_figures devices[] = {{7, (uint64_t)1 << 40, 0.125}, {8, 9, 2}};
     const pen_run_sent sent[] = {{1, 2, 3, 4, true}, {5, 6, (uint64_t)1 << 40, UINT64_MAX, true}};
