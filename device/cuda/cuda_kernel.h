@@ -61,6 +61,7 @@ typedef struct pen_cuda_step {
         struct cuda_gather_args gather;
         struct cuda_magnitude_args magnitude;
         struct cuda_dropout_args dropout;
+        struct cuda_drawn_args drawn;
         struct cuda_attention_args attention;
         struct cuda_recurrent_args recurrent;
         struct cuda_clip_scale_args clip_scale;
@@ -198,7 +199,7 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
     X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
-    X(adapt) X(border) X(resize) X(rows) X(index) X(choice)
+    X(adapt) X(border) X(resize) X(rows) X(index) X(choice) X(random)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

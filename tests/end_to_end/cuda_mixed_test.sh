@@ -60,11 +60,12 @@ for model in mlp lenet recurrent; do
 done
 
 # ---- the plan says what is of which kind, without a driver, and GPUs take nothing of the host's memory
-layers='flatten, {dense: 8}, {gaussian_noise: 0.1}, {dense: 8}, {gaussian_noise: 0.1}, {dense: 10}'
-noise="model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$layers]}" # which has no kernel there
-LD_LIBRARY_PATH='' penstock plan lenet.yaml --set "$mixed" --set "$noise" >plan.txt 2>messages
+gru='{gru: {units: 8, reset_after: false, return_sequences: true}}' # which has no kernel there
+layers="{reshape: {target_shape: [28, 28]}}, $gru, $gru, $gru, flatten, {dense: 10}"
+unusual="model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$layers]}"
+LD_LIBRARY_PATH='' penstock plan lenet.yaml --set "$mixed" --set "$unusual" >plan.txt 2>messages
 grep -q '^kinds  *cpu: a, b$' plan.txt && grep -q '^  *cuda: g, h$' plan.txt || die "no kinds: $(cat plan.txt)"
-grep -qE "^on the host  [0-9]+ of [0-9]+ nodes of '[gh]', of operators without a kernel: .*random_normal" plan.txt ||
+grep -qE "^on the host  [0-9]+ of [0-9]+ nodes of '[gh]', of operators without a kernel: .*gru" plan.txt ||
     die "what runs on the host is not named: $(cat plan.txt)"
 penstock plan lenet.yaml --set "$cpu" | grep -q '^kinds' && die "cpu devices alone have kinds"
 penstock plan lenet.yaml --set "devices=[{$g}, {name: a}]" --set 'devices[0].memory=100TiB' >/dev/null 2>messages ||

@@ -118,4 +118,17 @@ struct cuda_cast_args {
     PEN_CUDA_PLACE(void) y;
 };
 
+// y[i] of `type`, of random number i: uniform from `low` up to low + width; of a normal
+// distribution about `low`, of the standard deviation `width`; or 1 where it is below x[i] of
+// `x_type`, else 0.
+enum { PEN_CUDA_UNIFORM, PEN_CUDA_NORMAL, PEN_CUDA_BERNOULLI };
+struct cuda_drawn_args {
+    uint32_t adds, what, type, x_type; // what: one of the above
+    uint64_t count;
+    PEN_CUDA_PLACE(const struct cuda_random) random;
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+    double low, width;
+};
+
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_SEQUENCE_ARGS_H

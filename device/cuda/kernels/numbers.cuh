@@ -114,12 +114,8 @@ DEVICE float cosine_of(float x) {
 
 // ---- powers, by way of double
 
-// The logarithm of an x above 0 that is finite.
-DEVICE double wide_log(float x) {
-    const uint32_t is_small = x < 1.17549435e-38f;
-    const uint32_t bits = bits_of_float(is_small ? x * 8388608.0f : x);
-    double k = (double)((int32_t)(bits >> 23) - 127 - (is_small ? 23 : 0));
-    double m = (double)float_of_bits((bits & 0x7fffffu) | 0x3f800000u);
+// The logarithm of 2^k m, of an m from 1 to 2.
+DEVICE double wide_log_of(double k, double m) {
     if (m > 1.4142135623730951) {
         m *= 0.5;
         k += 1.0;
@@ -130,6 +126,34 @@ DEVICE double wide_log(float x) {
     for (int32_t n = 15; n > 0; n -= 2)
         p = p * z + 1.0 / (double)n;
     return k * 0.693147180559945309 + 2.0 * s * p;
+}
+
+// The logarithm of an x above 0 that is finite.
+DEVICE double wide_log(float x) {
+    const uint32_t is_small = x < 1.17549435e-38f;
+    const uint32_t bits = bits_of_float(is_small ? x * 8388608.0f : x);
+    const double k = (double)((int32_t)(bits >> 23) - 127 - (is_small ? 23 : 0));
+    return wide_log_of(k, (double)float_of_bits((bits & 0x7fffffu) | 0x3f800000u));
+}
+
+// The logarithm of an x from 2^-54 to 1. The float next to it may be twice what it is divided by.
+DEVICE double wide_log_below_one(double x) {
+    const int32_t k = (int32_t)(bits_of_float((float)x) >> 23) - 127;
+    return wide_log_of((double)k, x * (double)float_of_bits((uint32_t)(127 - k) << 23));
+}
+
+// The cosine of part 2^-32 of a turn: a sine or cosine of at most an eighth, by its series.
+DEVICE double wide_cosine_of_turn(uint32_t part) {
+    const uint64_t quarter = ((uint64_t)part + 0x20000000u) >> 30;
+    const double r =
+        (double)((int64_t)part - (int64_t)(quarter << 30)) * (1.57079632679489662 / 1073741824.0);
+    const double is_sine = (double)(quarter & 1), z = r * r;
+    double p = 1.0;
+    UNROLLED
+    for (int32_t n = 16; n > 0; n -= 2)
+        p = 1.0 - p * z / (((double)n + is_sine) * ((double)n - 1.0 + is_sine));
+    if (quarter & 1) p *= r;
+    return quarter == 1 || quarter == 2 ? -p : p;
 }
 
 // e^x of an x from -80 to 80.

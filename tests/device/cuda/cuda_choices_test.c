@@ -1,5 +1,7 @@
-// What is picked by size, one-hot rows and constants, on an emulated GPU against the reference.
+// What is picked by size, one-hot rows, constants and random tensors, on an emulated GPU against
+// the reference.
 #include <math.h>
+#include <string.h>
 
 #include "tests/support/cuda_check.h"
 
@@ -107,5 +109,31 @@ static void constants(void **state) {
     }
 }
 
+// Element by element what every device draws, of the job's seed or of the node's.
+static void random_tensors(void **state) {
+    (void)state;
+    static const int64_t shape[] = {7, 311};
+    static const char *const ops[] = {"random_uniform", "random_normal", "random_uniform_like",
+                                      "random_normal_like", "bernoulli"};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const uint64_t which = seed % 5;
+        op_case c = {.op = ops[which], .attribute_count = 1};
+        c.attributes[0] = pen_attribute_text("stream", "draws");
+        const char *element = seed / 5 % 2 ? "float64" : "float32";
+        if (which == 4) element = seed < 10 ? "float32" : seed < 15 ? "bool" : "int64";
+        c.attributes[c.attribute_count++] = pen_attribute_text("dtype", element);
+        if (seed >= 10) c.attributes[c.attribute_count++] = pen_attribute_float("seed", 3.25);
+        if (which < 4) {
+            c.attributes[c.attribute_count++] = pen_attribute_float(which % 2 ? "mean" : "low", -3);
+            c.attributes[c.attribute_count++] =
+                pen_attribute_float(which % 2 ? "scale" : "high", 2);
+        }
+        if (which < 2) c.attributes[c.attribute_count++] = pen_attribute_ints("shape", 2, shape);
+        c.input_count = which >= 2;
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 2, 7, 311), .high = 1};
+        cuda_check(&c, seed, strcmp(element, "float64") == 0 ? 1e-13 : 1e-6);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(places), cmocka_unit_test(tops), cmocka_unit_test(one_hots),
-              cmocka_unit_test(constants))
+              cmocka_unit_test(constants), cmocka_unit_test(random_tensors))
