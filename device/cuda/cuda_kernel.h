@@ -43,6 +43,7 @@ typedef struct pen_cuda_step {
         struct cuda_product_args product;
         struct cuda_pair_args pair;
         struct cuda_sum_args sum;
+        struct cuda_whole_args whole;
         struct cuda_loss_args loss;
         struct cuda_pair_loss_args pair_loss;
         struct cuda_total_args total;

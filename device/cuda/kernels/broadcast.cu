@@ -86,10 +86,7 @@ KERNEL(combine_whole, cuda_broadcast_args) {
                               : a.what == PEN_CUDA_MUL ? (int64_t)(u * v)
                               : a.what == PEN_CUDA_MAX ? (x > y ? x : y)
                                                        : (x < y ? x : y);
-        if (a.type == PEN_CUDA_INT64)
-            ((int64_t *)a.y)[i] = found;
-        else
-            ((int32_t *)a.y)[i] = (int32_t)found;
+        write_whole(a.y, a.type, i, found);
     }
 }
 

@@ -172,18 +172,24 @@ DEVICE double read_number(const void *x, uint32_t type, uint64_t i) {
     return (double)read_whole(x, type, i);
 }
 
+// An integer wraps; a truth is whether it is 0.
+DEVICE void write_whole(void *y, uint32_t type, uint64_t i, int64_t whole) {
+    if (type == PEN_CUDA_INT64)
+        ((int64_t *)y)[i] = whole;
+    else if (type == PEN_CUDA_INT32)
+        ((int32_t *)y)[i] = (int32_t)whole;
+    else
+        ((unsigned char *)y)[i] = whole != 0;
+}
+
 // Of integers and truths only what an int64 has.
 DEVICE void write_number(void *y, uint32_t type, uint64_t i, double number) {
     if (type == PEN_CUDA_FLOAT32)
         ((float *)y)[i] = (float)number;
     else if (type == PEN_CUDA_FLOAT64)
         ((double *)y)[i] = number;
-    else if (type == PEN_CUDA_INT64)
-        ((int64_t *)y)[i] = (int64_t)number;
-    else if (type == PEN_CUDA_INT32)
-        ((int32_t *)y)[i] = (int32_t)number;
     else
-        ((unsigned char *)y)[i] = number != 0.0;
+        write_whole(y, type, i, (int64_t)number);
 }
 
 // y[to] = x[from] of 1, 4 or 8 bytes, or zeros where x is NULL; floats of 4 bytes are added where

@@ -54,6 +54,15 @@ struct cuda_sum_args {
     float divisor, factor;
 };
 
+// The same of integers of `type`, as cuda_cast_args', with sums that wrap.
+enum { PEN_CUDA_WHOLE_SUM, PEN_CUDA_WHOLE_MAX, PEN_CUDA_WHOLE_MIN };
+struct cuda_whole_args {
+    uint32_t adds, what, type; // what: one of the above
+    uint64_t outer, reduced, inner;
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+};
+
 // y[i] = a function of x[i]; backward: of dy[i], too, and x is what the derivative is of.
 enum {
     PEN_CUDA_NEG,
@@ -187,7 +196,8 @@ struct cuda_clip_args {
     X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \
     X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \
     X(look_many) X(adapt_many) X(average_many) X(gather_nd)         \
-    X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw)
+    X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw)          \
+    X(reduce_whole)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

@@ -20,6 +20,7 @@ static uint32_t index_depth(const pen_graph *graph, const pen_node *node) {
     return (uint32_t)indices->dims[indices->rank - 1];
 }
 
+// Dimensions of batches stand before those that tuples say, and those of rows behind them.
 static struct cuda_nd_args index_args(const pen_cuda_call *call) {
     const pen_node *node = call->node;
     const pen_shape *data = index_shape(call->graph, node, 0);

@@ -252,10 +252,7 @@ DEVICE void put_element(void *y, uint64_t to, const void *x, uint64_t from,
                            : kind->put == PEN_CUDA_PUT_MUL ? (int64_t)((uint64_t)a * (uint64_t)b)
                            : kind->put == PEN_CUDA_PUT_MAX ? (a > b ? a : b)
                                                            : (a > b ? b : a);
-    if (kind->type == PEN_CUDA_INT64)
-        ((int64_t *)y)[to] = joined;
-    else
-        ((int32_t *)y)[to] = (int32_t)joined;
+    write_whole(y, kind->type, to, joined);
 }
 
 KERNEL(pick_elements, cuda_elements_args) {

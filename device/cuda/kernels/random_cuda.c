@@ -11,6 +11,7 @@ static bool random_supports(const pen_graph *graph, const pen_node *node) {
            (!has_x || pen_cuda_type(graph, node->inputs[0], &type));
 }
 
+// What `low` and `width` are called depends on the distribution.
 static uint32_t random_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     struct cuda_drawn_args args = {.what = pen_cuda_rule(node),

@@ -131,3 +131,39 @@ KERNEL(extremum_backward, cuda_sum_args) {
         }
     }
 }
+
+// ---- integers
+
+DEVICE int64_t whole_joined(uint32_t what, int64_t a, int64_t b) {
+    if (what == PEN_CUDA_WHOLE_SUM) return (int64_t)((uint64_t)a + (uint64_t)b);
+    return what == PEN_CUDA_WHOLE_MAX ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+DEVICE int64_t lanes_joined(uint32_t what, int64_t v, int lanes) {
+    for (int o = lanes / 2; o > 0; o >>= 1)
+        v = whole_joined(what, v, (int64_t)whole_from_lane_xor((uint64_t)v, o));
+    return v;
+}
+
+// A team of threads takes a line. The order makes no difference to integers.
+KERNEL(reduce_whole, cuda_whole_args) {
+    SHARED int64_t room[PEN_CUDA_BLOCK / 32];
+    const int64_t most = (int64_t)(~(uint64_t)0 >> 1);
+    const int64_t none = a.what == PEN_CUDA_WHOLE_SUM   ? 0
+                         : a.what == PEN_CUDA_WHOLE_MAX ? -most - 1
+                                                        : most;
+    EACH_LINE(team, a.outer * a.inner, a.reduced) {
+        const uint64_t first = team.line / a.inner * a.reduced * a.inner + team.line % a.inner;
+        int64_t found = none;
+        for (uint64_t r = team.lane; r < a.reduced; r += team.size)
+            found = whole_joined(a.what, found, read_whole(a.x, a.type, first + r * a.inner));
+        found = lanes_joined(a.what, found, team.size > 32 ? 32 : (int)team.size);
+        if (team.size > 32) {
+            if (THREAD % 32 == 0) room[THREAD / 32] = found;
+            barrier();
+            found = lanes_joined(a.what, room[THREAD % (THREADS / 32)], PEN_CUDA_BLOCK / 32);
+            barrier(); // the room is used again
+        }
+        if (team.lane == 0 && team.is_there) write_whole(a.y, a.type, team.line, found);
+    }
+}

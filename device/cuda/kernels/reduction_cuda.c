@@ -128,8 +128,38 @@ static uint32_t sum_find(const pen_graph *graph, const pen_node *node,
     return sum_groups(&pen_value_type(graph, node->inputs[0])->shape, axes.reduced, out_groups);
 }
 
+// ---- of integers
+
+static bool whole_supports(const pen_graph *graph, const pen_node *node) {
+    sum_shape shape;
+    return pen_cuda_is_whole(graph, node->inputs[0]) && !node->accumulates &&
+           sum_shape_of(graph, node, &shape) &&
+           (pen_cuda_rule(node) == REDUCTION_SUM || shape.reduced > 0);
+}
+
+static uint32_t whole_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint32_t rule = pen_cuda_rule(call->node);
+    sum_shape s;
+    if (!sum_shape_of(call->graph, call->node, &s) || s.outer * s.inner == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_reduce_whole,
+                             .grid = {reduction_line_blocks(&s), 1, 1},
+                             .args.whole = {.what = rule == REDUCTION_SUM   ? PEN_CUDA_WHOLE_SUM
+                                                    : rule == REDUCTION_MAX ? PEN_CUDA_WHOLE_MAX
+                                                                            : PEN_CUDA_WHOLE_MIN,
+                                            .outer = s.outer,
+                                            .reduced = s.reduced,
+                                            .inner = s.inner,
+                                            .x = call->inputs[0],
+                                            .y = call->outputs[0]}};
+    (void)pen_cuda_type(call->graph, call->node->inputs[0], &steps->args.whole.type);
+    return 1;
+}
+
+// ---- of numbers
+
 static bool sum_supports(const pen_graph *graph, const pen_node *node) {
     sum_group groups[PEN_RANK_LIMIT];
+    if (pen_cuda_rule(node) == REDUCTION_SUM && whole_supports(graph, node)) return true;
     if (!pen_cuda_is_float(graph, node->inputs[0]) || !pen_cuda_is_float(graph, node->outputs[0]))
         return false;
     const uint32_t count = sum_find(graph, node, groups), rule = pen_cuda_rule(node);
@@ -150,6 +180,7 @@ static uint32_t sum_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const uint32_t rule = pen_cuda_rule(call->node);
     const uint64_t half = sum_workspace_bytes(call->graph, call->node) / 2;
     pen_cuda_address from = call->inputs[0];
+    if (!pen_cuda_is_float(call->graph, call->node->inputs[0])) return whole_steps(call, steps);
     if (pen_cuda_count(call->graph, call->node->outputs[0]) == 0) return 0;
     for (uint32_t g = 0; g < count; g++) {
         const sum_shape s = groups[g].shape;
@@ -174,13 +205,14 @@ static uint32_t sum_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 
 static bool extremum_supports(const pen_graph *graph, const pen_node *node) {
     sum_shape shape;
-    return pen_cuda_is_float(graph, node->inputs[0]) &&
-           pen_cuda_is_float(graph, node->outputs[0]) && sum_shape_of(graph, node, &shape) &&
+    if (!pen_cuda_is_float(graph, node->inputs[0])) return whole_supports(graph, node);
+    return pen_cuda_is_float(graph, node->outputs[0]) && sum_shape_of(graph, node, &shape) &&
            shape.reduced > 0;
 }
 
 static uint32_t extremum_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     sum_shape s;
+    if (!pen_cuda_is_float(call->graph, call->node->inputs[0])) return whole_steps(call, steps);
     if (!sum_shape_of(call->graph, call->node, &s) || s.outer * s.inner == 0) return 0;
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_extremum,
                              .grid = {reduction_line_blocks(&s), 1, 1},

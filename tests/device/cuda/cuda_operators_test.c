@@ -50,6 +50,25 @@ static void reductions(void **state) {
     }
 }
 
+// Lines of a thread, of a warp and of a block, whose sums wrap.
+static void reductions_of_integers(void **state) {
+    (void)state;
+    static const char *const ops[] = {"reduce_sum", "reduce_max", "reduce_min"};
+    static const int64_t axis = 1;
+    static const int lengths[] = {5, 90, 1100};
+    for (uint64_t seed = 0; seed < 18; seed++) {
+        op_case c = {.op = ops[seed % 3], .input_count = 2};
+        const double most = seed % 2 ? 2e9 : 9e18;
+        c.inputs[0] = (op_case_input){
+            .type = op_type(seed % 2 ? PEN_INT32 : PEN_INT64, 3, 2, lengths[seed / 6], 3),
+            .low = -most / 3,
+            .high = most};
+        c.inputs[1] =
+            (op_case_input){.type = op_type(PEN_INT64, 1, 1), .data = &axis, .is_constant = true};
+        cuda_check(&c, seed, 0);
+    }
+}
+
 // Dimensions that do not lie beside each other, and sums of what elements become.
 static void other_reductions(void **state) {
     (void)state;
@@ -266,7 +285,7 @@ static void what_has_no_kernel_runs_on_the_host(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(reductions),
               cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(other_reductions),
-              cmocka_unit_test(casts), cmocka_unit_test(accuracies),
-              cmocka_unit_test(scales_of_clipping), cmocka_unit_test(losses),
-              cmocka_unit_test(labels_that_are_no_class_are_told), cmocka_unit_test(updates),
-              cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
+              cmocka_unit_test(reductions_of_integers), cmocka_unit_test(casts),
+              cmocka_unit_test(accuracies), cmocka_unit_test(scales_of_clipping),
+              cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
+              cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
