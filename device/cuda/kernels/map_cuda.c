@@ -167,6 +167,67 @@ static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                           steps);
 }
 
+// ---- any number of operands, pair by pair
+
+// Of what the whole is made before the last launch: a mean is a sum that is divided.
+static uint32_t many_what(const pen_node *node) {
+    const uint32_t what = pen_cuda_rule(node);
+    return what == PEN_CUDA_SCALE ? PEN_CUDA_ADD : what;
+}
+
+// Launches: one for each operand but the first, and one that divides.
+static uint32_t many_step_count(const pen_node *node) {
+    return node->input_count - 1 + (pen_cuda_rule(node) == PEN_CUDA_SCALE ? 1 : 0);
+}
+
+static bool many_supports(const pen_graph *graph, const pen_node *node) {
+    const uint32_t what = pen_cuda_rule(node);
+    const bool is_pair = node->input_count == 2 && what != PEN_CUDA_SCALE;
+    if (is_pair && what != PEN_CUDA_ADD) return combine_supports(graph, node);
+    return pen_cuda_all_float(graph, node) && many_step_count(node) <= PEN_CUDA_STEPS;
+}
+
+// What there is before the last launch: an operand may lie where the result comes to.
+static uint64_t many_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+    if (many_step_count(node) < 2) return 0;
+    return pen_cuda_count(graph, node->outputs[0]) * sizeof(float);
+}
+
+// The first `args->x` is all that was joined so far, which is a whole from the second launch on.
+static void many_place(const pen_cuda_call *call, uint32_t k, const pen_cuda_address so_far,
+                       struct cuda_broadcast_args *args) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
+    const pen_shape *first = &pen_value_type(call->graph, node->inputs[0])->shape;
+    broadcast_begin(call, args);
+    args->x[0] = k == 1 ? call->inputs[0] : so_far;
+    broadcast_strides(k == 1 ? first : whole, whole, args->strides[0]);
+    if (k == node->input_count) return;
+    args->x[1] = call->inputs[k];
+    broadcast_strides(&pen_value_type(call->graph, node->inputs[k])->shape, whole,
+                      args->strides[1]);
+}
+
+static uint32_t many_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const uint32_t count = many_step_count(node);
+    const bool is_pair = node->input_count == 2 && pen_cuda_rule(node) != PEN_CUDA_SCALE;
+    if (is_pair) return combine_steps(call, steps);
+    if (node->input_count == 1) return pen_cuda_spread(call, 1, steps);
+    if (pen_cuda_count(call->graph, node->outputs[0]) == 0) return 0;
+    for (uint32_t k = 1; k <= count; k++) {
+        struct cuda_broadcast_args args = {.what = many_what(node)};
+        if (k == node->input_count) args.what = PEN_CUDA_SCALE;
+        args.factor = 1 / (float)node->input_count;
+        many_place(call, k, call->workspace, &args);
+        if (k < count) args.y = call->workspace;
+        broadcast_fold(&args);
+        (void)broadcast_step(&args, PEN_CUDA_KERNEL_combine, &steps[k - 1]);
+        steps[k - 1].only_sets = k < count;
+    }
+    return count;
+}
+
 // The larger of x and the least, then the smaller of that and the most.
 uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_broadcast_args args = {.rank = 1, .y = call->outputs[0]};
@@ -230,6 +291,11 @@ static uint32_t choose_backward_steps(const pen_cuda_call *call, pen_cuda_step *
 }
 
 #define COMBINE_ENTRY(op, what) PEN_CUDA_ENTRY(op, combine_supports, combine_steps, what)
+#define MANY_ENTRY(op, what)                                                                       \
+    {                                                                                              \
+        .op_name = (op), .can_accumulate = true, .supports = many_supports,                        \
+        .workspace_bytes = many_workspace_bytes, .steps = many_steps, .rule = (what)               \
+    }
 #define COMPARE_ENTRY(op, what)                                                                    \
     { .op_name = (op), .supports = compare_supports, .steps = compare_steps, .rule = (what) }
 static const pen_cuda_entry map_entries[] = {
@@ -241,8 +307,10 @@ static const pen_cuda_entry map_entries[] = {
     COMBINE_ENTRY("pow", PEN_CUDA_POW),
     COMBINE_ENTRY("pow_backward_base", PEN_CUDA_POW_BASE),
     COMBINE_ENTRY("pow_backward_exponent", PEN_CUDA_POW_EXPONENT),
-    COMBINE_ENTRY("max", PEN_CUDA_MAX),
-    COMBINE_ENTRY("min", PEN_CUDA_MIN),
+    MANY_ENTRY("max", PEN_CUDA_MAX),
+    MANY_ENTRY("min", PEN_CUDA_MIN),
+    MANY_ENTRY("sum", PEN_CUDA_ADD),
+    MANY_ENTRY("mean", PEN_CUDA_SCALE),
     COMBINE_ENTRY("max_backward", PEN_CUDA_MAX_BACKWARD),
     COMBINE_ENTRY("min_backward", PEN_CUDA_MIN_BACKWARD),
     COMBINE_ENTRY("prelu", PEN_CUDA_PRELU),

@@ -203,7 +203,25 @@ static void functions_at_the_ends(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(powers_at_the_ends),
+// One operand to as many as there are launches for, each repeated otherwise; one more goes to the
+// host.
+static void many(void **state) {
+    (void)state;
+    static const char *const ops[] = {"max", "min", "sum", "mean"};
+    static const uint32_t counts[] = {1, 2, 3, 5, 8};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        op_case c = {.op = ops[seed % 4], .input_count = counts[seed / 4]};
+        for (uint32_t i = 0; i < c.input_count; i++)
+            c.inputs[i].type = repeated(PEN_FLOAT32, i == c.input_count / 2 ? 4 : seed + i);
+        cuda_check(&c, seed, 1e-6);
+    }
+    op_case c = {.op = "mean", .input_count = 9};
+    for (uint32_t i = 0; i < c.input_count; i++)
+        c.inputs[i].type = op_type(PEN_FLOAT32, 1, 4);
+    cuda_check_place(&c, false);
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(powers_at_the_ends),
               cmocka_unit_test(gradients_of_pairs), cmocka_unit_test(slopes),
               cmocka_unit_test(integers), cmocka_unit_test(comparisons), cmocka_unit_test(truths),
               cmocka_unit_test(choices), cmocka_unit_test(more_functions),
