@@ -71,6 +71,7 @@ typedef struct pen_cuda_step {
         struct cuda_pool_args pool;
         struct cuda_plane_args plane;
         struct cuda_batch_norm_args batch_norm;
+        struct cuda_lrn_args lrn;
         struct cuda_clip_args clip;
         struct cuda_many_args many;
         struct cuda_look_args look;
@@ -200,7 +201,7 @@ typedef struct pen_cuda_family {
 #define PEN_CUDA_FAMILIES(X)                                                                       \
     X(product) X(map) X(function) X(move) X(reduction) X(softmax) X(layer_norm) X(loss) X(update)  \
     X(dropout) X(attention) X(recurrent) X(cast) X(convolution) X(pool) X(batch_norm) X(pair_loss) \
-    X(adapt) X(border) X(resize) X(rows) X(index) X(choice) X(random)
+    X(adapt) X(border) X(resize) X(rows) X(index) X(choice) X(random) X(lrn)
 // clang-format on
 #define PEN_CUDA_DECLARE(name) extern const pen_cuda_family pen_##name##_cuda;
 PEN_CUDA_FAMILIES(PEN_CUDA_DECLARE)

@@ -31,5 +31,6 @@
 #include "device/cuda/kernels/choice.cu"
 #include "device/cuda/kernels/dropout.cu"
 #include "device/cuda/kernels/index.cu"
+#include "device/cuda/kernels/lrn.cu"
 #include "device/cuda/kernels/random.cu"
 #include "device/cuda/kernels/recurrent.cu"

@@ -197,7 +197,7 @@ struct cuda_clip_args {
     X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \
     X(look_many) X(adapt_many) X(average_many) X(gather_nd)         \
     X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw)          \
-    X(reduce_whole)
+    X(reduce_whole) X(lrn) X(lrn_backward)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

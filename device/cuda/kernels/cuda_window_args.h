@@ -106,4 +106,15 @@ struct cuda_batch_norm_args {
     float epsilon;
 };
 
+// Of x [batch, channels, size] y = x d^-beta, d = bias + share times the sum of the squares of the
+// channel and its neighbours. Backward y is the gradient of x, of dy.
+struct cuda_lrn_args {
+    uint32_t adds, before, after; // before, after: neighbours of a channel
+    uint64_t count, channels, size;
+    PEN_CUDA_PLACE(const float) x;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(float) y;
+    float share, beta, bias;
+};
+
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_WINDOW_ARGS_H

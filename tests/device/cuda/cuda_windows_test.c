@@ -188,7 +188,26 @@ static void batch_normalizations_backward(void **state) {
     }
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(convolutions), cmocka_unit_test(convolutions_of_many_tiles),
-              cmocka_unit_test(narrow_weights), cmocka_unit_test(biases), cmocka_unit_test(pools),
-              cmocka_unit_test(whole_planes), cmocka_unit_test(batch_normalizations),
+// Windows of odd and even sizes, of one channel and of more than there are.
+static void local_response(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {5, 4, 1, 30};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        op_case c = {.op = seed < 4 ? "lrn" : "lrn_backward", .attribute_count = 4};
+        c.attributes[0] = pen_attribute_int("size", sizes[seed % 4]);
+        c.attributes[1] = pen_attribute_float("alpha", 0.5);
+        c.attributes[2] = pen_attribute_float("beta", 0.75);
+        c.attributes[3] = pen_attribute_float("bias", 1.5);
+        c.input_count = seed < 4 ? 1 : 2;
+        c.inputs[0].type = c.inputs[1].type = op_type(PEN_FLOAT32, 4, 2, 11, 3, 5);
+        c.inputs[0].low = c.inputs[1].low = -2;
+        c.inputs[0].high = c.inputs[1].high = 2;
+        cuda_check(&c, seed, 1e-5);
+    }
+}
+
+PEN_TEST_MAIN(cmocka_unit_test(local_response), cmocka_unit_test(convolutions),
+              cmocka_unit_test(convolutions_of_many_tiles), cmocka_unit_test(narrow_weights),
+              cmocka_unit_test(biases), cmocka_unit_test(pools), cmocka_unit_test(whole_planes),
+              cmocka_unit_test(batch_normalizations),
               cmocka_unit_test(batch_normalizations_backward))
