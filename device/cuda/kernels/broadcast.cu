@@ -74,19 +74,37 @@ KERNEL(combine, cuda_broadcast_args) {
     }
 }
 
+// The remainder of x / y, which has the sign of y or, where `as_x`, of x.
+DEVICE int64_t combine_remainder(int64_t x, int64_t y, uint32_t as_x) {
+    const int64_t remainder = y == -1 ? 0 : x % y;
+    const uint32_t is_other = remainder != 0 && (remainder < 0) != (y < 0);
+    return is_other && !as_x ? remainder + y : remainder;
+}
+
 // Integers wrap.
+DEVICE int64_t combine_of_whole(const struct cuda_broadcast_args *a, int64_t x, int64_t y) {
+    switch (a->what) {
+    case PEN_CUDA_ADD:
+        return (int64_t)((uint64_t)x + (uint64_t)y);
+    case PEN_CUDA_SUB:
+        return (int64_t)((uint64_t)x - (uint64_t)y);
+    case PEN_CUDA_MUL:
+        return (int64_t)((uint64_t)x * (uint64_t)y);
+    case PEN_CUDA_MOD:
+        return combine_remainder(x, y, a->of);
+    case PEN_CUDA_MAX:
+        return x > y ? x : y;
+    default:
+        return x < y ? x : y;
+    }
+}
+
 KERNEL(combine_whole, cuda_broadcast_args) {
     EACH(i, a.count) {
         const struct broadcast_places p = broadcast_find(&a, i);
         const int64_t x = read_whole(a.x[0], a.type, p.at[0]);
         const int64_t y = read_whole(a.x[1], a.type, p.at[1]);
-        const uint64_t u = (uint64_t)x, v = (uint64_t)y;
-        const int64_t found = a.what == PEN_CUDA_ADD   ? (int64_t)(u + v)
-                              : a.what == PEN_CUDA_SUB ? (int64_t)(u - v)
-                              : a.what == PEN_CUDA_MUL ? (int64_t)(u * v)
-                              : a.what == PEN_CUDA_MAX ? (x > y ? x : y)
-                                                       : (x < y ? x : y);
-        write_whole(a.y, a.type, i, found);
+        write_whole(a.y, a.type, i, combine_of_whole(&a, x, y));
     }
 }
 

@@ -24,6 +24,7 @@ enum {
     PEN_CUDA_PRELU_X,     // of dy, x and slope
     PEN_CUDA_PRELU_SLOPE, // of dy and x
     PEN_CUDA_SCALE,       // of x, times `factor`
+    PEN_CUDA_MOD,         // of integers, none of which divides by 0; `of`: 1 with the sign of a
 };
 struct cuda_pair_args {
     uint32_t adds, what; // one of the first four

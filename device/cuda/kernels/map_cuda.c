@@ -2,6 +2,7 @@
 // products and quotients of two that are repeated as a whole, kernels/broadcast.cu for all others.
 #include <string.h>
 
+#include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
 
 // An element of the operand is at i / each % count, where dimensions that are repeated stand only
@@ -167,6 +168,27 @@ static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                           steps);
 }
 
+// Of integers, where the divisors are known and none is 0: that has an error.
+static bool mod_supports(const pen_graph *graph, const pen_node *node) {
+    uint32_t count;
+    const int64_t *divisors;
+    if (node->accumulates || !pen_cuda_is_whole(graph, node->outputs[0])) return false;
+    pen_status status = pen_value_read_ints(graph, node->inputs[1], &count, &divisors);
+    if (status != PEN_OK) {
+        pen_status_ignore(status, "the host's kernel reads them when it runs");
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (divisors[i] == 0) return false;
+    return true;
+}
+
+static uint32_t mod_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    struct cuda_broadcast_args args = broadcast_args(call);
+    args.of = pen_node_int(call->node, "fmod") != 0;
+    return broadcast_step(&args, PEN_CUDA_KERNEL_combine_whole, steps);
+}
+
 // ---- any number of operands, pair by pair
 
 // Of what the whole is made before the last launch: a mean is a sum that is divided.
@@ -316,6 +338,7 @@ static const pen_cuda_entry map_entries[] = {
     COMBINE_ENTRY("prelu", PEN_CUDA_PRELU),
     COMBINE_ENTRY("prelu_backward", PEN_CUDA_PRELU_X),
     COMBINE_ENTRY("prelu_backward_slope", PEN_CUDA_PRELU_SLOPE),
+    {.op_name = "mod", .supports = mod_supports, .steps = mod_steps, .rule = PEN_CUDA_MOD},
     COMPARE_ENTRY("equal", PEN_CUDA_EQUAL),
     COMPARE_ENTRY("less", PEN_CUDA_LESS),
     COMPARE_ENTRY("less_or_equal", PEN_CUDA_LESS_OR_EQUAL),

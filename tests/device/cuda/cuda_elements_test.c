@@ -203,6 +203,30 @@ static void functions_at_the_ends(void **state) {
     }
 }
 
+// Remainders by what is known; by what is not, or by 0, the host has an error to tell.
+static void remainders(void **state) {
+    (void)state;
+    static const int64_t divisors[] = {7, -3, -1, 1, 5}, zero = 0;
+    static const int32_t narrow[] = {7, -3, -1, 1, 5};
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const pen_element_type element = seed % 2 ? PEN_INT32 : PEN_INT64;
+        op_case c = {.op = "mod", .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("fmod", seed / 2 % 2);
+        c.inputs[0] = (op_case_input){.type = op_type(element, 2, 31, 5), .low = -99, .high = 99};
+        c.inputs[1] = (op_case_input){.type = op_type(element, 1, 5),
+                                      .data = seed % 2 ? (const void *)narrow : divisors,
+                                      .is_constant = true};
+        cuda_check(&c, seed, 0);
+        c.inputs[1] = (op_case_input){.type = op_type(element, 1, 5), .low = 1, .high = 9};
+        cuda_check_place(&c, false);
+    }
+    op_case c = {.op = "mod", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_INT64, 1, 5);
+    c.inputs[1] =
+        (op_case_input){.type = op_type(PEN_INT64, 0), .data = &zero, .is_constant = true};
+    cuda_check_place(&c, false);
+}
+
 // One operand to as many as there are launches for, each repeated otherwise; one more goes to the
 // host.
 static void many(void **state) {
@@ -221,8 +245,8 @@ static void many(void **state) {
     cuda_check_place(&c, false);
 }
 
-PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(powers_at_the_ends),
-              cmocka_unit_test(gradients_of_pairs), cmocka_unit_test(slopes),
-              cmocka_unit_test(integers), cmocka_unit_test(comparisons), cmocka_unit_test(truths),
-              cmocka_unit_test(choices), cmocka_unit_test(more_functions),
+PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(remainders),
+              cmocka_unit_test(powers_at_the_ends), cmocka_unit_test(gradients_of_pairs),
+              cmocka_unit_test(slopes), cmocka_unit_test(integers), cmocka_unit_test(comparisons),
+              cmocka_unit_test(truths), cmocka_unit_test(choices), cmocka_unit_test(more_functions),
               cmocka_unit_test(functions_at_the_ends))
