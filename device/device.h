@@ -93,6 +93,12 @@ typedef struct pen_list_item {
     pen_look *look;
 } pen_list_item;
 
+// Memory for what a list keeps on the device.
+typedef struct pen_list_memory {
+    pen_operand at; // no buffer: in the device's own room
+    uint64_t bytes;
+} pen_list_memory;
+
 // Why devices of one kind are refused in one training that do not identify themselves alike.
 #define PEN_DEVICE_UNLIKE                                                                          \
     "results would differ in their last bits; a job's GPUs must be of one model with one driver"
@@ -184,7 +190,12 @@ typedef struct pen_device_kind {
     // which is destroyed before the device is closed. NULL members: launches are enqueued one by
     // one, and who wants to look does so.
     PEN_NODISCARD pen_status (*list_create)(pen_device *device, const pen_list_item *items,
-                                            uint32_t count, pen_launch_list **out_list);
+                                            uint32_t count, const pen_list_memory *memory,
+                                            pen_launch_list **out_list);
+    // Bytes that a list of these nodes keeps on the device, at most: with a look at what each
+    // update applies, and at each scalar. A multiple of the alignment of buffers.
+    uint64_t (*list_bytes)(const pen_graph *graph, const pen_node_id *nodes, uint32_t count);
+    uint64_t list_room_bytes; // that own_bytes has for lists
     // As `enqueue` for each of them. Waits for nothing but kernels that run on the host.
     PEN_NODISCARD pen_status (*list_enqueue)(pen_device *device, pen_launch_list *list,
                                              const pen_run_context *run);

@@ -18,7 +18,7 @@
 #define CUDA_FLAG_WORD 1u
 #define CUDA_FIRST_WORD 2u
 // An open device has, in one piece: the words, a struct cuda_random, and room for what lists of
-// launches keep in its memory. Lists of thousands of updates take more, which no plan counts.
+// launches keep in its memory. Lists that take more are given it.
 #define CUDA_ALIGNMENT 256u
 #define CUDA_ROOM_BYTES (256u << 10)
 #define CUDA_OWN_BYTES (CUDA_WORDS_BYTES + CUDA_ALIGNMENT + CUDA_ROOM_BYTES)
@@ -97,7 +97,9 @@ pen_cuda_step cuda_check_step(const cuda_device *device);
 
 // cuda_list.c: members of the device's kind.
 PEN_NODISCARD pen_status cuda_list_create(pen_device *base, const pen_list_item *items,
-                                          uint32_t count, pen_launch_list **out_list);
+                                          uint32_t count, const pen_list_memory *memory,
+                                          pen_launch_list **out_list);
+uint64_t cuda_list_bytes(const pen_graph *graph, const pen_node_id *nodes, uint32_t count);
 PEN_NODISCARD pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list,
                                            const pen_run_context *run);
 void cuda_list_destroy(pen_device *base, pen_launch_list *list);

@@ -42,6 +42,8 @@ struct pen_launch_list {
     pen_cuda_address workspaces; // of steps of many, which run at once; 0: none
     pen_cuda_address tables;     // of actions of many; 0: none
     bool may_raise;              // a word
+    pen_cuda_address given;      // memory that is left of what was given; 0: the device's is taken
+    uint64_t given_bytes;
 };
 
 // ---- steps
@@ -59,23 +61,37 @@ static uint64_t list_own_workspace(const cuda_launch *launch) {
     return list_is_of_many(launch) ? cuda_kernel_workspace(launch->kernel) : 0;
 }
 
-// Of the device's room, which is empty again when all was given back, or else of the driver.
-static pen_status list_take_memory(cuda_device *device, uint64_t bytes,
+// Of what was given. Else of the device's room, which is empty again when all was given back; or of
+// the driver, where several executors share the room and it is full.
+static pen_status list_take_memory(cuda_device *device, pen_launch_list *list, uint64_t bytes,
                                    pen_cuda_address *out_address) {
     const pen_cuda_memory *memory = &device->memory;
+    const uint64_t aligned = pen_align_up(bytes, CUDA_ALIGNMENT);
     if (bytes == 0) return PEN_OK;
+    if (list->given != 0) {
+        if (aligned > list->given_bytes) {
+            return pen_error(PEN_INTERNAL, "device '%s': a list keeps more than was reckoned with",
+                             memory->budget.device);
+        }
+        *out_address = list->given;
+        list->given += aligned;
+        list->given_bytes -= aligned;
+        return PEN_OK;
+    }
     if (bytes > CUDA_ROOM_BYTES - device->room_bytes) {
+        PEN_TRY(pen_memory_budget_check(&memory->budget, bytes));
         return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
                               "while memory was taken");
     }
     *out_address = cuda_room(device) + device->room_bytes;
-    device->room_bytes += pen_align_up(bytes, CUDA_ALIGNMENT);
+    device->room_bytes += aligned;
     device->room_takings += 1;
     return PEN_OK;
 }
 
-static void list_give_back(cuda_device *device, pen_cuda_address address) {
-    if (address == 0) return;
+static void list_give_back(cuda_device *device, const pen_launch_list *list,
+                           pen_cuda_address address) {
+    if (address == 0 || list->given != 0) return;
     if (address < cuda_room(device) || address >= cuda_room(device) + CUDA_ROOM_BYTES) {
         (void)device->memory.driver->free(address);
         return;
@@ -156,10 +172,10 @@ static pen_status list_merge(cuda_device *device, const pen_list_item *items, ui
     cuda_merge merge;
     list_count(items, count, list, &bytes);
     PEN_TRY(PEN_NEW(list->arena, count, &list->looks));
-    PEN_TRY(list_take_memory(device, bytes, &list->workspaces));
+    PEN_TRY(list_take_memory(device, list, bytes, &list->workspaces));
     PEN_TRY(cuda_merge_begin(&merge, list->arena, list->action_count));
-    PEN_TRY(
-        list_take_memory(device, list->drawer_count * sizeof(struct cuda_random), &list->randoms));
+    PEN_TRY(list_take_memory(device, list, list->drawer_count * sizeof(struct cuda_random),
+                             &list->randoms));
     PEN_TRY(PEN_NEW(list->arena, list->drawer_count, &list->drawers));
     PEN_TRY(PEN_NEW(list->arena, list->drawer_count, &list->drawn));
     pen_cuda_address next = list->workspaces, random = list->randoms;
@@ -260,7 +276,7 @@ static pen_status list_make_tables(cuda_device *device, pen_launch_list *list) {
     for (uint32_t i = 0; i < list->action_count; i++)
         bytes += list_table_bytes(&list->actions[i]);
     if (bytes == 0) return PEN_OK;
-    PEN_TRY(list_take_memory(device, bytes, &list->tables));
+    PEN_TRY(list_take_memory(device, list, bytes, &list->tables));
     PEN_TRY(PEN_NEW(list->arena, bytes / sizeof *tables, &tables));
     for (uint32_t i = 0; i < list->action_count; i++) {
         cuda_action *action = &list->actions[i];
@@ -270,6 +286,62 @@ static pen_status list_make_tables(cuda_device *device, pen_launch_list *list) {
         at += own;
     }
     return pen_cuda_write_at(&device->memory, list->tables, tables, bytes);
+}
+
+// ---- what a list takes, before there is one
+
+// Of a member of a table: where its blocks begin, and half of what an action adds, which has two
+// members at least (one more beginning, and two times what is rounded up).
+#define LIST_MEMBER_BYTES (sizeof(uint32_t) + (sizeof(uint32_t) + 2 * (LIST_ALIGNMENT - 1)) / 2)
+#define LIST_OPERANDS 64u // more than a node has whose kernel is of many
+
+// A node's share of workspaces and tables. Its launches are those that it will have: where operands
+// are decides nothing but whether they are there.
+static void list_add_bytes(const pen_graph *graph, const pen_node *node,
+                           const pen_cuda_entry *entry, uint64_t *workspaces, uint64_t *tables) {
+    pen_cuda_address operands[2][LIST_OPERANDS];
+    pen_cuda_step steps[PEN_CUDA_STEPS];
+    if (node->input_count > LIST_OPERANDS || node->output_count > LIST_OPERANDS) return;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        operands[0][i] = pen_value_is(node->inputs[i]) ? (i + 1) * LIST_ALIGNMENT : 0;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        operands[1][i] =
+            pen_value_is(node->outputs[i]) ? (LIST_OPERANDS + i + 1) * LIST_ALIGNMENT : 0;
+    const pen_cuda_call call = {.graph = graph,
+                                .node = node,
+                                .inputs = operands[0],
+                                .outputs = operands[1],
+                                .workspace = LIST_ALIGNMENT};
+    const uint32_t count = entry->steps(&call, steps);
+    if (count == 0 || steps[0].many == 0) return;
+    if (entry->workspace_bytes != NULL)
+        *workspaces += pen_align_up(entry->workspace_bytes(graph, node), LIST_ALIGNMENT);
+    for (uint32_t i = 0; i < count; i++)
+        if (steps[i].many != 0) *tables += steps[i].many_bytes + LIST_MEMBER_BYTES;
+}
+
+static bool list_makes_scalar(const pen_graph *graph, const pen_node *node) {
+    return node->output_count > 0 && pen_value_is(node->outputs[0]) &&
+           pen_cuda_count(graph, node->outputs[0]) == 1;
+}
+
+uint64_t cuda_list_bytes(const pen_graph *graph, const pen_node_id *nodes, uint32_t count) {
+    const uint64_t look = sizeof(struct cuda_look_args) + LIST_MEMBER_BYTES;
+    uint64_t workspaces = 0, randoms = 0, tables = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const pen_node *node = pen_graph_node(graph, nodes[i]);
+        if (node->op->is_view) continue;
+        if (node->op->is_update) tables += look;
+        if (list_makes_scalar(graph, node)) tables += look;
+        const pen_cuda_entry *entry = pen_cuda_entry_find(graph, node);
+        if (entry == NULL) continue;
+        if (entry->draw != NULL)
+            randoms += sizeof(struct cuda_random);
+        else if (!node->accumulates)
+            list_add_bytes(graph, node, entry, &workspaces, &tables);
+    }
+    return pen_align_up(workspaces, CUDA_ALIGNMENT) + pen_align_up(randoms, CUDA_ALIGNMENT) +
+           pen_align_up(tables, CUDA_ALIGNMENT);
 }
 
 // ---- segments: a single launch is no graph
@@ -312,15 +384,15 @@ void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
             (void)memory->driver->graph_exec_destroy(list->segments[s].graphs[v]);
         }
     }
-    list_give_back(device, list->randoms);
-    list_give_back(device, list->workspaces);
-    list_give_back(device, list->tables);
+    list_give_back(device, list, list->randoms);
+    list_give_back(device, list, list->workspaces);
+    list_give_back(device, list, list->tables);
     pen_arena_destroy(list->arena);
 }
 
 // What was made before an error is released again.
 pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32_t count,
-                            pen_launch_list **out_list) {
+                            const pen_list_memory *memory, pen_launch_list **out_list) {
     cuda_device *device = cuda_device_of(base);
     pen_launch_list *list;
     pen_arena *arena;
@@ -332,6 +404,8 @@ pen_status cuda_list_create(pen_device *base, const pen_list_item *items, uint32
         return status;
     }
     list->arena = arena;
+    list->given = pen_cuda_address_of(memory->at);
+    list->given_bytes = memory->bytes;
     status = list_merge(device, items, count, list);
     if (status == PEN_OK) status = list_add_checks(device, list);
     if (status == PEN_OK) status = list_make_tables(device, list);

@@ -73,6 +73,7 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
                                              .value_bytes = m->request->value_bytes,
                                              .workspace = m->request->workspace,
                                              .context = m->request->contexts[device],
+                                             .device = m->request->devices[device],
                                              .slots = m->slots[device]};
     return pen_part_memory_find(&request, out_memory);
 }

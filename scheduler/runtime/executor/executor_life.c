@@ -78,6 +78,7 @@ void pen_executor_destroy(pen_executor *executor) {
     if (executor == NULL) return;
     pen_device *device = executor->spec.device;
     executor_release_lists(executor);
+    if (executor->list_memory != NULL) device->kind->buffer_destroy(device, executor->list_memory);
     for (uint32_t p = 0; executor->kernels != NULL && p < executor->spec.order_count; p++) {
         if (executor->kernels[p] != NULL) device->kind->release(device, executor->kernels[p]);
     }
@@ -182,7 +183,7 @@ pen_status pen_executor_bind(pen_executor *executor) {
         }
     }
     executor->launches = launches;
-    return PEN_OK;
+    return executor_reserve_lists(executor);
 }
 
 // ---- contents
@@ -447,8 +448,9 @@ pen_executor_memory pen_executor_get_memory(const pen_executor *executor) {
         .arena_bytes = plan->arena_bytes,
         .live_bytes_peak = plan->live_bytes_peak,
         .in_place_count = plan->in_place_count,
-        .owned_bytes =
-            plan->persistent_bytes + (executor->owns_working ? executor->working_bytes : 0),
+        .owned_bytes = plan->persistent_bytes +
+                       (executor->owns_working ? executor->working_bytes : 0) +
+                       (executor->list_memory != NULL ? executor->list_bytes : 0),
         .table_bytes = pen_arena_bytes(executor->arena),
     };
 }

@@ -4,16 +4,37 @@
 #include "graph/graph.h"
 #include "scheduler/runtime/executor/executor_state.h"
 
-// Where there are more combinations than this, launches are enqueued one by one.
-#define LIST_COMBINATIONS 64u
-
 static uint32_t list_combinations(const pen_executor *executor, const pen_memory_list *list) {
     uint64_t count = 1;
-    for (uint32_t p = list->first; p < list->end && count <= LIST_COMBINATIONS; p++) {
+    for (uint32_t p = list->first; p < list->end && count <= EXECUTOR_LIST_COMBINATIONS; p++) {
         const uint32_t own = executor->launch_first[p + 1] - executor->launch_first[p];
         if (own > 1) count *= own / executor_common_divisor(count, own);
     }
-    return count <= LIST_COMBINATIONS ? (uint32_t)count : 0;
+    return count <= EXECUTOR_LIST_COMBINATIONS ? (uint32_t)count : 0;
+}
+
+// Lists of executors that share the device's room find place in it for all of them.
+pen_status executor_reserve_lists(pen_executor *executor) {
+    pen_device *device = executor->spec.device;
+    const pen_executor *shared = executor->spec.shared;
+    uint64_t at = 0;
+    if (device->kind->list_bytes == NULL) return PEN_OK;
+    PEN_TRY(PEN_NEW(executor->arena, executor->list_count, &executor->list_memory_of));
+    for (uint32_t l = 0; l < executor->list_count; l++) {
+        const pen_memory_list *list = &executor->lists[l];
+        pen_list_memory *memory = &executor->list_memory_of[l];
+        memory->bytes = device->kind->list_bytes(
+            executor->spec.graph, &executor->spec.order[list->first], list->end - list->first);
+        memory->at.offset = at;
+        at += memory->bytes * list_combinations(executor, list);
+    }
+    executor->list_bytes = at;
+    const uint64_t all = at + (shared == NULL ? 0 : shared->list_bytes);
+    if (executor_list_extra(device->kind, all) == 0) return PEN_OK;
+    PEN_TRY(device->kind->buffer_create(device, at, &executor->list_memory));
+    for (uint32_t l = 0; l < executor->list_count; l++)
+        executor->list_memory_of[l].at.buffer = executor->list_memory;
+    return PEN_OK;
 }
 
 typedef struct list_maker {
@@ -59,16 +80,22 @@ static pen_status list_add_all(list_maker *maker, const pen_memory_list *list) {
 }
 
 // Of a node there are three items at most, and one for each update of the list.
-static pen_status list_make(const pen_executor *executor, const pen_memory_list *list,
-                            uint32_t combination, pen_launch_list **out_list) {
+static pen_status list_make(const pen_executor *executor, uint32_t list_index, uint32_t combination,
+                            pen_launch_list **out_list) {
     pen_device *device = executor->spec.device;
+    const pen_memory_list *list = &executor->lists[list_index];
+    pen_list_memory memory = {0};
     const size_t limit = 4 * ((size_t)list->end - list->first) + 1;
     list_maker maker = {.executor = executor, .combination = combination};
     maker.items = pen_memory_allocate(limit, sizeof *maker.items);
     if (maker.items == NULL) return pen_error_out_of_memory();
+    if (executor->list_memory != NULL) {
+        memory = executor->list_memory_of[list_index];
+        memory.at.offset += combination * memory.bytes;
+    }
     pen_status status = list_add_all(&maker, list);
     if (status == PEN_OK)
-        status = device->kind->list_create(device, maker.items, maker.count, out_list);
+        status = device->kind->list_create(device, maker.items, maker.count, &memory, out_list);
     pen_memory_free(maker.items);
     return status;
 }
@@ -94,7 +121,7 @@ pen_status executor_find_list(pen_executor *executor, uint32_t list_index, uint6
     if (made->count == 0) return PEN_OK;
     const uint32_t combination = (uint32_t)(microbatch % made->count);
     if (made->lists[combination] == NULL)
-        PEN_TRY(list_make(executor, list, combination, &made->lists[combination]));
+        PEN_TRY(list_make(executor, list_index, combination, &made->lists[combination]));
     *out_list = made->lists[combination];
     return PEN_OK;
 }

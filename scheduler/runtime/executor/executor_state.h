@@ -51,16 +51,19 @@ struct pen_executor {
     pen_buffer *working; // copies, then the arena
     bool owns_working;   // false: it is the shared executor's
     uint64_t working_bytes;
-    bool *is_lent;          // [value_count]; NULL: none
-    executor_place *places; // [value_count]
-    pen_kernel **kernels;   // [order_count]; NULL for views
-    uint32_t *launch_first; // [order_count + 1] in `launches`: one for each combination of copies
-    pen_launch **launches;  // NULL until bound
-    executor_made *made;    // [list_count]; NULL: none yet
-    double *node_seconds;   // [order_count], added to; NULL: nobody wants to know
-    struct executor_guards *guards; // NULL: none
-    bool is_guarded_here;           // by the host, between launches
-    struct executor_copy *copy;     // where executor_look copies to
+    bool *is_lent;           // [value_count]; NULL: none
+    executor_place *places;  // [value_count]
+    pen_kernel **kernels;    // [order_count]; NULL for views
+    uint32_t *launch_first;  // [order_count + 1] in `launches`: one for each combination of copies
+    pen_launch **launches;   // NULL until bound
+    executor_made *made;     // [list_count]; NULL: none yet
+    pen_buffer *list_memory; // for what lists keep on the device; NULL: in the device's own room
+    uint64_t list_bytes;     // that they keep at most, all of them
+    pen_list_memory *list_memory_of; // [list_count], of the first combination; NULL: likewise
+    double *node_seconds;            // [order_count], added to; NULL: nobody wants to know
+    struct executor_guards *guards;  // NULL: none
+    bool is_guarded_here;            // by the host, between launches
+    struct executor_copy *copy;      // where executor_look copies to
 };
 
 // The largest number that divides both.
@@ -70,7 +73,15 @@ uint64_t executor_common_divisor(uint64_t a, uint64_t b);
 const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
                                   uint64_t microbatch);
 
-// executor_list.c: whether lists run as one.
+// Where there are more combinations than this, launches are enqueued one by one.
+#define EXECUTOR_LIST_COMBINATIONS 64u
+// What lists take besides the device's own room: all that they keep, where that is too small.
+static inline uint64_t executor_list_extra(const pen_device_kind *kind, uint64_t bytes) {
+    return bytes > kind->list_room_bytes ? bytes : 0;
+}
+// executor_list.c: takes that memory, once launches are bound. As buffer_create
+PEN_NODISCARD pen_status executor_reserve_lists(pen_executor *executor);
+// Whether lists run as one.
 bool executor_has_lists(const pen_executor *executor);
 // The list as one, for this microbatch, made when it is not there yet; NULL: its
 // launches are enqueued one by one.

@@ -3,6 +3,7 @@
 #include "graph/analysis/memory_plan.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "scheduler/runtime/executor/executor_state.h"
 
 typedef struct part_measure {
     const pen_part_memory_request *request;
@@ -91,6 +92,35 @@ static uint64_t *measure_kind(const part_measure *m, const pen_value *value,
     return producer->accumulates ? &memory->gradients : &memory->activations;
 }
 
+// In how many combinations of places the list runs, as executor_list.c counts the launches.
+static uint32_t measure_combinations(const part_measure *m, const pen_memory_list *list) {
+    uint64_t count = 1;
+    for (uint32_t p = list->first; p < list->end && count <= EXECUTOR_LIST_COMBINATIONS; p++) {
+        const pen_node *node = pen_graph_node(m->graph, m->request->part->order[p]);
+        for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+            const pen_value_id operand =
+                i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+            if (node->op->is_view || !pen_value_is(operand)) continue;
+            const uint32_t copies = m->plan->values[operand.index].copies;
+            if (copies > 1) count *= copies / executor_common_divisor(count, copies);
+        }
+    }
+    return count <= EXECUTOR_LIST_COMBINATIONS ? (uint32_t)count : 0;
+}
+
+static uint64_t measure_launch_lists(const part_measure *m) {
+    const pen_part *part = m->request->part;
+    uint64_t bytes = 0;
+    if (m->request->device == NULL || m->request->device->kind->list_bytes == NULL) return 0;
+    const pen_device_kind *kind = m->request->device->kind;
+    for (uint32_t l = 0; l < part->list_count; l++) {
+        const pen_memory_list *list = &m->lists[l];
+        bytes += measure_combinations(m, list) *
+                 kind->list_bytes(m->graph, &part->order[list->first], list->end - list->first);
+    }
+    return executor_list_extra(kind, bytes);
+}
+
 // Makes the executor's own memory plan without a device and sorts its bytes by kind.
 static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
     PEN_TRY(measure_sizes(m));
@@ -117,8 +147,8 @@ static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
         if (!is_counted || !measure_is_own(m, id)) continue;
         *measure_kind(m, value, memory) += slot->stride * slot->copies;
     }
-    memory->workspace = m->plan->arena_bytes;
-    memory->total = m->plan->persistent_bytes + m->plan->copies_bytes + m->plan->arena_bytes;
+    memory->workspace = m->plan->arena_bytes + measure_launch_lists(m);
+    memory->total = m->plan->persistent_bytes + m->plan->copies_bytes + memory->workspace;
     return PEN_OK;
 }
 

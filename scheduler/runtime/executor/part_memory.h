@@ -4,6 +4,7 @@
 #ifndef PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_MEMORY_H
 #define PEN_SCHEDULER_RUNTIME_EXECUTOR_PART_MEMORY_H
 
+#include "device/device.h"
 #include "graph/analysis/memory_plan.h"
 #include "graph/passes/cut/cut_stages.h"
 #include "partition/plan/plan.h"
@@ -22,6 +23,7 @@ typedef struct pen_part_memory_request {
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
     const void *context;    // of both
+    pen_device *device;     // that runs the part; NULL: lists of launches take nothing of it
     pen_memory_slot *slots; // [value_count] where values lie is written there; NULL: nobody asks
 } pen_part_memory_request;
 
