@@ -481,6 +481,7 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     return PEN_OK;
 }
 
+// By itself, not as one of a list: an update looks first whether wrong data was told of.
 static pen_status cuda_enqueue(pen_device *base, const pen_launch *handle,
                                const pen_run_context *run) {
     cuda_device *device = cuda_device_of(base);
