@@ -244,6 +244,14 @@ static const char *file_value(const trace_file *file, const pen_trace_event *eve
     return file->trace->channels[event->channel].value;
 }
 
+// For whom a device waits: who makes what it is to read, or reads what it is to make anew.
+static const char *file_awaited(const trace_file *file, const pen_trace_event *event) {
+    if (event->form != 0 || event->channel == PEN_TRACE_NO_CHANNEL) return NULL;
+    const pen_trace_channel *channel = &file->trace->channels[event->channel];
+    return file_device_name(file, channel->source_device == event->device ? channel->target_device
+                                                                          : channel->source_device);
+}
+
 static pen_status file_event_name(const trace_file *file, const pen_trace_event *event,
                                   const char **out_name) {
     const char *value = file_value(file, event);
@@ -281,6 +289,9 @@ static void file_write_arguments(trace_file *file, const pen_trace_event *event)
         pen_json_key_unsigned(json, "channel", event->channel);
     }
     if (value != NULL) pen_json_key_text(json, "value", value);
+    if (event->kind == PEN_TRACE_WAIT && value != NULL) {
+        pen_json_key_text(json, "waits_for", file_awaited(file, event));
+    }
     if (is_move) {
         pen_json_key_unsigned(json, "frame", event->sequence);
         pen_json_key_unsigned(json, "bytes", event->bytes);

@@ -29,7 +29,7 @@ slow = [e for e in tasks if e["args"]["task"] == task and e["args"]["stage"] == 
 assert len(slow) == 12 and len(tasks) == 3 * (4 * 4 + 2), (len(slow), len(tasks))
 assert min(e["dur"] for e in slow) >= 60e3, [e["dur"] for e in slow]
 others = sorted(e["dur"] for e in tasks if e not in slow)
-assert others[len(others) * 3 // 4] < 30e3 and others[-1] < 60e3, others # this machine may have other work
+assert others[len(others) * 3 // 4] < 30e3 and others[-3] < 60e3, others # this machine may have other work
 for device in 0, 1:
     own = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["args"]["device"] == device)
     assert all(a[1] <= b[0] + 0.1 for a, b in zip(own, own[1:])), own
@@ -59,3 +59,28 @@ for device in 0, 1:
     assert abs(told[device]["busy_seconds"] - seconds) < 1e-4 * seconds, (device, told, seconds)
 assert told[0]["busy_seconds"] >= 3 * 0.06, told
 P
+
+# ---- a GPU that waits for another says so: between its tasks there are waits, which name what it is for and whose.
+# The host is told at once that it may go on, by way of the host's memory as between peers.
+for peers in 0 1; do
+    FAKE_CUDA="gpus=2 peers=$peers slow=softmax slow_us=60000" penstock train job.yaml --json --trace wait.trace \
+        >wait.json 2>messages
+    python3 - <<'P' || die "peers=$peers: a GPU that waits does not say for what"
+import json
+events = json.load(open("wait.trace"))["traceEvents"]
+events = [e for e in events if e["ph"] == "X" and "stage" in e["args"]]
+events = [e for e in events if e["args"]["device"] == 1 and e["args"]["round"] > 0]
+tasks = [e for e in events if e["name"].split()[0] == e["args"].get("task")]
+waits = [e for e in events if e not in tasks]
+whole = max(e["ts"] + e["dur"] for e in events) - min(e["ts"] for e in events)
+busy, waited = (sum(e["dur"] for e in some) for some in (tasks, waits))
+assert waited > 12 * 40e3 and busy + waited > 0.9 * whole, (busy, waited, whole)
+assert all(e["name"] == "wait for " + e["args"]["value"] for e in waits if "value" in e["args"]), waits
+# for what stage 0 makes in 60 ms, before each forward; besides, the labels may come late
+for step in range(2, 5):
+    for microbatch in range(4):
+        of = {"step": step, "task": "forward", "microbatch": microbatch, "waits_for": "g"}
+        own = [e for e in waits if of.items() <= e["args"].items()]
+        assert 1 <= len(own) <= 2 and sum(e["dur"] for e in own) > 30e3, own
+P
+done

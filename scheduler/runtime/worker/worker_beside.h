@@ -14,7 +14,7 @@ typedef struct worker_staging {
 
 // A copy out that may still be under way: nothing may be written where it reads.
 typedef struct worker_leaving {
-    uint32_t form;
+    uint32_t form, channel;
     uint32_t place, copies; // where it reads: place `place` of `copies`
     uint32_t fence;         // after the copy
 } worker_leaving;

@@ -166,16 +166,15 @@ static pen_trace_event device_task_event(const worker_device *device, const pen_
 static pen_status device_run_list(worker_device *device, const pen_run_round *round,
                                   const pen_run_task *task, const pen_run_context *context) {
     const uint32_t microbatch = task->task.kind == PEN_TASK_UPDATE ? 0 : task->task.microbatch;
-    const pen_trace_event event = device_task_event(device, round, task);
     pen_evidence *noted = NULL;
     const bool has_list = task->list != PEN_RUN_LIST_NONE;
     if (has_list) noted = pen_worker_run_begin_noting(device, round, task, context);
-    pen_status status = pen_worker_times_begin(device, round->form);
+    pen_status status = pen_worker_times_start(device);
     if (status == PEN_OK && has_list) {
         status =
             pen_executor_enqueue(device->executors[round->form], task->list, microbatch, context);
     }
-    if (status == PEN_OK) status = pen_worker_times_end(device, &event);
+    if (status == PEN_OK) status = pen_worker_times_end(device);
     if (has_list) pen_worker_run_end_noting(device, noted);
     return status;
 }
@@ -197,6 +196,8 @@ static pen_status device_compute(worker_device *device, const pen_run_round *rou
         context.later_lane =
             pen_lane_of(&run->spec->lanes, device->first_microbatch) < context.lane;
     }
+    const pen_trace_event event = device_task_event(device, round, task);
+    PEN_TRY(pen_worker_times_begin(device, &event));
     PEN_TRY(device_write_scalars(device, round));
     PEN_TRY(pen_worker_staging_begin(device, round->form, task));
     PEN_TRY(pen_worker_run_check_frames(run, form, round->form, task, round->round));

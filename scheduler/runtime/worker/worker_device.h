@@ -14,6 +14,7 @@
 #include "scheduler/runtime/worker/worker_beside.h"
 #include "scheduler/runtime/worker/worker_reader.h"
 #include "scheduler/runtime/worker/worker_run.h"
+#include "scheduler/runtime/worker/worker_times.h"
 
 #define WORKER_PIECES 32     // of tensors, under way at once: half come, half go
 #define WORKER_PULLS 16      // that wait
@@ -68,7 +69,7 @@ typedef struct worker_read {
     uint64_t bytes;
 } worker_read;
 
-typedef struct worker_device {
+struct worker_device {
     pen_worker_run *run;
     uint32_t index;       // of the table
     uint32_t row;         // of the recorder
@@ -109,16 +110,13 @@ typedef struct worker_device {
     bool has_applied;
     char *seen; // [seen_limit] a value on its way to the coordinator
     uint64_t seen_limit;
-    pen_trace_event *times; // [time_limit] not noted yet: a device with a clock of its own
-    uint32_t time_limit;
-    uint32_t time_count;
+    worker_times times;
     worker_beside beside; // copies, if the host does not see its memory
-    double noted_until;   // the end of the last that was noted
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
-} worker_device;
+};
 
 // A tensor that is saved, and where it lies.
 typedef struct worker_saved {

@@ -248,6 +248,14 @@ static pen_status staging_pass(const worker_device *device, pen_queue queue,
     return device->device->kind->fence_pass(device->device, queue, of->device, fence);
 }
 
+// Work waits for what is told of the channel: who looks at the times sees for which.
+static pen_status staging_hold_work(worker_device *device, const worker_device *of, uint32_t fence,
+                                    uint32_t form, uint32_t c) {
+    PEN_TRY(pen_worker_times_hold(device));
+    PEN_TRY(staging_pass(device, PEN_QUEUE_WORK, of, fence));
+    return pen_worker_times_pass(device, form, c);
+}
+
 // Copies in wait for all work that was enqueued so far.
 static pen_status staging_pass_work(const worker_device *device) {
     PEN_TRY(staging_set(device, PEN_QUEUE_WORK, device->beside.work_fence));
@@ -256,17 +264,17 @@ static pen_status staging_pass_work(const worker_device *device) {
 
 // A reader copies the value from here: before it is written anew, that copy is done. It has been
 // enqueued, or the protocol would not let this task begin.
-static pen_status staging_pass_reader(const worker_device *device, uint32_t form, uint32_t c,
+static pen_status staging_pass_reader(worker_device *device, uint32_t form, uint32_t c,
                                       uint32_t place) {
     const pen_worker_run *run = device->run;
     const worker_channel *ends = &run->channels[form][c];
     const uint32_t target = run->table->forms[form].channels[c].target_device;
     const worker_device *reader = &run->devices[run->local_of_device[target]];
-    PEN_TRY(staging_pass(device, PEN_QUEUE_WORK, reader, ends->in_fence + place));
+    PEN_TRY(staging_hold_work(device, reader, ends->in_fence + place, form, c));
     return staging_pass(device, PEN_QUEUE_IN, reader, ends->in_fence + place);
 }
 
-static pen_status staging_pass_readers(const worker_device *device, uint32_t form,
+static pen_status staging_pass_readers(worker_device *device, uint32_t form,
                                        const pen_run_task *task) {
     const pen_run_form *table = &device->run->table->forms[form];
     for (uint32_t r = task->send_first; r < task->send_end; r++) {
@@ -309,7 +317,7 @@ pen_status pen_worker_staging_begin(worker_device *device, uint32_t form,
             device->beside.leaving[kept++] = leaving;
             continue;
         }
-        PEN_TRY(staging_pass(device, PEN_QUEUE_WORK, device, leaving.fence));
+        PEN_TRY(staging_hold_work(device, device, leaving.fence, leaving.form, leaving.channel));
         PEN_TRY(staging_pass(device, PEN_QUEUE_IN, device, leaving.fence));
     }
     device->beside.leaving_count = kept;
@@ -338,11 +346,11 @@ static pen_status staging_copy_out(worker_device *device, uint32_t form, uint32_
         pen_worker_staging_place(&ends->leaving, microbatch, channel->copies), channel->bytes));
     PEN_TRY(staging_set(device, PEN_QUEUE_OUT, fence));
     if (!staging_has_places(device, form, channel, from)) {
-        return staging_pass(device, PEN_QUEUE_WORK, device, fence);
+        return staging_hold_work(device, device, fence, form, c);
     }
     PEN_ASSERT(device->beside.leaving_count < device->beside.leaving_limit);
-    device->beside.leaving[device->beside.leaving_count++] =
-        (worker_leaving){.form = form, .place = place, .copies = channel->copies, .fence = fence};
+    device->beside.leaving[device->beside.leaving_count++] = (worker_leaving){
+        .form = form, .channel = c, .place = place, .copies = channel->copies, .fence = fence};
     return PEN_OK;
 }
 
@@ -409,7 +417,7 @@ static pen_status staging_enqueue(const worker_device *device, uint32_t form, ui
 }
 
 // The copy waits for tasks that used the place, and later work waits for the copy.
-static pen_status staging_copy_in(const worker_device *device, uint32_t form, uint32_t c,
+static pen_status staging_copy_in(worker_device *device, uint32_t form, uint32_t c,
                                   uint64_t microbatch, const staging_source *source) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
@@ -425,12 +433,12 @@ static pen_status staging_copy_in(const worker_device *device, uint32_t form, ui
     slot->user = 1 + (uint32_t)microbatch;
     PEN_TRY(staging_enqueue(device, form, c, microbatch, source));
     PEN_TRY(staging_set(device, PEN_QUEUE_IN, ends->in_fence + place));
-    return staging_pass(device, PEN_QUEUE_WORK, device, ends->in_fence + place);
+    return staging_hold_work(device, device, ends->in_fence + place, form, c);
 }
 
 // Copies a value of a device of this process: from the maker, if it is reached; from the host's
 // memory, if the maker has copied it there, or if its memory is the host's.
-static pen_status staging_take(const worker_device *device, uint32_t form, uint32_t c,
+static pen_status staging_take(worker_device *device, uint32_t form, uint32_t c,
                                uint64_t microbatch) {
     const pen_worker_run *run = device->run;
     const pen_run_channel *channel = &run->table->forms[form].channels[c];
