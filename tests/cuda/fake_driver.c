@@ -55,6 +55,8 @@ __attribute__((destructor)) static void fake_tell(void) {
         (void)fprintf(stderr, "fake driver: %llu bytes read, %llu bytes between GPUs\n",
                       (unsigned long long)fake_counted.bytes_read,
                       (unsigned long long)fake_counted.bytes_across);
+        (void)fprintf(stderr, "fake driver: %llu things are left\n",
+                      (unsigned long long)fake_counted.blocks);
         (void)fprintf(stderr, "fake driver: %llu launches, %llu waits\n",
                       (unsigned long long)fake_counted.launches,
                       (unsigned long long)(fake_counted.waits - fake_counted.waits_beside));

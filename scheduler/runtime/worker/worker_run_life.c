@@ -399,6 +399,7 @@ pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_call(run, pen_worker_staging_reach));
     PEN_TRY(run_call(run, pen_worker_staging_open));
     PEN_TRY(run_call(run, pen_worker_sender_start));
+    if (PEN_FAILPOINT("worker.staged")) return pen_error(PEN_INTERNAL, "a failpoint");
     PEN_TRY(run_call(run, run_bind_device));
     PEN_TRY(pen_worker_run_prepare_reading(run));
     return pen_worker_run_prepare_save(run);
