@@ -11,13 +11,13 @@
 // command is late (0), and the emulator's order (0). With `models=2` every other GPU is of another
 // model, with `model=1` all are. With `tell=FILE`, a process that ends adds a line to the file for
 // each GPU whose memory it had: its number, the most bytes at once, and the most bytes that the
-// process had pinned. With `count=1` a process says at its end, on stderr, how often it launched,
-// how often a thread that launches waited, how often others did, and how often it launched while a
-// copy out beside the work was under way. With `graphless=1` there is no memory for graphs. With
-// `peers=1` GPUs can reach each other; with `peers=2` they are said to, and the driver refuses it
-// when it is asked for. With `driver=13000` it knows CUDA 13.0, else 12.4. With `slow=NAME` a
-// kernel of that name takes `slow_us=50000` microseconds more. With `fails=NAME fails_at=1` one
-// fails as if it read where nothing is, when it runs for that time.
+// process had pinned. With `count=1` a process says at its end, on stderr, what it left, how often
+// it launched, how often a thread that launches waited, how often others did, and how often it
+// launched while a copy out beside the work was under way. With `graphless=1` there is no memory
+// for graphs. With `peers=1` GPUs can reach each other; with `peers=2` they are said to, and the
+// driver refuses it when it is asked for. With `driver=13000` it knows CUDA 13.0, else 12.4. With
+// `slow=NAME` a kernel of that name takes `slow_us=50000` microseconds more. With `fails=NAME
+// fails_at=1` one fails as if it read where nothing is, when it runs for that time.
 //
 // Events have the time at which their stream came to them, by the host's monotonic clock: at once,
 // where it had nothing else to do. Times between them are told in steps of `tick_ns=500`.

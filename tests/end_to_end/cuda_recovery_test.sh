@@ -23,8 +23,8 @@ trap 'case $BASHPID in $$) kill $worker 2>/dev/null || true; rm -rf "$work" ;; e
 # start_worker NAME ADDRESS SETTINGS [FAILPOINT]: sets worker and port.
 start_worker() {
     mkfifo "pipe.$1"
-    FAKE_CUDA="gpus=2 count=1 $3" PENSTOCK_FAILPOINT=${4:-} "$PENSTOCK" worker --listen "$2" --store "$work" --announce 9 \
-        9>"pipe.$1" 2>"worker.$1" &
+    FAKE_CUDA="gpus=2 count=1 $3" PENSTOCK_FAILPOINT=${4:-} "$PENSTOCK" worker --listen "$2" --store "$work" \
+        --announce 9 9>"pipe.$1" 2>"worker.$1" &
     worker=$!
     port=
     read -r port <"pipe.$1" || die "worker $1 does not listen: $(cat "worker.$1")"
@@ -51,7 +51,8 @@ grep -q '^fake driver: 0 things are left$' messages || die "a training leaves so
 # ---- both GPUs are lost at once
 for peers in 1 0; do
     start_worker "first$peers" 127.0.0.1:0 "peers=$peers"
-    "$PENSTOCK" train job.yaml --json --set "$(there)" --checkpoint "kept$peers" --every '10 steps' >lost.json 2>messages &
+    "$PENSTOCK" train job.yaml --json --set "$(there)" --checkpoint "kept$peers" --every '10 steps' \
+        >lost.json 2>messages &
     training=$!
     for ((i = 0; i < 600; i++)); do
         [ "$(ls "kept$peers/shards" 2>/dev/null | wc -l)" -lt 2 ] || break
@@ -72,7 +73,7 @@ done
 for peers in 1 0; do
     start_worker "failing$peers" 127.0.0.1:0 "peers=$peers" worker.staged:1:fail
     found=0
-    timeout 60 "$PENSTOCK" train job.yaml --json --set "$(there)" --set recovery.grace=1s >failed.json 2>messages || found=$?
+    timeout 60 "$PENSTOCK" train job.yaml --set "$(there)" --set recovery.grace=1s >failed 2>messages || found=$?
     [ $found -ne 0 ] && grep -q 'a failpoint' messages || die "peers=$peers: ended with $found: $(cat messages)"
     timeout 60 "$PENSTOCK" train job.yaml --json --set "$(there)" >next.json 2>messages ||
         die "peers=$peers: the next load does not work: $(cat messages "worker.failing$peers")"

@@ -12,9 +12,9 @@
 #include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/snapshot.h"
 #include "scheduler/runtime/worker/worker_beside.h"
+#include "scheduler/runtime/worker/worker_kept_times.h"
 #include "scheduler/runtime/worker/worker_reader.h"
 #include "scheduler/runtime/worker/worker_run.h"
-#include "scheduler/runtime/worker/worker_times.h"
 
 #define WORKER_PIECES 32     // of tensors, under way at once: half come, half go
 #define WORKER_PULLS 16      // that wait
@@ -69,7 +69,7 @@ typedef struct worker_read {
     uint64_t bytes;
 } worker_read;
 
-struct worker_device {
+typedef struct worker_device {
     pen_worker_run *run;
     uint32_t index;       // of the table
     uint32_t row;         // of the recorder
@@ -116,7 +116,7 @@ struct worker_device {
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
-};
+} worker_device;
 
 // A tensor that is saved, and where it lies.
 typedef struct worker_saved {

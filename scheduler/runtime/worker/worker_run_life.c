@@ -14,6 +14,7 @@
 #include "scheduler/runtime/worker/worker_device.h"
 #include "scheduler/runtime/worker/worker_sender.h"
 #include "scheduler/runtime/worker/worker_staging.h"
+#include "scheduler/runtime/worker/worker_task.h"
 #include "scheduler/schedule/schedule.h"
 
 // ---- what the core says

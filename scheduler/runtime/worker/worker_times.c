@@ -5,11 +5,10 @@
 // what the task reads was enqueued where it is made, which may be long before it is there. Then the
 // device's queue waits, at a fence, until it is there. Marks before and behind the fence tell of
 // the second. Both are one wait to who looks at the trace: for the same tensor, by the same task.
-#include "scheduler/runtime/worker/worker_times.h"
-
 #include <math.h>
 
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_task.h"
 
 // Between two marks with nothing between them: the way of a command.
 #define TIMES_WAIT_SECONDS 10e-6

@@ -2,6 +2,7 @@
 // that no time of them is lost.
 #include "graph/graph.h"
 #include "scheduler/runtime/worker/worker_device.h"
+#include "scheduler/runtime/worker/worker_task.h"
 #include "tests/support/check.h"
 
 #define MARKS 1024
