@@ -152,10 +152,10 @@ typedef struct pen_device_kind {
     // Makes fences 0 to count - 1, and the queues of copies; once, before any is set. They are the
     // device's, until it is closed. OUT_OF_MEMORY
     PEN_NODISCARD pen_status (*fence_reserve)(pen_device *device, uint32_t count);
-    // Enqueued on PEN_QUEUE_IN. `is_kept`: the host's memory is of host_allocate, of any device of
-    // the kind, and stays as it is until the copy is done; else it is the caller's again at once.
+    // Enqueued on PEN_QUEUE_IN, from memory of host_allocate, of any device of the kind. It stays
+    // as it is until the copy is done.
     PEN_NODISCARD pen_status (*copy_in)(pen_device *device, pen_operand to, const void *host,
-                                        uint64_t bytes, bool is_kept);
+                                        uint64_t bytes);
     // Enqueued on PEN_QUEUE_OUT, to memory of this device's host_allocate.
     PEN_NODISCARD pen_status (*copy_out)(pen_device *device, pen_operand from, void *host,
                                          uint64_t bytes);

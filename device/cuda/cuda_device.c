@@ -237,9 +237,9 @@ static pen_status cuda_fence_reserve(pen_device *device, uint32_t count) {
     return pen_cuda_fence_reserve(&cuda_device_of(device)->queues, count);
 }
 
-static pen_status cuda_copy_in(pen_device *device, pen_operand to, const void *host, uint64_t bytes,
-                               bool is_kept) {
-    return pen_cuda_copy_in(&cuda_device_of(device)->memory, to, host, bytes, is_kept);
+static pen_status cuda_copy_in(pen_device *device, pen_operand to, const void *host,
+                               uint64_t bytes) {
+    return pen_cuda_copy_in(&cuda_device_of(device)->memory, to, host, bytes);
 }
 
 static pen_status cuda_copy_out(pen_device *device, pen_operand from, void *host, uint64_t bytes) {

@@ -74,7 +74,7 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
         memory, memory->driver->stream_create(&memory->stream, PEN_CUDA_STREAM_NON_BLOCKING),
         "while a stream was made"));
     PEN_TRY(memory_pin(memory, PEN_CUDA_FETCH_BYTES, &memory->fetched));
-    PEN_TRY(memory_open_slots(memory, memory->writes.slots, PEN_CUDA_WRITE_SLOTS));
+    PEN_TRY(memory_open_slots(memory, memory->write_slots, PEN_CUDA_WRITE_SLOTS));
     return memory_open_slots(memory, memory->read_slots, PEN_CUDA_READ_SLOTS);
 }
 
@@ -86,7 +86,7 @@ pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory) {
             memory, memory->driver->stream_create(&memory->beside[i], PEN_CUDA_STREAM_NON_BLOCKING),
             "while a stream was made"));
     }
-    return memory_open_slots(memory, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
+    return PEN_OK;
 }
 
 void pen_cuda_memory_rest(const pen_cuda_memory *memory) {
@@ -101,8 +101,7 @@ void pen_cuda_memory_close(pen_cuda_memory *memory) {
     const pen_cuda_driver *driver = memory->driver;
     if (driver == NULL || memory->context == NULL) return;
     pen_cuda_memory_rest(memory);
-    memory_close_slots(driver, memory->writes.slots, PEN_CUDA_WRITE_SLOTS);
-    memory_close_slots(driver, memory->writes_beside.slots, PEN_CUDA_WRITE_SLOTS);
+    memory_close_slots(driver, memory->write_slots, PEN_CUDA_WRITE_SLOTS);
     memory_close_slots(driver, memory->read_slots, PEN_CUDA_READ_SLOTS);
     if (memory->fetched != NULL) (void)driver->host_free(memory->fetched);
     if (memory->stream != NULL) (void)driver->stream_destroy(memory->stream);
@@ -206,61 +205,47 @@ static pen_status memory_empty_slot(const pen_cuda_memory *memory, pen_cuda_slot
     return PEN_OK;
 }
 
-static pen_status memory_mark_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot,
-                                   pen_cuda_stream *stream) {
+static pen_status memory_mark_slot(const pen_cuda_memory *memory, pen_cuda_slot *slot) {
     slot->is_used = true;
-    return pen_cuda_check(memory, memory->driver->event_record(slot->event, stream),
+    return pen_cuda_check(memory, memory->driver->event_record(slot->event, memory->stream),
                           "while a copy was marked");
 }
 
 // The slot that has room for so many bytes. One that is full is marked: it is free when all that
 // was enqueued until then is done.
-static pen_status memory_take_room(const pen_cuda_memory *memory, pen_cuda_ring *ring, size_t bytes,
-                                   pen_cuda_stream *stream, pen_cuda_slot **out_slot) {
-    pen_cuda_slot *slot = &ring->slots[ring->turn % PEN_CUDA_WRITE_SLOTS];
+static pen_status memory_take_room(pen_cuda_memory *memory, size_t bytes,
+                                   pen_cuda_slot **out_slot) {
+    pen_cuda_slot *slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
     if (slot->end + bytes > PEN_CUDA_SLOT_BYTES) {
-        PEN_TRY(memory_mark_slot(memory, slot, stream));
-        ring->turn += 1;
-        slot = &ring->slots[ring->turn % PEN_CUDA_WRITE_SLOTS];
+        PEN_TRY(memory_mark_slot(memory, slot));
+        memory->write_turn += 1;
+        slot = &memory->write_slots[memory->write_turn % PEN_CUDA_WRITE_SLOTS];
         PEN_TRY(memory_empty_slot(memory, slot));
     }
     *out_slot = slot;
     return PEN_OK;
 }
 
-static pen_status memory_write_by(const pen_cuda_memory *memory, pen_cuda_ring *ring,
-                                  pen_cuda_stream *stream, pen_cuda_address to, const void *host,
-                                  uint64_t bytes) {
+pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to, const void *host,
+                             uint64_t bytes) {
     PEN_TRY(pen_cuda_memory_enter(memory));
     for (uint64_t at = 0; at < bytes; at += PEN_CUDA_SLOT_BYTES) {
         const size_t piece = (size_t)pen_min_u64(bytes - at, PEN_CUDA_SLOT_BYTES);
         pen_cuda_slot *slot;
-        PEN_TRY(memory_take_room(memory, ring, piece, stream, &slot));
+        PEN_TRY(memory_take_room(memory, piece, &slot));
         uint8_t *room = slot->bytes + slot->end;
         slot->end = pen_align_up(slot->end + piece, MEMORY_ALIGNMENT);
         memcpy(room, (const uint8_t *)host + at, piece);
-        PEN_TRY(pen_cuda_check(memory, memory->driver->write(to + at, room, piece, stream),
+        PEN_TRY(pen_cuda_check(memory, memory->driver->write(to + at, room, piece, memory->stream),
                                "while bytes were copied to it"));
     }
     return PEN_OK;
-}
-
-pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to, const void *host,
-                             uint64_t bytes) {
-    return memory_write_by(memory, &memory->writes, memory->stream, to, host, bytes);
 }
 
 pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to, const void *host,
                           uint64_t bytes) {
     pen_cuda_check_range(to, bytes);
     return pen_cuda_write_at(memory, pen_cuda_address_of(to), host, bytes);
-}
-
-pen_status pen_cuda_write_beside(pen_cuda_memory *memory, pen_operand to, const void *host,
-                                 uint64_t bytes) {
-    pen_cuda_check_range(to, bytes);
-    return memory_write_by(memory, &memory->writes_beside, memory->beside[0],
-                           pen_cuda_address_of(to), host, bytes);
 }
 
 // One piece is copied out of pinned memory while the next one comes.
@@ -281,7 +266,7 @@ pen_status pen_cuda_read(pen_cuda_memory *memory, pen_operand from, void *host, 
                                    memory->driver->read(slot->bytes, pen_cuda_address_of(from) + at,
                                                         piece, memory->stream),
                                    "while bytes were copied from it"));
-            PEN_TRY(memory_mark_slot(memory, slot, memory->stream));
+            PEN_TRY(memory_mark_slot(memory, slot));
         }
         if (before != NULL) {
             PEN_TRY(pen_cuda_check(memory, memory->driver->event_wait(before->event),

@@ -20,7 +20,7 @@
 #define PEN_CUDA_FETCH_BYTES (1u << 16)
 // Pinned memory of an open GPU.
 #define PEN_CUDA_PINNED_BYTES                                                                      \
-    ((2 * PEN_CUDA_WRITE_SLOTS + PEN_CUDA_READ_SLOTS) * PEN_CUDA_SLOT_BYTES + PEN_CUDA_FETCH_BYTES)
+    ((PEN_CUDA_WRITE_SLOTS + PEN_CUDA_READ_SLOTS) * PEN_CUDA_SLOT_BYTES + PEN_CUDA_FETCH_BYTES)
 
 typedef struct pen_cuda_slot {
     uint8_t *bytes; // pinned
@@ -28,12 +28,6 @@ typedef struct pen_cuda_slot {
     pen_cuda_event *event;
     bool is_used; // until the event
 } pen_cuda_slot;
-
-// Slots by which bytes of the host go to the GPU on a stream, in turn.
-typedef struct pen_cuda_ring {
-    pen_cuda_slot slots[PEN_CUDA_WRITE_SLOTS];
-    uint32_t turn;
-} pen_cuda_ring;
 
 typedef struct pen_cuda_fetch {
     void *host;
@@ -47,7 +41,8 @@ typedef struct pen_cuda_memory {
     pen_cuda_context *context;
     pen_cuda_stream *stream;
     pen_cuda_stream *beside[2]; // copies in, and out (cuda_queues.h); NULL: nobody asked for them
-    pen_cuda_ring writes, writes_beside;
+    pen_cuda_slot write_slots[PEN_CUDA_WRITE_SLOTS];
+    uint32_t write_turn;
     pen_cuda_slot read_slots[PEN_CUDA_READ_SLOTS];
     uint32_t read_turn;
     uint8_t *fetched; // [PEN_CUDA_FETCH_BYTES] pinned
@@ -88,11 +83,8 @@ PEN_NODISCARD pen_status pen_cuda_write(pen_cuda_memory *memory, pen_operand to,
 // The same to an address that the driver gave.
 PEN_NODISCARD pen_status pen_cuda_write_at(pen_cuda_memory *memory, pen_cuda_address to,
                                            const void *host, uint64_t bytes);
-// The same on the stream of copies in, once there is one.
-PEN_NODISCARD pen_status pen_cuda_write_beside(pen_cuda_memory *memory, pen_operand to,
-                                               const void *host, uint64_t bytes);
-// Streams for copies beside the work, and slots: once. What was opened is released by
-// pen_cuda_memory_close, also after an error.
+// Streams for copies beside the work: once. What was opened is released by pen_cuda_memory_close,
+// also after an error.
 PEN_NODISCARD pen_status pen_cuda_memory_open_beside(pen_cuda_memory *memory);
 // The operand has so many bytes.
 void pen_cuda_check_range(pen_operand operand, uint64_t bytes);

@@ -36,8 +36,7 @@ pen_status pen_cuda_fence_reserve(pen_cuda_queues *queues, uint32_t count) {
 }
 
 pen_status pen_cuda_copy_in(pen_cuda_memory *memory, pen_operand to, const void *host,
-                            uint64_t bytes, bool is_kept) {
-    if (!is_kept) return pen_cuda_write_beside(memory, to, host, bytes);
+                            uint64_t bytes) {
     pen_cuda_check_range(to, bytes);
     if (bytes == 0) return PEN_OK;
     PEN_TRY(pen_cuda_memory_enter(memory));

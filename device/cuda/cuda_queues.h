@@ -21,7 +21,7 @@ PEN_NODISCARD pen_status pen_cuda_host_allocate(pen_cuda_memory *memory, uint64_
 void pen_cuda_host_free(pen_cuda_memory *memory, void *host);
 PEN_NODISCARD pen_status pen_cuda_fence_reserve(pen_cuda_queues *queues, uint32_t count);
 PEN_NODISCARD pen_status pen_cuda_copy_in(pen_cuda_memory *memory, pen_operand to, const void *host,
-                                          uint64_t bytes, bool is_kept);
+                                          uint64_t bytes);
 PEN_NODISCARD pen_status pen_cuda_copy_out(pen_cuda_memory *memory, pen_operand from, void *host,
                                            uint64_t bytes);
 bool pen_cuda_may_reach(uint32_t gpu, uint32_t other);

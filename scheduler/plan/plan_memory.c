@@ -120,7 +120,7 @@ static bool measure_is_direct(const plan_measure *m, uint32_t c) {
 }
 
 // Of the host's memory, what goes to and from devices that it does not see: pinned memory of such
-// a device, and room for what its channels carry (pen_worker_staging_prepare takes it).
+// a device, and room for what its channels carry (pen_worker_staging_open takes it).
 static pen_status measure_staging(plan_measure *m, uint32_t device, uint64_t *io_bytes) {
     const pen_part *part = &m->cut->parts[device];
     uint64_t pinned;
@@ -131,8 +131,11 @@ static pen_status measure_staging(plan_measure *m, uint32_t device, uint64_t *io
     for (uint32_t c = 0; c < m->built.form.channel_count; c++) {
         const pen_run_channel *channel = &m->built.form.channels[c];
         if (measure_is_direct(m, c)) continue;
-        const uint32_t places = pen_run_channel_staged(channel, channel->source_device == device,
-                                                       channel->target_device == device);
+        const bool is_made_apart =
+            channel->is_shared && measure_is_apart(m, channel->source_device);
+        const uint32_t places =
+            pen_run_channel_staged(channel, channel->source_device == device,
+                                   channel->target_device == device, is_made_apart);
         *io_bytes += places * pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
     }
     return PEN_OK;

@@ -130,14 +130,14 @@ assert with_copies > without, (with_copies, without)
 P
 penstock plan mlp.yaml --set "$one" >plan.txt
 grep -q '^unproven     what the driver of a device of kind cuda takes for itself' plan.txt || die "$(cat plan.txt)"
-# the process takes ten pieces of pinned memory, one for numbers that are fetched, and a page of words more than with
-# a cpu device, whatever the GPU has; four of the pieces in pipelines alone
+# the process takes six pieces of pinned memory, one for numbers that are fetched, and a page of words more than with
+# a cpu device, whatever the GPU has
 penstock plan mlp.yaml --set "$one" --json >gpu.json
 penstock plan mlp.yaml --set 'devices=[{name: a, threads: 1}]' --json >cpu.json
 python3 - <<'P' || die "the host's memory has what is the GPU's"
 import json
 gpu, cpu = (json.load(open(f))["process_bytes"] for f in ("gpu.json", "cpu.json"))
-assert gpu - cpu == (10 << 20) + 65536 + 4096, (gpu, cpu)
+assert gpu - cpu == (6 << 20) + 65536 + 4096, (gpu, cpu)
 P
 large='devices=[{name: g, kind: cuda, memory: 100TiB}]'
 penstock plan mlp.yaml --set "$large" >/dev/null || die "a GPU's memory is taken from the host's"

@@ -120,8 +120,8 @@ PEN_NODISCARD pen_status pen_executor_read_part(pen_executor *executor, pen_valu
 // device with queues of copies they are enqueued there, and fences keep order: as its kind's
 // members of these names. On others it is done.
 PEN_NODISCARD pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value,
-                                              uint64_t microbatch, const void *host, uint64_t bytes,
-                                              bool is_kept);
+                                              uint64_t microbatch, const void *host,
+                                              uint64_t bytes);
 PEN_NODISCARD pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value,
                                                uint64_t microbatch, void *host, uint64_t bytes);
 // Likewise from a value of another executor, whose device this one reaches.

@@ -264,13 +264,13 @@ pen_status pen_executor_fetch_number(pen_executor *executor, pen_value_id value,
 }
 
 pen_status pen_executor_copy_in(pen_executor *executor, pen_value_id value, uint64_t microbatch,
-                                const void *host, uint64_t bytes, bool is_kept) {
+                                const void *host, uint64_t bytes) {
     pen_device *device = executor->spec.device;
     PEN_ASSERT(pen_executor_holds(executor, value));
     PEN_ASSERT(bytes <= pen_executor_bytes(executor, value));
     const pen_operand to = executor_operand(executor, value, microbatch);
     return device->kind->copy_in == NULL ? device->kind->write(device, to, host, bytes)
-                                         : device->kind->copy_in(device, to, host, bytes, is_kept);
+                                         : device->kind->copy_in(device, to, host, bytes);
 }
 
 pen_status pen_executor_copy_out(pen_executor *executor, pen_value_id value, uint64_t microbatch,

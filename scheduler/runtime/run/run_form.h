@@ -41,12 +41,13 @@ typedef struct pen_run_form_built {
 #define PEN_RUN_STAGING_ALIGNMENT 64u
 
 // How many frames of a channel do, in the process of such a device: at its source, until they are
-// let go, and where they arrive from another process. Between devices of one process, the maker's
-// end is enough: its place is free when the reader is done with it.
+// let go, and where they arrive from another process, or from a device whose memory is the host's.
+// Between two such devices of one process, the maker's end is enough: its place is free when the
+// reader is done with it.
 static inline uint32_t pen_run_channel_staged(const pen_run_channel *channel, bool is_source,
-                                              bool is_target) {
+                                              bool is_target, bool has_such_source) {
     return (is_source ? channel->copies : 0) +
-           (is_target && !channel->is_shared ? channel->capacity : 0);
+           (is_target && !(channel->is_shared && has_such_source) ? channel->capacity : 0);
 }
 
 // Where the places that pen_part_buffers_plan counts would let devices wait for each other's places

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 // Room in the host's memory for a channel's frames, as many as it has places (worker_staging.c).
+// The device copies from and to it by itself.
 typedef struct worker_staging {
     char *memory; // NULL: none is needed
     uint64_t stride;
@@ -25,7 +26,7 @@ typedef struct worker_beside {
     uint32_t work_fence;     // first fence behind those of microbatches
     uint32_t fence_count;    // of all
     bool is_open;            // the device has them
-    void *leaving_memory;    // of its host_allocate
+    void *memory;            // of its host_allocate: what leaves, and what arrives
     worker_leaving *leaving; // [leaving_limit] copies under way
     uint32_t leaving_limit, leaving_count;
     uint32_t last_form; // that it ran

@@ -6,7 +6,6 @@
 #include "base/system/failpoint.h"
 #include "device/run_context.h"
 #include "graph/graph.h"
-#include "scheduler/runtime/worker/worker_sender.h"
 #include "scheduler/runtime/worker/worker_task.h"
 
 static const pen_run_spec_device *device_spec(const worker_device *device) {
@@ -293,7 +292,7 @@ static bool device_do_next(worker_device *device) {
     pen_worker_run *run = device->run;
     pen_status status = PEN_OK;
     worker_piece *piece;
-    worker_send send;
+    worker_due due;
     if (device->call != NULL) {
         pen_status (*call)(worker_device *) = device->call;
         device->call = NULL;
@@ -306,9 +305,9 @@ static bool device_do_next(worker_device *device) {
         return true;
     }
     if (run->is_failed || run->is_closed) return false;
-    if (pen_worker_sender_take(device, &send)) {
+    if (pen_worker_sender_take(device, &due)) {
         pen_mutex_unlock(&run->lock);
-        status = pen_worker_run_send(run, &send);
+        status = pen_worker_sender_do(device, &due);
     } else if (device->has_task) {
         const pen_run_round round = run->rounds[device->task_round % WORKER_ROUND_RING];
         const uint32_t task = device->task;

@@ -39,6 +39,7 @@ typedef struct worker_channel {
     worker_staging arriving; // what comes to such a one
     bool is_direct;          // the reader copies from the maker, without the host
     uint32_t in_fence;       // of the reader, for the first place: when the copy to it is done
+    uint64_t granted;        // credit for frames below it was told; its sender's (worker_sender.c)
 } worker_channel;
 
 typedef struct worker_send {
@@ -46,6 +47,12 @@ typedef struct worker_send {
     uint32_t channel;
     uint64_t sequence;
 } worker_send;
+
+// What waits for a copy.
+typedef struct worker_due {
+    worker_send frame;
+    bool is_credit; // those below it are read: they are told so, when their places are free
+} worker_due;
 
 typedef enum worker_piece_state {
     WORKER_PIECE_FREE,
@@ -87,11 +94,9 @@ typedef struct worker_device {
     bool has_task;
     uint32_t task;
     uint64_t task_round;
-    worker_send *sends; // [send_limit] a ring
-    uint32_t send_limit;
-    uint32_t send_first;
-    uint32_t send_count;
-    bool is_sending; // the sender's thread, or it waits for the copy,
+    worker_due *sends; // [send_limit] a ring
+    uint32_t send_limit, send_first, send_count;
+    bool is_sending; // the sender's thread, or it waits for the copy
     worker_send sending;
     pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
     pen_status call_status;
@@ -153,7 +158,6 @@ struct pen_worker_run {
     uint32_t device_count;
     uint32_t *local_of_device; // [device_count of the table]; UINT32_MAX: another worker's
     worker_channel **channels; // [form_count][channel_count]
-    char *staging;             // for what arrives; NULL: none is needed
     bool copies; // between devices of this process, some of which have memory of their own
     worker_slot **slot_of_send; // [send_count] all sends, by number
     worker_send *what_of_send;  // [send_count]

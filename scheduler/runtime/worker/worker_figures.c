@@ -17,7 +17,7 @@ static int run_format_wait(const pen_worker_run *run, const worker_device *devic
     const char *name = run->spec->devices[device->index].name;
     if (device->is_sending && !wait->is_running) { // its thread waits for no task
         const worker_send *send = &device->sending;
-        return snprintf(text, size, "device '%s' computes '%s', or copies it to send it\n", name,
+        return snprintf(text, size, "device '%s' computes, or copies '%s'\n", name,
                         run->spec->forms[send->form].channels[send->channel].value);
     }
     if (wait->is_idle) return snprintf(text, size, "device '%s' has nothing to do\n", name);

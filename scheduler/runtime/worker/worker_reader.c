@@ -124,7 +124,9 @@ static pen_status reader_choose(pen_worker_reader *reader, const pen_reading *re
     return PEN_OK;
 }
 
-static pen_status reader_read(pen_worker_reader *reader, const pen_reading *reading) {
+// It begins when its examples are chosen, and their place is free.
+static pen_status reader_read(pen_worker_reader *reader, pen_reading *reading) {
+    const pen_worker_reader_options *options = &reader->options;
     const pen_dataset_info *info = pen_dataset_get_info(reader->dataset);
     void *inputs[PEN_DATASET_INPUT_COUNT_LIMIT] = {NULL};
     void *labels[PEN_DATASET_LABEL_COUNT_LIMIT] = {NULL};
@@ -138,6 +140,8 @@ static pen_status reader_read(pen_worker_reader *reader, const pen_reading *read
                          (unsigned long long)reading->bytes, is_input ? "input" : "labels", number);
     }
     PEN_TRY(reader_choose(reader, reading));
+    if (options->await != NULL) PEN_TRY(options->await(options->context, reading));
+    reading->started = pen_clock_seconds();
     (is_input ? inputs : labels)[number] = reading->memory;
     return pen_dataset_read_epoch(reader->dataset, reading->epoch, reader->indices, reading->count,
                                   is_input ? inputs : NULL, is_input ? NULL : labels);
@@ -158,7 +162,6 @@ static void reader_run(void *context) {
         reader->asked_first = (reader->asked_first + 1) % options->asked_limit;
         reader->asked_count -= 1;
         pen_mutex_unlock(&reader->lock);
-        reading.started = pen_clock_seconds();
         const pen_status status = reader_read(reader, &reading);
         if (status == PEN_OK) {
             options->done(options->context, &reading);

@@ -33,6 +33,9 @@ typedef struct pen_worker_reader_options {
     // On the reader's thread; must not block.
     void (*done)(void *context, const pen_reading *reading);
     void (*failed)(void *context, pen_status take_status);
+    // On the reader's thread: waits until nobody reads `reading->memory` any more. NULL: nobody
+    // does.
+    pen_status (*await)(void *context, const pen_reading *reading);
 } pen_worker_reader_options;
 
 // Opens the files.

@@ -18,6 +18,14 @@ static void reading_failed(void *context, pen_status take_status) {
     pen_worker_run_fail(context, take_status);
 }
 
+// A device that the host does not see may still copy what was in this place before.
+static pen_status reading_await(void *context, const pen_reading *reading) {
+    const pen_worker_run *run = context;
+    const worker_send frame = {reading->form, reading->channel, reading->sequence};
+    if (!pen_worker_staging_holds(run, reading->form, reading->channel)) return PEN_OK;
+    return pen_worker_staging_await_in(run, &frame);
+}
+
 // A worker without such channels opens nothing, whatever the others do.
 pen_status pen_worker_run_prepare_reading(pen_worker_run *run) {
     uint32_t places = 0;
@@ -41,7 +49,8 @@ pen_status pen_worker_run_prepare_reading(pen_worker_run *run) {
                                                .asked_limit = places,
                                                .context = run,
                                                .done = reading_done,
-                                               .failed = reading_failed};
+                                               .failed = reading_failed,
+                                               .await = reading_await};
     return pen_worker_reader_create(&options, &run->reader);
 }
 

@@ -27,7 +27,7 @@ static worker_device *run_device(pen_worker_run *run, uint32_t device) {
 static void run_hand_over(pen_worker_run *run, const pen_worker_action *actions, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const pen_worker_action *action = &actions[i];
-        if (action->kind == PEN_WORKER_ACTION_SEND) pen_worker_sender_add(run, action);
+        if (pen_worker_sender_takes(run, action)) pen_worker_sender_add(run, action);
         if (action->kind == PEN_WORKER_ACTION_READ) pen_worker_run_read(run, action);
         if (action->kind == PEN_WORKER_ACTION_ROUND_DONE) {
             if (run->done_end == 0) run->told_end = action->round;
@@ -82,6 +82,7 @@ static void run_carry_out(pen_worker_run *run, const pen_worker_action *actions,
     for (uint32_t i = 0; i < count; i++) {
         const pen_worker_action *action = &actions[i];
         const pen_run_form *form = &run->table->forms[action->form];
+        if (pen_worker_sender_takes(run, action)) continue;
         switch (action->kind) {
         case PEN_WORKER_ACTION_READY:
             events->ready(events->context);
@@ -571,7 +572,6 @@ void pen_worker_run_destroy(pen_worker_run *run) {
         pen_condition_deinit(&run->devices[d].wake);
         pen_condition_deinit(&run->devices[d].sends_wake);
     }
-    pen_memory_free(run->staging);
     pen_memory_free(run->piece_staging);
     pen_evidence_destroy(run->noting.evidence);
     pen_trace_recorder_destroy(run->recorder);

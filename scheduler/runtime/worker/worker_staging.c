@@ -1,5 +1,7 @@
 #include "scheduler/runtime/worker/worker_staging.h"
 
+#include <string.h>
+
 #include "base/integer.h"
 #include "base/memory.h"
 #include "graph/graph.h"
@@ -21,7 +23,8 @@
 //                           the reader reaches it
 //   in_fence     in         the copy in to a place      work that reads it; the maker's copy out to
 //                                                       the same place, or its work if the reader
-//                                                       reaches it
+//                                                       reaches it; who writes where the copy read
+//                                                       from, or says that others may
 //
 // Example: GPU a makes a value in microbatch 3, and GPU b reads it by way of the host. a: work, set
 // fence 3, the copy out passes it, set `leaving`. b: the copy in passes a's `leaving`, set
@@ -40,25 +43,18 @@ bool pen_worker_is_copied(const pen_worker_run *run, const pen_run_channel *chan
 
 // ---- room
 
-// What a channel needs of the room where it arrives, from byte `*end` on. Where it leaves, it is
-// the device's own.
-static pen_status staging_count(pen_worker_run *run, const pen_run_channel *channel,
-                                worker_channel *ends, uint64_t *end) {
+// Where a channel's frames need room in the host's memory. What comes from a device of this process
+// whose memory the host does not see lies at its maker's end.
+static void staging_need(const pen_worker_run *run, const pen_run_channel *channel,
+                         worker_channel *ends) {
     const uint32_t me = run->options.worker;
     const bool leaves =
         channel->source_worker == me && pen_worker_is_staged(run, channel->source_device);
-    const bool arrives = channel->target_worker == me && !channel->is_shared &&
+    const bool arrives = channel->target_worker == me && !(channel->is_shared && leaves) &&
                          pen_worker_is_staged(run, channel->target_device);
     const uint64_t stride = pen_align_up(channel->bytes, PEN_RUN_STAGING_ALIGNMENT);
-    uint64_t bytes;
-    if (arrives) {
-        if (!pen_u64_mul(stride, channel->capacity, &bytes) || !pen_u64_add(*end, bytes, end)) {
-            return pen_error_out_of_memory();
-        }
-        ends->arriving.stride = stride;
-    }
+    if (arrives) ends->arriving.stride = stride;
     if (leaves) ends->leaving.stride = stride;
-    return PEN_OK;
 }
 
 // Numbers of fences: on the source for each place of a copy out, on the target for each of one in.
@@ -99,30 +95,15 @@ static pen_status staging_make_pieces(pen_worker_run *run) {
     return PEN_OK;
 }
 
-// One piece of memory for all that arrives: counted first, then handed out.
 pen_status pen_worker_staging_prepare(pen_worker_run *run) {
     const pen_run_table *table = run->table;
-    uint64_t bytes = 0;
     PEN_TRY(staging_make_pieces(run));
     for (uint32_t f = 0; f < table->form_count; f++) {
         for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
             const pen_run_channel *channel = &table->forms[f].channels[c];
             if (pen_worker_is_copied(run, channel)) run->copies = true;
-            PEN_TRY(staging_count(run, channel, &run->channels[f][c], &bytes));
+            staging_need(run, channel, &run->channels[f][c]);
             staging_number(run, channel, &run->channels[f][c]);
-        }
-    }
-    if (bytes == 0) return PEN_OK;
-    run->staging = pen_memory_allocate_lazily(bytes + PEN_RUN_STAGING_ALIGNMENT, 1);
-    if (run->staging == NULL) return pen_error_out_of_memory();
-    const uint64_t past = (uintptr_t)run->staging % PEN_RUN_STAGING_ALIGNMENT;
-    char *next = run->staging + (past == 0 ? 0 : PEN_RUN_STAGING_ALIGNMENT - past);
-    for (uint32_t f = 0; f < table->form_count; f++) {
-        for (uint32_t c = 0; c < table->forms[f].channel_count; c++) {
-            worker_staging *arriving = &run->channels[f][c].arriving;
-            if (arriving->stride == 0) continue;
-            arriving->memory = next;
-            next += arriving->stride * table->forms[f].channels[c].capacity;
         }
     }
     return PEN_OK;
@@ -180,24 +161,38 @@ pen_status pen_worker_staging_reach(worker_device *device) {
     return PEN_OK;
 }
 
-// What leaves by way of the host, from `memory` on; NULL: only counts. Returns its bytes.
-static uint64_t staging_lay_out(const worker_device *device, char *memory) {
+// Places from byte `*end` of `memory` on; NULL: only counts.
+static pen_status staging_give(worker_staging *staging, uint32_t places, char *memory,
+                               uint64_t *end) {
+    uint64_t bytes;
+    if (staging->stride == 0) return PEN_OK;
+    if (memory != NULL) staging->memory = memory + *end;
+    if (!pen_u64_mul(staging->stride, places, &bytes) || !pen_u64_add(*end, bytes, end)) {
+        return pen_error_out_of_memory();
+    }
+    return PEN_OK;
+}
+
+// What leaves the device by way of the host, or comes to it, from `memory` on; NULL: only counts.
+static pen_status staging_lay_out(const worker_device *device, char *memory, uint64_t *out_bytes) {
     const pen_worker_run *run = device->run;
-    uint64_t end = 0;
+    *out_bytes = 0;
     for (uint32_t f = 0; f < run->table->form_count; f++) {
         for (uint32_t c = 0; c < run->table->forms[f].channel_count; c++) {
             const pen_run_channel *channel = &run->table->forms[f].channels[c];
-            worker_staging *leaving = &run->channels[f][c].leaving;
-            if (leaving->stride == 0 || channel->source_device != device->index) continue;
-            if (run->channels[f][c].is_direct) continue;
-            if (memory != NULL) leaving->memory = memory + end;
-            end += leaving->stride * channel->copies;
+            worker_channel *ends = &run->channels[f][c];
+            if (channel->source_device == device->index && !ends->is_direct) {
+                PEN_TRY(staging_give(&ends->leaving, channel->copies, memory, out_bytes));
+            }
+            if (channel->target_device == device->index) {
+                PEN_TRY(staging_give(&ends->arriving, channel->capacity, memory, out_bytes));
+            }
         }
     }
-    return end;
+    return PEN_OK;
 }
 
-// Fences are made once. What leaves has memory that the device copies to by itself.
+// Fences are made once. The memory is such that the device copies from and to it by itself.
 pen_status pen_worker_staging_open(worker_device *device) {
     const pen_device_kind *kind = device->device->kind;
     worker_beside *beside = &device->beside;
@@ -205,11 +200,11 @@ pen_status pen_worker_staging_open(worker_device *device) {
     PEN_TRY(PEN_NEW(device->arena, beside->leaving_limit, &beside->leaving));
     PEN_TRY(kind->fence_reserve(device->device, beside->fence_count));
     beside->is_open = true;
-    const uint64_t bytes = staging_lay_out(device, NULL);
+    uint64_t bytes;
+    PEN_TRY(staging_lay_out(device, NULL, &bytes));
     if (bytes == 0) return PEN_OK;
-    PEN_TRY(kind->host_allocate(device->device, bytes, &beside->leaving_memory));
-    (void)staging_lay_out(device, beside->leaving_memory);
-    return PEN_OK;
+    PEN_TRY(kind->host_allocate(device->device, bytes, &beside->memory));
+    return staging_lay_out(device, beside->memory, &bytes);
 }
 
 // Copies read memory of other devices, too: it may be given back once all devices rest.
@@ -227,9 +222,9 @@ void pen_worker_staging_rest(worker_device *device) {
 }
 
 void pen_worker_staging_close(worker_device *device) {
-    if (device->beside.leaving_memory == NULL) return;
-    device->device->kind->host_free(device->device, device->beside.leaving_memory);
-    device->beside.leaving_memory = NULL;
+    if (device->beside.memory == NULL) return;
+    device->device->kind->host_free(device->device, device->beside.memory);
+    device->beside.memory = NULL;
 }
 
 void *pen_worker_staging_place(const worker_staging *staging, uint64_t microbatch,
@@ -397,10 +392,10 @@ pen_status pen_worker_staging_await(const worker_device *device, const worker_se
 
 // ---- copies in
 
-// From where a value comes: memory of the host, or a device that is reached.
+// From where a value comes: memory of the host, or a device that is reached. A device that the host
+// sees has it at once. Another one copies it later, from memory of some device's host_allocate.
 typedef struct staging_source {
     const void *host;
-    bool is_kept;
     const worker_device *maker; // NULL: of the host
 } staging_source;
 
@@ -410,7 +405,7 @@ static pen_status staging_enqueue(const worker_device *device, uint32_t form, ui
     const uint64_t bytes = device->run->table->forms[form].channels[c].bytes;
     if (source->maker == NULL) {
         return pen_executor_copy_in(device->executors[form], spec->to, microbatch, source->host,
-                                    bytes, source->is_kept);
+                                    bytes);
     }
     return pen_executor_copy_across(device->executors[form], spec->to, microbatch,
                                     source->maker->executors[form], spec->from, bytes);
@@ -436,6 +431,21 @@ static pen_status staging_copy_in(worker_device *device, uint32_t form, uint32_t
     return staging_hold_work(device, device, ends->in_fence + place, form, c);
 }
 
+// A value in memory that the host sees goes to a place of the reader's, when what lay there before
+// is on the device.
+static pen_status staging_bring(const worker_device *device, uint32_t form, uint32_t c,
+                                uint64_t microbatch, const worker_device *maker) {
+    const pen_worker_run *run = device->run;
+    const pen_run_channel *channel = &run->table->forms[form].channels[c];
+    const worker_channel *ends = &run->channels[form][c];
+    const uint32_t fence = ends->in_fence + (uint32_t)(microbatch % channel->capacity);
+    const pen_value_id from = run->spec->forms[form].channels[c].from;
+    PEN_TRY(device->device->kind->fence_wait(device->device, fence));
+    memcpy(pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity),
+           pen_executor_address(maker->executors[form], from, microbatch), channel->bytes);
+    return PEN_OK;
+}
+
 // Copies a value of a device of this process: from the maker, if it is reached; from the host's
 // memory, if the maker has copied it there, or if its memory is the host's.
 static pen_status staging_take(worker_device *device, uint32_t form, uint32_t c,
@@ -445,19 +455,18 @@ static pen_status staging_take(worker_device *device, uint32_t form, uint32_t c,
     const worker_channel *ends = &run->channels[form][c];
     const worker_device *maker = &run->devices[run->local_of_device[channel->source_device]];
     const uint32_t fence = ends->leaving.fence + (uint32_t)(microbatch % channel->copies);
-    staging_source source = {.is_kept = true};
+    staging_source source = {0};
     if (ends->is_direct) {
         source.maker = maker;
     } else if (ends->leaving.memory != NULL) {
         source.host = pen_worker_staging_place(&ends->leaving, microbatch, channel->copies);
-    } else {
-        source.is_kept = false;
-        source.host = pen_executor_address(maker->executors[form],
-                                           run->spec->forms[form].channels[c].from, microbatch);
+    } else if (ends->arriving.memory != NULL) {
+        PEN_TRY(staging_bring(device, form, c, microbatch, maker));
+        source.host = pen_worker_staging_place(&ends->arriving, microbatch, channel->capacity);
     }
-    if (source.is_kept && device->is_staged) {
+    if (maker->is_staged && device->is_staged) {
         PEN_TRY(staging_pass(device, PEN_QUEUE_IN, maker, fence));
-    } else if (source.is_kept) {
+    } else if (maker->is_staged) {
         PEN_TRY(maker->device->kind->fence_wait(maker->device, fence));
     }
     return staging_copy_in(device, form, c, microbatch, &source);
@@ -485,6 +494,20 @@ pen_status pen_worker_staging_before(worker_device *device, uint32_t form, const
 }
 
 // ---- frames and pieces from elsewhere
+
+bool pen_worker_staging_holds(const pen_worker_run *run, uint32_t form, uint32_t c) {
+    return run->channels[form][c].arriving.memory != NULL;
+}
+
+// A place that no task has read keeps the fence of the copy before: that is done, or will be.
+pen_status pen_worker_staging_await_in(const pen_worker_run *run, const worker_send *frame) {
+    const pen_run_form *form = &run->table->forms[frame->form];
+    const pen_run_channel *channel = &form->channels[frame->channel];
+    const worker_device *device = &run->devices[run->local_of_device[channel->target_device]];
+    const uint32_t place = pen_run_microbatch(form, channel, frame->sequence) % channel->capacity;
+    const uint32_t fence = run->channels[frame->form][frame->channel].in_fence + place;
+    return device->device->kind->fence_wait(device->device, fence);
+}
 
 pen_status pen_worker_staging_take_in(pen_worker_run *run, uint32_t form, uint32_t c,
                                       uint64_t microbatch) {

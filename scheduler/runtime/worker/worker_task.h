@@ -1,7 +1,7 @@
-// The contract of worker_times.c and worker_staging.c about tasks: what a device's thread calls
-// around them.
+// The contract of worker_times.c, worker_staging.c and worker_sender.c about tasks: what a device's
+// thread calls around them.
 //
-// Threads: the device's.
+// Threads: the device's, unless it says otherwise.
 #ifndef PEN_SCHEDULER_RUNTIME_WORKER_WORKER_TASK_H
 #define PEN_SCHEDULER_RUNTIME_WORKER_WORKER_TASK_H
 
@@ -9,6 +9,7 @@
 #include "scheduler/trace/trace.h"
 
 typedef struct worker_device worker_device;
+typedef struct worker_due worker_due;
 
 // ---- when tasks ran, and when the device waited: for the trace, and for the figures of a round. A
 // device with a clock of its own tells it when it was awaited: until then it is kept.
@@ -47,5 +48,14 @@ PEN_NODISCARD pen_status pen_worker_staging_after(worker_device *device, uint32_
 void pen_worker_staging_rest(worker_device *device);
 // Gives back the room in the host's memory, once all devices of the run rest.
 void pen_worker_staging_close(worker_device *device);
+
+// ---- what is to be sent
+
+// Takes what the device's own thread is to do next. False: nothing. Holds the lock.
+bool pen_worker_sender_take(worker_device *device, worker_due *out_due);
+// Does it, without the lock; also on the thread of the device's sender. As pen_worker_run_send
+PEN_NODISCARD pen_status pen_worker_sender_do(worker_device *device, const worker_due *due);
+// The run is closed: waits until the sender's thread is over, and with it what it does.
+void pen_worker_sender_stop(worker_device *device);
 
 #endif // PEN_SCHEDULER_RUNTIME_WORKER_WORKER_TASK_H

@@ -54,7 +54,7 @@ static void queues_run(const queues_gpu *a, const queues_gpu *b, void *host,
         gpu_set(a, PEN_QUEUE_OUT, OUT);
         gpu_pass(b, PEN_QUEUE_IN, a, OUT);  // it is in the host's memory
         gpu_pass(b, PEN_QUEUE_IN, b, WORK); // who read what was there is done
-        CHECK_OK(b->kind->copy_in(b->device, b->value, host, BYTES, true));
+        CHECK_OK(b->kind->copy_in(b->device, b->value, host, BYTES));
         gpu_set(b, PEN_QUEUE_IN, IN);
         gpu_pass(b, PEN_QUEUE_WORK, b, IN); // it is here
         CHECK_OK(b->kind->fetch(b->device, b->value, seen[round], BYTES));
