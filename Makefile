@@ -324,10 +324,12 @@ check-levels: $(level_programs) #! tests of operators on kernels of x86-64-v2 an
 
 fake_cuda := $(BUILD)/tests/cuda/libcuda.so.1
 fake_cublas := $(BUILD)/tests/cuda/libraries/libcublas.so.12
-fake_cublas_old := $(BUILD)/tests/cuda/libraries_old/libcublas.so.12
+fake_cudnn := $(BUILD)/tests/cuda/libraries/libcudnn.so.9
+fake_old := $(BUILD)/tests/cuda/libcublas.so.12 $(BUILD)/tests/cuda/libcudnn.so.9
+fake_libraries := $(fake_cublas) $(fake_cudnn)
 test: $(if $(TESTS),,all) $(call chosen_tests,$(test_programs)) $(if $(call chosen_tests,$(test_scripts)),$(BUILD)/penstock) \
-  $(if $(call chosen_tests,$(filter tests/end_to_end/cuda% %/metrics_test.sh,$(test_scripts))),$(fake_cuda)) \
-  $(if $(call chosen_tests,$(filter tests/end_to_end/cuda_cublas% tests/end_to_end/cuda_memory%,$(test_scripts))),$(fake_cublas) $(fake_cublas_old)) \
+  $(if $(call chosen_tests,$(filter tests/end_to_end/cuda% %/metrics_test.sh,$(test_scripts))),$(fake_cuda) $(fake_old)) \
+  $(if $(call chosen_tests,$(filter tests/end_to_end/cuda_cublas% tests/end_to_end/cuda_cudnn% tests/end_to_end/cuda_memory%,$(test_scripts))),$(fake_libraries)) \
   $(if $(call chosen_tests,tests/end_to_end/refused_test.sh),$(BUILD)/tests/other_build/penstock) #! all tests; TESTS=graph/ those whose path contains that
 	@tests/run_tests.sh $(BUILD) $(call chosen_tests,$(test_programs) $(test_scripts))
 
@@ -361,18 +363,22 @@ $(fake_cuda): $(fake_cuda_sources) $(wildcard tests/cuda/*.h) $(cuda_kernel_sour
 	$(call say,cc,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_cuda_fma) -O2 -shared -Wl,-soname,libcuda.so.1 $(fake_cuda_sources) -lpthread -lm -o $@
 $(BUILD)/tests/cuda/emulator_test: $(BUILD)/tests/cuda/emulator.o
-# A libcublas.so.12 over it, and one of an old version, in folders of their own: what is to use them has them in its path.
-$(fake_cublas_old): fake_cublas_flags := -DFAKE_CUBLAS_OLD
-$(fake_cublas) $(fake_cublas_old): tests/cuda/fake_cublas.c $(wildcard tests/cuda/*.h device/cuda/*.h) $(fake_cuda)
+# A libcublas.so.12 and a libcudnn.so.9 over it, in a folder of their own, which is in the path of what is to use them. Beside
+# the driver lie old versions, which lack functions: so what is not to use them finds no real ones either.
+$(fake_old): fake_library_flags := -DFAKE_OLD
+$(fake_cublas) $(BUILD)/tests/cuda/libcublas.so.12: tests/cuda/fake_cublas.c
+$(fake_cudnn) $(BUILD)/tests/cuda/libcudnn.so.9: tests/cuda/fake_cudnn.c
+$(fake_libraries) $(fake_old): tests/cuda/fake_numbers.c $(wildcard tests/cuda/*.h device/cuda/*.h) | $(fake_cuda)
 	@mkdir -p $(@D)
 	$(call say,cc,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_cublas_flags) -O2 -shared -Wl,-soname,libcublas.so.12 $< $(fake_cuda) -lpthread -lm -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_COMMON) $(fake_library_flags) -O2 -shared -Wl,-soname,$(@F) $(filter %.c,$^) $(fake_cuda) -lpthread -lm -o $@
 cuda_test_programs := $(filter $(BUILD)/tests/device/cuda/%,$(test_programs)) $(addprefix $(BUILD)/tests/,device/device_conformance_test scheduler/pytorch_test scheduler/loss_training_test \
   scheduler/onnx_exports_test)
+cuda_library_tests := $(addprefix $(BUILD)/tests/device/cuda/,cuda_cublas_test cuda_cudnn_test)
+$(cuda_library_tests): TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda/libraries' # before what follows
 $(cuda_test_programs): TEST_LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cuda:$$ORIGIN/../cuda'
-$(cuda_test_programs): | $(fake_cuda)
-$(BUILD)/tests/device/cuda/cuda_cublas_test: TEST_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../cuda/libraries'
-$(BUILD)/tests/device/cuda/cuda_cublas_test: | $(fake_cublas)
+$(cuda_test_programs): | $(fake_cuda) $(fake_old)
+$(cuda_library_tests): | $(fake_libraries)
 
 # The readers that are fuzzed, swept by one test: each fuzzer is linked under a name of its own. One
 # starts a process for each input, which is too slow for that, and one has a thread beside it.

@@ -14,6 +14,7 @@
 #include "cli/training_job.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda_driver.h"
+#include "device/cuda/cudnn.h"
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
@@ -51,9 +52,9 @@ typedef struct doctor_host {
 typedef struct doctor_report {
     pen_machine machine;
     const char *device;
-    const char *gpus;     // or why there are none
-    const char *cublas;   // or why there is none; NULL: there is no GPU
-    const char *numerics; // what must be alike for equal bits, beside the build
+    const char *gpus;           // or why there are none
+    const char *cublas, *cudnn; // or why there is none; NULL: there is no GPU
+    const char *numerics;       // what must be alike for equal bits, beside the build
     const char
         *worker;     // the program that is started for devices at localhost, or why there is none
     const char *job; // NULL: none was given
@@ -127,27 +128,35 @@ static pen_status doctor_describe_gpus(pen_arena *arena, const char **out_text) 
     return pen_text_finish(&text, out_text);
 }
 
-// Whether GPUs' products go to cuBLAS, or what is missing for it.
-static pen_status doctor_describe_cublas(pen_arena *arena, const char **out_text) {
-    const pen_cublas_functions *functions;
-    pen_cublas_version version;
+// "12.4.5, for matrix products of GPUs", or what is missing for it.
+static pen_status doctor_describe_library(pen_status found, const int numbers[3], const char *what,
+                                          pen_arena *arena, const char **out_text) {
+    if (found == PEN_OK) {
+        return pen_arena_format(arena, out_text, "%d.%d.%d, for %s of GPUs", numbers[0], numbers[1],
+                                numbers[2], what);
+    }
+    const pen_status copied = pen_arena_format(
+        arena, out_text, "none, own kernels make %s of GPUs: %s", what, pen_status_message(found));
+    pen_status_ignore(found, "told with the rest");
+    return copied;
+}
+
+// Libraries that GPUs would use.
+static pen_status doctor_describe_libraries(pen_arena *arena, doctor_report *report) {
+    const pen_cublas_functions *cublas;
+    const pen_cudnn_functions *cudnn;
+    pen_cublas_version version = {{0}};
+    int numbers[3] = {0};
     pen_cuda_gpu gpu;
-    pen_status status = pen_cuda_gpu_describe(0, &gpu);
+    const pen_status status = pen_cuda_gpu_describe(0, &gpu);
     if (status != PEN_OK) {
         pen_status_ignore(status, "told with the GPUs");
-        *out_text = NULL;
         return PEN_OK;
     }
-    status = pen_cublas_load(gpu.driver, &functions, &version);
-    if (status == PEN_OK) {
-        return pen_arena_format(arena, out_text, "%d.%d.%d, for matrix products of GPUs",
-                                version.numbers[0], version.numbers[1], version.numbers[2]);
-    }
-    const pen_status copied =
-        pen_arena_format(arena, out_text, "none, own kernels make matrix products of GPUs: %s",
-                         pen_status_message(status));
-    pen_status_ignore(status, "told with the rest");
-    return copied;
+    PEN_TRY(doctor_describe_library(pen_cublas_load(gpu.driver, &cublas, &version), version.numbers,
+                                    "matrix products", arena, &report->cublas));
+    return doctor_describe_library(pen_cudnn_load(&cudnn, numbers), numbers, "convolutions", arena,
+                                   &report->cudnn);
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).
@@ -303,6 +312,7 @@ static pen_status doctor_print_json(const doctor_report *report) {
     pen_json_key_text(&json, "device", report->device);
     pen_json_key_text(&json, "gpus", report->gpus);
     if (report->cublas != NULL) pen_json_key_text(&json, "cublas", report->cublas);
+    if (report->cudnn != NULL) pen_json_key_text(&json, "cudnn", report->cudnn);
     pen_json_key_text(&json, "worker", report->worker);
     pen_json_key_bool(&json, "sandbox", pen_sandbox_is_possible());
     pen_json_key_object(&json, "libraries");
@@ -345,6 +355,7 @@ static pen_status doctor_print_text(const doctor_report *report) {
     printf("device        %s\n", report->device);
     printf("GPUs          %s\n", report->gpus);
     if (report->cublas != NULL) printf("cuBLAS        %s\n", report->cublas);
+    if (report->cudnn != NULL) printf("cuDNN         %s\n", report->cudnn);
     printf("worker        %s\n", report->worker);
     printf("sandbox       %s\n",
            pen_sandbox_is_possible() ? "Landlock and seccomp" : "not possible");
@@ -363,7 +374,7 @@ static pen_status doctor_run(pen_command_context *context, const void *options_g
     PEN_TRY(doctor_describe_device(context->arena, &report.device));
     report.numerics = doctor_find_numerics(report.device);
     PEN_TRY(doctor_describe_gpus(context->arena, &report.gpus));
-    PEN_TRY(doctor_describe_cublas(context->arena, &report.cublas));
+    PEN_TRY(doctor_describe_libraries(context->arena, &report));
     PEN_TRY(doctor_find_worker(context->arena, &report.worker));
     if (options->common.operand_count > 0) {
         PEN_TRY(doctor_look_at_job(context, options->common.operands[0], &report));

@@ -79,6 +79,7 @@ static void cuda_close(pen_device *base) {
     pen_cuda_host_close(&device->host);
     if (driver != NULL && device->memory.context != NULL) {
         pen_cuda_memory_rest(&device->memory);
+        pen_cudnn_close(&device->cudnn);
         pen_cublas_close(&device->cublas);
         pen_cuda_clock_close(&device->clock, &device->memory);
         pen_cuda_queues_close(&device->queues);
@@ -90,6 +91,13 @@ static void cuda_close(pen_device *base) {
     pen_arena_destroy(device->arena);
 }
 
+// Work of both is on one stream, one after the other: they share a workspace.
+static pen_status cuda_open_libraries(cuda_device *device) {
+    PEN_TRY(pen_cublas_open(&device->memory, &device->cublas));
+    return pen_cudnn_open(&device->memory, device->cublas.workspace, PEN_CUBLAS_WORKSPACE_BYTES,
+                          &device->cudnn);
+}
+
 // Where only sizes are asked for, a plan is made, perhaps on a machine without a GPU: no driver is
 // needed.
 static pen_status cuda_open_parts(const pen_device_options *options, cuda_device *device) {
@@ -99,8 +107,7 @@ static pen_status cuda_open_parts(const pen_device_options *options, cuda_device
         PEN_TRY(pen_cuda_memory_open(&device->memory));
         PEN_TRY(cuda_load_kernels(device));
         PEN_TRY(cuda_make_words(device));
-        if (device->libraries != PEN_LIBRARIES_NONE)
-            PEN_TRY(pen_cublas_open(&device->memory, &device->cublas));
+        if (device->libraries != PEN_LIBRARIES_NONE) PEN_TRY(cuda_open_libraries(device));
     }
     return pen_cuda_host_open(options, &device->memory, &device->host);
 }
@@ -136,14 +143,17 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     return PEN_OK;
 }
 
-// ", cuBLAS 12.4.5"; nothing where it is not used.
+// ", cuBLAS 12.4.5, cuDNN 9.5.1"; nothing of what is not used.
 static pen_status cuda_name_libraries(const cuda_device *device, pen_arena *arena,
                                       const char **out_text) {
-    const int *numbers = device->cublas.version.numbers;
-    *out_text = "";
-    if (device->cublas.handle == NULL) return PEN_OK;
-    return pen_arena_format(arena, out_text, ", cuBLAS %d.%d.%d", numbers[0], numbers[1],
-                            numbers[2]);
+    const int *blas = device->cublas.version.numbers, *dnn = device->cudnn.numbers;
+    pen_text text;
+    pen_text_init(&text, arena);
+    if (device->cublas.handle != NULL)
+        pen_text_print(&text, ", cuBLAS %d.%d.%d", blas[0], blas[1], blas[2]);
+    if (device->cudnn.handle != NULL)
+        pen_text_print(&text, ", cuDNN %d.%d.%d", dnn[0], dnn[1], dnn[2]);
+    return pen_text_finish(&text, out_text);
 }
 
 // The GPU, then what runs beside it on the host.
@@ -330,16 +340,37 @@ static pen_status cuda_launch_kernel(const cuda_device *device, const pen_cuda_s
                           "while a kernel was enqueued");
 }
 
-// A product is the library's, where it takes it: no other place decides. What a gemm adds is added
-// then.
-pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
+static pen_status cuda_launch_product(const cuda_device *device, const pen_cuda_step *step) {
     const struct cuda_product_args *product = &step->args.product;
-    if (step->kernel != PEN_CUDA_KERNEL_product || !pen_cublas_takes(&device->cublas, product))
-        return cuda_launch_kernel(device, step);
+    if (!pen_cublas_takes(&device->cublas, product)) return cuda_launch_kernel(device, step);
     PEN_TRY(pen_cublas_multiply(&device->cublas, product, step->grid[2]));
     if (product->c == 0) return PEN_OK;
     const pen_cuda_step addend = pen_cuda_product_addend(product);
     return cuda_launch_kernel(device, &addend);
+}
+
+static pen_status cuda_launch_conv(const cuda_device *device, const pen_cuda_step *step) {
+    const struct cuda_conv_args *conv = &step->args.conv;
+    bool is_done = false;
+    if (device->cudnn.handle != NULL) PEN_TRY(pen_cudnn_convolve(&device->cudnn, conv, &is_done));
+    if (!is_done) return cuda_launch_kernel(device, step);
+    if (conv->bias == 0) return PEN_OK;
+    const pen_cuda_step addend = pen_cuda_conv_addend(conv);
+    return cuda_launch_kernel(device, &addend);
+}
+
+// What a library takes is its: no other place decides. What is added to it is added then.
+pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
+    switch (step->kernel) {
+    case PEN_CUDA_KERNEL_product:
+        return cuda_launch_product(device, step);
+    case PEN_CUDA_KERNEL_conv:
+    case PEN_CUDA_KERNEL_conv_narrow:
+    case PEN_CUDA_KERNEL_conv_narrow_weight:
+        return cuda_launch_conv(device, step);
+    default:
+        return cuda_launch_kernel(device, step);
+    }
 }
 
 // The step is copied, since whether it adds differs from run to run.
@@ -456,6 +487,7 @@ static pen_status cuda_bind_call(const cuda_device *device, const pen_binding *b
                                    .outputs = outputs,
                                    .workspace = pen_cuda_address_of(binding->workspace),
                                    .precision = device->precision,
+                                   .has_cudnn = device->cudnn.handle != NULL,
                                    .random = cuda_random_place(device),
                                    .flag = cuda_word(device, CUDA_FLAG_WORD),
                                    .error = cuda_word(device, kernel->word)};
@@ -517,7 +549,8 @@ const pen_device_kind pen_cuda_device_kind = {
     .name = "cuda",
     .summary = "a GPU of NVIDIA: own kernels, and the host's for what has none",
     .has_own_memory = true,
-    .library = "cuBLAS makes matrix products where a machine has it; 32 MiB of each GPU are for it",
+    .library = "cuBLAS makes matrix products, and cuDNN convolutions, where a machine has them; 32 "
+               "MiB of\n             each GPU are for them",
     .precisions = PEN_PRECISION_BIT(PEN_PRECISION_TF32) |
                   PEN_PRECISION_BIT(PEN_PRECISION_BFLOAT16) |
                   PEN_PRECISION_BIT(PEN_PRECISION_FLOAT16),

@@ -10,6 +10,7 @@
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/cuda/cuda_queues.h"
+#include "device/cuda/cudnn.h"
 
 // Words that kernels raise: the first is the largest magnitude of some value, the second the flag
 // of looks, and each of the others says of a kernel that its data was wrong.
@@ -40,6 +41,7 @@ typedef struct cuda_device {
     pen_libraries libraries;
     pen_cuda_memory memory;
     pen_cublas cublas;
+    pen_cudnn cudnn;
     pen_cuda_clock clock;
     pen_cuda_queues queues;
     pen_cuda_host host;

@@ -94,6 +94,7 @@ typedef struct pen_cuda_call {
     const pen_cuda_address *outputs; // [output_count]
     pen_cuda_address workspace;
     pen_precision precision; // of operands of products
+    bool has_cudnn;          // convolutions are one step each, which the library may take
     pen_cuda_address random; // a struct cuda_random
     pen_cuda_address flag;   // a word: updates apply nothing while it is raised
     pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`
@@ -149,6 +150,8 @@ bool pen_cuda_type(const pen_graph *graph, pen_value_id value, uint32_t *out_typ
 pen_cuda_step pen_cuda_product_step(const struct cuda_product_args *args, uint32_t count);
 // product_cuda.c: the launch that adds beta c to the y of one product that has a c.
 pen_cuda_step pen_cuda_product_addend(const struct cuda_product_args *args);
+// convolution_cuda.c: the same for the bias of a convolution that has one.
+pen_cuda_step pen_cuda_conv_addend(const struct cuda_conv_args *args);
 
 // map_cuda.c: the launch of y = factor times the first operand, which is repeated; returns how
 // many.

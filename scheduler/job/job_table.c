@@ -444,9 +444,9 @@ static const pen_option_field job_numerics_fields[] = {
         .choices = pen_precision_names, .words = pen_job_precision_words,
         .default_text = "float32"),
     PEN_OPTION(CHOICE, pen_job_numerics, libraries,
-               "what devices of kind cuda use for matrix products. auto: cuBLAS of NVIDIA, where "
-               "it is found, for which 32 MiB of each GPU's memory are planned; none: own kernels. "
-               "Each rounds otherwise",
+               "what devices of kind cuda use for matrix products and convolutions. auto: cuBLAS "
+               "and cuDNN of NVIDIA, where they are found, for which 32 MiB of each GPU's memory "
+               "are planned; none: own kernels. Each rounds otherwise",
                .choices = pen_libraries_names, .default_text = "auto"),
     PEN_OPTION(MAPPING, pen_job_numerics, loss_scale,
                "float16: how gradients are kept from becoming 0 in it, as PyTorch's GradScaler "

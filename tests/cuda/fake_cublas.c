@@ -1,12 +1,12 @@
 #include "tests/cuda/fake_cublas.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cuda/cublas.h"
 #include "tests/cuda/fake_inside.h"
+#include "tests/cuda/fake_numbers.h"
 
 void fake_cublas_count(fake_cublas_counts *out_counts);
 void fake_cublas_plant(fake_cublas_mistake planted);
@@ -66,34 +66,17 @@ __attribute__((destructor)) static void blas_tell(void) {
 
 // ---- numbers
 
-// To the nearest number of so many binary digits, ties to even.
-static float blas_nearest(float x, int digits, int exponent_least) {
-    int exponent;
-    if (!isfinite(x) || x == 0) return x;
-    (void)frexp((double)x, &exponent);
-    if (exponent < exponent_least) exponent = exponent_least;
-    const double step = ldexp(1, exponent - digits);
-    return (float)(rint((double)x / step) * step);
-}
-
-static float blas_round(float x, unsigned compute) {
-    if (mistake == FAKE_CUBLAS_NOT_ROUNDED) return x;
-    switch (compute) {
-    case PEN_CUBLAS_COMPUTE_TF32:
-        return blas_nearest(x, 11, -125);
-    case PEN_CUBLAS_COMPUTE_BFLOAT16:
-        return blas_nearest(x, 8, -125);
-    case PEN_CUBLAS_COMPUTE_FLOAT16: {
-        const float y = blas_nearest(x, 11, -13);
-        return fabsf(y) > 65504 ? copysignf(INFINITY, y) : y;
-    }
-    default:
-        return x;
-    }
+static pen_precision blas_precision_of(unsigned compute) {
+    if (mistake == FAKE_CUBLAS_NOT_ROUNDED) return PEN_PRECISION_FLOAT32;
+    return compute == PEN_CUBLAS_COMPUTE_TF32       ? PEN_PRECISION_TF32
+           : compute == PEN_CUBLAS_COMPUTE_BFLOAT16 ? PEN_PRECISION_BFLOAT16
+           : compute == PEN_CUBLAS_COMPUTE_FLOAT16  ? PEN_PRECISION_FLOAT16
+                                                    : PEN_PRECISION_FLOAT32;
 }
 
 // op(x), rows by columns, as the library reads it, by rows. Freed by the caller.
 static float *blas_take(const blas_matrix *x, int number, int rows, int columns, unsigned compute) {
+    const pen_precision precision = blas_precision_of(compute);
     float *taken = malloc((size_t)rows * (size_t)columns * sizeof *taken);
     const float *from = x->at + number * x->stride;
     for (int i = 0; i < rows && taken != NULL; i++) {
@@ -101,7 +84,7 @@ static float *blas_take(const blas_matrix *x, int number, int rows, int columns,
             const size_t row = (size_t)(x->is_transposed ? j : i);
             const size_t column = (size_t)(x->is_transposed ? i : j);
             taken[(size_t)i * (size_t)columns + (size_t)j] =
-                blas_round(from[row + column * (size_t)x->leading], compute);
+                fake_round(from[row + column * (size_t)x->leading], precision);
         }
     }
     return taken;
@@ -288,7 +271,7 @@ pen_cublas_status cublasSetStream_v2(pen_cublas_handle *handle, pen_cuda_stream 
     return 0;
 }
 
-#ifndef FAKE_CUBLAS_OLD
+#ifndef FAKE_OLD
 pen_cublas_status cublasSetWorkspace_v2(pen_cublas_handle *handle, void *workspace, size_t bytes) {
     const uintptr_t address = (uintptr_t)workspace;
     if (address % PEN_CUBLAS_ALIGNMENT != 0 || bytes < 2 * (size_t)BLAS_TOUCHED ||

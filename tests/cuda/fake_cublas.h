@@ -13,7 +13,7 @@
 // FAKE_CUDA has `blas_fails=15`: products have that status. `blas_begins=3`: handles have it.
 // `count=1` tells at the end, on stderr, how many products the host asked for and how many ran.
 //
-// With FAKE_CUBLAS_OLD it is built without cublasSetWorkspace_v2, as an old library.
+// With FAKE_OLD it is built without cublasSetWorkspace_v2, as an old library.
 #ifndef PEN_TESTS_CUDA_FAKE_CUBLAS_H
 #define PEN_TESTS_CUDA_FAKE_CUBLAS_H
 

@@ -25,8 +25,8 @@ typedef struct fake_told {
     char fails[64];        // the kernel that fails when it runs for that time
     uint64_t memory_bytes; // of each
     unsigned driver;       // the version of CUDA that it knows
-    // of fake_cublas.h
-    unsigned blas_fails, blas_begins;
+    // of fake_cublas.h and fake_cudnn.h
+    unsigned blas_fails, blas_begins, dnn_fails, dnn_none;
     bool has_peers;     // GPUs reach each other,
     bool refuses_peers; // or are said to, and do not
     bool is_told;       // counts, at the end

@@ -5,7 +5,7 @@
 . "$top/tests/end_to_end/precision_jobs.sh"
 
 build=${PENSTOCK%/penstock}/tests/cuda
-own=$build with=$build:$build/libraries old=$build:$build/libraries_old
+own=$build with=$build/libraries:$build
 export LD_LIBRARY_PATH=$with FAKE_CUDA=gpus=2
 
 # train NAME [OPTION...]: to NAME.json, what the fakes count to `messages`
@@ -31,18 +31,17 @@ lacks() {
     LD_LIBRARY_PATH=$1 train lacks mlp.yaml --set train.steps=1
     check '"cuBLAS" not in d["arithmetic"]' lacks.json
 }
-lacks "$own" 'libcublas.so.12 or .11, cannot be loaded: libcublas.so.12: cannot open'
-lacks "$old" "libcublas.so.12 or .11, is of a version without 'cublasSetWorkspace_v2'"
+lacks "$own" "libcublas.so.12 or .11, is of a version without 'cublasSetWorkspace_v2'"
 mkdir newer broken
 cp "$build/libraries/libcublas.so.12" newer/libcublas.so.13 # for which this driver is too old
-lacks "$own:$PWD/newer" 'libcublas.so.12 or .11, cannot be loaded'
-FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$own:$PWD/newer penstock doctor | grep -q '^cuBLAS  *12.4.5' ||
+lacks "$PWD/newer:$own" 'libcublas.so.12 or .11, is of a version without'
+FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$PWD/newer:$own penstock doctor | grep -q '^cuBLAS  *12.4.5' ||
     die "a driver of CUDA 13 does not take libcublas.so.13"
 echo none >broken/libcublas.so.12
-lacks "$own:$PWD/broken" 'broken/libcublas.so.12: '
+lacks "$PWD/broken:$own" 'broken/libcublas.so.12: '
 precision_job mlp float32
 penstock plan mlp.yaml >plan
-grep -q '^libraries    auto: cuBLAS makes matrix products where a machine has it; 32 MiB of each GPU' plan ||
+grep -q '^libraries    auto: cuBLAS makes matrix products, and cuDNN convolutions, where a machine has them; 32 MiB of' plan ||
     die "the plan does not say it: $(cat plan)"
 penstock plan mlp.yaml --set numerics.libraries=none >plan
 ! grep -q '^libraries' plan || die "the plan has what the job does not want: $(cat plan)"
@@ -59,7 +58,7 @@ for model in mlp gpt; do
         read -r asked run <<<"$(counted)"
         # from its second run on, a list is a graph: products run that the host does not ask for
         [ "$asked" -gt 0 ] && [ $((2 * run)) = $((steps * asked)) ] || die "$model: $asked products, $run run"
-        check 'd["arithmetic"].endswith("products of '$precision', cuBLAS 12.4.5")' $model.$precision.json
+        check 'd["arithmetic"].endswith("products of '$precision', cuBLAS 12.4.5, cuDNN 9.5.1")' $model.$precision.json
     done
     train again $model.yaml --set train.steps=2
     for settings in late=50 graphless=1; do
@@ -83,7 +82,7 @@ two=(mlp.yaml --set train.microbatches=2 --set placement.strategy=round_robin)
 train two "${two[@]}" --set "devices=[{$g}, {$h}]"
 train apart "${two[@]}" --set "devices=[{$g}, {$h, host: localhost}]"
 [ "$(hash apart.json)" = "$(hash two.json)" ] || die "other bits in two processes"
-check 'd["arithmetic"].endswith(", cuBLAS 12.4.5")' apart.json
+check 'd["arithmetic"].endswith(", cuBLAS 12.4.5, cuDNN 9.5.1")' apart.json
 LD_LIBRARY_PATH=$own "$PENSTOCK" worker --listen 127.0.0.1:0 2>worker.err &
 worker=$!
 for ((n = 0; n < 200; n++)); do
@@ -105,7 +104,7 @@ train rest mlp.yaml --checkpoint kept --continue
 [ "$(hash rest.json)" = "$(hash mlp.float32.json)" ] || die "other bits when it is continued"
 train part mlp.yaml --checkpoint other --set train.steps=10
 LD_LIBRARY_PATH=$own train rest mlp.yaml --checkpoint other --continue
-grep -q "computed on 'cuda: .*, cuBLAS 12.4.5', and this goes on with 'cuda: .*products of float32': from here on" messages ||
+grep -q "computed on 'cuda: .*, cuBLAS 12.4.5, cuDNN 9.5.1', and this goes on with 'cuda: .*products of float32': from here on" messages ||
     die "another class is not told: $(cat messages)"
 check 'd["changed_step"] == 10' rest.json
 

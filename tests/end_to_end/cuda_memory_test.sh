@@ -3,7 +3,7 @@
 # less is refused when it is planned. The host's memory has its own figure, with what is pinned.
 . tests/end_to_end/common.sh
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda:${PENSTOCK%/penstock}/tests/cuda/libraries
+export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda/libraries:${PENSTOCK%/penstock}/tests/cuda
 sequences=reference/sequences
 one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
 mixed='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: a, threads: 1}]'

@@ -71,8 +71,13 @@ static pen_operand cuda_operand(pen_device *device, const run_graph *run, pen_va
     return operand;
 }
 
-// Each operand has a buffer of its own.
 void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run_graph *run) {
+    cuda_run_with(built, precision, seed, cuda_orders[seed % 3], run);
+}
+
+// Each operand has a buffer of its own.
+void cuda_run_with(const op_built *built, pen_precision precision, uint64_t seed,
+                   const char *settings, run_graph *run) {
     const pen_node *node = pen_graph_node(built->graph, built->node);
     pen_operand inputs[OP_CASE_INPUTS], outputs[OP_CASE_OUTPUTS], workspace = {NULL, 0};
     const pen_device_kind *kind;
@@ -81,7 +86,7 @@ void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run
     pen_launch *launch;
     cuda_check_driver();
     CHECK(pen_cuda_entry_find(built->graph, node) != NULL, "%s runs on the host", node->op->name);
-    setenv("FAKE_CUDA", cuda_orders[seed % 3], 1);
+    setenv("FAKE_CUDA", settings, 1);
     CHECK_OK(pen_device_kind_find("cuda", &kind));
     const pen_device_options options = {
         .name = "g", .precision = precision, .libraries = op_check_libraries()};

@@ -29,5 +29,8 @@ void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, 
 // Runs the node of a case without constants on a kernel of the GPU whose products have operands of
 // the precision, on what `run` has of its operands; its results are left there, too.
 void cuda_run(const op_built *built, pen_precision precision, uint64_t seed, run_graph *run);
+// The same under other settings of the fake driver.
+void cuda_run_with(const op_built *built, pen_precision precision, uint64_t seed,
+                   const char *settings, run_graph *run);
 
 #endif // PEN_TESTS_SUPPORT_CUDA_CHECK_H

@@ -86,6 +86,52 @@ op_case conv_backward_case(conv_trial *trial, const char *op) {
     return c;
 }
 
+bool conv_random_any(conv_trial *trial, uint64_t seed) {
+    static const char *const ops[] = {"conv", "conv_transpose", "conv_backward_input",
+                                      "conv_backward_weight"};
+    const char *op = ops[seed % 4];
+    op_built built;
+    if (seed % 4 < 2) {
+        conv_random(trial, op, seed);
+    } else {
+        conv_random_backward(trial, seed);
+        trial->forward = conv_backward_case(trial, op);
+    }
+    const pen_status status = op_build(&trial->forward, &built);
+    op_built_free(&built);
+    if (status == PEN_OK) return true;
+    pen_status_ignore(status, "windows that do not fit");
+    return false;
+}
+
+void conv_of_many_tiles(conv_trial *trial, uint64_t seed) {
+    static const char *const ops[] = {"conv", "conv_backward_input", "conv_backward_weight"};
+    static const int64_t kernels[][2] = {{3, 3}, {1, 1}, {2, 5}};
+    static const int64_t strides[][2] = {{1, 1}, {2, 2}, {3, 2}};
+    static const int64_t dilations[][2] = {{1, 1}, {1, 1}, {2, 3}};
+    static const int64_t pads[][4] = {{1, 1, 1, 1}, {0, 0, 0, 0}, {2, 1, 0, 3}};
+    const uint64_t at = seed / 3;
+    const int channels = at == 1 ? 66 : 17, rows = at == 0 ? 66 : 17;
+    const int64_t *k = kernels[at], *s = strides[at], *d = dilations[at], *p = pads[at];
+    const int64_t x[] = {2, channels, 25, 23};
+    const int down = (int)((x[2] + p[0] + p[2] - (k[0] - 1) * d[0] - 1) / s[0]) + 1;
+    const int across = (int)((x[3] + p[1] + p[3] - (k[1] - 1) * d[1] - 1) / s[1]) + 1;
+    op_case *c = &trial->forward;
+    *c = (op_case){.op = ops[seed % 3], .input_count = 2, .attribute_count = 4};
+    const pen_tensor_type y = op_type(PEN_FLOAT32, 4, 2, rows, down, across);
+    c->inputs[0].type = seed % 3 == 1 ? y : op_type(PEN_FLOAT32, 4, 2, channels, 25, 23);
+    c->inputs[1].type =
+        seed % 3 == 2 ? y : op_type(PEN_FLOAT32, 4, rows, channels, (int)k[0], (int)k[1]);
+    c->attributes[0] = pen_attribute_ints("kernel_shape", 2, k);
+    c->attributes[1] = pen_attribute_ints("strides", 2, s);
+    c->attributes[2] = pen_attribute_ints("dilations", 2, d);
+    c->attributes[3] = pen_attribute_ints("pads", 4, p);
+    if (seed % 3 != 1) return;
+    memcpy(trial->pads, x, sizeof x);
+    c->attributes[4] = pen_attribute_ints("input_shape", 4, trial->pads);
+    c->attribute_count = 5;
+}
+
 void pool_random(pool_trial *trial, const char *op, uint64_t seed) {
     random_case random = {seed, 0};
     const uint32_t rank = random_chance(&random, 70) ? 2 : random_chance(&random, 50) ? 1 : 3;

@@ -23,6 +23,13 @@ void conv_random_backward(conv_trial *trial, uint64_t seed);
 // Of "conv_backward_input" or "conv_backward_weight", after the above.
 op_case conv_backward_case(conv_trial *trial, const char *op);
 
+// The next of these four, by the seed in turn; false: windows do not fit.
+bool conv_random_any(conv_trial *trial, uint64_t seed);
+// Nine convolutions and gradients of more rows and columns than a tile of a kernel has, more terms
+// than a piece, strides whose classes differ in size and some of which have no tap, and a weight's
+// gradient in pieces. Those of seeds from 6 on have pads that differ.
+void conv_of_many_tiles(conv_trial *trial, uint64_t seed);
+
 typedef struct pool_trial {
     op_case forward;
     int64_t kernel[3], strides[3], dilations[3], pads[6];

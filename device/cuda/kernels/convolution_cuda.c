@@ -75,19 +75,20 @@ static bool conv_is_narrow(const struct cuda_conv_args *args) {
 }
 
 // Pieces of terms of a weight's gradient: as many as there must be blocks, if it is long enough.
-static void conv_cut(struct cuda_conv_args *args) {
+static void conv_cut(struct cuda_conv_args *args, bool is_whole) {
     const uint64_t terms = args->batch * conv_volume(args->target);
     const uint64_t tiles =
         (uint64_t)conv_tiles(args->rows) * conv_tiles(conv_columns(args)) * args->groups;
-    const uint64_t most = pen_max_u64(terms / CONV_PIECE_LEAST, 1);
+    const uint64_t most = is_whole ? 1 : pen_max_u64(terms / CONV_PIECE_LEAST, 1);
     const uint64_t pieces = pen_min_u64(pen_max_u64(CONV_BLOCKS / tiles, 1), most);
     args->piece_terms = (uint32_t)pen_align_up(terms / pieces + 1, 16);
     args->pieces = (uint32_t)pen_max_u64((terms + args->piece_terms - 1) / args->piece_terms, 1);
     args->parts = args->pieces;
 }
 
-// All but where operands are.
-static struct cuda_conv_args conv_args(const pen_node *node, const pen_conv_geometry *g) {
+// All but where operands are. A weight's gradient is in pieces, unless it is to be whole.
+static struct cuda_conv_args conv_args(const pen_node *node, const pen_conv_geometry *g,
+                                       bool is_whole) {
     const uint32_t what = conv_what(node);
     const uint32_t in = (uint32_t)(g->input_channels / g->group_count);
     const uint32_t out = (uint32_t)(g->output_channels / g->group_count);
@@ -106,7 +107,7 @@ static struct cuda_conv_args conv_args(const pen_node *node, const pen_conv_geom
     pen_cuda_copy_sizes(args.dilation, g->dilation);
     pen_cuda_copy_sizes(args.pad, g->pad_begin);
     if (conv_is_narrow(&args)) return args;
-    if (what == PEN_CUDA_CONV_WEIGHT) conv_cut(&args);
+    if (what == PEN_CUDA_CONV_WEIGHT) conv_cut(&args, is_whole);
     if (is_input) args.parts = (uint32_t)conv_volume(args.stride);
     return args;
 }
@@ -118,7 +119,7 @@ static bool conv_supports(const pen_graph *graph, const pen_node *node) {
     const uint64_t classes = (uint64_t)g.stride[0] * (uint64_t)g.stride[1]; // each below 2^28
     if (classes > PEN_CUDA_GRID_MOST || classes * (uint64_t)g.stride[2] > PEN_CUDA_GRID_MOST)
         return false;
-    const struct cuda_conv_args args = conv_args(node, &g);
+    const struct cuda_conv_args args = conv_args(node, &g, false);
     return (uint64_t)args.groups * args.parts <= PEN_CUDA_GRID_MOST &&
            conv_tiles(args.rows) <= PEN_CUDA_GRID_MOST;
 }
@@ -131,7 +132,7 @@ static uint64_t conv_weights(const struct cuda_conv_args *args) {
 static uint64_t conv_workspace_bytes(const pen_graph *graph, const pen_node *node) {
     pen_conv_geometry g;
     if (!conv_find(graph, node, &g)) return 0;
-    const struct cuda_conv_args args = conv_args(node, &g);
+    const struct cuda_conv_args args = conv_args(node, &g, false);
     return args.pieces > 1 ? args.pieces * conv_weights(&args) * sizeof(float) : 0;
 }
 
@@ -146,13 +147,29 @@ static pen_cuda_step conv_narrow_step(const struct cuda_conv_args *args, uint64_
                            .args.conv = *args};
 }
 
+pen_cuda_step pen_cuda_conv_addend(const struct cuda_conv_args *args) {
+    const uint64_t channels = (uint64_t)args->groups * args->rows;
+    const uint64_t volume = conv_volume(args->target), count = args->batch * channels * volume;
+    return (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_combine,
+                           .grid = {pen_cuda_blocks_for(count), 1, 1},
+                           .args.broadcast = {.adds = 1,
+                                              .what = PEN_CUDA_SCALE,
+                                              .rank = 3,
+                                              .count = count,
+                                              .x = {args->bias},
+                                              .y = args->y,
+                                              .dims = {args->batch, channels, volume},
+                                              .strides = {{0, 1, 0}},
+                                              .factor = 1}};
+}
+
 // A product of the pieces, and their sums in order; or one step.
 static uint32_t conv_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const bool by_weight = pen_cuda_rule(call->node) == CONV_WEIGHT;
     const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
     pen_conv_geometry g;
     if (!conv_find(call->graph, call->node, &g) || count == 0) return 0;
-    struct cuda_conv_args args = conv_args(call->node, &g);
+    struct cuda_conv_args args = conv_args(call->node, &g, call->has_cudnn);
     args.precision = call->precision;
     args.left = call->inputs[1];
     args.right = call->inputs[0];

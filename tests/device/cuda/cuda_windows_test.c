@@ -9,57 +9,18 @@
 
 static void convolutions(void **state) {
     (void)state;
-    static const char *const ops[] = {"conv", "conv_transpose", "conv_backward_input",
-                                      "conv_backward_weight"};
     for (uint64_t seed = 0; seed < 56; seed++) {
-        const char *op = ops[seed % 4];
         conv_trial trial;
-        op_built built;
-        if (seed % 4 < 2) {
-            conv_random(&trial, op, seed);
-        } else {
-            conv_random_backward(&trial, seed);
-            trial.forward = conv_backward_case(&trial, op);
-        }
-        const pen_status status = op_build(&trial.forward, &built);
-        op_built_free(&built);
-        if (status == PEN_OK)
-            cuda_check(&trial.forward, seed / 4, WINDOWS_TOLERANCE);
-        else
-            pen_status_ignore(status, "windows that do not fit");
+        if (conv_random_any(&trial, seed)) cuda_check(&trial.forward, seed / 4, WINDOWS_TOLERANCE);
     }
 }
 
-// More rows and columns than a tile has, more terms than a piece, strides whose classes differ in
-// size and some of which have no tap, and a weight's gradient in pieces.
 static void convolutions_of_many_tiles(void **state) {
     (void)state;
-    static const char *const ops[] = {"conv", "conv_backward_input", "conv_backward_weight"};
-    static const int64_t kernels[][2] = {{3, 3}, {1, 1}, {2, 5}};
-    static const int64_t strides[][2] = {{1, 1}, {2, 2}, {3, 2}};
-    static const int64_t dilations[][2] = {{1, 1}, {1, 1}, {2, 3}};
-    static const int64_t pads[][4] = {{1, 1, 1, 1}, {0, 0, 0, 0}, {2, 1, 0, 3}};
     for (uint64_t seed = 0; seed < 9; seed++) {
-        const uint64_t at = seed / 3;
-        const int channels = at == 1 ? 66 : 17, rows = at == 0 ? 66 : 17;
-        const int64_t *k = kernels[at], *s = strides[at], *d = dilations[at], *p = pads[at];
-        const int64_t x[] = {2, channels, 25, 23};
-        const int down = (int)((x[2] + p[0] + p[2] - (k[0] - 1) * d[0] - 1) / s[0]) + 1;
-        const int across = (int)((x[3] + p[1] + p[3] - (k[1] - 1) * d[1] - 1) / s[1]) + 1;
-        op_case c = {.op = ops[seed % 3], .input_count = 2, .attribute_count = 4};
-        const pen_tensor_type y = op_type(PEN_FLOAT32, 4, 2, rows, down, across);
-        c.inputs[0].type = seed % 3 == 1 ? y : op_type(PEN_FLOAT32, 4, 2, channels, 25, 23);
-        c.inputs[1].type =
-            seed % 3 == 2 ? y : op_type(PEN_FLOAT32, 4, rows, channels, (int)k[0], (int)k[1]);
-        c.attributes[0] = pen_attribute_ints("kernel_shape", 2, k);
-        c.attributes[1] = pen_attribute_ints("strides", 2, s);
-        c.attributes[2] = pen_attribute_ints("dilations", 2, d);
-        c.attributes[3] = pen_attribute_ints("pads", 4, p);
-        if (seed % 3 == 1) {
-            c.attributes[4] = pen_attribute_ints("input_shape", 4, x);
-            c.attribute_count = 5;
-        }
-        cuda_check(&c, seed, 5e-5);
+        conv_trial trial;
+        conv_of_many_tiles(&trial, seed);
+        cuda_check(&trial.forward, seed, 5e-5);
     }
 }
 

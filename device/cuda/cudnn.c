@@ -1,0 +1,243 @@
+#include "device/cuda/cudnn.h"
+
+#include <stdint.h>
+
+#include "base/precision.h"
+#include "base/system/library.h"
+
+#define CUDNN_SPATIAL 3    // dimensions of arguments
+#define CUDNN_CANDIDATES 8 // algorithms that it is asked for
+
+// Made once, and only read then.
+static pen_cudnn_functions functions;
+
+pen_status pen_cudnn_load(const pen_cudnn_functions **out_functions, int out_numbers[3]) {
+    static pen_library_once once;
+    static const char *const names[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
+#define CUDNN_SYMBOL(returned, name, symbol, parameters) #symbol,
+    static const char *const symbols[] = {PEN_CUDNN_FUNCTIONS(CUDNN_SYMBOL)};
+    const pen_library wanted = {.purpose = "libcudnn.so.9 or .8",
+                                .names = names,
+                                .symbols = symbols,
+                                .symbol_count = sizeof symbols / sizeof *symbols};
+    PEN_TRY(pen_library_find_once(&once, &wanted, &functions));
+    for (unsigned i = 0; i < 3; i++) {
+        const pen_cudnn_status status = functions.property(i, &out_numbers[i]);
+        if (status == 0) continue;
+        return pen_error(PEN_UNSUPPORTED, "libcudnn does not say its version: %s",
+                         functions.error_name(status));
+    }
+    *out_functions = &functions;
+    return PEN_OK;
+}
+
+static pen_status cudnn_check(const pen_cudnn *cudnn, pen_cudnn_status status, const char *doing) {
+    if (status == 0) return PEN_OK;
+    const pen_cuda_memory *memory = cudnn->memory;
+    return pen_error(PEN_INTERNAL,
+                     "device '%s': %s: cuDNN of GPU %d says %s; `numerics: {libraries: none}` goes "
+                     "without it",
+                     memory->budget.device, doing, memory->gpu,
+                     cudnn->functions->error_name(status));
+}
+
+pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
+                          size_t workspace_bytes, pen_cudnn *cudnn) {
+    static const char *const doing = "while cuDNN was opened";
+    *cudnn =
+        (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
+    const pen_status found = pen_cudnn_load(&cudnn->functions, cudnn->numbers);
+    if (found != PEN_OK) {
+        pen_status_ignore(found, "convolutions have kernels; doctor tells it");
+        return PEN_OK;
+    }
+    const pen_cudnn_functions *f = cudnn->functions;
+    PEN_TRY(cudnn_check(cudnn, f->create(&cudnn->handle), doing));
+    PEN_TRY(cudnn_check(cudnn, f->set_stream(cudnn->handle, memory->stream), doing));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->x), doing));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->y), doing));
+    PEN_TRY(cudnn_check(cudnn, f->filter_create(&cudnn->w), doing));
+    return cudnn_check(cudnn, f->conv_create(&cudnn->conv), doing);
+}
+
+// What it says is not heard, as what the driver says.
+void pen_cudnn_close(pen_cudnn *cudnn) {
+    const pen_cudnn_functions *f = cudnn->functions;
+    if (cudnn->conv != NULL) (void)f->conv_destroy(cudnn->conv);
+    if (cudnn->w != NULL) (void)f->filter_destroy(cudnn->w);
+    if (cudnn->y != NULL) (void)f->tensor_destroy(cudnn->y);
+    if (cudnn->x != NULL) (void)f->tensor_destroy(cudnn->x);
+    if (cudnn->handle != NULL) (void)f->destroy(cudnn->handle);
+    *cudnn = (pen_cudnn){0};
+}
+
+// ---- what is described: tensors of one dimension that is not spatial more than the window has
+
+static bool cudnn_is_input(const struct cuda_conv_args *args) {
+    return args->what == PEN_CUDA_CONV_INPUT;
+}
+
+// Sizes of the convolution's input and output, whichever of them is read in windows.
+static const uint32_t *cudnn_inputs(const struct cuda_conv_args *args) {
+    return cudnn_is_input(args) ? args->target : args->source;
+}
+static const uint32_t *cudnn_outputs(const struct cuda_conv_args *args) {
+    return cudnn_is_input(args) ? args->source : args->target;
+}
+
+// Pads are as many behind as before: the output's size follows from the others.
+static bool cudnn_is_expressible(const struct cuda_conv_args *args) {
+    const uint32_t *in = cudnn_inputs(args), *out = cudnn_outputs(args);
+    if (args->batch == 0 || args->rows == 0 || args->channels == 0 || args->pieces > 1)
+        return false;
+    for (uint32_t d = 0; d < CUDNN_SPATIAL; d++) {
+        const uint64_t reach = (uint64_t)(args->kernel[d] - 1) * args->dilation[d] + 1;
+        const uint64_t padded = (uint64_t)in[d] + 2 * (uint64_t)args->pad[d];
+        if (in[d] == 0 || args->kernel[d] == 0 || padded < reach) return false;
+        if ((padded - reach) / args->stride[d] + 1 != out[d]) return false;
+    }
+    return true;
+}
+
+// How many of the three dimensions in front are left out, all trivial: the library has two at
+// least.
+static uint32_t cudnn_first(const struct cuda_conv_args *args) {
+    const bool is_flat =
+        args->source[0] == 1 && args->target[0] == 1 && args->kernel[0] == 1 && args->pad[0] == 0;
+    return is_flat ? 1 : 0;
+}
+
+static pen_cudnn_status cudnn_set_tensor(const pen_cudnn *cudnn, pen_cudnn_tensor *tensor,
+                                         const struct cuda_conv_args *args, uint32_t channels,
+                                         const uint32_t *sizes) {
+    const uint32_t first = cudnn_first(args);
+    int dims[2 + CUDNN_SPATIAL] = {(int)args->batch, (int)(args->groups * channels)};
+    int strides[2 + CUDNN_SPATIAL], stride = 1;
+    const int rank = 2 + CUDNN_SPATIAL - (int)first;
+    for (uint32_t d = first; d < CUDNN_SPATIAL; d++)
+        dims[2 + d - first] = (int)sizes[d];
+    for (int d = rank; d-- > 0; stride *= dims[d])
+        strides[d] = stride;
+    return cudnn->functions->tensor_set(tensor, PEN_CUDNN_FLOAT32, rank, dims, strides);
+}
+
+static pen_cudnn_status cudnn_set_filter(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
+                                         uint32_t in, uint32_t out) {
+    const uint32_t first = cudnn_first(args);
+    int dims[2 + CUDNN_SPATIAL] = {(int)(args->groups * out), (int)in};
+    for (uint32_t d = first; d < CUDNN_SPATIAL; d++)
+        dims[2 + d - first] = (int)args->kernel[d];
+    return cudnn->functions->filter_set(cudnn->w, PEN_CUDNN_FLOAT32, PEN_CUDNN_PLAIN,
+                                        2 + CUDNN_SPATIAL - (int)first, dims);
+}
+
+// It has no mode that rounds to bfloat16: tf32, which has the same range, rounds less.
+static unsigned cudnn_math_of(uint32_t precision) {
+    static const unsigned maths[] = {
+        [PEN_PRECISION_FLOAT32] = PEN_CUDNN_MATH_FLOAT32,
+        [PEN_PRECISION_TF32] = PEN_CUDNN_MATH_TF32,
+        [PEN_PRECISION_BFLOAT16] = PEN_CUDNN_MATH_TF32,
+        [PEN_PRECISION_FLOAT16] = PEN_CUDNN_MATH_FLOAT16,
+    };
+    return maths[precision];
+}
+
+static pen_cudnn_status cudnn_set_conv(const pen_cudnn *cudnn, const struct cuda_conv_args *args) {
+    const pen_cudnn_functions *f = cudnn->functions;
+    const uint32_t first = cudnn_first(args);
+    int pads[CUDNN_SPATIAL], strides[CUDNN_SPATIAL], dilations[CUDNN_SPATIAL];
+    for (uint32_t d = first; d < CUDNN_SPATIAL; d++) {
+        pads[d - first] = (int)args->pad[d];
+        strides[d - first] = (int)args->stride[d];
+        dilations[d - first] = (int)args->dilation[d];
+    }
+    pen_cudnn_status status =
+        f->conv_set(cudnn->conv, CUDNN_SPATIAL - (int)first, pads, strides, dilations,
+                    PEN_CUDNN_CROSS_CORRELATION, PEN_CUDNN_FLOAT32);
+    if (status == 0) status = f->conv_set_groups(cudnn->conv, (int)args->groups);
+    if (status == 0) status = f->conv_set_math(cudnn->conv, cudnn_math_of(args->precision));
+    return status;
+}
+
+static pen_cudnn_status cudnn_describe(const pen_cudnn *cudnn, const struct cuda_conv_args *args) {
+    const uint32_t in = cudnn_is_input(args) ? args->rows : args->channels;
+    const uint32_t out = cudnn_is_input(args) ? args->channels : args->rows;
+    pen_cudnn_status status = cudnn_set_tensor(cudnn, cudnn->x, args, in, cudnn_inputs(args));
+    if (status == 0) status = cudnn_set_tensor(cudnn, cudnn->y, args, out, cudnn_outputs(args));
+    if (status == 0) status = cudnn_set_filter(cudnn, args, in, out);
+    return status == 0 ? cudnn_set_conv(cudnn, args) : status;
+}
+
+// ---- algorithms
+
+static pen_cudnn_status cudnn_find(const pen_cudnn *c, uint32_t what, int *count,
+                                   pen_cudnn_algorithm found[CUDNN_CANDIDATES]) {
+    const pen_cudnn_functions *f = c->functions;
+    return what == PEN_CUDA_CONV
+               ? f->find(c->handle, c->x, c->w, c->conv, c->y, CUDNN_CANDIDATES, count, found)
+           : what == PEN_CUDA_CONV_INPUT
+               ? f->find_input(c->handle, c->w, c->y, c->conv, c->x, CUDNN_CANDIDATES, count, found)
+               : f->find_weight(c->handle, c->x, c->y, c->conv, c->w, CUDNN_CANDIDATES, count,
+                                found);
+}
+
+static pen_cudnn_status cudnn_measure(const pen_cudnn *c, uint32_t what, unsigned algorithm,
+                                      size_t *bytes) {
+    const pen_cudnn_functions *f = c->functions;
+    return what == PEN_CUDA_CONV
+               ? f->measure(c->handle, c->x, c->w, c->conv, c->y, algorithm, bytes)
+           : what == PEN_CUDA_CONV_INPUT
+               ? f->measure_input(c->handle, c->w, c->y, c->conv, c->x, algorithm, bytes)
+               : f->measure_weight(c->handle, c->x, c->y, c->conv, c->w, algorithm, bytes);
+}
+
+// The first that it proposes, which is the one it thinks fastest, whose bits are the same in each
+// run, which it can do with the math that was set, and for which there is enough workspace.
+static bool cudnn_choose(const pen_cudnn *cudnn, uint32_t what, unsigned *out_algorithm) {
+    pen_cudnn_algorithm found[CUDNN_CANDIDATES];
+    int count = 0;
+    if (cudnn_find(cudnn, what, &count, found) != 0) return false;
+    for (int i = 0; i < count && i < CUDNN_CANDIDATES; i++) {
+        size_t bytes;
+        if (found[i].status != 0 || found[i].determinism != PEN_CUDNN_DETERMINISTIC) continue;
+        if (cudnn_measure(cudnn, what, found[i].algorithm, &bytes) != 0) continue;
+        if (bytes > cudnn->workspace_bytes) continue;
+        *out_algorithm = found[i].algorithm;
+        return true;
+    }
+    return false;
+}
+
+static void *cudnn_place(pen_cuda_address address) {
+    return (void *)(uintptr_t)address;
+}
+
+static pen_cudnn_status cudnn_enqueue(const pen_cudnn *c, const struct cuda_conv_args *args,
+                                      unsigned algorithm) {
+    const pen_cudnn_functions *f = c->functions;
+    const float alpha = 1, beta = args->adds ? 1.0f : 0.0f;
+    const void *const left = cudnn_place(args->left), *const right = cudnn_place(args->right);
+    void *const y = cudnn_place(args->y), *const workspace = cudnn_place(c->workspace);
+    const size_t bytes = c->workspace_bytes;
+    return args->what == PEN_CUDA_CONV
+               ? f->convolve(c->handle, &alpha, c->x, right, c->w, left, c->conv, algorithm,
+                             workspace, bytes, &beta, c->y, y)
+           : cudnn_is_input(args)
+               ? f->convolve_input(c->handle, &alpha, c->w, left, c->y, right, c->conv, algorithm,
+                                   workspace, bytes, &beta, c->x, y)
+               : f->convolve_weight(c->handle, &alpha, c->x, right, c->y, left, c->conv, algorithm,
+                                    workspace, bytes, &beta, c->w, y);
+}
+
+pen_status pen_cudnn_convolve(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
+                              bool *out_is_done) {
+    static const char *const doing = "while a convolution was enqueued";
+    unsigned algorithm;
+    *out_is_done = false;
+    if (!cudnn_is_expressible(args)) return PEN_OK;
+    PEN_TRY(cudnn_check(cudnn, cudnn_describe(cudnn, args), doing));
+    if (!cudnn_choose(cudnn, args->what, &algorithm)) return PEN_OK;
+    PEN_TRY(cudnn_check(cudnn, cudnn_enqueue(cudnn, args, algorithm), doing));
+    *out_is_done = true;
+    return PEN_OK;
+}

@@ -1,0 +1,30 @@
+// A libcudnn.so.9 for machines without a GPU, over the fake driver, as fake_cublas.h is of
+// matrices, and stricter than the library must be.
+//
+// - Descriptors that do not fit each other, or operands that are not whole in one allocation, are
+//   CUDNN_STATUS_BAD_PARAM.
+// - Of the algorithms that it proposes, the first has other bits in each run, the second needs a
+//   gigabyte, and the third is not for these tensors. Only the fourth computes; it needs 8 KiB,
+//   which are written. `dnn_none=1` in FAKE_CUDA leaves that one out.
+// - It runs when its stream comes to it, and is captured as a launch is.
+// - Operands are rounded by the type of math, at most as far as the library may.
+// - Handles and descriptors count among what nobody released.
+//
+// `dnn_fails=2` in FAKE_CUDA: convolutions have that status. `count=1` tells at the end how many
+// were asked for, and how many ran.
+//
+// With FAKE_OLD it is built without cudnnSetConvolutionGroupCount, as an old library.
+#ifndef PEN_TESTS_CUDA_FAKE_CUDNN_H
+#define PEN_TESTS_CUDA_FAKE_CUDNN_H
+
+#include <stdint.h>
+
+typedef struct fake_cudnn_counts {
+    uint64_t calls;   // by the host
+    uint64_t runs;    // also those of graphs
+    uint64_t misfits; // questions about descriptors that do not fit each other
+} fake_cudnn_counts;
+
+typedef void (*fake_cudnn_counts_fn)(fake_cudnn_counts *out_counts);
+
+#endif // PEN_TESTS_CUDA_FAKE_CUDNN_H

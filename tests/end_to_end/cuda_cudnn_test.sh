@@ -1,0 +1,52 @@
+# Trainings whose convolutions go to cuDNN, a fake one, on an emulated GPU: losses are those of PyTorch, bits are the same
+# in two runs, with late commands, and with CUDA graphs and without. What is there and what goes wrong is told.
+. tests/end_to_end/common.sh
+. "$top/tests/end_to_end/precision_jobs.sh"
+
+build=${PENSTOCK%/penstock}/tests/cuda
+export LD_LIBRARY_PATH=$build/libraries:$build
+
+penstock doctor >doctor
+grep -q '^cuDNN  *9.5.1, for convolutions of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
+penstock doctor --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["cudnn"].startswith("9.5.1")'
+LD_LIBRARY_PATH=$build penstock doctor >doctor
+grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn.so.9 or .8, is of a version without' doctor ||
+    die "doctor does not say why: $(cat doctor)"
+
+# train NAME [OPTION...]: to NAME.json; sets `asked` and `run`, what the fake library counts
+train() {
+    local name=$1
+    shift
+    penstock train lenet.yaml --json "$@" >"$name.json" 2>messages || die "$name: $(cat messages)"
+    read -r asked run <<<"$(sed -n 's/^fake cuDNN: \([0-9]*\) convolutions asked for, \([0-9]*\) run$/\1 \2/p' messages)"
+}
+export FAKE_CUDA=count=1
+for precision in float32 tf32; do
+    precision_job lenet $precision
+    train lenet.$precision --set train.steps=4
+    # from its second run on, a list is a graph: convolutions run that the host does not ask for
+    [ "$asked" -gt 0 ] && [ "$run" = $((2 * asked)) ] || die "$precision: $asked convolutions, $run run"
+    check 'd["arithmetic"].endswith(", cuDNN 9.5.1")' lenet.$precision.json
+done
+compare_losses 4e-6 lenet.float32 lenet.tf32
+for settings in late=50 graphless=1; do
+    FAKE_CUDA="$settings count=1" train again --set train.steps=4
+    [ "$(hash again.json)" = "$(hash lenet.tf32.json)" ] || die "other bits with $settings"
+    [ $settings = late=50 ] || [ "$asked" -ge "$run" ] || die "without graphs, $asked convolutions"
+done
+
+# ---- without it, and where it has nothing that gives the same bits, own kernels make them
+train own --set numerics.libraries=none --set train.steps=2
+[ "$run" = '' ] || [ "$run" = 0 ] || die "it ran $run convolutions without leave"
+check '"cuDNN" not in d["arithmetic"]' own.json
+FAKE_CUDA='dnn_none=1 count=1' train none --set train.steps=2
+[ "$run" = 0 ] || die "it ran $run convolutions by an algorithm whose bits differ"
+mkdir other
+cp "$build/libraries/libcublas.so.12" other
+LD_LIBRARY_PATH=$PWD/other:$build train other --set train.steps=2
+check 'd["arithmetic"].endswith(", cuBLAS 12.4.5")' other.json
+
+# ---- what goes wrong
+FAKE_CUDA=dnn_fails=5000 fails 1 "device 'g': while a convolution was enqueued: cuDNN of GPU 0 says CUDNN_STATUS_EXECUTION_FAILED; .numerics: {libraries: none}. goes without it" \
+    "$PENSTOCK" train lenet.yaml
+grep -q "while running conv '" fails.err || die "the operator is not named: $(cat fails.err)"
