@@ -121,7 +121,7 @@ typedef struct pen_training_step_report {
     size_t struct_size;
     uint64_t step;  // counted from 1
     uint64_t epoch; // counted from 1
-    double loss;    // mean over the step's examples, before its update
+    double loss;    // mean over the step's examples, before its update. Skipped: may be not finite
     uint64_t example_count;
     uint64_t target_count;  // predictions judged; 0 when the loss is not over classes
     uint64_t correct_count; // of those

@@ -84,16 +84,21 @@ static void log_take(log_reader *reader, const json_t *line) {
     }
 }
 
-// The means of the last tenth of the first `count` steps, at least of one.
+// The means of the last tenth of the first `count` steps, at least of one. Steps without a loss,
+// which were skipped, are left out.
 static pen_run_means log_means(const log_reader *reader, uint64_t count) {
     const uint64_t late = count / LOG_LATE_SHARE + (count > 0 && count < LOG_LATE_SHARE);
     pen_run_means sum = {0, 0};
     if (count == 0 || count > reader->log->step) return (pen_run_means){NAN, NAN};
+    uint64_t losses = 0;
     for (uint64_t i = count - late; i < count; i++) {
-        sum.loss += reader->steps[i].loss;
         sum.accuracy += reader->steps[i].accuracy;
+        if (!isfinite(reader->steps[i].loss)) continue;
+        sum.loss += reader->steps[i].loss;
+        losses += 1;
     }
-    return (pen_run_means){sum.loss / (double)late, sum.accuracy / (double)late};
+    return (pen_run_means){losses == 0 ? NAN : sum.loss / (double)losses,
+                           sum.accuracy / (double)late};
 }
 
 // A line has a step at most, so there are no more steps than lines.

@@ -173,6 +173,10 @@ for devices in "{$g}" "{$g}, {$h}"; do
         "$PENSTOCK" train mlp.yaml -q "${over[@]}" --set 'data.train.inputs={input: nothing.npy}'
 done
 
+larger=(--set 'data.train.inputs={input: larger.npy}')
+penstock train mlp.yaml -q "${larger[@]}" --steps 6 --checkpoint counted >out 2>messages || die "$(cat messages)"
+fails 8 'in step 10$' "$PENSTOCK" train mlp.yaml -q "${larger[@]}" --checkpoint counted --continue
+
 # ---- several microbatches in lanes decide as one; the log has it
 penstock train mlp.yaml -q --json --set train.microbatches=4 --set train.lanes=2 --log log.jsonl >lanes.json 2>messages ||
     die "$(cat messages)"
