@@ -255,8 +255,8 @@ check-ray: $(BUILD)/penstock $(BUILD)/libpenstock.so #! the trainer for Ray, on 
 #   make check-nvidia NVIDIA_VENV=DIR     with the Python environment that is in DIR or made there
 NVIDIA_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock/nvidia
 .PHONY: check-nvidia
-check-nvidia: #! NVIDIA's assembler over the kernels, and headers over our prototypes (from PyPI, in NVIDIA_VENV, 500 MB); needs no GPU
-	@python=$$(tests/python/python_environment.sh $(NVIDIA_VENV) nvidia.cu13 nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cublas) && \
+check-nvidia: #! NVIDIA's assembler over the kernels, and headers over our prototypes (from PyPI, in NVIDIA_VENV, 1 GB); needs no GPU
+	@python=$$(tests/python/python_environment.sh $(NVIDIA_VENV) nvidia.cu13,nvidia.cudnn nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cublas nvidia-cudnn-cu13) && \
 	  tests/cuda/check_nvidia.sh $$($$python -c 'import nvidia.cu13; print(*nvidia.cu13.__path__)')
 #   make check-gpu CUDA_DRIVER=FILE     with this library as the driver
 .PHONY: check-gpu

@@ -415,6 +415,7 @@ pen_status pen_profiler_run_steps(pen_profiler *profiler, uint32_t step_count,
     return PEN_OK;
 }
 
+// Times that operators have within a step take the place of those that the table has.
 pen_status pen_profiler_store_steps(const pen_profiler *profiler, pen_cost_table *table) {
     const pen_profile_target *target = &profiler->target;
     for (uint32_t r = 0; r < profiler->row_count; r++) {

@@ -242,7 +242,7 @@ pen_cublas_status cublasCreate_v2(pen_cublas_handle **handle) {
     if (*handle == NULL) return PEN_CUBLAS_ALLOC_FAILED;
     (*handle)->device = fake_current_device();
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     (void)pthread_mutex_unlock(&fake_lock);
     return 0;
 }
@@ -251,7 +251,7 @@ pen_cublas_status cublasDestroy_v2(pen_cublas_handle *handle) {
     if (handle == NULL) return BLAS_NOT_INITIALIZED;
     free(handle);
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     (void)pthread_mutex_unlock(&fake_lock);
     return 0;
 }

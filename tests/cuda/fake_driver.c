@@ -115,7 +115,7 @@ static void fake_reach_args(uint8_t *args, size_t bytes) {
 void fake_run_kernel(const fake_command *c) {
     const char *wrong = NULL;
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.kernels += 1;
+    fake_count(&fake_counted.kernels, 1);
     (void)pthread_mutex_unlock(&fake_lock);
     if (strcmp(c->kernel->name, fake_settings.slow) == 0) (void)usleep(fake_settings.slow_us);
     (void)pthread_mutex_lock(&emulating);
@@ -142,13 +142,13 @@ pen_cuda_result cuDevicePrimaryCtxRetain(pen_cuda_context **context, int device)
     if (fake_sticky != 0) return fake_sticky;
     contexts[device].device = device;
     *context = &contexts[device];
-    fake_counted.contexts += 1;
+    fake_count(&fake_counted.contexts, 1);
     return 0;
 }
 
 pen_cuda_result cuDevicePrimaryCtxRelease_v2(int device) {
     (void)device;
-    fake_counted.contexts -= 1;
+    fake_count(&fake_counted.contexts, -1);
     return fake_sticky;
 }
 
@@ -204,9 +204,9 @@ pen_cuda_result cuMemAlloc_v2(pen_cuda_address *address, size_t bytes) {
     blocks = block;
     used[device] += bytes;
     if (used[device] > used_most[device]) used_most[device] = used[device];
-    fake_counted.bytes += bytes;
+    fake_count(&fake_counted.bytes, (int64_t)bytes);
     if (fake_counted.bytes > fake_counted.bytes_most) fake_counted.bytes_most = fake_counted.bytes;
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     (void)pthread_mutex_unlock(&fake_lock);
     *address = (uint64_t)(uintptr_t)block->bytes | FAKE_TAG;
     return 0;
@@ -233,8 +233,8 @@ pen_cuda_result cuMemFree_v2(pen_cuda_address address) {
     }
     if (found != NULL) {
         used[found->device] -= found->size;
-        fake_counted.bytes -= found->size;
-        fake_counted.blocks -= 1;
+        fake_count(&fake_counted.bytes, -(int64_t)found->size);
+        fake_count(&fake_counted.blocks, -1);
     }
     (void)pthread_mutex_unlock(&fake_lock);
     if (found == NULL) return FAKE_INVALID;
@@ -255,10 +255,10 @@ pen_cuda_result cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
     if (memory == NULL) return PEN_CUDA_OUT_OF_MEMORY;
     memcpy(memory, &bytes, sizeof bytes);
     memset(memory + 4096, 0xA5, bytes);
-    fake_counted.host_bytes += bytes;
+    fake_count(&fake_counted.host_bytes, (int64_t)bytes);
     if (fake_counted.host_bytes > fake_counted.host_bytes_most)
         fake_counted.host_bytes_most = fake_counted.host_bytes;
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     *host = memory + 4096;
     return 0;
 }
@@ -266,8 +266,8 @@ pen_cuda_result cuMemHostAlloc(void **host, size_t bytes, unsigned flags) {
 pen_cuda_result cuMemFreeHost(void *host) {
     size_t bytes;
     memcpy(&bytes, (uint8_t *)host - 4096, sizeof bytes);
-    fake_counted.host_bytes -= bytes;
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.host_bytes, -(int64_t)bytes);
+    fake_count(&fake_counted.blocks, -1);
     free((uint8_t *)host - 4096);
     return fake_sticky;
 }
@@ -277,7 +277,7 @@ pen_cuda_result cuMemcpyHtoDAsync_v2(pen_cuda_address to, const void *from, size
     const fake_command c = {
         .kind = FAKE_COPY, .to = fake_host(to, bytes), .from = from, .bytes = bytes};
     if (c.to == NULL) return FAKE_INVALID;
-    fake_counted.bytes_written += bytes;
+    fake_count(&fake_counted.bytes_written, (int64_t)bytes);
     return fake_push(stream, &c);
 }
 
@@ -289,7 +289,7 @@ pen_cuda_result cuMemcpyDtoHAsync_v2(void *to, pen_cuda_address from, size_t byt
                             .from = fake_host(from, bytes),
                             .bytes = bytes};
     if (c.from == NULL) return FAKE_INVALID;
-    fake_counted.bytes_read += bytes;
+    fake_count(&fake_counted.bytes_read, (int64_t)bytes);
     return fake_push(stream, &c);
 }
 
@@ -304,7 +304,7 @@ pen_cuda_result cuMemcpyPeerAsync(pen_cuda_address to, pen_cuda_context *to_cont
     const bool is_same = to_context == from_context;
     if (!is_same && (to_context->peers >> from_context->device & 1) == 0) return PEN_CUDA_NO_PEER;
     if (c.to == NULL || c.from == NULL) return FAKE_INVALID;
-    fake_counted.bytes_across += bytes;
+    fake_count(&fake_counted.bytes_across, (int64_t)bytes);
     return fake_push(stream, &c);
 }
 
@@ -333,7 +333,7 @@ pen_cuda_result cuModuleLoadData(pen_cuda_module **module, const void *image) {
         free(made);
         return PEN_CUDA_OUT_OF_MEMORY;
     }
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     *module = made;
     return 0;
 }
@@ -341,7 +341,7 @@ pen_cuda_result cuModuleLoadData(pen_cuda_module **module, const void *image) {
 pen_cuda_result cuModuleUnload(pen_cuda_module *module) {
     free(module->text);
     free(module);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }
 

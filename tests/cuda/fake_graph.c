@@ -38,7 +38,7 @@ pen_cuda_result cuStreamBeginCapture_v2(pen_cuda_stream *stream, unsigned mode) 
     if (mode != PEN_CUDA_CAPTURE_THREAD_LOCAL) return FAKE_INVALID; // as the device does it
     stream->captured = calloc(1, sizeof *stream->captured);
     if (stream->captured == NULL) return PEN_CUDA_OUT_OF_MEMORY;
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     stream->is_capture_bad = false;
     fake_capturing = stream;
     return 0;
@@ -47,7 +47,7 @@ pen_cuda_result cuStreamBeginCapture_v2(pen_cuda_stream *stream, unsigned mode) 
 pen_cuda_result cuGraphDestroy(pen_cuda_graph *graph) {
     fake_free_commands(graph);
     free(graph);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }
 
@@ -76,7 +76,7 @@ pen_cuda_result cuGraphInstantiateWithFlags(pen_cuda_graph_exec **exec, pen_cuda
     }
     memcpy(made->graph.commands, graph->commands, graph->count * sizeof *graph->commands);
     made->graph.count = graph->count;
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     *exec = made;
     return 0;
 }
@@ -93,6 +93,6 @@ pen_cuda_result cuGraphLaunch(pen_cuda_graph_exec *exec, pen_cuda_stream *stream
 pen_cuda_result cuGraphExecDestroy(pen_cuda_graph_exec *exec) {
     fake_free_commands(&exec->graph);
     free(exec);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }

@@ -92,6 +92,10 @@ extern fake_counts fake_counted;
 extern pen_cuda_result fake_sticky;                   // an error that a kernel caused
 extern _Thread_local pen_cuda_stream *fake_capturing; // by this thread
 
+// Adds to one of the counts, of any thread.
+static inline void fake_count(uint64_t *count, int64_t more) {
+    (void)__atomic_fetch_add(count, (uint64_t)more, __ATOMIC_RELAXED);
+}
 // The device of the calling thread's context; -1: it has none.
 int fake_current_device(void);
 // What must not be while this thread captures; else what the error is that stays.

@@ -40,15 +40,15 @@ static unsigned stream_copies_out(const pen_cuda_stream *s, const fake_command *
 void fake_count_launch(const pen_cuda_stream *stream) {
     has_launched = true;
     (void)pthread_mutex_lock(&fake_lock);
-    fake_counted.launches += 1;
-    if (copies_out[stream->device] > 0) fake_counted.launches_ahead += 1;
+    fake_count(&fake_counted.launches, 1);
+    if (copies_out[stream->device] > 0) fake_count(&fake_counted.launches_ahead, 1);
     (void)pthread_mutex_unlock(&fake_lock);
 }
 
 // Holds the lock.
 static void fake_count_wait(void) {
-    fake_counted.waits += 1;
-    if (!has_launched) fake_counted.waits_beside += 1;
+    fake_count(&fake_counted.waits, 1);
+    if (!has_launched) fake_count(&fake_counted.waits_beside, 1);
 }
 
 static void fake_do(const pen_cuda_stream *s, fake_command *c) {
@@ -137,7 +137,7 @@ pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
         free(s);
         return PEN_CUDA_OUT_OF_MEMORY;
     }
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     *stream = s;
     return 0;
 }
@@ -152,7 +152,7 @@ pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
     stream_counts[stream->device] -= 1;
     (void)pthread_mutex_unlock(&fake_lock);
     free(stream);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }
 
@@ -170,14 +170,14 @@ pen_cuda_result cuEventCreate(pen_cuda_event **event, unsigned flags) {
     if (fake_sticky != 0) return fake_sticky;
     *event = calloc(1, sizeof **event);
     if (*event == NULL) return PEN_CUDA_OUT_OF_MEMORY;
-    fake_counted.blocks += 1;
+    fake_count(&fake_counted.blocks, 1);
     (*event)->is_untimed = (flags & PEN_CUDA_EVENT_NO_TIMING) != 0;
     return 0;
 }
 
 pen_cuda_result cuEventDestroy_v2(pen_cuda_event *event) {
     free(event);
-    fake_counted.blocks -= 1;
+    fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }
 
@@ -204,7 +204,7 @@ pen_cuda_result cuStreamWaitEvent(pen_cuda_stream *stream, pen_cuda_event *event
     (void)pthread_mutex_unlock(&fake_lock);
     const bool is_lost =
         fake_settings.lost_stream == stream->role && fake_settings.lost_event == event_role;
-    fake_counted.passes += 1;
+    fake_count(&fake_counted.passes, 1);
     return is_lost ? fake_sticky : fake_push(stream, &c);
 }
 

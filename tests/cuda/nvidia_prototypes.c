@@ -50,3 +50,45 @@ SAME_NUMBER(CUBLAS_COMPUTE_32F_FAST_16F, PEN_CUBLAS_COMPUTE_FLOAT16);
 SAME_NUMBER(CUBLAS_COMPUTE_32F_FAST_16BF, PEN_CUBLAS_COMPUTE_BFLOAT16);
 SAME_NUMBER(CUBLAS_COMPUTE_32F_FAST_TF32, PEN_CUBLAS_COMPUTE_TF32);
 #endif
+
+#if __has_include(<cudnn.h>)
+#include <stddef.h>
+
+#include <cudnn.h>
+
+#include "device/cuda/cudnn.h"
+
+// Functions that fill theirs of a struct that is ours: the struct is compared by itself.
+#define SAME_TYPE(symbol, other)                                                                   \
+    __builtin_types_compatible_p(__typeof__(&(symbol)), __typeof__(other))
+#define IS_FINDER(symbol)                                                                          \
+    (SAME_TYPE(symbol, &cudnnGetConvolutionForwardAlgorithm_v7) ||                                 \
+     SAME_TYPE(symbol, &cudnnGetConvolutionBackwardDataAlgorithm_v7) ||                            \
+     SAME_TYPE(symbol, &cudnnGetConvolutionBackwardFilterAlgorithm_v7))
+#undef SAME_FUNCTION
+#define SAME_FUNCTION(returned, name, symbol, parameters)                                          \
+    _Static_assert(SAME_TYPE(symbol, ((pen_cudnn_functions *)0)->name) || IS_FINDER(symbol),       \
+                   "another function: " #symbol);
+PEN_CUDNN_FUNCTIONS(SAME_FUNCTION)
+
+#define SAME_MEMBER(theirs, member, ours)                                                          \
+    SAME_NUMBER(offsetof(theirs, member), offsetof(pen_cudnn_algorithm, ours))
+#define SAME_STRUCT(theirs)                                                                        \
+    SAME_NUMBER(sizeof(theirs), sizeof(pen_cudnn_algorithm));                                      \
+    SAME_MEMBER(theirs, algo, algorithm);                                                          \
+    SAME_MEMBER(theirs, status, status);                                                           \
+    SAME_MEMBER(theirs, memory, memory);                                                           \
+    SAME_MEMBER(theirs, determinism, determinism);                                                 \
+    SAME_MEMBER(theirs, mathType, math)
+SAME_STRUCT(cudnnConvolutionFwdAlgoPerf_t);
+SAME_STRUCT(cudnnConvolutionBwdDataAlgoPerf_t);
+SAME_STRUCT(cudnnConvolutionBwdFilterAlgoPerf_t);
+
+SAME_NUMBER(CUDNN_DATA_FLOAT, PEN_CUDNN_FLOAT32);
+SAME_NUMBER(CUDNN_TENSOR_NCHW, PEN_CUDNN_PLAIN);
+SAME_NUMBER(CUDNN_CROSS_CORRELATION, PEN_CUDNN_CROSS_CORRELATION);
+SAME_NUMBER(CUDNN_DETERMINISTIC, PEN_CUDNN_DETERMINISTIC);
+SAME_NUMBER(CUDNN_TENSOR_OP_MATH, PEN_CUDNN_MATH_TF32);
+SAME_NUMBER(CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, PEN_CUDNN_MATH_FLOAT16);
+SAME_NUMBER(CUDNN_FMA_MATH, PEN_CUDNN_MATH_FLOAT32);
+#endif
