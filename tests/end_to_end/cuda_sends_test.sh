@@ -3,19 +3,8 @@
 . tests/end_to_end/common.sh
 . "$top/tests/end_to_end/emulated_gpu.sh"
 
-cat >job.yaml <<'Y'
-version: 1
-model:
-  inputs: {input: {shape: [1, 28, 28]}}
-  layers: [flatten, {dense: 32}, relu, {dense: 16}, softmax, {dense: 32}, {dense: 10}]
-data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
-train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, steps: 4, epochs: 99}
-devices:
-- {name: g, kind: cuda, memory: 1GiB, host: localhost}
-- {name: h, kind: cuda, gpu: 1, memory: 1GiB, host: localhost}
-placement: {strategy: dynamic_programming}
-pipeline: {schedule: 1f1b}
-Y
+stages_job 'optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, steps: 4, epochs: 99' \
+    '{name: g, kind: cuda, memory: 1GiB, host: localhost}, {name: h, kind: cuda, gpu: 1, memory: 1GiB, host: localhost}' >job.yaml
 one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
 
 # ---- the same bits, whatever is late

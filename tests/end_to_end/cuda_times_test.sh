@@ -4,17 +4,8 @@
 . "$top/tests/end_to_end/emulated_gpu.sh"
 
 # softmax is of stage 0, which is enqueued only; the loss is of stage 1
-cat >job.yaml <<'Y'
-version: 1
-model:
-  inputs: {input: {shape: [1, 28, 28]}}
-  layers: [flatten, {dense: 32}, relu, {dense: 16}, softmax, {dense: 32}, {dense: 10}]
-data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
-train: {loss: softmax_cross_entropy, optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, steps: 4, epochs: 9}
-devices: [{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]
-placement: {strategy: dynamic_programming}
-pipeline: {schedule: 1f1b}
-Y
+stages_job 'optimizer: {sgd: {lr: 0.05}}, batch: 8, microbatches: 4, steps: 4, epochs: 9' \
+    '{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}' >job.yaml
 
 # trained KERNEL TASK STAGE: of tasks, these alone are slow when the kernel takes 60 ms more; and waits are none
 # of a device that computes.

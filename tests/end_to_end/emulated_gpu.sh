@@ -2,6 +2,21 @@
 # For trainings on an emulated GPU: source behind common.sh. With PEN_TEST_GPU the GPU is a real one.
 [ -n "${PEN_TEST_GPU:-}" ] || export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
 
+# stages_job TRAIN DEVICES: a job on standard output, of small layers that are cut into stages
+stages_job() {
+    cat <<Y
+version: 1
+model:
+  inputs: {input: {shape: [1, 28, 28]}}
+  layers: [flatten, {dense: 32}, relu, {dense: 16}, softmax, {dense: 32}, {dense: 10}]
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, $1}
+devices: [$2]
+placement: {strategy: dynamic_programming}
+pipeline: {schedule: 1f1b}
+Y
+}
+
 # train_in_orders NAME: trains NAME.yaml on the emulated GPU, without a node on the host, to NAME.json. In other
 # orders of threads, and with late commands, the losses have the same bits.
 train_in_orders() {

@@ -18,11 +18,6 @@
 #include "tests/support/product_case.h"
 #include "tests/support/recurrent_case.h"
 
-#define CUBLAS_HEADER "/usr/local/cuda/include/cublas_v2.h"
-#if __has_include(CUBLAS_HEADER)
-#include CUBLAS_HEADER
-#endif
-
 static void *cublas_find(const char *name) {
     void *library = dlopen("libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
     void *found = library == NULL ? NULL : dlsym(library, name);
@@ -316,30 +311,6 @@ static void versions_go_with_the_driver(void **state) {
           version.numbers[0]);
 }
 
-static void prototypes_are_those_of_nvidia(void **state) {
-    (void)state;
-#ifdef CUBLAS_VERSION
-#define CUBLAS_COMPARE(name, symbol, parameters)                                                   \
-    CHECK(__builtin_types_compatible_p(__typeof__(&(symbol)),                                      \
-                                       __typeof__(((pen_cublas_functions *)0)->name)),             \
-          "%s is another function there", #symbol);
-    PEN_CUBLAS_FUNCTIONS(CUBLAS_COMPARE)
-    CHECK(CUBLAS_OP_N == PEN_CUBLAS_AS_IT_IS, "another number");
-    CHECK(CUBLAS_OP_T == PEN_CUBLAS_TRANSPOSED, "another number");
-    CHECK(CUBLAS_POINTER_MODE_HOST == PEN_CUBLAS_HOST, "another number");
-    CHECK(CUBLAS_DEFAULT_MATH == PEN_CUBLAS_MATH, "another number");
-    CHECK(CUBLAS_GEMM_DEFAULT == PEN_CUBLAS_ALGORITHM, "another number");
-    CHECK(CUDA_R_32F == PEN_CUBLAS_FLOAT32, "another number");
-    CHECK(CUBLAS_STATUS_ALLOC_FAILED == PEN_CUBLAS_ALLOC_FAILED, "another number");
-    CHECK(CUBLAS_COMPUTE_32F == PEN_CUBLAS_COMPUTE, "another number");
-    CHECK(CUBLAS_COMPUTE_32F_FAST_TF32 == PEN_CUBLAS_COMPUTE_TF32, "another number");
-    CHECK(CUBLAS_COMPUTE_32F_FAST_16BF == PEN_CUBLAS_COMPUTE_BFLOAT16, "another number");
-    CHECK(CUBLAS_COMPUTE_32F_FAST_16F == PEN_CUBLAS_COMPUTE_FLOAT16, "another number");
-#else
-    print_message("no " CUBLAS_HEADER " to compare with\n");
-#endif
-}
-
 PEN_TEST_MAIN(cmocka_unit_test_setup(products, use_it),
               cmocka_unit_test_setup(recurrent_layers, use_it),
               cmocka_unit_test_setup(precisions, use_it),
@@ -347,5 +318,4 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(products, use_it),
               cmocka_unit_test_setup(mistakes_are_found, use_it),
               cmocka_unit_test(what_y_holds_is_kept), cmocka_unit_test(wrong_operands_are_refused),
               cmocka_unit_test(memory_is_counted), cmocka_unit_test(it_is_part_of_the_class),
-              cmocka_unit_test(errors_are_told), cmocka_unit_test(versions_go_with_the_driver),
-              cmocka_unit_test(prototypes_are_those_of_nvidia))
+              cmocka_unit_test(errors_are_told), cmocka_unit_test(versions_go_with_the_driver))

@@ -13,12 +13,6 @@
 #include "tests/support/fake_cuda.h"
 #include "tests/support/window_case.h"
 
-#define CUDNN_HEADER "/usr/local/cuda/include/cudnn.h"
-#if __has_include(CUDNN_HEADER)
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#include CUDNN_HEADER
-#endif
-
 static fake_cudnn_counts cudnn_count(void) {
     fake_cudnn_counts counts = {0};
     fake_cudnn_counts_fn count;
@@ -100,36 +94,7 @@ static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     op_built_free(&built);
 }
 
-// Those that find algorithms (_v7) have three structs alike for ours, of which places are compared.
-static void numbers_are_those_of_nvidia(void **state) {
-    (void)state;
-#ifdef CUDNN_MAJOR
-    CHECK(CUDNN_DATA_FLOAT == PEN_CUDNN_FLOAT32, "another number");
-    CHECK(CUDNN_TENSOR_NCHW == PEN_CUDNN_PLAIN, "another number");
-    CHECK(CUDNN_CROSS_CORRELATION == PEN_CUDNN_CROSS_CORRELATION, "another number");
-    CHECK(CUDNN_DETERMINISTIC == PEN_CUDNN_DETERMINISTIC, "another number");
-    CHECK(CUDNN_TENSOR_OP_MATH == PEN_CUDNN_MATH_TF32, "another number");
-    CHECK(CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION == PEN_CUDNN_MATH_FLOAT16, "another number");
-    CHECK(CUDNN_FMA_MATH == PEN_CUDNN_MATH_FLOAT32, "another number");
-    CHECK(sizeof(cudnnConvolutionFwdAlgoPerf_t) == sizeof(pen_cudnn_algorithm), "another size");
-    CHECK(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) == offsetof(pen_cudnn_algorithm, memory),
-          "another place");
-    CHECK(offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism) ==
-              offsetof(pen_cudnn_algorithm, determinism),
-          "another place");
-#define CUDNN_COMPARE(returned, name, symbol, parameters)                                          \
-    CHECK(strstr(#symbol, "_v7") != NULL ||                                                        \
-              __builtin_types_compatible_p(__typeof__(&(symbol)),                                  \
-                                           __typeof__(((pen_cudnn_functions *)0)->name)),          \
-          "%s is another function there", #symbol);
-    PEN_CUDNN_FUNCTIONS(CUDNN_COMPARE)
-#else
-    print_message("no " CUDNN_HEADER " to compare with\n");
-#endif
-}
-
 PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(convolutions_of_many_tiles, use_it),
               cmocka_unit_test_setup(precisions, use_it),
-              cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it),
-              cmocka_unit_test(numbers_are_those_of_nvidia))
+              cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
