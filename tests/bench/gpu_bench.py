@@ -19,7 +19,7 @@ import sys
 import bench_rows
 import run_bench
 
-PRECISIONS = ["float32", "tf32", "bfloat16"]
+PRECISIONS = {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 3e-2}  # and how far first losses may be apart
 CASES = [f"{model}:{precision}" for model in ("mlp4096", "resnet50", "gpt12", "lstm512") for precision in PRECISIONS]
 
 
@@ -56,6 +56,8 @@ def measure(options, case):
                             [variant["peak_bytes"] / 2**20 for variant in theirs], peer, "MiB")
     loss = theirs[0]["losses"][0]
     step["first_loss"] = memory["first_loss"] = abs(ours[0][2] - loss) / abs(loss)
+    if not step["first_loss"] <= PRECISIONS[precision]:
+        sys.exit(f"{case}: other losses, {ours[0][2]} and {loss}: not the same work")
     return [step, memory]
 
 

@@ -58,13 +58,23 @@ SAME_NUMBER(CUBLAS_COMPUTE_32F_FAST_TF32, PEN_CUBLAS_COMPUTE_TF32);
 
 #include "device/cuda/cudnn.h"
 
-// Functions that fill theirs of a struct that is ours: the struct is compared by itself.
+// Three functions fill a struct, theirs and ours: of these the other parameters are compared here.
 #define SAME_TYPE(symbol, other)                                                                   \
     __builtin_types_compatible_p(__typeof__(&(symbol)), __typeof__(other))
+#define SAME_FINDER(symbol, ours, first, second, third, theirs)                                    \
+    typedef pen_cudnn_status ours(pen_cudnn_handle *, first *, second *, pen_cudnn_conv *,         \
+                                  third *, int, int *, theirs *);                                  \
+    _Static_assert(SAME_TYPE(symbol, (ours *)0), "another function: " #symbol);
+SAME_FINDER(cudnnGetConvolutionForwardAlgorithm_v7, finder, pen_cudnn_tensor, pen_cudnn_filter,
+            pen_cudnn_tensor, cudnnConvolutionFwdAlgoPerf_t)
+SAME_FINDER(cudnnGetConvolutionBackwardDataAlgorithm_v7, input_finder, pen_cudnn_filter,
+            pen_cudnn_tensor, pen_cudnn_tensor, cudnnConvolutionBwdDataAlgoPerf_t)
+SAME_FINDER(cudnnGetConvolutionBackwardFilterAlgorithm_v7, weight_finder, pen_cudnn_tensor,
+            pen_cudnn_tensor, pen_cudnn_filter, cudnnConvolutionBwdFilterAlgoPerf_t)
+// and what we call is of those three, or the same function
 #define IS_FINDER(symbol)                                                                          \
-    (SAME_TYPE(symbol, &cudnnGetConvolutionForwardAlgorithm_v7) ||                                 \
-     SAME_TYPE(symbol, &cudnnGetConvolutionBackwardDataAlgorithm_v7) ||                            \
-     SAME_TYPE(symbol, &cudnnGetConvolutionBackwardFilterAlgorithm_v7))
+    (SAME_TYPE(symbol, (finder *)0) || SAME_TYPE(symbol, (input_finder *)0) ||                     \
+     SAME_TYPE(symbol, (weight_finder *)0))
 #undef SAME_FUNCTION
 #define SAME_FUNCTION(returned, name, symbol, parameters)                                          \
     _Static_assert(SAME_TYPE(symbol, ((pen_cudnn_functions *)0)->name) || IS_FINDER(symbol),       \

@@ -1,11 +1,14 @@
 // What is picked by size, one-hot rows and constants: kernels/choice.cu.
 #include <string.h>
 
+#include "base/integer.h"
 #include "device/cuda/cuda_kernel.h"
 #include "graph/element.h"
 
 // Numbers of a line of which the first k are looked for, at most: each is compared with all others.
 #define CHOICE_MOST 65536
+// Comparisons of all lines together, at most.
+#define CHOICE_WORK ((uint64_t)1 << 36)
 
 typedef enum choice_rule { CHOICE_LARGEST, CHOICE_LEAST, CHOICE_TOP } choice_rule;
 
@@ -44,9 +47,11 @@ static uint32_t place_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 
 static bool top_supports(const pen_graph *graph, const pen_node *node) {
     const pen_shape *x = &pen_value_type(graph, node->inputs[0])->shape;
+    const uint64_t count = (uint64_t)x->dims[pen_cuda_axis(node, x)];
     uint32_t type;
-    return pen_cuda_type(graph, node->inputs[0], &type) &&
-           x->dims[pen_cuda_axis(node, x)] <= CHOICE_MOST;
+    uint64_t work;
+    return pen_cuda_type(graph, node->inputs[0], &type) && count <= CHOICE_MOST &&
+           pen_u64_mul(pen_cuda_count(graph, node->inputs[0]), count, &work) && work <= CHOICE_WORK;
 }
 
 static uint32_t top_steps(const pen_cuda_call *call, pen_cuda_step *steps) {

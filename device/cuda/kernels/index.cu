@@ -20,21 +20,27 @@ DEVICE int64_t nd_row(const struct cuda_nd_args *a, uint64_t tuple) {
 KERNEL(gather_nd, cuda_nd_args) {
     EACH(i, a.tuples * a.inner) {
         const int64_t row = nd_row(&a, i / a.inner);
-        if (row < 0) continue;
-        copy_element(a.y, i, a.x, (uint64_t)row * a.inner + i % a.inner, a.bytes, a.adds);
+        if (row < 0)
+            pick_nothing(a.y, i, a.bytes);
+        else
+            copy_element(a.y, i, a.x, (uint64_t)row * a.inner + i % a.inner, a.bytes, a.adds);
     }
 }
 
-// In the order of the tuples: all that come to one element are a thread's own.
+// In the order of the tuples: all that come to one element are a thread's own, and element i is one
+// of these.
 KERNEL(scatter_nd, cuda_nd_args) {
     const struct put_kind kind = {a.put, a.type, a.bytes};
     EACH(i, a.parts * a.inner) {
         const uint64_t part = i / a.inner, column = i % a.inner;
+        bool is_outside = false;
         for (uint64_t tuple = 0; tuple < a.tuples; tuple++) {
             const int64_t row = nd_row(&a, tuple);
+            is_outside |= row < 0;
             if (row < 0 || (uint64_t)row % a.parts != part) continue;
             put_element(a.y, (uint64_t)row * a.inner + column, a.x, tuple * a.inner + column,
                         &kind);
         }
+        if (is_outside) pick_nothing(a.y, i, a.bytes);
     }
 }

@@ -7,6 +7,8 @@ _Static_assert(PEN_RANK_LIMIT <= PEN_CUDA_RANK, "a tuple has room for the dimens
 
 // Threads that a scatter has at least, where there are as many rows.
 #define INDEX_THREADS 4096u
+// Tuples that all threads of a scatter read together, at most: each reads all of them.
+#define INDEX_WORK ((uint64_t)1 << 32)
 
 typedef enum index_rule { INDEX_GATHER, INDEX_SCATTER } index_rule;
 
@@ -59,9 +61,20 @@ static uint32_t gather_nd_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     return 1;
 }
 
+static uint64_t scatter_parts(uint64_t rows, uint64_t inner) {
+    return pen_min_u64(rows, (INDEX_THREADS + inner - 1) / inner);
+}
+
 static bool scatter_nd_supports(const pen_graph *graph, const pen_node *node) {
+    const pen_shape *data = index_shape(graph, node, 0);
+    const uint32_t before = (uint32_t)pen_node_int(node, "batch_dims") + index_depth(graph, node);
     uint32_t put, type;
-    return index_supports(graph, node) && pen_cuda_put_find(graph, node, &put, &type);
+    uint64_t work;
+    if (!index_supports(graph, node) || !pen_cuda_put_find(graph, node, &put, &type)) return false;
+    const uint64_t inner = (uint64_t)pen_shape_count(data, before, data->rank);
+    const uint64_t rows = pen_cuda_count(graph, node->inputs[0]) / inner;
+    const uint64_t tuples = pen_cuda_count(graph, node->inputs[1]) / index_depth(graph, node);
+    return pen_u64_mul(scatter_parts(rows, inner) * inner, tuples, &work) && work <= INDEX_WORK;
 }
 
 // The data are copied first, unless they are where the result is. Rows that are short are shared
@@ -71,7 +84,7 @@ static uint32_t scatter_nd_steps(const pen_cuda_call *call, pen_cuda_step *steps
     const uint32_t count =
         call->inputs[0] == call->outputs[0] ? 0 : pen_cuda_copy_steps(call, steps);
     const uint64_t rows = pen_cuda_count(call->graph, call->node->inputs[0]) / args.inner;
-    args.parts = pen_min_u64(rows, (INDEX_THREADS + args.inner - 1) / args.inner);
+    args.parts = scatter_parts(rows, args.inner);
     args.x = call->inputs[2];
     (void)pen_cuda_put_find(call->graph, call->node, &args.put, &args.type);
     steps[count] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_scatter_nd,

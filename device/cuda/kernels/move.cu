@@ -287,11 +287,14 @@ KERNEL(put_elements, cuda_elements_args) {
             }
             stride *= a.dims[d];
         }
+        bool is_outside = false;
         for (uint64_t r = 0; r < length; r++) {
             const uint64_t k = first + r * pace;
             const int64_t index = elements_index(&a, k);
+            is_outside |= index < 0;
             if (index < 0) continue;
             put_element(a.y, place + (uint64_t)index * a.strides[a.axis], a.updates, k, &kind);
         }
+        if (is_outside && a.dim > 0) pick_nothing(a.y, place, a.bytes);
     }
 }

@@ -44,9 +44,21 @@ void pen_worker_sender_add(pen_worker_run *run, const pen_worker_action *action)
     pen_condition_signal(device->sender == NULL ? &device->wake : &device->sends_wake);
 }
 
+static worker_due *sender_at(worker_device *device, uint32_t i) {
+    return &device->sends[(device->send_first + i) % device->send_limit];
+}
+
+// Credits go first: what came was copied before the task that read it, and a frame waits for one
+// that may compute for long. Each kind is in order by itself.
 static bool sender_take(worker_device *device, worker_due *out_due) {
+    uint32_t taken = 0;
     if (device->send_count == 0) return false;
-    *out_due = device->sends[device->send_first];
+    while (taken < device->send_count && !sender_at(device, taken)->is_credit)
+        taken++;
+    if (taken == device->send_count) taken = 0;
+    *out_due = *sender_at(device, taken);
+    for (; taken > 0; taken--)
+        *sender_at(device, taken) = *sender_at(device, taken - 1);
     device->send_first = (device->send_first + 1) % device->send_limit;
     device->send_count -= 1;
     return true;

@@ -1,4 +1,6 @@
 // What changes places, and what reads where indices say, on an emulated GPU against the reference.
+#include <math.h>
+
 #include "tests/support/cuda_check.h"
 #include "tests/support/random_case.h"
 
@@ -245,7 +247,39 @@ static void indices_that_are_outside_are_told(void **state) {
                        "the index at position 5 is outside of [-4, 4)");
 }
 
+// What an index outside picks, or puts, makes the result not a number: on other devices, too, the
+// loss is none then, and nobody updates.
+static void what_is_outside_is_not_a_number(void **state) {
+    (void)state;
+    static const int64_t wrong[] = {0, 1, 7, 2};
+    static const char *const ops[] = {"gather_nd", "scatter_nd", "gather_elements",
+                                      "scatter_elements"};
+    for (uint64_t op = 0; op < 4; op++) {
+        const bool puts = op % 2 == 1, are_tuples = op < 2;
+        op_case c = {.op = ops[op], .input_count = puts ? 3 : 2};
+        op_built built;
+        run_graph run;
+        uint32_t lost = 0;
+        c.inputs[0].type = are_tuples ? op_type(PEN_FLOAT32, 2, 5, 3) : op_type(PEN_FLOAT32, 1, 5);
+        c.inputs[1] = (op_case_input){.type = are_tuples ? op_type(PEN_INT64, 2, 4, 1)
+                                                         : op_type(PEN_INT64, 1, 4),
+                                      .data = wrong};
+        c.inputs[2].type = are_tuples ? op_type(PEN_FLOAT32, 2, 4, 3) : op_type(PEN_FLOAT32, 1, 4);
+        CHECK_OK(op_build(&c, &built));
+        CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+        op_fill(&c, &built, op, &run);
+        cuda_run(&built, PEN_PRECISION_FLOAT32, op, &run);
+        const pen_value_id result = pen_graph_node(built.graph, built.node)->outputs[0];
+        const pen_tensor *found = &run.tensors[result.index];
+        for (int64_t k = 0; k < pen_tensor_count(found); k++)
+            lost += isnan(pen_tensor_get(found, k)) ? 1 : 0;
+        CHECK(lost > 0, "%s has a number everywhere", c.op);
+        op_built_free(&built);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(transposes), cmocka_unit_test(copies), cmocka_unit_test(expansions),
               cmocka_unit_test(parts), cmocka_unit_test(slices), cmocka_unit_test(gathers),
               cmocka_unit_test(elements), cmocka_unit_test(elements_that_are_joined),
-              cmocka_unit_test(tuples), cmocka_unit_test(indices_that_are_outside_are_told))
+              cmocka_unit_test(tuples), cmocka_unit_test(indices_that_are_outside_are_told),
+              cmocka_unit_test(what_is_outside_is_not_a_number))
