@@ -116,8 +116,7 @@ typedef struct pen_engine_result {
     uint64_t target_count;         // 0 when the loss is not over classes
     uint64_t correct_count;
     bool is_gradient_bad;     // one is not finite, and was not applied
-    bool is_skipped;          // with a scale: one is not finite, and none was applied. Else none
-                              // is, also where the loss is not finite
+    bool is_skipped;          // with a scale: one is not finite, none was applied. Else all were
     pen_arrivals_order order; // in which lanes came, where it is free
 } pen_engine_result;
 
@@ -171,8 +170,9 @@ typedef struct pen_engine_kind {
     // but steps may be asked for. NULL member: steps begin when they are asked for.
     PEN_NODISCARD pen_status (*begin)(pen_engine *engine, const pen_engine_step *step);
     // One step. A loss or gradient that is not finite is no error here: then nothing was updated,
-    // unless the step has one microbatch and one device, whose updates are made as gradients come,
-    // and the gradient is not the first that comes.
+    // unless updates are made as gradients come (one microbatch, one device, no scale), of which
+    // others came first. With a scale gradients alone decide: where the loss alone is not finite,
+    // parameters were updated, and `explain` is not for that step.
     //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name
     PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
                                      pen_engine_result *out_result);

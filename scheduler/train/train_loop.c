@@ -51,6 +51,23 @@ static pen_status train_refuse_loss(const pen_trainer *trainer, const pen_engine
                      (unsigned long long)report->step, what, help);
 }
 
+// The loss of a step is not finite, but all its scaled gradients are: then they have been applied.
+// Parameters are others now, so the step is not computed again, as other bits would come of it and
+// the hardware would be blamed.
+static pen_status train_refuse_updated(const pen_trainer *trainer, const pen_engine_step *step,
+                                       const pen_step_report *report) {
+    const char *help;
+    const char *what = train_describe_wrong(report, &help);
+    PEN_TRY(train_check_data(trainer, step->batch, what));
+    return pen_error(
+        PEN_NOT_FINITE,
+        "the loss of step %llu is %s, but all its gradients are finite: a number of "
+        "the loss itself is beyond float32, as the sum over large labels is; smaller "
+        "labels may help, or a smaller learning rate. The step has changed parameters, "
+        "so it cannot be computed again to name the node",
+        (unsigned long long)report->step, what);
+}
+
 static pen_engine_step train_describe_step(const pen_trainer *trainer, const pen_batch *batch,
                                            uint64_t steps_before) {
     return (pen_engine_step){.batch = batch,
@@ -149,7 +166,9 @@ static pen_status train_scale_next(pen_trainer *trainer, const pen_engine_step *
                                       .is_loss_finite = isfinite(report->loss)};
     report->loss_scale = trainer->scale.scale;
     report->is_skipped = came.is_skipped;
-    if (!came.is_skipped && !came.is_loss_finite) return train_refuse_loss(trainer, step, report);
+    if (!came.is_skipped && !came.is_loss_finite) {
+        return train_refuse_updated(trainer, step, report);
+    }
     if (!came.is_loss_finite) {
         PEN_TRY(train_check_data(trainer, step->batch, train_describe_wrong(report, &help)));
     }

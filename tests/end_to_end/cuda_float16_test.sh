@@ -178,6 +178,28 @@ larger=(--set 'data.train.inputs={input: larger.npy}')
 penstock train mlp.yaml -q "${larger[@]}" --steps 6 --checkpoint counted >out 2>messages || die "$(cat messages)"
 fails 8 'in step 10$' "$PENSTOCK" train mlp.yaml -q "${larger[@]}" --checkpoint counted --continue
 
+# ---- an infinite loss whose gradients are finite: parameters have changed, so no node and no device is blamed
+python3 - <<'P'
+import array
+for name, number in ("ones", 1), ("huge", 1e38):
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (8, 1), }".ljust(117) + b"\n"
+    with open(f"{name}.npy", "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+        file.write(array.array("f", [number] * 8).tobytes())
+P
+cat >l1.yaml <<Y
+version: 1
+model: {inputs: {input: {shape: [1]}}, layers: [{dense: 1}, {dense: 1}]}
+data: {train: {format: npy, inputs: {input: ones.npy}, labels: huge.npy}}
+train: {loss: l1, optimizer: {sgd: {lr: 1.0e36}}, batch: 8, steps: 3, epochs: 99, shuffle: false}
+devices: [{$g}]
+numerics: {precision: float16, loss_scale: {initial: 1}}
+Y
+infinite='the loss of step 1 is infinite, but all its gradients are finite: a number of the loss itself is beyond'
+two=(--set train.microbatches=2 --set placement.strategy=round_robin)
+fails 8 "$infinite" "$PENSTOCK" train l1.yaml -q
+fails 8 "$infinite" "$PENSTOCK" train l1.yaml -q "${two[@]}" --set "devices=[{$g}, {$h}]"
+
 # ---- several microbatches in lanes decide as one; the log has it
 penstock train mlp.yaml -q --json --set train.microbatches=4 --set train.lanes=2 --log log.jsonl >lanes.json 2>messages ||
     die "$(cat messages)"
