@@ -1,6 +1,7 @@
 // penstock checkpoint: what a folder of checkpoints has, whether it is whole, and its parameters.
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,10 +41,19 @@ static uint64_t checkpoint_bytes(const pen_commit_manifest *manifest) {
     return bytes;
 }
 
+// Not finite where no step so far had a loss.
 static double checkpoint_loss(const pen_commit_manifest *manifest) {
     double loss;
     memcpy(&loss, &manifest->loss, sizeof loss);
     return loss;
+}
+
+// "-" where there is none.
+static const char *checkpoint_loss_text(const pen_commit_manifest *manifest, char text[32]) {
+    const double loss = checkpoint_loss(manifest);
+    if (!isfinite(loss)) return "-";
+    snprintf(text, 32, "%.6g", loss);
+    return text;
 }
 
 // The step of the best evaluation, as the newest checkpoint says; 0: there was none.
@@ -141,7 +151,7 @@ static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
     const char *copies = run->options->mirror == NULL ? ""
                          : complete == 2              ? ", both"
                                                       : ", one of two";
-    char when[32], bytes[PEN_QUANTITY_TEXT_BYTES];
+    char when[32], loss[32], bytes[PEN_QUANTITY_TEXT_BYTES];
     if (run->options->common.json) {
         checkpoint_json_describe(run, index);
         pen_json_key_bool(&run->json, "complete", is_complete);
@@ -149,10 +159,10 @@ static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
         return;
     }
     const bool is_best = record->manifest.step == checkpoint_best(run);
-    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12.6g  %s%s%s\n", record->manifest.step,
+    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12s  %s%s%s\n", record->manifest.step,
            record->generation, checkpoint_time(run, index, when), record->manifest.shard_count,
            pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
-           checkpoint_loss(&record->manifest), is_complete ? "yes" : "no",
+           checkpoint_loss_text(&record->manifest, loss), is_complete ? "yes" : "no",
            is_complete ? copies : "", is_best ? "; the best evaluation" : "");
 }
 

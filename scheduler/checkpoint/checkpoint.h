@@ -46,8 +46,8 @@ typedef struct pen_checkpoint {
     uint64_t step;             // that were done; at least 1
     pen_batches_position next; // the batch to come
     uint64_t rate_steps;       // over which the learning rate runs its course
-    double loss;               // of the last step
-    double rate;               // its learning rate; 0: not known
+    double loss;               // of the last step that has a finite one; NaN: none has
+    double rate;               // the learning rate of the last step; 0: not known
     pen_loss_scale scale;      // of the step to come; all zero: the loss is not scaled
     uint64_t losses_hash;      // of the losses of all steps so far; 0: not known
     pen_checkpoint_evaluated evaluated;

@@ -24,7 +24,7 @@ typedef struct pen_commit_manifest {
     uint64_t epoch;
     uint64_t batch_index; // of the batch to come in its epoch
     uint64_t rate_steps;  // over which the learning rate runs its course
-    uint64_t loss;        // of the last step
+    uint64_t loss;        // of the last step that has a finite one; NaN: none has
     uint64_t losses_hash; // of the losses of all steps so far
     uint64_t seed;
     uint64_t examples; // in the training data

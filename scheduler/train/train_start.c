@@ -175,7 +175,7 @@ static pen_status train_note_arithmetic(pen_trainer *trainer, const pen_checkpoi
 
 // The beginning, where nothing is kept: a checkpoint of another folder, a file, or the model's own.
 static pen_status train_stand_at_start(pen_trainer *trainer) {
-    pen_checkpoint start = {0};
+    pen_checkpoint start = {.loss = NAN};
     if (trainer->resume != NULL) {
         const pen_checkpoint_subject subject = {.job = trainer->job,
                                                 .example_count = trainer->info->example_count};

@@ -34,7 +34,7 @@ struct pen_trainer {
     uint64_t steps_reported;   // those up to it are done again silently
     uint64_t steps_begun;      // with which the generation began
     pen_batches_position next; // of the batch to come
-    double loss;               // of the last step that has a finite one
+    double loss;               // of the last step that has a finite one; NaN: none has
     pen_loss_scale scale;      // of the next; all zero: the loss is not scaled
     pen_train_losses losses;   // of the steps so far
     char arithmetic[PEN_COMMIT_ARITHMETIC_BYTES]; // of the engine; "": not known yet

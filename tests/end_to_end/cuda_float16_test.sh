@@ -176,6 +176,10 @@ done
 
 larger=(--set 'data.train.inputs={input: larger.npy}')
 penstock train mlp.yaml -q "${larger[@]}" --steps 6 --checkpoint counted >out 2>messages || die "$(cat messages)"
+penstock checkpoint ls counted | tail -1 | grep -qE ' - +yes$' ||
+    die "a loss that there was not: $(penstock checkpoint ls counted)"
+penstock checkpoint ls counted --json >counted.json
+check 'all(c["loss"] is None for c in d["checkpoints"])' counted.json
 fails 8 'in step 10$' "$PENSTOCK" train mlp.yaml -q "${larger[@]}" --checkpoint counted --continue
 
 # ---- an infinite loss whose gradients are finite: parameters have changed, so no node and no device is blamed
