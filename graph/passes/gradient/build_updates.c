@@ -293,6 +293,26 @@ static pen_status updates_add_scalar(pen_graph *graph, const char *name, pen_val
     return pen_graph_add_own_value(graph, &value, out_value);
 }
 
+// The fed scalar, as a gradient's type has it. Of a model with parameters of several types, one of
+// them has what is fed.
+static pen_status updates_cast_unscale(updates_builder *builder, const updates_item *item,
+                                       pen_value_id *out_unscale) {
+    const pen_element_type element = pen_value_type(builder->graph, item->gradient)->element;
+    *out_unscale = builder->updates.unscale;
+    if (pen_value_type(builder->graph, *out_unscale)->element == element) return PEN_OK;
+    const pen_attribute_given to = pen_attribute_text("to", pen_element_name(element));
+    pen_node_spec spec = pen_node_spec_of(PEN_OP(cast), "");
+    pen_node_id node;
+    spec.role = PEN_ROLE_UPDATE;
+    spec.inputs = &builder->updates.unscale;
+    spec.input_count = 1;
+    spec.attributes = &to;
+    spec.attribute_count = 1;
+    PEN_TRY(pen_updates_node(builder, &spec, item->parameter, "unscale", &node));
+    *out_unscale = pen_graph_node(builder->graph, node)->outputs[0];
+    return PEN_OK;
+}
+
 // As PyTorch's GradScaler: gradients are multiplied before anything else is done with them.
 static pen_status updates_unscale(updates_builder *builder, uint32_t count, updates_item *items) {
     const pen_tensor_type *type = pen_value_type(builder->graph, items[0].gradient);
@@ -301,7 +321,8 @@ static pen_status updates_unscale(updates_builder *builder, uint32_t count, upda
                                .type = pen_tensor_type_make(type->element, 0, NULL)};
     PEN_TRY(pen_graph_add_own_value(builder->graph, &unscale, &builder->updates.unscale));
     for (uint32_t i = 0; i < count; i++) {
-        const pen_value_id operands[2] = {items[i].gradient, builder->updates.unscale};
+        pen_value_id operands[2] = {items[i].gradient, PEN_VALUE_NONE};
+        PEN_TRY(updates_cast_unscale(builder, &items[i], &operands[1]));
         pen_node_spec spec = pen_node_spec_of(PEN_OP(mul), "");
         pen_node_id node;
         spec.role = PEN_ROLE_UPDATE;
