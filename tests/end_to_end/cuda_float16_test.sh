@@ -208,7 +208,7 @@ fails 8 "$infinite" "$PENSTOCK" train l1.yaml -q "${two[@]}" --set "devices=[{$g
 penstock train mlp.yaml -q --json --set train.microbatches=4 --set train.lanes=2 --log log.jsonl >lanes.json 2>messages ||
     die "$(cat messages)"
 check 'd["steps"][0]["skipped"] and not d["steps"][1]["skipped"]' lanes.json
-grep '"event": "step"' log.jsonl | head -1 | grep -q '"loss_scale": 1048576, "skipped": true' || die "$(head -3 log.jsonl)"
+grep -m 1 '"event": "step"' log.jsonl | grep -q '"loss_scale": 1048576, "skipped": true' || die "$(head -3 log.jsonl)"
 
 # ---- what no scale helps ends with the reason
 fails 8 "in gemm '/layers.*an overflow in it.*" "$PENSTOCK" train mlp.yaml -q --set train.optimizer.sgd.lr=1e38
