@@ -94,7 +94,7 @@ typedef struct pen_cuda_call {
     const pen_cuda_address *outputs; // [output_count]
     pen_cuda_address workspace;
     pen_precision precision; // of operands of products
-    bool has_cudnn;          // convolutions are one step each, which the library may take
+    bool has_cudnn;          // those that it can express are one step each, which it may take
     pen_cuda_address random; // a struct cuda_random
     pen_cuda_address flag;   // a word: updates apply nothing while it is raised
     pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`

@@ -86,7 +86,7 @@ static const uint32_t *cudnn_outputs(const struct cuda_conv_args *args) {
 }
 
 // Pads are as many behind as before: the output's size follows from the others.
-static bool cudnn_is_expressible(const struct cuda_conv_args *args) {
+bool pen_cudnn_is_expressible(const struct cuda_conv_args *args) {
     const uint32_t *in = cudnn_inputs(args), *out = cudnn_outputs(args);
     if (args->batch == 0 || args->rows == 0 || args->channels == 0 || args->pieces > 1)
         return false;
@@ -234,7 +234,7 @@ pen_status pen_cudnn_convolve(const pen_cudnn *cudnn, const struct cuda_conv_arg
     static const char *const doing = "while a convolution was enqueued";
     unsigned algorithm;
     *out_is_done = false;
-    if (!cudnn_is_expressible(args)) return PEN_OK;
+    if (!pen_cudnn_is_expressible(args)) return PEN_OK;
     PEN_TRY(cudnn_check(cudnn, cudnn_describe(cudnn, args), doing));
     if (!cudnn_choose(cudnn, args->what, &algorithm)) return PEN_OK;
     PEN_TRY(cudnn_check(cudnn, cudnn_enqueue(cudnn, args, algorithm), doing));

@@ -126,9 +126,14 @@ PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_
                                         size_t workspace_bytes, pen_cudnn *cudnn);
 void pen_cudnn_close(pen_cudnn *cudnn);
 
+// Whether its functions can express a convolution, or a gradient of one, that is not in pieces:
+// there are as many pads behind as before. So `padding: same` with a stride of 2 is not, where one
+// pad is behind alone. Where operands are is not read.
+bool pen_cudnn_is_expressible(const struct cuda_conv_args *args);
+
 // Enqueues a convolution, or a gradient of one, without its bias, which the caller adds. `args` are
-// those of the kernel `conv`. *out_is_done is false where it is one that the library does not
-// express, as with pads that differ at both ends or pieces, or has no algorithm for.
+// those of the kernel `conv`. *out_is_done is false, and nothing is enqueued, where it is one that
+// the library does not express or has no algorithm for.
 //   INTERNAL  names the library's status
 PEN_NODISCARD pen_status pen_cudnn_convolve(const pen_cudnn *cudnn,
                                             const struct cuda_conv_args *args, bool *out_is_done);

@@ -2,6 +2,7 @@
 #include "base/integer.h"
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cudnn.h"
 #include "graph/ops/product/convolution_geometry.h"
 
 // Rows of a group below which a tile would be almost empty.
@@ -163,13 +164,22 @@ pen_cuda_step pen_cuda_conv_addend(const struct cuda_conv_args *args) {
                                               .factor = 1}};
 }
 
+// A weight's gradient is whole where cuDNN may take it. Else it is in pieces also where there is a
+// cuDNN: whole, own kernels have a block for each tile of the weight alone, which are few.
+static struct cuda_conv_args conv_args_of_call(const pen_cuda_call *call,
+                                               const pen_conv_geometry *g) {
+    const struct cuda_conv_args whole = conv_args(call->node, g, true);
+    return call->has_cudnn && pen_cudnn_is_expressible(&whole) ? whole
+                                                               : conv_args(call->node, g, false);
+}
+
 // A product of the pieces, and their sums in order; or one step.
 static uint32_t conv_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const bool by_weight = pen_cuda_rule(call->node) == CONV_WEIGHT;
     const uint64_t count = pen_cuda_count(call->graph, call->node->outputs[0]);
     pen_conv_geometry g;
     if (!conv_find(call->graph, call->node, &g) || count == 0) return 0;
-    struct cuda_conv_args args = conv_args(call->node, &g, call->has_cudnn);
+    struct cuda_conv_args args = conv_args_of_call(call, &g);
     args.precision = call->precision;
     args.left = call->inputs[1];
     args.right = call->inputs[0];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/cuda_kernel.h"
 #include "tests/cuda/fake_cudnn.h"
 #include "tests/support/check.h"
 #include "tests/support/cuda_check.h"
@@ -64,6 +65,35 @@ static void convolutions_of_many_tiles(void **state) {
     }
 }
 
+// The steps of a node where cuDNN is.
+static uint32_t count_steps(const op_case *c) {
+    const pen_cuda_address places[8] = {0};
+    pen_cuda_step steps[PEN_CUDA_STEPS];
+    op_built built;
+    CHECK_OK(op_build(c, &built));
+    const pen_node *node = pen_graph_node(built.graph, built.node);
+    const pen_cuda_call call = {
+        .graph = built.graph, .node = node, .inputs = places, .outputs = places, .has_cudnn = true};
+    const uint32_t count = pen_cuda_entry_find(built.graph, node)->steps(&call, steps);
+    op_built_free(&built);
+    return count;
+}
+
+// What it never takes is in pieces, as where there is no cuDNN: a product, and the sum of pieces.
+static void a_weights_gradient_of_own_kernels_is_in_pieces(void **state) {
+    (void)state;
+    conv_trial trial;
+    conv_of_many_tiles(&trial, 2);
+    CHECK(count_steps(&trial.forward) == 1, "what it takes is in pieces");
+    const int64_t pads[] = {0, 0, 1, 1};
+    trial.forward.attributes[3] = pen_attribute_ints("pads", 4, pads);
+    trial.forward.inputs[1].type = op_type(PEN_FLOAT32, 4, 2, 66, 24, 22);
+    CHECK(count_steps(&trial.forward) == 2, "what it does not take is whole");
+    const uint64_t calls = cudnn_count().calls;
+    cuda_check(&trial.forward, 1, 5e-5);
+    CHECK(cudnn_count().calls == calls, "it took pads that differ");
+}
+
 // tf32 and float16 have a type of math; bfloat16 has that of tf32.
 static void precisions(void **state) {
     (void)state;
@@ -96,5 +126,6 @@ static void what_has_no_algorithm_is_of_own_kernels(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(convolutions_of_many_tiles, use_it),
+              cmocka_unit_test_setup(a_weights_gradient_of_own_kernels_is_in_pieces, use_it),
               cmocka_unit_test_setup(precisions, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
