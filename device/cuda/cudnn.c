@@ -191,21 +191,47 @@ static pen_cudnn_status cudnn_measure(const pen_cudnn *c, uint32_t what, unsigne
                : f->measure_weight(c->handle, c->x, c->y, c->conv, c->w, algorithm, bytes);
 }
 
+// It says so before it enqueues anything.
+static bool cudnn_is_refusal(pen_cudnn_status status) {
+    return status / 1000 * 1000 == PEN_CUDNN_NOT_SUPPORTED || status == PEN_CUDNN_NOT_SUPPORTED_8;
+}
+
+// An algorithm is for the math that it was proposed with. That one is set, unless it rounds more
+// than the job's precision: then it is asked for with the job's. So float32 stays as it is.
+static pen_cudnn_status cudnn_set_math(const pen_cudnn *cudnn, uint32_t precision,
+                                       unsigned proposed) {
+    static const unsigned rounding[] = {
+        [PEN_CUDNN_MATH_FLOAT32] = 0,
+        [PEN_CUDNN_MATH_DEFAULT] = 1,
+        [PEN_CUDNN_MATH_TF32] = 1,
+        [PEN_CUDNN_MATH_FLOAT16] = 2,
+    };
+    const unsigned own = cudnn_math_of(precision);
+    const bool is_known = proposed < sizeof rounding / sizeof *rounding;
+    const bool rounds_more = !is_known || rounding[proposed] > rounding[own];
+    return cudnn->functions->conv_set_math(cudnn->conv, rounds_more ? own : proposed);
+}
+
 // The first that it proposes, which is the one it thinks fastest, whose bits are the same in each
-// run, which it can do with the math that was set, and for which there is enough workspace.
-static bool cudnn_choose(const pen_cudnn *cudnn, uint32_t what, unsigned *out_algorithm) {
+// run, which it can do with a math that may be, and for which there is enough workspace. What is
+// set then is that math. PEN_CUDNN_NOT_SUPPORTED: there is none.
+static pen_cudnn_status cudnn_choose(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
+                                     unsigned *out_algorithm) {
     pen_cudnn_algorithm found[CUDNN_CANDIDATES];
     int count = 0;
-    if (cudnn_find(cudnn, what, &count, found) != 0) return false;
+    pen_cudnn_status status = cudnn_find(cudnn, args->what, &count, found);
+    if (status != 0) return status;
     for (int i = 0; i < count && i < CUDNN_CANDIDATES; i++) {
-        size_t bytes;
+        size_t bytes = 0;
         if (found[i].status != 0 || found[i].determinism != PEN_CUDNN_DETERMINISTIC) continue;
-        if (cudnn_measure(cudnn, what, found[i].algorithm, &bytes) != 0) continue;
-        if (bytes > cudnn->workspace_bytes) continue;
+        status = cudnn_set_math(cudnn, args->precision, found[i].math);
+        if (status == 0) status = cudnn_measure(cudnn, args->what, found[i].algorithm, &bytes);
+        if (status != 0 && !cudnn_is_refusal(status)) return status;
+        if (status != 0 || bytes > cudnn->workspace_bytes) continue;
         *out_algorithm = found[i].algorithm;
-        return true;
+        return 0;
     }
-    return false;
+    return PEN_CUDNN_NOT_SUPPORTED;
 }
 
 static void *cudnn_place(pen_cuda_address address) {
@@ -232,12 +258,12 @@ static pen_cudnn_status cudnn_enqueue(const pen_cudnn *c, const struct cuda_conv
 pen_status pen_cudnn_convolve(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
                               bool *out_is_done) {
     static const char *const doing = "while a convolution was enqueued";
-    unsigned algorithm;
+    unsigned algorithm = 0;
     *out_is_done = false;
     if (!pen_cudnn_is_expressible(args)) return PEN_OK;
-    PEN_TRY(cudnn_check(cudnn, cudnn_describe(cudnn, args), doing));
-    if (!cudnn_choose(cudnn, args->what, &algorithm)) return PEN_OK;
-    PEN_TRY(cudnn_check(cudnn, cudnn_enqueue(cudnn, args, algorithm), doing));
-    *out_is_done = true;
-    return PEN_OK;
+    pen_cudnn_status status = cudnn_describe(cudnn, args);
+    if (status == 0) status = cudnn_choose(cudnn, args, &algorithm);
+    if (status == 0) status = cudnn_enqueue(cudnn, args, algorithm);
+    *out_is_done = status == 0;
+    return cudnn_is_refusal(status) ? PEN_OK : cudnn_check(cudnn, status, doing);
 }

@@ -34,9 +34,15 @@ typedef struct pen_cudnn_algorithm {
 #define PEN_CUDNN_PLAIN 0u             // CUDNN_TENSOR_NCHW
 #define PEN_CUDNN_CROSS_CORRELATION 1u // CUDNN_CROSS_CORRELATION
 #define PEN_CUDNN_DETERMINISTIC 1u     // CUDNN_DETERMINISTIC
+#define PEN_CUDNN_MATH_DEFAULT 0u      // CUDNN_DEFAULT_MATH: tf32 where there are units for it
 #define PEN_CUDNN_MATH_TF32 1u         // CUDNN_TENSOR_OP_MATH
 #define PEN_CUDNN_MATH_FLOAT16 2u      // CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
 #define PEN_CUDNN_MATH_FLOAT32 3u      // CUDNN_FMA_MATH
+
+// CUDNN_STATUS_NOT_SUPPORTED: from version 9 on the first of a thousand that say why, before it
+// one.
+#define PEN_CUDNN_NOT_SUPPORTED 3000u
+#define PEN_CUDNN_NOT_SUPPORTED_8 9u
 
 // What functions return, by our name, theirs, and their parameters. The three of each kind differ
 // in the order of descriptors alone: x, w and y; w, dy and dx; x, dy and dw.
@@ -133,7 +139,7 @@ bool pen_cudnn_is_expressible(const struct cuda_conv_args *args);
 
 // Enqueues a convolution, or a gradient of one, without its bias, which the caller adds. `args` are
 // those of the kernel `conv`. *out_is_done is false, and nothing is enqueued, where it is one that
-// the library does not express or has no algorithm for.
+// the library does not express, does not support or has no algorithm for.
 //   INTERNAL  names the library's status
 PEN_NODISCARD pen_status pen_cudnn_convolve(const pen_cudnn *cudnn,
                                             const struct cuda_conv_args *args, bool *out_is_done);

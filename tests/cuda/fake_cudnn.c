@@ -89,7 +89,8 @@ static size_t dnn_filter_count(const pen_cudnn_filter *w) {
 }
 
 static float *dnn_take(const float *from, size_t count, unsigned math) {
-    const pen_precision precision = math == PEN_CUDNN_MATH_TF32      ? PEN_PRECISION_TF32
+    const pen_precision precision = math == PEN_CUDNN_MATH_TF32 || math == PEN_CUDNN_MATH_DEFAULT
+                                        ? PEN_PRECISION_TF32
                                     : math == PEN_CUDNN_MATH_FLOAT16 ? PEN_PRECISION_FLOAT16
                                                                      : PEN_PRECISION_FLOAT32;
     float *taken = malloc(count * sizeof *taken);
@@ -205,23 +206,46 @@ static bool dnn_fits(const pen_cudnn_tensor *x, const pen_cudnn_filter *w,
     return true;
 }
 
-static pen_cudnn_status dnn_propose(bool fits, int limit, int *count, pen_cudnn_algorithm *found) {
+// What fails by `dnn_where`.
+enum { DNN_AT_LAUNCH, DNN_AT_DESCRIBE, DNN_AT_FIND, DNN_AT_MEASURE };
+
+static pen_cudnn_status dnn_fail(unsigned where) {
+    return fake_settings.dnn_where == where ? fake_settings.dnn_fails : 0;
+}
+
+// Whether the algorithm that computes does so with this math.
+static bool dnn_has_math(unsigned math) {
+    return fake_settings.dnn_math == FAKE_ANY_MATH || fake_settings.dnn_math == math;
+}
+
+static pen_cudnn_status dnn_propose(bool fits, const pen_cudnn_conv *conv, int limit, int *count,
+                                    pen_cudnn_algorithm *found) {
+    const unsigned math = conv->math;
     const pen_cudnn_algorithm all[] = {
-        {.algorithm = 0, .memory = 0, .determinism = 0},
-        {.algorithm = 1, .memory = 1u << 30, .determinism = PEN_CUDNN_DETERMINISTIC},
-        {.algorithm = 2, .status = DNN_NOT_SUPPORTED, .determinism = PEN_CUDNN_DETERMINISTIC},
-        {.algorithm = DNN_RIGHT, .memory = DNN_WORKSPACE, .determinism = PEN_CUDNN_DETERMINISTIC},
+        {.algorithm = 0, .memory = 0, .determinism = 0, .math = math},
+        {.algorithm = 1, .memory = 1u << 30, .determinism = PEN_CUDNN_DETERMINISTIC, .math = math},
+        {.algorithm = 2,
+         .status = DNN_NOT_SUPPORTED,
+         .determinism = PEN_CUDNN_DETERMINISTIC,
+         .math = math},
+        {.algorithm = DNN_RIGHT,
+         .memory = DNN_WORKSPACE,
+         .determinism = PEN_CUDNN_DETERMINISTIC,
+         .math = dnn_has_math(math) ? math : fake_settings.dnn_math},
     };
     if (!fits) dnn_add(&counted.misfits, 1);
     if (!fits) return DNN_BAD_PARAM;
+    if (dnn_fail(DNN_AT_FIND) != 0) return dnn_fail(DNN_AT_FIND);
     for (*count = 0; *count < 4 - (int)fake_settings.dnn_none && *count < limit; (*count)++)
         found[*count] = all[*count];
     return 0;
 }
 
-static pen_cudnn_status dnn_tell_bytes(bool fits, unsigned algorithm, size_t *bytes) {
+static pen_cudnn_status dnn_tell_bytes(bool fits, const pen_cudnn_conv *conv, unsigned algorithm,
+                                       size_t *bytes) {
     if (!fits || algorithm > DNN_RIGHT) return DNN_BAD_PARAM;
-    if (algorithm == 2) return DNN_NOT_SUPPORTED;
+    if (dnn_fail(DNN_AT_MEASURE) != 0) return dnn_fail(DNN_AT_MEASURE);
+    if (algorithm == 2 || !dnn_has_math(conv->math)) return DNN_NOT_SUPPORTED;
     *bytes = algorithm == 1 ? (size_t)1 << 30 : algorithm == DNN_RIGHT ? DNN_WORKSPACE : 0;
     return 0;
 }
@@ -246,7 +270,7 @@ static pen_cudnn_status dnn_ask(const dnn_call *call, dnn_task *t) {
     memcpy(&alpha, call->alpha, sizeof alpha);
     memcpy(&t->beta, call->beta, sizeof t->beta);
     if (!dnn_fits(&t->x, &t->w, &t->conv, &t->y) || alpha != 1) return DNN_BAD_PARAM;
-    if (call->algorithm != DNN_RIGHT) return DNN_NOT_SUPPORTED;
+    if (call->algorithm != DNN_RIGHT || !dnn_has_math(t->conv.math)) return DNN_NOT_SUPPORTED;
     t->x_at = fake_host((uintptr_t)call->x, dnn_tensor_count(&t->x) * sizeof(float));
     t->y_at = fake_host((uintptr_t)call->y, dnn_tensor_count(&t->y) * sizeof(float));
     t->w_at = fake_host((uintptr_t)call->w, dnn_filter_count(&t->w) * sizeof(float));
@@ -255,7 +279,7 @@ static pen_cudnn_status dnn_ask(const dnn_call *call, dnn_task *t) {
         call->bytes < DNN_WORKSPACE) {
         return DNN_BAD_PARAM;
     }
-    if (fake_settings.dnn_fails != 0) return fake_settings.dnn_fails;
+    if (dnn_fail(DNN_AT_LAUNCH) != 0) return dnn_fail(DNN_AT_LAUNCH);
     _Static_assert(sizeof *t <= sizeof command.args, "a convolution is as large as an argument");
     memcpy(command.args, t, sizeof *t);
     dnn_add(&counted.calls, 1);
@@ -300,37 +324,37 @@ pen_cudnn_status cudnnGetConvolutionForwardAlgorithm_v7(pen_cudnn_handle *handle
                                                         pen_cudnn_conv *conv, pen_cudnn_tensor *y,
                                                         int limit, int *count,
                                                         pen_cudnn_algorithm *found) {
-    return dnn_propose(handle != NULL && dnn_fits(x, w, conv, y), limit, count, found);
+    return dnn_propose(handle != NULL && dnn_fits(x, w, conv, y), conv, limit, count, found);
 }
 
 pen_cudnn_status cudnnGetConvolutionBackwardDataAlgorithm_v7(
     pen_cudnn_handle *handle, pen_cudnn_filter *w, pen_cudnn_tensor *dy, pen_cudnn_conv *conv,
     pen_cudnn_tensor *dx, int limit, int *count, pen_cudnn_algorithm *found) {
-    return dnn_propose(handle != NULL && dnn_fits(dx, w, conv, dy), limit, count, found);
+    return dnn_propose(handle != NULL && dnn_fits(dx, w, conv, dy), conv, limit, count, found);
 }
 
 pen_cudnn_status cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     pen_cudnn_handle *handle, pen_cudnn_tensor *x, pen_cudnn_tensor *dy, pen_cudnn_conv *conv,
     pen_cudnn_filter *dw, int limit, int *count, pen_cudnn_algorithm *found) {
-    return dnn_propose(handle != NULL && dnn_fits(x, dw, conv, dy), limit, count, found);
+    return dnn_propose(handle != NULL && dnn_fits(x, dw, conv, dy), conv, limit, count, found);
 }
 pen_cudnn_status cudnnGetConvolutionForwardWorkspaceSize(pen_cudnn_handle *handle,
                                                          pen_cudnn_tensor *x, pen_cudnn_filter *w,
                                                          pen_cudnn_conv *conv, pen_cudnn_tensor *y,
                                                          unsigned algorithm, size_t *bytes) {
-    return dnn_tell_bytes(handle != NULL && dnn_fits(x, w, conv, y), algorithm, bytes);
+    return dnn_tell_bytes(handle != NULL && dnn_fits(x, w, conv, y), conv, algorithm, bytes);
 }
 
 pen_cudnn_status cudnnGetConvolutionBackwardDataWorkspaceSize(
     pen_cudnn_handle *handle, pen_cudnn_filter *w, pen_cudnn_tensor *dy, pen_cudnn_conv *conv,
     pen_cudnn_tensor *dx, unsigned algorithm, size_t *bytes) {
-    return dnn_tell_bytes(handle != NULL && dnn_fits(dx, w, conv, dy), algorithm, bytes);
+    return dnn_tell_bytes(handle != NULL && dnn_fits(dx, w, conv, dy), conv, algorithm, bytes);
 }
 
 pen_cudnn_status cudnnGetConvolutionBackwardFilterWorkspaceSize(
     pen_cudnn_handle *handle, pen_cudnn_tensor *x, pen_cudnn_tensor *dy, pen_cudnn_conv *conv,
     pen_cudnn_filter *dw, unsigned algorithm, size_t *bytes) {
-    return dnn_tell_bytes(handle != NULL && dnn_fits(x, dw, conv, dy), algorithm, bytes);
+    return dnn_tell_bytes(handle != NULL && dnn_fits(x, dw, conv, dy), conv, algorithm, bytes);
 }
 
 // NOLINTEND(readability-function-size)
@@ -435,6 +459,7 @@ pen_cudnn_status cudnnSetConvolutionNdDescriptor(pen_cudnn_conv *conv, int rank,
                                                  const int *strides, const int *dilations,
                                                  unsigned mode, unsigned type) {
     *conv = (pen_cudnn_conv){.rank = rank, .groups = 1};
+    if (dnn_fail(DNN_AT_DESCRIBE) != 0) return dnn_fail(DNN_AT_DESCRIBE);
     if (mode != PEN_CUDNN_CROSS_CORRELATION || type != PEN_CUDNN_FLOAT32) return DNN_NOT_SUPPORTED;
     for (int d = 0; d < rank && rank <= DNN_DIMENSIONS; d++)
         conv->pad[DNN_DIMENSIONS - rank + d] = pads[d];

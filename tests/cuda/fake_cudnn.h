@@ -10,7 +10,12 @@
 // - Operands are rounded by the type of math, at most as far as the library may.
 // - Handles and descriptors count among what nobody released.
 //
-// `dnn_fails=2` in FAKE_CUDA: convolutions have that status. `count=1` tells at the end how many
+// - The algorithm that computes is proposed with the descriptor's math, and does any. With
+//   `dnn_math=1` in FAKE_CUDA it is proposed with that, and does no other.
+//
+// `dnn_fails=2` in FAKE_CUDA: convolutions have that status when they are launched, with
+// `dnn_where=1` when they are described, with 2 when algorithms are asked for, with 3 when one's
+// workspace is. `count=1` tells at the end how many
 // were asked for, and how many ran.
 //
 // With FAKE_OLD it is built without cudnnSetConvolutionGroupCount, as an old library.

@@ -7,6 +7,7 @@
 
 #define FAKE_GPUS 8u
 #define FAKE_ALL_ROLES 99u
+#define FAKE_ANY_MATH 99u
 // A result of the driver, by cuda.h.
 #define FAKE_INVALID 1u
 // Addresses of the device have bits that no address of the host has.
@@ -26,7 +27,7 @@ typedef struct fake_told {
     uint64_t memory_bytes; // of each
     unsigned driver;       // the version of CUDA that it knows
     // of fake_cublas.h and fake_cudnn.h
-    unsigned blas_fails, blas_begins, dnn_fails, dnn_none;
+    unsigned blas_fails, blas_begins, dnn_fails, dnn_where, dnn_none, dnn_math;
     bool has_peers;     // GPUs reach each other,
     bool refuses_peers; // or are said to, and do not
     bool is_told;       // counts, at the end

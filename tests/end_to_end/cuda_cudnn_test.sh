@@ -47,6 +47,8 @@ LD_LIBRARY_PATH=$PWD/other:$build train other --set train.steps=2
 check 'd["arithmetic"].endswith(", cuBLAS 12.4.5")' other.json
 
 # ---- what goes wrong
-FAKE_CUDA=dnn_fails=5000 fails 1 "device 'g': while a convolution was enqueued: cuDNN of GPU 0 says CUDNN_STATUS_EXECUTION_FAILED; .numerics: {libraries: none}. goes without it" \
-    "$PENSTOCK" train lenet.yaml
+for where in 0 1 2 3; do # when it is launched, described, and its algorithms are asked for
+    FAKE_CUDA="dnn_fails=5000 dnn_where=$where" fails 1 "device 'g': while a convolution was enqueued: cuDNN of GPU 0 says CUDNN_STATUS_EXECUTION_FAILED; .numerics: {libraries: none}. goes without it" \
+        "$PENSTOCK" train lenet.yaml
+done
 grep -q "while running conv '" fails.err || die "the operator is not named: $(cat fails.err)"

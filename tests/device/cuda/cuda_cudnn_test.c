@@ -3,6 +3,7 @@
 #include "device/cuda/cudnn.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,19 +109,91 @@ static void precisions(void **state) {
     }
 }
 
+// Runs a case of conv_of_many_tiles under settings of the fake library; NULL: without it. Returns
+// how many convolutions it was asked for.
+static uint64_t run_case(uint64_t op, pen_precision precision, const char *settings,
+                         op_built *out_built, run_graph *out_run) {
+    conv_trial trial;
+    const uint64_t calls = cudnn_count().calls;
+    conv_of_many_tiles(&trial, op);
+    CHECK_OK(op_build(&trial.forward, out_built));
+    CHECK_OK(run_graph_init(out_run, out_built->graph, out_built->arena));
+    op_fill(&trial.forward, out_built, 1, out_run);
+    setenv("PEN_TEST_LIBRARIES", settings == NULL ? "none" : "auto", 1);
+    cuda_run_with(out_built, precision, 0, settings == NULL ? "order=0" : settings, out_run);
+    setenv("PEN_TEST_LIBRARIES", "auto", 1);
+    return cudnn_count().calls - calls;
+}
+
+// Both have the same result; 0: bit by bit.
+static void check_same(uint64_t op, const pen_precision precisions[2],
+                       const char *const settings[2], uint64_t expected_calls, double tolerance) {
+    op_built built[2];
+    run_graph run[2];
+    const uint64_t calls = run_case(op, precisions[0], settings[0], &built[0], &run[0]);
+    (void)run_case(op, precisions[1], settings[1], &built[1], &run[1]);
+    CHECK(calls == expected_calls, "%s, case %llu: %llu calls", settings[0], (unsigned long long)op,
+          (unsigned long long)calls);
+    const pen_tensor *y = &run[0].tensors[built[0].outputs[0].index];
+    const float *found = y->data;
+    const float *expected = run[1].tensors[built[1].outputs[0].index].data;
+    for (int64_t i = 0; i < pen_tensor_count(y); i++) {
+        CHECK(fabs((double)found[i] - (double)expected[i]) <= tolerance,
+              "%s, case %llu, element %lld: %.9g, expected %.9g", settings[0],
+              (unsigned long long)op, (long long)i, (double)found[i], (double)expected[i]);
+    }
+    op_built_free(&built[0]);
+    op_built_free(&built[1]);
+}
+
+// Whenever it says that it does not support a convolution, own kernels make it. A weight's gradient
+// is whole then, and in pieces without the library: sums differ in their last bits.
+static void what_it_refuses_is_of_own_kernels(void **state) {
+    (void)state;
+    static const pen_precision precisions[] = {PEN_PRECISION_FLOAT32, PEN_PRECISION_FLOAT32};
+    static const char *const refusals[] = {"dnn_fails=3000",
+                                           "dnn_fails=9",
+                                           "dnn_fails=3002 dnn_where=1",
+                                           "dnn_fails=9 dnn_where=1",
+                                           "dnn_fails=3999 dnn_where=2",
+                                           "dnn_fails=3000 dnn_where=3"};
+    for (uint64_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const char *const settings[] = {refusals[i], NULL};
+        check_same(i % 3, precisions, settings, 0, i % 3 == 2 ? 1e-4 : 0);
+    }
+}
+
+// An algorithm's math is taken where it rounds at most as the job's precision does; else the
+// algorithm is not.
+static void the_math_of_an_algorithm_is_taken(void **state) {
+    (void)state;
+    static const struct {
+        pen_precision precision;
+        const char *settings;
+        pen_precision as; // bits are those of the library with this
+        uint64_t calls;
+    } cases[] = {
+        {PEN_PRECISION_TF32, "dnn_math=3", PEN_PRECISION_FLOAT32, 1},
+        {PEN_PRECISION_BFLOAT16, "dnn_math=0", PEN_PRECISION_TF32, 1},
+        {PEN_PRECISION_FLOAT16, "dnn_math=1", PEN_PRECISION_TF32, 1},
+        {PEN_PRECISION_TF32, "dnn_math=2", PEN_PRECISION_TF32, 0},
+        {PEN_PRECISION_FLOAT32, "dnn_math=0", PEN_PRECISION_FLOAT32, 0},
+        {PEN_PRECISION_FLOAT32, "dnn_math=1", PEN_PRECISION_FLOAT32, 0},
+    };
+    for (uint64_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const pen_precision precisions[] = {cases[i].precision, cases[i].as};
+        const char *const settings[] = {cases[i].settings, cases[i].calls == 0 ? NULL : "order=0"};
+        check_same(i % 2, precisions, settings, cases[i].calls, 0);
+    }
+}
+
 // Where it has no algorithm that gives the same bits, own kernels make it.
 static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     (void)state;
-    conv_trial trial;
     op_built built;
     run_graph run;
-    const uint64_t calls = cudnn_count().calls;
-    conv_of_many_tiles(&trial, 0);
-    CHECK_OK(op_build(&trial.forward, &built));
-    CHECK_OK(run_graph_init(&run, built.graph, built.arena));
-    op_fill(&trial.forward, &built, 1, &run);
-    cuda_run_with(&built, PEN_PRECISION_FLOAT32, 0, "dnn_none=1", &run);
-    CHECK(cudnn_count().calls == calls, "it was asked for all the same");
+    CHECK(run_case(0, PEN_PRECISION_FLOAT32, "dnn_none=1", &built, &run) == 0,
+          "it was asked for all the same");
     op_built_free(&built);
 }
 
@@ -128,4 +201,6 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(convolutions_of_many_tiles, use_it),
               cmocka_unit_test_setup(a_weights_gradient_of_own_kernels_is_in_pieces, use_it),
               cmocka_unit_test_setup(precisions, use_it),
+              cmocka_unit_test_setup(what_it_refuses_is_of_own_kernels, use_it),
+              cmocka_unit_test_setup(the_math_of_an_algorithm_is_taken, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
