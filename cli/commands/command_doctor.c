@@ -155,8 +155,8 @@ static pen_status doctor_describe_libraries(pen_arena *arena, doctor_report *rep
     }
     PEN_TRY(doctor_describe_library(pen_cublas_load(gpu.driver, &cublas, &version), version.numbers,
                                     "matrix products", arena, &report->cublas));
-    return doctor_describe_library(pen_cudnn_load(&cudnn, numbers), numbers, "convolutions", arena,
-                                   &report->cudnn);
+    return doctor_describe_library(pen_cudnn_load(gpu.driver, &cudnn, numbers), numbers,
+                                   "convolutions", arena, &report->cudnn);
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).

@@ -11,7 +11,7 @@
 // Made once, and only read then.
 static pen_cudnn_functions functions;
 
-pen_status pen_cudnn_load(const pen_cudnn_functions **out_functions, int out_numbers[3]) {
+static pen_status cudnn_load_library(void) {
     static pen_library_once once;
     static const char *const names[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
 #define CUDNN_SYMBOL(returned, name, symbol, parameters) #symbol,
@@ -20,7 +20,19 @@ pen_status pen_cudnn_load(const pen_cudnn_functions **out_functions, int out_num
                                 .names = names,
                                 .symbols = symbols,
                                 .symbol_count = sizeof symbols / sizeof *symbols};
-    PEN_TRY(pen_library_find_once(&once, &wanted, &functions));
+    return pen_library_find_once(&once, &wanted, &functions);
+}
+
+pen_status pen_cudnn_load(int driver, const pen_cudnn_functions **out_functions,
+                          int out_numbers[3]) {
+    PEN_TRY(cudnn_load_library());
+    const size_t runtime = functions.runtime();
+    if (runtime / 1000 > (size_t)driver / 1000) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "libcudnn is made for CUDA %zu, the driver is of CUDA %d.%d: install the "
+                         "cuDNN for CUDA %d, or a newer driver",
+                         runtime / 1000, driver / 1000, driver % 1000 / 10, driver / 1000);
+    }
     for (unsigned i = 0; i < 3; i++) {
         const pen_cudnn_status status = functions.property(i, &out_numbers[i]);
         if (status == 0) continue;
@@ -46,7 +58,10 @@ pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address worksp
     static const char *const doing = "while cuDNN was opened";
     *cudnn =
         (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
-    const pen_status found = pen_cudnn_load(&cudnn->functions, cudnn->numbers);
+    int driver;
+    PEN_TRY(pen_cuda_check(memory, memory->driver->driver_version(&driver),
+                           "while its driver was asked for its version"));
+    const pen_status found = pen_cudnn_load(driver, &cudnn->functions, cudnn->numbers);
     if (found != PEN_OK) {
         pen_status_ignore(found, "convolutions have kernels; doctor tells it");
         return PEN_OK;

@@ -52,6 +52,7 @@ typedef struct pen_cudnn_algorithm {
     X(pen_cudnn_status, create, cudnnCreate, (pen_cudnn_handle **handle))                          \
     X(pen_cudnn_status, destroy, cudnnDestroy, (pen_cudnn_handle *handle))                         \
     X(pen_cudnn_status, property, cudnnGetProperty, (unsigned property, int *value))               \
+    X(size_t, runtime, cudnnGetCudartVersion, (void))                                              \
     X(pen_cudnn_status, set_stream, cudnnSetStream,                                                \
       (pen_cudnn_handle *handle, pen_cuda_stream *stream))                                         \
     X(pen_cudnn_status, tensor_create, cudnnCreateTensorDescriptor, (pen_cudnn_tensor **tensor))   \
@@ -108,9 +109,13 @@ typedef struct pen_cudnn_functions {
     PEN_CUDNN_FUNCTIONS(PEN_CUDNN_MEMBER)
 } pen_cudnn_functions;
 
-// Loads it, once in a process; `out_numbers` becomes its version, 9, 5, 1 for 9.5.1.
-//   UNSUPPORTED  there is none, or it lacks a function
-PEN_NODISCARD pen_status pen_cudnn_load(const pen_cudnn_functions **out_functions,
+// Loads it, once in a process; `out_numbers` becomes its version, 9, 5, 1 for 9.5.1. `driver` is
+// the driver's version of CUDA, 12040 for 12.4. The name of the library is one for all versions of
+// CUDA: for which it is made, it says itself.
+//   UNSUPPORTED  there is none, it lacks a function, or it is made for a later major version of
+//   CUDA
+//                than the driver's
+PEN_NODISCARD pen_status pen_cudnn_load(int driver, const pen_cudnn_functions **out_functions,
                                         int out_numbers[3]);
 
 typedef struct pen_cudnn {

@@ -392,6 +392,10 @@ pen_cudnn_status cudnnGetProperty(unsigned property, int *value) {
     return 0;
 }
 
+size_t cudnnGetCudartVersion(void) {
+    return fake_settings.dnn_cuda;
+}
+
 const char *cudnnGetErrorString(pen_cudnn_status status) {
     return status == DNN_NOT_INITIALIZED    ? "CUDNN_STATUS_NOT_INITIALIZED"
            : status == DNN_BAD_PARAM        ? "CUDNN_STATUS_BAD_PARAM"

@@ -40,6 +40,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.dnn_fails = (unsigned)fake_setting("dnn_fails=", 0);
     fake_settings.dnn_where = (unsigned)fake_setting("dnn_where=", 0);
     fake_settings.dnn_math = (unsigned)fake_setting("dnn_math=", FAKE_ANY_MATH);
+    fake_settings.dnn_cuda = (unsigned)fake_setting("dnn_cuda=", 12040);
     fake_settings.dnn_none = (unsigned)fake_setting("dnn_none=", 0);
     fake_settings.has_peers = fake_setting("peers=", 0) != 0;
     fake_settings.refuses_peers = fake_setting("peers=", 0) == 2;

@@ -13,6 +13,11 @@ LD_LIBRARY_PATH=$build penstock doctor >doctor
 grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn.so.9 or .8, is of a version without' doctor ||
     die "doctor does not say why: $(cat doctor)"
 
+FAKE_CUDA=dnn_cuda=13000 penstock doctor >doctor
+grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn is made for CUDA 13, the driver is of CUDA 12.4: ' doctor ||
+    die "doctor takes a library for a newer CUDA: $(cat doctor)"
+FAKE_CUDA='dnn_cuda=13000 driver=13000' penstock doctor | grep -q '^cuDNN  *9.5.1, ' || die "a driver of CUDA 13 does not take it"
+
 # train NAME [OPTION...]: to NAME.json; sets `asked` and `run`, what the fake library counts
 train() {
     local name=$1
@@ -41,6 +46,8 @@ train own --set numerics.libraries=none --set train.steps=2
 check '"cuDNN" not in d["arithmetic"]' own.json
 FAKE_CUDA='dnn_none=1 count=1' train none --set train.steps=2
 [ "$run" = 0 ] || die "it ran $run convolutions by an algorithm whose bits differ"
+FAKE_CUDA='dnn_cuda=13000 count=1' train newer --set train.steps=2
+check '"cuDNN" not in d["arithmetic"]' newer.json
 mkdir other
 cp "$build/libraries/libcublas.so.12" other
 LD_LIBRARY_PATH=$PWD/other:$build train other --set train.steps=2
