@@ -63,11 +63,9 @@ const char *pen_cublas_status_name(pen_cublas_status status) {
 static pen_status cublas_check(const pen_cublas *cublas, pen_cublas_status status,
                                const char *doing) {
     if (status == 0) return PEN_OK;
-    const pen_cuda_memory *memory = cublas->memory;
-    return pen_error(status == PEN_CUBLAS_ALLOC_FAILED ? PEN_OUT_OF_MEMORY : PEN_INTERNAL,
-                     "device '%s': %s: cuBLAS of GPU %d says %s; `numerics: {libraries: none}` "
-                     "goes without it",
-                     memory->budget.device, doing, memory->gpu, pen_cublas_status_name(status));
+    return pen_cuda_library_error(
+        cublas->memory, status == PEN_CUBLAS_ALLOC_FAILED ? PEN_OUT_OF_MEMORY : PEN_INTERNAL,
+        "cuBLAS", pen_cublas_status_name(status), doing);
 }
 
 // Where an address is, as it says it.
@@ -77,17 +75,16 @@ static void *cublas_place(pen_cuda_address address) {
 
 // A stream that is set takes the workspace away again: the workspace comes after it.
 static pen_status cublas_begin(pen_cublas *cublas) {
-    static const char *const doing = "while cuBLAS was opened";
     const pen_cublas_functions *f = cublas->functions;
     const pen_cuda_memory *memory = cublas->memory;
-    PEN_TRY(cublas_check(cublas, f->create(&cublas->handle), doing));
-    PEN_TRY(cublas_check(cublas, f->set_stream(cublas->handle, memory->stream), doing));
+    PEN_TRY(cublas_check(cublas, f->create(&cublas->handle), NULL));
+    PEN_TRY(cublas_check(cublas, f->set_stream(cublas->handle, memory->stream), NULL));
     PEN_TRY(cublas_check(cublas,
                          f->set_workspace(cublas->handle, cublas_place(cublas->workspace),
                                           PEN_CUBLAS_WORKSPACE_BYTES),
-                         doing));
-    PEN_TRY(cublas_check(cublas, f->set_pointer_mode(cublas->handle, PEN_CUBLAS_HOST), doing));
-    return cublas_check(cublas, f->set_math_mode(cublas->handle, PEN_CUBLAS_MATH), doing);
+                         NULL));
+    PEN_TRY(cublas_check(cublas, f->set_pointer_mode(cublas->handle, PEN_CUBLAS_HOST), NULL));
+    return cublas_check(cublas, f->set_math_mode(cublas->handle, PEN_CUBLAS_MATH), NULL);
 }
 
 pen_status pen_cublas_open(pen_cuda_memory *memory, pen_cublas *cublas) {

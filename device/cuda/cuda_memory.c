@@ -23,6 +23,20 @@ pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
                      memory->gpu, pen_cuda_error_name(memory->driver, result));
 }
 
+pen_status pen_cuda_library_error(const pen_cuda_memory *memory, pen_status_code code,
+                                  const char *library, const char *says, const char *doing) {
+    static const char *const without = "`numerics: {libraries: none}` goes without it";
+    const char *device = memory->budget.device;
+    if (doing != NULL) {
+        return pen_error(code, "device '%s': %s: %s of GPU %d says %s; %s", device, doing, library,
+                         memory->gpu, says, without);
+    }
+    return pen_error(code,
+                     "device '%s': while %s was opened: %s of GPU %d says %s; if its memory is "
+                     "full, leave `reserve` for it; %s",
+                     device, library, library, memory->gpu, says, without);
+}
+
 pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory) {
     return pen_cuda_check(memory, memory->driver->context_set(memory->context),
                           "while a thread begins to use it");

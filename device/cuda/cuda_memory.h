@@ -59,6 +59,13 @@ typedef struct pen_cuda_memory {
 PEN_NODISCARD pen_status pen_cuda_check(const pen_cuda_memory *memory, pen_cuda_result result,
                                         const char *doing);
 
+// An error of `library`, "cuDNN", which says `says`, the name of its status. `doing` is "while a
+// convolution was enqueued". NULL: it does not begin; then the error says what to do if that is for
+// want of memory, since what a library takes for itself is in no plan.
+PEN_NODISCARD pen_status pen_cuda_library_error(const pen_cuda_memory *memory, pen_status_code code,
+                                                const char *library, const char *says,
+                                                const char *doing);
+
 // Opens GPU `memory->gpu`; close releases what was opened, also after an error.
 PEN_NODISCARD pen_status pen_cuda_memory_open(pen_cuda_memory *memory);
 void pen_cuda_memory_close(pen_cuda_memory *memory);

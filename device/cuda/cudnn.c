@@ -43,19 +43,21 @@ pen_status pen_cudnn_load(int driver, const pen_cudnn_functions **out_functions,
     return PEN_OK;
 }
 
+// Memory of the host, or of the GPU: version 8 has one status for both.
+static bool cudnn_lacks_memory(pen_cudnn_status status) {
+    return status == PEN_CUDNN_ALLOC_FAILED_8 || status == PEN_CUDNN_ALLOC_FAILED_HOST ||
+           status == PEN_CUDNN_ALLOC_FAILED_DEVICE;
+}
+
 static pen_status cudnn_check(const pen_cudnn *cudnn, pen_cudnn_status status, const char *doing) {
     if (status == 0) return PEN_OK;
-    const pen_cuda_memory *memory = cudnn->memory;
-    return pen_error(PEN_INTERNAL,
-                     "device '%s': %s: cuDNN of GPU %d says %s; `numerics: {libraries: none}` goes "
-                     "without it",
-                     memory->budget.device, doing, memory->gpu,
-                     cudnn->functions->error_name(status));
+    return pen_cuda_library_error(cudnn->memory,
+                                  cudnn_lacks_memory(status) ? PEN_OUT_OF_MEMORY : PEN_INTERNAL,
+                                  "cuDNN", cudnn->functions->error_name(status), doing);
 }
 
 pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                           size_t workspace_bytes, pen_cudnn *cudnn) {
-    static const char *const doing = "while cuDNN was opened";
     *cudnn =
         (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
     int driver;
@@ -67,12 +69,12 @@ pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address worksp
         return PEN_OK;
     }
     const pen_cudnn_functions *f = cudnn->functions;
-    PEN_TRY(cudnn_check(cudnn, f->create(&cudnn->handle), doing));
-    PEN_TRY(cudnn_check(cudnn, f->set_stream(cudnn->handle, memory->stream), doing));
-    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->x), doing));
-    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->y), doing));
-    PEN_TRY(cudnn_check(cudnn, f->filter_create(&cudnn->w), doing));
-    return cudnn_check(cudnn, f->conv_create(&cudnn->conv), doing);
+    PEN_TRY(cudnn_check(cudnn, f->create(&cudnn->handle), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->set_stream(cudnn->handle, memory->stream), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->x), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->y), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->filter_create(&cudnn->w), NULL));
+    return cudnn_check(cudnn, f->conv_create(&cudnn->conv), NULL);
 }
 
 // What it says is not heard, as what the driver says.

@@ -44,6 +44,12 @@ typedef struct pen_cudnn_algorithm {
 #define PEN_CUDNN_NOT_SUPPORTED 3000u
 #define PEN_CUDNN_NOT_SUPPORTED_8 9u
 
+// CUDNN_STATUS_ALLOC_FAILED before version 9, and
+// CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED and _DEVICE_ALLOCATION_FAILED from then on.
+#define PEN_CUDNN_ALLOC_FAILED_8 2u
+#define PEN_CUDNN_ALLOC_FAILED_HOST 4003u
+#define PEN_CUDNN_ALLOC_FAILED_DEVICE 4004u
+
 // What functions return, by our name, theirs, and their parameters. The three of each kind differ
 // in the order of descriptors alone: x, w and y; w, dy and dx; x, dy and dw.
 // clang-format off
@@ -132,7 +138,7 @@ typedef struct pen_cudnn {
 
 // Opens it for the memory's stream of work. Where there is none, `handle` is NULL, and no error is
 // told. What was opened before an error is released by pen_cudnn_close.
-//   INTERNAL  it does not begin; names the library's status
+//   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
 PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                                         size_t workspace_bytes, pen_cudnn *cudnn);
 void pen_cudnn_close(pen_cudnn *cudnn);
@@ -145,7 +151,7 @@ bool pen_cudnn_is_expressible(const struct cuda_conv_args *args);
 // Enqueues a convolution, or a gradient of one, without its bias, which the caller adds. `args` are
 // those of the kernel `conv`. *out_is_done is false, and nothing is enqueued, where it is one that
 // the library does not express, does not support or has no algorithm for.
-//   INTERNAL  names the library's status
+//   OUT_OF_MEMORY, INTERNAL  names the library's status
 PEN_NODISCARD pen_status pen_cudnn_convolve(const pen_cudnn *cudnn,
                                             const struct cuda_conv_args *args, bool *out_is_done);
 

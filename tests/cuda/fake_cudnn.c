@@ -376,6 +376,7 @@ static pen_cudnn_status dnn_destroy(void *made) {
 }
 
 pen_cudnn_status cudnnCreate(pen_cudnn_handle **handle) {
+    if (fake_settings.dnn_begins != 0) return fake_settings.dnn_begins;
     const pen_cudnn_status status = dnn_create(handle, sizeof **handle);
     if (status == 0) (*handle)->device = fake_current_device();
     return status;
@@ -397,9 +398,14 @@ size_t cudnnGetCudartVersion(void) {
 }
 
 const char *cudnnGetErrorString(pen_cudnn_status status) {
-    return status == DNN_NOT_INITIALIZED    ? "CUDNN_STATUS_NOT_INITIALIZED"
-           : status == DNN_BAD_PARAM        ? "CUDNN_STATUS_BAD_PARAM"
-           : status == DNN_NOT_SUPPORTED    ? "CUDNN_STATUS_NOT_SUPPORTED"
+    return status == DNN_NOT_INITIALIZED        ? "CUDNN_STATUS_NOT_INITIALIZED"
+           : status == DNN_BAD_PARAM            ? "CUDNN_STATUS_BAD_PARAM"
+           : status == DNN_NOT_SUPPORTED        ? "CUDNN_STATUS_NOT_SUPPORTED"
+           : status == PEN_CUDNN_ALLOC_FAILED_8 ? "CUDNN_STATUS_ALLOC_FAILED"
+           : status == PEN_CUDNN_ALLOC_FAILED_HOST
+               ? "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
+           : status == PEN_CUDNN_ALLOC_FAILED_DEVICE
+               ? "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
            : status == DNN_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
                                             : "CUDNN_UNKNOWN_STATUS";
 }

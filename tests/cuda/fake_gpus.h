@@ -27,7 +27,8 @@ typedef struct fake_told {
     uint64_t memory_bytes; // of each
     unsigned driver;       // the version of CUDA that it knows
     // of fake_cublas.h and fake_cudnn.h
-    unsigned blas_fails, blas_begins, dnn_fails, dnn_where, dnn_none, dnn_math, dnn_cuda;
+    unsigned blas_fails, blas_begins, dnn_begins, dnn_fails, dnn_where, dnn_none, dnn_math,
+        dnn_cuda;
     bool has_peers;     // GPUs reach each other,
     bool refuses_peers; // or are said to, and do not
     bool is_told;       // counts, at the end

@@ -291,7 +291,8 @@ static void errors_are_told(void **state) {
     const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
     CHECK_ERROR(kind->open(&options, &device), PEN_OUT_OF_MEMORY,
                 "device 'g': while cuBLAS was opened: cuBLAS of GPU 0 says "
-                "CUBLAS_STATUS_ALLOC_FAILED; `numerics: {libraries: none}` goes without it");
+                "CUBLAS_STATUS_ALLOC_FAILED; if its memory is full, leave `reserve` for it; "
+                "`numerics: {libraries: none}` goes without it");
     unsetenv("FAKE_CUDA");
     CHECK(fake_cuda_count().blocks == 0 && fake_cuda_count().bytes == 0, "something is left");
     CHECK(strcmp(pen_cublas_status_name(13), "CUBLAS_STATUS_EXECUTION_FAILED") == 0, "13");

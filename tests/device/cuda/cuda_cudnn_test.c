@@ -4,10 +4,12 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cuda/cuda_kernel.h"
+#include "device/device.h"
 #include "tests/cuda/fake_cudnn.h"
 #include "tests/support/check.h"
 #include "tests/support/cuda_check.h"
@@ -197,10 +199,43 @@ static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     op_built_free(&built);
 }
 
+// Want of memory, by each of its statuses, is told as that, with what to do; and nothing is left.
+static void a_library_that_does_not_begin_is_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *settings, *name;
+        pen_status_code code;
+    } cases[] = {
+        {"dnn_begins=2", "CUDNN_STATUS_ALLOC_FAILED", PEN_OUT_OF_MEMORY},
+        {"dnn_begins=4003", "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
+         PEN_OUT_OF_MEMORY},
+        {"dnn_begins=4004", "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+         PEN_OUT_OF_MEMORY},
+        {"dnn_begins=1001", "CUDNN_STATUS_NOT_INITIALIZED", PEN_INTERNAL},
+    };
+    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
+    const pen_device_kind *kind;
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    for (uint64_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pen_device *device;
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "device 'g': while cuDNN was opened: cuDNN of GPU 0 says %s; if its memory "
+                       "is full, leave `reserve` for it; `numerics: {libraries: none}` goes "
+                       "without it",
+                       cases[i].name);
+        setenv("FAKE_CUDA", cases[i].settings, 1);
+        CHECK_ERROR(kind->open(&options, &device), cases[i].code, text);
+        unsetenv("FAKE_CUDA");
+        CHECK(fake_cuda_count().blocks == 0 && fake_cuda_count().bytes == 0, "something is left");
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(convolutions_of_many_tiles, use_it),
               cmocka_unit_test_setup(a_weights_gradient_of_own_kernels_is_in_pieces, use_it),
               cmocka_unit_test_setup(precisions, use_it),
               cmocka_unit_test_setup(what_it_refuses_is_of_own_kernels, use_it),
               cmocka_unit_test_setup(the_math_of_an_algorithm_is_taken, use_it),
+              cmocka_unit_test_setup(a_library_that_does_not_begin_is_told, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
