@@ -96,7 +96,8 @@ static void times_keep_wait(worker_times *times, const worker_time *wait) {
         times_extend(last, wait);
         return;
     }
-    PEN_ASSERT(times->kept != NULL && room > 0); // before a task there is room for what it needs, and a wait behind it
+    // before a task there is room for what it needs, and a wait behind it
+    PEN_ASSERT(times->kept != NULL && room > 0);
     times->kept[times->count++] = *wait;
 }
 
