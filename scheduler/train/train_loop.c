@@ -321,7 +321,7 @@ static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
 }
 
 // The whole of it: who was lost, and who waited for whom.
-static void train_say_lost(const pen_trainer *trainer, pen_status take_status) {
+static void train_say_lost(pen_trainer *trainer, pen_status take_status) {
     char text[4096];
     if (take_status == PEN_OK) return;
     pen_status_format(take_status, text, sizeof text);
@@ -334,7 +334,15 @@ static void train_say_lost(const pen_trainer *trainer, pen_status take_status) {
             strncmp(line, LOST_LEVEL, strlen(LOST_LEVEL)) == 0 ? strlen(LOST_LEVEL) : 0;
         if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line + level);
     }
+    snprintf(trainer->lost, sizeof trainer->lost, "%s", pen_status_message(take_status));
     pen_status_ignore(take_status, "said, and looked after");
+}
+
+// The engine's processes are looked after. Where that ends, its reason names the last failure.
+static pen_status train_look_after(pen_trainer *trainer, const pen_engine_loss *loss) {
+    const pen_status status = trainer->engine->kind->recover(trainer->engine, loss);
+    if (status == PEN_OK || trainer->lost[0] == '\0') return status;
+    return pen_status_add_context(status, "the last failure was: %s", trainer->lost);
 }
 
 // Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked
@@ -348,7 +356,7 @@ static pen_status train_recover(pen_trainer *trainer, bool is_planned, pen_statu
         const bool has_step = trainer->steps_done > trainer->steps_begun;
         const pen_engine_loss loss = {.step = has_step ? trainer->steps_done : 0,
                                       .is_planned = is_planned};
-        PEN_TRY(trainer->engine->kind->recover(trainer->engine, &loss));
+        PEN_TRY(train_look_after(trainer, &loss));
         trainer->steps_begun = trainer->steps_done; // none is done in the new generation
         pen_batches_destroy(trainer->batches);      // not before: the old generation had some lent
         trainer->batches = NULL;

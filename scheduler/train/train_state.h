@@ -46,6 +46,7 @@ struct pen_trainer {
     train_ahead ahead;
     bool runs_ahead;
     uint64_t recovery_count;
+    char lost[256];               // the last failure that was recovered from; "": none was
     const pen_train_watch *watch; // NULL: nobody
     bool is_due;                  // a checkpoint, after the step that is under way
     bool is_judged;               // likewise: an evaluation

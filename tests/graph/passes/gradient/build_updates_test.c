@@ -282,94 +282,6 @@ static void parameters_of_several_types_are_unscaled(void **state) {
     }
 }
 
-// loss = (x·w in float32) + v, where w is float64: either is unscaled in its own type, whichever of
-// them comes first.
-static void parameters_of_several_types_are_unscaled(void **state) {
-    (void)state;
-    static const pen_tensor_type single = {PEN_FLOAT32, {2, {2, 2}}};
-    const pen_attribute_given to = pen_attribute_text("to", "float32");
-    const pen_optimizer optimizer = {.kind = PEN_OPTIMIZER_SGD};
-    const pen_step_shape step = {.microbatches = 1, .is_scaled = true};
-    for (int is_w_first = 0; is_w_first < 2; is_w_first++) {
-        update_case c = {.arena = check_arena()};
-        CHECK_OK(pen_graph_create(c.arena, "types", &c.graph));
-        const pen_value_id x = graph_value_of(c.graph, "x", PEN_VALUE_INPUT, &square);
-        c.w = graph_value_of(c.graph, "w", PEN_VALUE_PARAMETER, &square);
-        c.v = graph_value_of(c.graph, "v", PEN_VALUE_PARAMETER, &single);
-        pen_value_id loss = graph_apply(c.graph, "matmul", "product", x, c.w, PEN_VALUE_NONE);
-        pen_node_spec cast = pen_node_spec_of(PEN_OP(cast), "single");
-        cast.inputs = &loss;
-        cast.input_count = 1;
-        cast.attributes = &to;
-        cast.attribute_count = 1;
-        CHECK_OK(pen_graph_add_simple(c.graph, &cast, &loss));
-        loss = graph_apply(c.graph, "add", "plus_v", loss, c.v, PEN_VALUE_NONE);
-        c.seed = graph_value_of(c.graph, "seed", PEN_VALUE_SCALAR, &single);
-        const pen_value_id wanted[2] = {is_w_first ? c.w : c.v, is_w_first ? c.v : c.w};
-        CHECK_OK(pen_build_gradients(c.graph, loss, c.seed, 2, wanted, &c.gradients));
-        CHECK_OK(pen_build_updates(c.graph, c.gradients, &optimizer, false, &step, &c.updates));
-        CHECK_OK(pen_graph_verify(c.graph, &(pen_verify_options){.types = true}));
-        assert_int_equal(has_node(&c, "w/unscale"), !is_w_first);
-        assert_int_equal(has_node(&c, "v/unscale"), is_w_first);
-        run_graph run;
-        CHECK_OK(run_graph_init(&run, c.graph, c.arena));
-        set_all(&run, x, 3);
-        set_all(&run, c.seed, 8);
-        set_all(&run, c.updates.unscale, 0.25);
-        CHECK_OK(run_graph_all(&run));
-        const pen_node *of_w = node_called(&c, "w/unscaled"), *of_v = node_called(&c, "v/unscaled");
-        for (int64_t k = 0; k < 4; k++) {
-            assert_true(pen_tensor_get(&run.tensors[of_w->outputs[0].index], k) == 2 * 3 * 2);
-            assert_true(pen_tensor_get(&run.tensors[of_v->outputs[0].index], k) == 2);
-        }
-        pen_arena_destroy(c.arena);
-    }
-}
-
-// loss = (x·w in float32) + v, where w is float64: either is unscaled in its own type, whichever of
-// them comes first.
-static void parameters_of_several_types_are_unscaled(void **state) {
-    (void)state;
-    static const pen_tensor_type single = {PEN_FLOAT32, {2, {2, 2}}};
-    const pen_attribute_given to = pen_attribute_text("to", "float32");
-    const pen_optimizer optimizer = {.kind = PEN_OPTIMIZER_SGD};
-    const pen_step_shape step = {.microbatches = 1, .is_scaled = true};
-    for (int is_w_first = 0; is_w_first < 2; is_w_first++) {
-        update_case c = {.arena = check_arena()};
-        CHECK_OK(pen_graph_create(c.arena, "types", &c.graph));
-        const pen_value_id x = graph_value_of(c.graph, "x", PEN_VALUE_INPUT, &square);
-        c.w = graph_value_of(c.graph, "w", PEN_VALUE_PARAMETER, &square);
-        c.v = graph_value_of(c.graph, "v", PEN_VALUE_PARAMETER, &single);
-        pen_value_id loss = graph_apply(c.graph, "matmul", "product", x, c.w, PEN_VALUE_NONE);
-        pen_node_spec cast = pen_node_spec_of(PEN_OP(cast), "single");
-        cast.inputs = &loss;
-        cast.input_count = 1;
-        cast.attributes = &to;
-        cast.attribute_count = 1;
-        CHECK_OK(pen_graph_add_simple(c.graph, &cast, &loss));
-        loss = graph_apply(c.graph, "add", "plus_v", loss, c.v, PEN_VALUE_NONE);
-        c.seed = graph_value_of(c.graph, "seed", PEN_VALUE_SCALAR, &single);
-        const pen_value_id wanted[2] = {is_w_first ? c.w : c.v, is_w_first ? c.v : c.w};
-        CHECK_OK(pen_build_gradients(c.graph, loss, c.seed, 2, wanted, &c.gradients));
-        CHECK_OK(pen_build_updates(c.graph, c.gradients, &optimizer, false, &step, &c.updates));
-        CHECK_OK(pen_graph_verify(c.graph, &(pen_verify_options){.types = true}));
-        assert_int_equal(has_node(&c, "w/unscale"), !is_w_first);
-        assert_int_equal(has_node(&c, "v/unscale"), is_w_first);
-        run_graph run;
-        CHECK_OK(run_graph_init(&run, c.graph, c.arena));
-        set_all(&run, x, 3);
-        set_all(&run, c.seed, 8);
-        set_all(&run, c.updates.unscale, 0.25);
-        CHECK_OK(run_graph_all(&run));
-        const pen_node *of_w = node_called(&c, "w/unscaled"), *of_v = node_called(&c, "v/unscaled");
-        for (int64_t k = 0; k < 4; k++) {
-            assert_true(pen_tensor_get(&run.tensors[of_w->outputs[0].index], k) == 2 * 3 * 2);
-            assert_true(pen_tensor_get(&run.tensors[of_v->outputs[0].index], k) == 2);
-        }
-        pen_arena_destroy(c.arena);
-    }
-}
-
 // A model may use our names itself.
 static void names_of_the_model_come_first(void **state) {
     (void)state;
@@ -495,8 +407,6 @@ PEN_TEST_MAIN(cmocka_unit_test(gradients_accumulate_by_use),
               cmocka_unit_test(clipping_holds_the_global_norm),
               cmocka_unit_test(scaled_gradients_are_unscaled_first),
               cmocka_unit_test(gradients_that_are_not_finite_change_nothing),
-              cmocka_unit_test(parameters_of_several_types_are_unscaled),
-              cmocka_unit_test(parameters_of_several_types_are_unscaled),
               cmocka_unit_test(parameters_of_several_types_are_unscaled),
               cmocka_unit_test(names_of_the_model_come_first),
               cmocka_unit_test(rows_of_tables_are_listed))
