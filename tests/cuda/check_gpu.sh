@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The tests of the device on the GPU that this machine has: operators beside reference, and bit by bit beside the
-# emulator; under NVIDIA's compute-sanitizer, where that is; trainings beside PyTorch's losses.
+# emulator; once more beside reference with NVIDIA's libraries; under NVIDIA's compute-sanitizer, where that is;
+# trainings beside PyTorch's losses.
 #   check_gpu.sh BUILD PROGRAM...     PROGRAM: tests of operators
-# CUDA_DRIVER is the driver's library; else the system's is taken.
+# CUDA_DRIVER is the driver's library; else the system's is taken. cuBLAS and cuDNN are those that LD_LIBRARY_PATH or
+# the system has; it fails where there is neither.
 set -eu
 
 build=$1
@@ -53,6 +55,18 @@ awk 'NR == FNR { line[$1] = $0; next }
         if (all == 0) { print "no outputs were compared"; exit 1 }
         printf "bits of the emulator: %d of %d operators\n", all - length(other), all; exit wrong }' \
     "$folder/emulated" "$folder/gpu" || failed=1
+
+# ---- with NVIDIA's libraries: beside the reference alone, since sums of theirs have another order
+# Programs are copied: the run path of those in the build has old fake libraries, before all others.
+on_gpu "$build/penstock" doctor >"$folder/doctor" || failed=1
+grep '^cu\(BLAS\|DNN\) ' "$folder/doctor" || echo "doctor tells of no libraries"
+mkdir -p "$folder/tests/device/cuda"
+for name in operators windows precision sequences; do
+    cp "$build/tests/device/cuda/cuda_${name}_test" "$folder/tests/device/cuda"
+    PEN_TEST_LIBRARIES=auto run "cuda_${name}_test, libraries" on_gpu "$folder/tests/device/cuda/cuda_${name}_test" ||
+        failed=1
+done
+
 if command -v compute-sanitizer >/dev/null; then
     for program in "$@"; do
         for tool in memcheck initcheck racecheck synccheck; do

@@ -1,6 +1,7 @@
 #include "tests/support/cuda_check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checksum.h"
 #include "device/cuda/cuda_kernel.h"
@@ -13,6 +14,27 @@ static const char *const cuda_orders[] = {"order=0", "order=1", "order=2"};
 
 void cuda_check_driver(void) {
     CHECK(getenv("PEN_TEST_GPU") != NULL || fake_cuda_is_here(), "no fake driver");
+    (void)cuda_has_real_libraries();
+}
+
+bool cuda_has_real_libraries(void) {
+    static bool was_checked;
+    const pen_device_options options = {.name = "g", .libraries = op_check_libraries()};
+    if (getenv("PEN_TEST_GPU") == NULL || options.libraries == PEN_LIBRARIES_NONE) return false;
+    if (was_checked) return true;
+    const pen_device_kind *kind;
+    pen_device *device;
+    const char *identity;
+    pen_arena *arena = check_arena();
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    CHECK_OK(kind->open(&options, &device));
+    CHECK_OK(kind->identify(device, arena, &identity));
+    CHECK(strstr(identity, ", cuBLAS ") != NULL || strstr(identity, ", cuDNN ") != NULL,
+          "no library is used by '%s'", identity);
+    kind->close(device);
+    pen_arena_destroy(arena);
+    was_checked = true;
+    return true;
 }
 
 void cuda_check_place(const op_case *c, bool on_gpu) {

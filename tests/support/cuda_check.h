@@ -13,6 +13,11 @@
 // threads are the GPU's.
 void cuda_check_driver(void);
 
+// Whether these runs are with NVIDIA's own libraries, on a real GPU with `$PEN_TEST_LIBRARIES`: a
+// mode of theirs may round less than its precision, and sums may have any order. Fails where the
+// device uses none of them.
+bool cuda_has_real_libraries(void);
+
 // The case runs on a kernel of the GPU, or on the host.
 void cuda_check_place(const op_case *c, bool on_gpu);
 
