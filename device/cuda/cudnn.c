@@ -56,6 +56,8 @@ static pen_status cudnn_check(const pen_cudnn *cudnn, pen_cudnn_status status, c
                                   "cuDNN", cudnn->functions->error_name(status), doing);
 }
 
+// A library that is not there, or not for this driver, is no error; one that does not begin is. The
+// driver is asked for its version before, since a library for a newer CUDA loads, and then fails.
 pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                           size_t workspace_bytes, pen_cudnn *cudnn) {
     *cudnn =
