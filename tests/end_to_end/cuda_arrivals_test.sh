@@ -59,16 +59,17 @@ for name in small large; do
 done
 
 # ---- threads that launch wait for four losses and once at the end of each GPU's step, for no frame
-# counts STEPS [OPTION...]: waits of threads that launch, and of others, in all processes
+# counts STEPS PROCESSES [OPTION...]: waits of threads that launch, and of others, in all processes
 counts() {
-    FAKE_CUDA="gpus=2 count=1" timeout -k 5 120 "$PENSTOCK" train large.yaml --set "train.steps=$1" "${@:2}" 2>&1 >/dev/null |
-        sed -nE 's/^fake driver: [0-9]+ launches, ([0-9]+) waits$/\1 0/p
-            s/^fake driver: [0-9]+ launches ahead of copies, ([0-9]+) waits beside$/0 \1/p' |
+    told_by "$2" gpus=2 "$PENSTOCK" train large.yaml --set "train.steps=$1" "${@:3}"
+    sed -nE 's/^fake driver: [0-9]+ launches, ([0-9]+) waits$/\1 0/p
+        s/^fake driver: [0-9]+ launches ahead of copies, ([0-9]+) waits beside$/0 \1/p' told |
         awk '{waits += $1; beside += $2} END {print waits, beside}'
 }
 for option in pipeline.schedule=1f1b "$within"; do
-    read -r few few_beside <<<"$(counts 4 --set "$option")"
-    read -r many many_beside <<<"$(counts 12 --set "$option")"
+    [ "$option" = "$within" ] && processes=1 || processes=2
+    read -r few few_beside <<<"$(counts 4 $processes --set "$option")"
+    read -r many many_beside <<<"$(counts 12 $processes --set "$option")"
     [ $((many - few)) = $((8 * (4 + 2))) ] || die "$((many - few)) waits in 8 steps, $option"
     # of four microbatches, the input and the labels at least
     [ $((many_beside - few_beside)) -ge $((8 * 4 * 2)) ] || die "$((many_beside - few_beside)) places in 8 steps, $option"

@@ -17,6 +17,18 @@ pipeline: {schedule: 1f1b}
 Y
 }
 
+# told_by PROCESSES SETTINGS COMMAND...: what so many processes say of their drivers when they end, to `told`. One that a
+# busy machine keeps from ending is killed and says nothing: then all is done again.
+told_by() {
+    local processes=$1 settings=$2
+    shift 2
+    for _ in 1 2 3; do
+        FAKE_CUDA="$settings count=1" timeout -k 5 120 "$@" 2>told >/dev/null
+        [ "$(grep -c '^fake driver: .* waits$' told)" != "$processes" ] || return 0
+    done
+    die "not $processes processes: $(cat told)"
+}
+
 # train_in_orders NAME: trains NAME.yaml on the emulated GPU, without a node on the host, to NAME.json. In other
 # orders of threads, and with late commands, the losses have the same bits.
 train_in_orders() {
