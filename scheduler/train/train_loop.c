@@ -320,6 +320,15 @@ static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
            trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
 }
 
+// What is said where the same step is tried too often. A link that is lost may follow from what
+// another process did wrong, so that is kept of failures before the same step.
+static void train_keep_lost(pen_trainer *trainer, pen_status status) {
+    const bool is_new = trainer->lost[0] == '\0' || trainer->steps_reported > trainer->lost_after;
+    if (!is_new && pen_status_get_code(status) == PEN_UNAVAILABLE) return;
+    snprintf(trainer->lost, sizeof trainer->lost, "%s", pen_status_message(status));
+    trainer->lost_after = trainer->steps_reported;
+}
+
 // The whole of it: who was lost, and who waited for whom.
 static void train_say_lost(pen_trainer *trainer, pen_status take_status) {
     char text[4096];
@@ -334,15 +343,15 @@ static void train_say_lost(pen_trainer *trainer, pen_status take_status) {
             strncmp(line, LOST_LEVEL, strlen(LOST_LEVEL)) == 0 ? strlen(LOST_LEVEL) : 0;
         if (line[0] != '\0') pen_log(PEN_LOG_WARNING, "%s", line + level);
     }
-    snprintf(trainer->lost, sizeof trainer->lost, "%s", pen_status_message(take_status));
+    train_keep_lost(trainer, take_status);
     pen_status_ignore(take_status, "said, and looked after");
 }
 
-// The engine's processes are looked after. Where that ends, its reason names the last failure.
+// The engine's processes are looked after. Where that ends, its reason names what failed.
 static pen_status train_look_after(pen_trainer *trainer, const pen_engine_loss *loss) {
     const pen_status status = trainer->engine->kind->recover(trainer->engine, loss);
     if (status == PEN_OK || trainer->lost[0] == '\0') return status;
-    return pen_status_add_context(status, "the last failure was: %s", trainer->lost);
+    return pen_status_add_context(status, "what failed: %s", trainer->lost);
 }
 
 // Goes back to the newest checkpoint, in a new generation; what is lost again meanwhile is looked

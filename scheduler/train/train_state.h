@@ -46,7 +46,8 @@ struct pen_trainer {
     train_ahead ahead;
     bool runs_ahead;
     uint64_t recovery_count;
-    char lost[256];               // the last failure that was recovered from; "": none was
+    char lost[256];      // what failed before the step that is tried again; "": nothing did
+    uint64_t lost_after; // steps that were done then
     const pen_train_watch *watch; // NULL: nobody
     bool is_due;                  // a checkpoint, after the step that is under way
     bool is_judged;               // likewise: an evaluation

@@ -41,7 +41,7 @@ two='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1,
 both='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: a, threads: 1}]'
 # ---- told by a worker, it ends the training with what was wrong, once tries are over
 job told '' 'microbatches: 1'
-fails 6 "the last failure was: gather 'embedding': index 20 at position 35 is outside of" \
+fails 6 "what failed: gather 'embedding': index 20 at position 35 is outside of" \
     "$PENSTOCK" train told.yaml --set 'recovery={attempts: 1}' \
     --set 'devices=[{name: a, threads: 1, host: localhost}, {name: b, threads: 1, host: localhost}]'
 
