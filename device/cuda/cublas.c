@@ -88,16 +88,13 @@ static pen_status cublas_begin(pen_cublas *cublas) {
 }
 
 pen_status pen_cublas_open(pen_cuda_memory *memory, pen_cublas *cublas) {
-    int driver;
     *cublas = (pen_cublas){.memory = memory};
     PEN_TRY(pen_memory_budget_check(&memory->budget, PEN_CUBLAS_WORKSPACE_BYTES));
     PEN_TRY(pen_cuda_check(memory,
                            memory->driver->allocate(&cublas->workspace, PEN_CUBLAS_WORKSPACE_BYTES),
                            "while memory was taken for cuBLAS"));
     memory->budget.bytes_in_use += PEN_CUBLAS_WORKSPACE_BYTES;
-    PEN_TRY(pen_cuda_check(memory, memory->driver->driver_version(&driver),
-                           "while its driver was asked for its version"));
-    const pen_status found = pen_cublas_load(driver, &cublas->functions, &cublas->version);
+    const pen_status found = pen_cublas_load(memory->version, &cublas->functions, &cublas->version);
     if (found != PEN_OK) {
         pen_status_ignore(found, "products have kernels; doctor tells it");
         return PEN_OK;

@@ -56,16 +56,13 @@ static pen_status cudnn_check(const pen_cudnn *cudnn, pen_cudnn_status status, c
                                   "cuDNN", cudnn->functions->error_name(status), doing);
 }
 
-// A library that is not there, or not for this driver, is no error; one that does not begin is. The
-// driver is asked for its version before, since a library for a newer CUDA loads, and then fails.
+// A library that is not there, or not for this driver, is no error; one that does not begin is.
+// The driver's version tells before, since a library for a newer CUDA loads, and then fails.
 pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                           size_t workspace_bytes, pen_cudnn *cudnn) {
     *cudnn =
         (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
-    int driver;
-    PEN_TRY(pen_cuda_check(memory, memory->driver->driver_version(&driver),
-                           "while its driver was asked for its version"));
-    const pen_status found = pen_cudnn_load(driver, &cudnn->functions, cudnn->numbers);
+    const pen_status found = pen_cudnn_load(memory->version, &cudnn->functions, cudnn->numbers);
     if (found != PEN_OK) {
         pen_status_ignore(found, "convolutions have kernels; doctor tells it");
         return PEN_OK;

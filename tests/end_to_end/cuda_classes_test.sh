@@ -3,7 +3,8 @@
 # is told, in the log, in checkpoints and in what a training prints.
 . tests/end_to_end/common.sh
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=3
+. "$top/tests/end_to_end/emulated_gpu.sh"
+export FAKE_CUDA=gpus=3
 g='name: g, kind: cuda, memory: 1GiB'
 h='name: h, kind: cuda, gpu: 1, memory: 1GiB'
 i='name: i, kind: cuda, gpu: 2, memory: 1GiB'

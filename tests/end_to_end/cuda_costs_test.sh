@@ -64,7 +64,7 @@ fails 2 'devices\[0\].model: found "T4" with kind cpu, expected it with kind cud
     "$PENSTOCK" plan job.yaml --set 'devices=[{name: a, model: T4}]'
 
 # ---- measured, by model
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+. "$top/tests/end_to_end/emulated_gpu.sh"
 fails 3 "'model' of 'g' is missing: what is measured of a GPU is kept by its model" \
     "$PENSTOCK" profile job.yaml --set 'devices=[{name: g, kind: cuda, memory: 1GiB}]'
 fails 3 "device 'g' is 'emulated GPU', and the job calls its model 'NVIDIA H200'" \

@@ -42,7 +42,8 @@ fails 3 'numerics.loss_scale is for precision float16, found bfloat16: leave it 
 fails 2 'numerics.loss_scale.backoff: found "1", expected a number above 0 and below 1' \
     "$PENSTOCK" train mlp.yaml --set numerics.loss_scale.backoff=1
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=3
+. "$top/tests/end_to_end/emulated_gpu.sh"
+export FAKE_CUDA=gpus=3
 
 # ---- losses, scales and skipped steps
 # LeNet and the GPT take most of the time: their first skipped steps suffice, but for PEN_LONG.

@@ -3,7 +3,8 @@
 # devices alone within 1e-5 of each; of the same devices they are the same to the bit.
 . tests/end_to_end/common.sh
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=2
+. "$top/tests/end_to_end/emulated_gpu.sh"
+export FAKE_CUDA=gpus=2
 
 cpu='devices=[{name: a, threads: 1}, {name: b, threads: 1}, {name: c, threads: 1}, {name: d, threads: 1}]'
 g='name: g, kind: cuda, memory: 1GiB' h='name: h, kind: cuda, gpu: 1, memory: 1GiB'

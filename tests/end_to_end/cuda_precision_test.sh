@@ -16,7 +16,8 @@ for kind in cpu reference; do
     done
 done
 
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda FAKE_CUDA=gpus=2
+. "$top/tests/end_to_end/emulated_gpu.sh"
+export FAKE_CUDA=gpus=2
 
 # ---- losses
 for model in mlp lenet gpt lstm; do

@@ -25,7 +25,7 @@ if ! python3 -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then
 fi
 
 # ---- an emulated GPU
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+. "$top/tests/end_to_end/emulated_gpu.sh"
 penstock doctor | grep -q "^GPUs  *0: emulated GPU, 4.00 GiB" || die "doctor finds no GPU"
 penstock train job.yaml --json >first.json 2>messages
 ! grep -q "run on the host" messages || die "not all of it has kernels: $(cat messages)"

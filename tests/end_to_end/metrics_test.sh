@@ -192,7 +192,7 @@ np.save("train_i.npy", labels)
 PY
 steps "$two" 4 'softmax_cross_entropy, ignore_index: 2' i 'accuracy top_2 perplexity'
 # a GPU's kernels count as the evaluation does; the GPU is emulated
-export LD_LIBRARY_PATH=${PENSTOCK%/penstock}/tests/cuda
+. "$top/tests/end_to_end/emulated_gpu.sh"
 steps '{name: g, kind: cuda, memory: 1GiB}' 12 softmax_cross_entropy y 'top_2 top_5 top_10'
 # of several losses they are of the one that evaluations are of, or of none: of the first over classes, which takes
 # probabilities here
