@@ -323,6 +323,7 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
                                        .program = p->model.program,
                                        .data_bytes = is_held ? p->model.info->held_bytes : 0,
                                        .is_saved = p->job->checkpoint.dir != NULL,
+                                       .has_rings = !p->job->cluster.uses_grpc_alone,
                                        .value_bytes = pen_kernel_sizes_of_value,
                                        .workspace = pen_kernel_sizes_of_node,
                                        .contexts = p->sizes.of_device,

@@ -8,6 +8,7 @@
 #include "scheduler/compile/program_cut.h"
 #include "scheduler/plan/process_memory.h"
 #include "scheduler/plan/saved_memory.h"
+#include "scheduler/transport/ring/ring.h"
 
 typedef struct plan_measure {
     const pen_plan_memory_request *request;
@@ -141,6 +142,31 @@ static pen_status measure_staging(plan_measure *m, uint32_t device, uint64_t *io
     return PEN_OK;
 }
 
+// Memory that the worker of `device` shares with others of its host, a ring for each direction in
+// which values go: all of it is resident once it has been written through. For example 8 MiB in the
+// middle of three stages.
+static pen_status measure_rings(const plan_measure *m, uint32_t device, uint64_t *io_bytes) {
+    const uint32_t device_count = m->request->plan->device_count;
+    const pen_cluster_device *devices = m->request->cluster->devices;
+    const uint32_t own = m->worker_of_device[device];
+    bool *is_counted; // [2 * (device_count + 1)], by process: from it, to it
+    if (!m->request->has_rings) return PEN_OK;
+    PEN_TRY(PEN_NEW(m->arena, 2 * ((uint64_t)device_count + 1), &is_counted));
+    for (uint32_t c = 0; c < m->built.form.channel_count; c++) {
+        const pen_run_channel *channel = &m->built.form.channels[c];
+        const uint32_t source = channel->source_device, target = channel->target_device;
+        if (source >= device_count || target >= device_count) continue; // to or from who feeds
+        const bool is_sent = m->worker_of_device[source] == own;
+        if (is_sent == (m->worker_of_device[target] == own)) continue;
+        const pen_cluster_device *other = &devices[is_sent ? target : source];
+        if (other->host_index != devices[device].host_index) continue;
+        bool *is_there = &is_counted[2 * other->process + is_sent];
+        if (!*is_there) *io_bytes += PEN_RING_FILE_BYTES;
+        *is_there = true;
+    }
+    return PEN_OK;
+}
+
 // What the worker of `device` takes besides.
 static pen_status measure_process(plan_measure *m, uint32_t device,
                                   pen_plan_device_memory *memory) {
@@ -163,7 +189,7 @@ static pen_status measure_process(plan_measure *m, uint32_t device,
         .is_within = m->request->cluster->devices[device].host == NULL};
     PEN_TRY(pen_worker_memory_estimate(&request, m->arena, &memory[device].process_bytes));
     memory[device].process_bytes += staging_bytes;
-    return PEN_OK;
+    return measure_rings(m, device, &memory[device].process_bytes);
 }
 
 // Copies for checkpoints: for them no placement is refused. Those of a GPU's tensors are its

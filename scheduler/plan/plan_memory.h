@@ -22,6 +22,7 @@ typedef struct pen_plan_memory_request {
     const pen_program *program;   // training, of the plan's microbatches
     uint64_t data_bytes;          // that each worker holds of what it reads by itself
     bool is_saved;                // checkpoints are made
+    bool has_rings;               // workers of one host share memory: not with gRPC alone
     pen_value_bytes_fn value_bytes;
     pen_node_workspace_fn workspace;
     const void *const *contexts; // of both, [device_count]

@@ -101,6 +101,33 @@ for kind in words saved; do
     done
 done
 
+# memory that processes of one host share: a ring of 2 MiB and a page for each direction
+two() { # HOST: of the second device, that of the first being 10.0.0.1
+    cat <<END
+version: 1
+model: {file: reference/mlp/model.onnx}
+data: {train: {format: npy, inputs: {input: reference/mlp/inputs.npy}, labels: reference/mlp/labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.001}}, batch: 16, microbatches: 2, steps: 2, drop_last: true}
+devices:
+  - {name: a, host: "10.0.0.1:7070", memory: 16MiB, threads: 1, flops: 20G, memory_bandwidth: 8GB/s}
+  - {name: b, host: "$1", memory: 16MiB, threads: 1, flops: 20G, memory_bandwidth: 8GB/s}
+links: [{between: [a, b], bandwidth: 2GB/s, latency: 20us}]
+placement: {strategy: round_robin, stages: {minimum: 2}}
+END
+}
+two 10.0.0.1:7071 >job.yaml
+penstock plan job.yaml --json >near.json
+two 10.0.0.2:7070 >job.yaml
+penstock plan job.yaml --json >far.json
+two 10.0.0.1:7071 >job.yaml
+echo 'pipeline: {transport: grpc}' >>job.yaml
+penstock plan job.yaml --json >grpc.json
+for d in 0 1; do
+    far=$(json "d['devices'][$d]['process_bytes']" <far.json)
+    check "d['devices'][$d]['process_bytes'] - $far == 2 * (2 * 2**20 + 4096)" near.json "rings of device $d, $far without"
+    check "d['devices'][$d]['process_bytes'] == $far" grpc.json "no rings of device $d"
+done
+
 # strategies and objectives by name; a better one is no worse
 job resnet18 4 >job.yaml
 for strategy in random round_robin greedy metis dynamic_programming local_search auto manual; do
