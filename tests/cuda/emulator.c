@@ -1,11 +1,11 @@
 #include "tests/cuda/emulator.h"
 
-#include <setjmp.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define EMULATOR_STACK_BYTES ((size_t)64 << 10)
+// No power of two: the tops of stacks would share few lines of a cache.
+#define EMULATOR_STACK_BYTES (((size_t)64 << 10) + 448)
 #define EMULATOR_THREADS 1024u
 #define EMULATOR_WARP 32u
 
@@ -16,9 +16,13 @@ typedef enum fiber_state {
     FIBER_ENDED
 } fiber_state;
 
+// What the compiler's own jumps need: those of the C library also look for handlers of cleanup, for
+// longer than a thread of a small kernel runs.
+typedef void *fiber_place[5];
+
 // A thread of a block. Fibers are made once, and run a thread of each later block.
 typedef struct fiber {
-    jmp_buf place; // where it goes on
+    fiber_place place; // where it goes on
     bool was_begun;
     fiber_state state;
     uint32_t index;
@@ -33,7 +37,7 @@ static emulated_kernel *kernels;
 static fiber fibers[EMULATOR_THREADS];
 static char *stacks;
 static fiber *current;
-static jmp_buf scheduler;
+static fiber_place scheduler;
 static const emulated_kernel *running;
 static const void *running_args;
 
@@ -62,9 +66,14 @@ const emulated_kernel *emulator_find(const char *name) {
 
 // ---- fibers: begun as contexts are, then left and entered by jumps, which ask the kernel nothing
 
-static void fiber_leave(fiber_state state) {
+// A call of its own: a compiler sees no way back from a jump in the function that notes the place.
+static __attribute__((noinline, noreturn)) void fiber_jump(fiber_place place) {
+    __builtin_longjmp(place, 1);
+}
+
+static __attribute__((noinline)) void fiber_leave(fiber_state state) {
     current->state = state;
-    if (_setjmp(current->place) == 0) _longjmp(scheduler, 1);
+    if (__builtin_setjmp(current->place) == 0) fiber_jump(scheduler);
 }
 
 static void fiber_main(void) {
@@ -85,11 +94,11 @@ static void fiber_begin(fiber *one) {
     setcontext(&context);
 }
 
-static void fiber_enter(fiber *one) {
+static __attribute__((noinline)) void fiber_enter(fiber *one) {
     current = one;
     emulated_thread = one->index;
-    if (_setjmp(scheduler) != 0) return;
-    if (one->was_begun) _longjmp(one->place, 1);
+    if (__builtin_setjmp(scheduler) != 0) return;
+    if (one->was_begun) fiber_jump(one->place);
     fiber_begin(one);
 }
 

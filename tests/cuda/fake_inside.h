@@ -70,6 +70,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
     pthread_t thread;
+    pthread_cond_t given;     // there is a command, or the stream is over
     pen_cuda_graph *captured; // NULL: it does not capture
     bool is_capture_bad;
     fake_command commands[FAKE_COMMANDS]; // a ring

@@ -90,7 +90,7 @@ static void *fake_stream_main(void *argument) {
     (void)pthread_mutex_lock(&fake_lock);
     while (!s->is_over || s->done < s->queued) {
         if (s->done == s->queued) {
-            (void)pthread_cond_wait(&fake_changed, &fake_lock);
+            (void)pthread_cond_wait(&s->given, &fake_lock);
             continue;
         }
         fake_command *c = &s->commands[s->done % FAKE_COMMANDS];
@@ -99,7 +99,10 @@ static void *fake_stream_main(void *argument) {
         (void)pthread_mutex_lock(&fake_lock);
         s->done += 1;
         copies_out[s->device] -= stream_copies_out(s, c);
-        (void)pthread_cond_broadcast(&fake_changed);
+        // who waits for a stream waits until it is empty, or for room in a full one
+        if (s->done == s->queued || s->queued - s->done == FAKE_COMMANDS - 1) {
+            (void)pthread_cond_broadcast(&fake_changed);
+        }
     }
     (void)pthread_mutex_unlock(&fake_lock);
     return NULL;
@@ -117,7 +120,7 @@ pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
     own->idle_ns = s->queued == s->done ? fake_now_ns() : 0;
     s->queued += 1;
     copies_out[s->device] += stream_copies_out(s, c);
-    (void)pthread_cond_broadcast(&fake_changed);
+    (void)pthread_cond_signal(&s->given);
     (void)pthread_mutex_unlock(&fake_lock);
     return 0;
 }
@@ -133,6 +136,7 @@ pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
         s->role = stream_counts[device]++;
         (void)pthread_mutex_unlock(&fake_lock);
     }
+    if (s != NULL) (void)pthread_cond_init(&s->given, NULL);
     if (s == NULL || pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
         free(s);
         return PEN_CUDA_OUT_OF_MEMORY;
@@ -145,12 +149,13 @@ pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
 pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
     (void)pthread_mutex_lock(&fake_lock);
     stream->is_over = true;
-    (void)pthread_cond_broadcast(&fake_changed);
+    (void)pthread_cond_signal(&stream->given);
     (void)pthread_mutex_unlock(&fake_lock);
     (void)pthread_join(stream->thread, NULL);
     (void)pthread_mutex_lock(&fake_lock);
     stream_counts[stream->device] -= 1;
     (void)pthread_mutex_unlock(&fake_lock);
+    (void)pthread_cond_destroy(&stream->given);
     free(stream);
     fake_count(&fake_counted.blocks, -1);
     return fake_sticky;

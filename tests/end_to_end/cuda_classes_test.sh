@@ -80,8 +80,8 @@ lose() {
     local name=$1 devices=$2 training
     shift 2
     start_worker "$name"
-    "$PENSTOCK" train job.yaml --json --set train.steps=120 \
-        --set "checkpoint={dir: lost$name, every: 20 steps, shared: false}" \
+    "$PENSTOCK" train job.yaml --json --set train.steps=60 \
+        --set "checkpoint={dir: lost$name, every: 10 steps, shared: false}" \
         --set "devices=[${devices//WORKER/127.0.0.1:$port}]" --set 'recovery={grace: 1s}' "$@" \
         >"$name.json" 2>messages &
     training=$!
@@ -94,13 +94,13 @@ lose() {
     wait $training || found=$?
 }
 
-penstock train job.yaml --json --set train.steps=120 --set "devices=[{$g}, {$h}]" >whole.json 2>messages
+penstock train job.yaml --json --set train.steps=60 --set "devices=[{$g}, {$h}]" >whole.json 2>messages
 lose two "{$g}, {$h, host: 'WORKER'}"
 [ $found -eq 0 ] && grep -q "goes on without device 'h'" messages || die "ended with $found: $(cat messages)"
 [ "$(hash two.json)" = "$(hash whole.json)" ] || die "other bits after a GPU was lost"
 
 a='name: a, threads: 1'
-penstock train job.yaml --json --set train.steps=120 --set "devices=[{$a}, {$g}, {$h}]" >whole.json 2>messages
+penstock train job.yaml --json --set train.steps=60 --set "devices=[{$a}, {$g}, {$h}]" >whole.json 2>messages
 lose mixed "{$a}, {$g}, {$h, host: 'WORKER'}"
 [ $found -eq 0 ] && grep -q "goes on without device 'h'" messages || die "ended with $found: $(cat messages)"
 [ "$(hash mixed.json)" = "$(hash whole.json)" ] || die "other bits after one of two GPUs beside a cpu was lost"
@@ -121,10 +121,10 @@ lose small "{$a}, {$small}, {$h, host: 'WORKER'}" --set numerics.libraries=none 
 lose across "{$a}, {$g, host: 'WORKER'}" --set 'recovery.across_kinds=true' --log across.jsonl
 [ $found -eq 0 ] && grep -q 'placed anew on devices of the kinds cpu and cuda' messages ||
     die "ended with $found: $(cat messages)"
-check 'd["changed_step"] >= 20 and d["arithmetic"] == "cpu"' across.json
+check 'd["changed_step"] >= 10 and d["arithmetic"] == "cpu"' across.json
 grep '"event": "recovery"' across.jsonl | grep -q '"changed_step":' || die "no word in the log: $(cat across.jsonl)"
 penstock checkpoint ls lostacross --json >ls.json
-check 'd["checkpoints"][0]["changed_step"] >= 20' ls.json
+check 'd["checkpoints"][0]["changed_step"] >= 10' ls.json
 
 # ---- replicas of both kinds: which lanes a GPU has decides the bits, and is told: trainings have the same parameters
 # where they say the same arithmetic, and nowhere else

@@ -117,10 +117,10 @@ assert len(a) == len(b) > 0 and max(abs(x - y) for x, y in zip(a, b)) < 1e-5
 P
 
 # ---- a worker is killed, one of each kind: steps since the checkpoint are done again, with the same bits
-long=(--json --set "$apart" --set train.steps=150 --set 'recovery={grace: 1s}' lenet.yaml)
+long=(--json --set "$apart" --set train.steps=80 --set 'recovery={grace: 1s}' lenet.yaml)
 penstock train "${long[@]}" >whole.json 2>messages
 for number in 1 2; do
-    "$PENSTOCK" train "${long[@]}" --checkpoint kept$number --every '20 steps' >killed.json 2>messages &
+    "$PENSTOCK" train "${long[@]}" --checkpoint kept$number --every '10 steps' >killed.json 2>messages &
     training=$!
     for ((i = 0; i < 600; i++)); do
         [ "$(ls kept$number/shards 2>/dev/null | wc -l)" -lt 3 ] || break
@@ -146,8 +146,8 @@ start_worker() {
 }
 for across in false true; do
     start_worker $across
-    "$PENSTOCK" train lenet.yaml --json --set train.steps=150 \
-        --set "checkpoint={dir: lost$across, every: 20 steps, shared: false}" \
+    "$PENSTOCK" train lenet.yaml --json --set train.steps=80 \
+        --set "checkpoint={dir: lost$across, every: 10 steps, shared: false}" \
         --set "devices=[{name: a, threads: 1}, {$g, host: '127.0.0.1:$port'}]" \
         --set "recovery={grace: 1s, across_kinds: $across}" >lost.json 2>messages &
     training=$!
@@ -167,6 +167,6 @@ for across in false true; do
 done
 
 # ---- a checkpoint of both kinds goes on with both
-penstock train "${long[@]}" --set train.steps=60 --checkpoint half --every '20 steps' >half.json 2>messages
+penstock train "${long[@]}" --set train.steps=40 --checkpoint half --every '10 steps' >half.json 2>messages
 penstock train "${long[@]}" --checkpoint half --continue >rest.json 2>messages
 [ "$(hash rest.json)" = "$(hash whole.json)" ] || die "other bits when it is continued"
