@@ -131,6 +131,12 @@ typedef struct pen_device_kind {
     // update applies, and at each scalar. A multiple of the alignment of buffers.
     uint64_t (*list_bytes)(const pen_graph *graph, const pen_node_id *nodes, uint32_t count);
     uint64_t list_room_bytes; // that own_bytes has for lists
+    // Memory for what all lists of one user keep, `bytes`, which is not 0: of the device's room
+    // where that has as much left, in the order of these calls, else as buffer_create. It is given
+    // back by buffer_destroy. `out_own_bytes`: what it takes beside the room, as pen_list_room_take
+    // says.
+    PEN_NODISCARD pen_status (*list_reserve)(pen_device *device, uint64_t bytes,
+                                             pen_buffer **out_buffer, uint64_t *out_own_bytes);
     // As `enqueue` for each of them. Waits for nothing but kernels that run on the host.
     PEN_NODISCARD pen_status (*list_enqueue)(pen_device *device, pen_launch_list *list,
                                              const pen_run_context *run);
@@ -192,6 +198,15 @@ typedef struct pen_device_kind {
 struct pen_device {
     const pen_device_kind *kind;
 };
+
+// What is taken of a room for lists of so many bytes, in which `*taken` are taken, raised by what
+// is put there. Returns what is taken beside it: all or nothing.
+static inline uint64_t pen_list_room_take(const pen_device_kind *kind, uint64_t *taken,
+                                          uint64_t bytes) {
+    if (bytes > kind->list_room_bytes - *taken) return bytes;
+    *taken += bytes;
+    return 0;
+}
 
 // device_list.c: NOT_FOUND lists the kinds there are.
 PEN_NODISCARD pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind);

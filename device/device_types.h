@@ -69,7 +69,7 @@ typedef struct pen_list_item {
 
 // Memory for what a list keeps on the device.
 typedef struct pen_list_memory {
-    pen_operand at; // no buffer: in the device's own room
+    pen_operand at; // no buffer: there are no bytes
     uint64_t bytes;
 } pen_list_memory;
 

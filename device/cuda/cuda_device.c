@@ -213,6 +213,7 @@ static pen_status cuda_buffer_create(pen_device *device, uint64_t bytes, pen_buf
 }
 
 static void cuda_buffer_destroy(pen_device *device, pen_buffer *buffer) {
+    cuda_list_give_back(cuda_device_of(device), buffer);
     pen_cuda_buffer_destroy(&cuda_device_of(device)->memory, buffer);
 }
 
@@ -579,6 +580,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .list_create = cuda_list_create,
     .list_bytes = cuda_list_bytes,
     .list_room_bytes = CUDA_ROOM_BYTES,
+    .list_reserve = cuda_list_reserve,
     .list_enqueue = cuda_list_enqueue,
     .list_destroy = cuda_list_destroy,
     .found = cuda_list_found,

@@ -19,7 +19,7 @@
 #define CUDA_FLAG_WORD 1u
 #define CUDA_FIRST_WORD 2u
 // An open device has, in one piece: the words, a struct cuda_random, and room for what lists of
-// launches keep in its memory. Lists that take more are given it.
+// launches keep in its memory. Those for which it is too small are given other memory.
 #define CUDA_ALIGNMENT 256u
 #define CUDA_ROOM_BYTES (256u << 10)
 #define CUDA_OWN_BYTES (CUDA_WORDS_BYTES + CUDA_ALIGNMENT + CUDA_ROOM_BYTES)
@@ -101,6 +101,10 @@ pen_cuda_step cuda_check_step(const cuda_device *device);
 PEN_NODISCARD pen_status cuda_list_create(pen_device *base, const pen_list_item *items,
                                           uint32_t count, const pen_list_memory *memory,
                                           pen_launch_list **out_list);
+PEN_NODISCARD pen_status cuda_list_reserve(pen_device *base, uint64_t bytes,
+                                           pen_buffer **out_buffer, uint64_t *out_own_bytes);
+// Of a buffer that is destroyed: its part of the room is free, if it has one.
+void cuda_list_give_back(cuda_device *device, pen_buffer *buffer);
 uint64_t cuda_list_bytes(const pen_graph *graph, const pen_node_id *nodes, uint32_t count);
 PEN_NODISCARD pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list,
                                            const pen_run_context *run);

@@ -42,7 +42,7 @@ struct pen_launch_list {
     pen_cuda_address workspaces; // of steps of many, which run at once; 0: none
     pen_cuda_address tables;     // of actions of many; 0: none
     bool may_raise;              // a word
-    pen_cuda_address given;      // memory that is left of what was given; 0: the device's is taken
+    pen_cuda_address given;      // memory that is left of what was given
     uint64_t given_bytes;
 };
 
@@ -61,43 +61,19 @@ static uint64_t list_own_workspace(const cuda_launch *launch) {
     return list_is_of_many(launch) ? cuda_kernel_workspace(launch->kernel) : 0;
 }
 
-// Of what was given. Else of the device's room, which is empty again when all was given back; or of
-// the driver, where several executors share the room and it is full.
-static pen_status list_take_memory(cuda_device *device, pen_launch_list *list, uint64_t bytes,
+// Of what was given: plans reckon with that, and with no more.
+static pen_status list_take_memory(const cuda_device *device, pen_launch_list *list, uint64_t bytes,
                                    pen_cuda_address *out_address) {
-    const pen_cuda_memory *memory = &device->memory;
     const uint64_t aligned = pen_align_up(bytes, CUDA_ALIGNMENT);
     if (bytes == 0) return PEN_OK;
-    if (list->given != 0) {
-        if (aligned > list->given_bytes) {
-            return pen_error(PEN_INTERNAL, "device '%s': a list keeps more than was reckoned with",
-                             memory->budget.device);
-        }
-        *out_address = list->given;
-        list->given += aligned;
-        list->given_bytes -= aligned;
-        return PEN_OK;
+    if (aligned > list->given_bytes) {
+        return pen_error(PEN_INTERNAL, "device '%s': a list keeps more than was reckoned with",
+                         device->memory.budget.device);
     }
-    if (bytes > CUDA_ROOM_BYTES - device->room_bytes) {
-        PEN_TRY(pen_memory_budget_check(&memory->budget, bytes));
-        return pen_cuda_check(memory, memory->driver->allocate(out_address, (size_t)bytes),
-                              "while memory was taken");
-    }
-    *out_address = cuda_room(device) + device->room_bytes;
-    device->room_bytes += aligned;
-    device->room_takings += 1;
+    *out_address = list->given;
+    list->given += aligned;
+    list->given_bytes -= aligned;
     return PEN_OK;
-}
-
-static void list_give_back(cuda_device *device, const pen_launch_list *list,
-                           pen_cuda_address address) {
-    if (address == 0 || list->given != 0) return;
-    if (address < cuda_room(device) || address >= cuda_room(device) + CUDA_ROOM_BYTES) {
-        (void)device->memory.driver->free(address);
-        return;
-    }
-    device->room_takings -= 1;
-    if (device->room_takings == 0) device->room_bytes = 0;
 }
 
 // A launch that has memory of the list takes it instead of its own.
@@ -344,6 +320,31 @@ uint64_t cuda_list_bytes(const pen_graph *graph, const pen_node_id *nodes, uint3
            pen_align_up(tables, CUDA_ALIGNMENT);
 }
 
+// ---- memory for lists
+
+// The room is used from its beginning on, and from there again when nothing is left in it.
+pen_status cuda_list_reserve(pen_device *base, uint64_t bytes, pen_buffer **out_buffer,
+                             uint64_t *out_own_bytes) {
+    cuda_device *device = cuda_device_of(base);
+    pen_cuda_memory *memory = &device->memory;
+    const pen_memory_place place = {&memory->domain, cuda_room(device) + device->room_bytes};
+    uint64_t taken = device->room_bytes;
+    *out_own_bytes = pen_list_room_take(base->kind, &taken, pen_align_up(bytes, CUDA_ALIGNMENT));
+    if (*out_own_bytes > 0) return pen_cuda_buffer_create(memory, *out_own_bytes, out_buffer);
+    PEN_TRY(pen_cuda_buffer_wrap(memory, place, bytes, out_buffer));
+    device->room_bytes = taken;
+    device->room_takings += 1;
+    return PEN_OK;
+}
+
+void cuda_list_give_back(cuda_device *device, pen_buffer *buffer) {
+    if (buffer == NULL) return;
+    const pen_cuda_address address = pen_cuda_address_of((pen_operand){.buffer = buffer});
+    if (address < cuda_room(device) || address >= cuda_room(device) + CUDA_ROOM_BYTES) return;
+    device->room_takings -= 1;
+    if (device->room_takings == 0) device->room_bytes = 0;
+}
+
 // ---- segments: a single launch is no graph
 
 static pen_status list_find_segments(pen_launch_list *list) {
@@ -384,9 +385,6 @@ void cuda_list_destroy(pen_device *base, pen_launch_list *list) {
             (void)memory->driver->graph_exec_destroy(list->segments[s].graphs[v]);
         }
     }
-    list_give_back(device, list, list->randoms);
-    list_give_back(device, list, list->workspaces);
-    list_give_back(device, list, list->tables);
     pen_arena_destroy(list->arena);
 }
 

@@ -9,10 +9,11 @@ static uint64_t room_lists(const pen_plan_model *model, const pen_cluster *clust
     if (cluster->device_count > 1 || cluster->devices[0].host != NULL) return 0;
     if (kind->list_bytes == NULL) return 0;
     const uint32_t first = program->update_first;
+    uint64_t taken = 0;
     const uint64_t bytes =
         kind->list_bytes(program->graph, program->order, first) +
         kind->list_bytes(program->graph, program->order + first, program->order_count - first);
-    return bytes > kind->list_room_bytes ? bytes : 0;
+    return pen_list_room_take(kind, &taken, bytes);
 }
 
 // Of several devices, what lists take depends on the cut.

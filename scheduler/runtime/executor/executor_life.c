@@ -450,7 +450,7 @@ pen_executor_memory pen_executor_get_memory(const pen_executor *executor) {
         .in_place_count = plan->in_place_count,
         .owned_bytes = plan->persistent_bytes +
                        (executor->owns_working ? executor->working_bytes : 0) +
-                       (executor->list_memory != NULL ? executor->list_bytes : 0),
+                       executor->list_own_bytes,
         .table_bytes = pen_arena_bytes(executor->arena),
     };
 }

@@ -13,10 +13,10 @@ static uint32_t list_combinations(const pen_executor *executor, const pen_memory
     return count <= EXECUTOR_LIST_COMBINATIONS ? (uint32_t)count : 0;
 }
 
-// Lists of executors that share the device's room find place in it for all of them.
+// All lists of the executor find place together: in the device's room beside those of others, or in
+// memory of their own.
 pen_status executor_reserve_lists(pen_executor *executor) {
     pen_device *device = executor->spec.device;
-    const pen_executor *shared = executor->spec.shared;
     uint64_t at = 0;
     if (device->kind->list_bytes == NULL) return PEN_OK;
     PEN_TRY(PEN_NEW(executor->arena, executor->list_count, &executor->list_memory_of));
@@ -28,10 +28,9 @@ pen_status executor_reserve_lists(pen_executor *executor) {
         memory->at.offset = at;
         at += memory->bytes * list_combinations(executor, list);
     }
-    executor->list_bytes = at;
-    const uint64_t all = at + (shared == NULL ? 0 : shared->list_bytes);
-    if (executor_list_extra(device->kind, all) == 0) return PEN_OK;
-    PEN_TRY(device->kind->buffer_create(device, at, &executor->list_memory));
+    if (at == 0) return PEN_OK;
+    PEN_TRY(
+        device->kind->list_reserve(device, at, &executor->list_memory, &executor->list_own_bytes));
     for (uint32_t l = 0; l < executor->list_count; l++)
         executor->list_memory_of[l].at.buffer = executor->list_memory;
     return PEN_OK;
@@ -84,15 +83,12 @@ static pen_status list_make(const pen_executor *executor, uint32_t list_index, u
                             pen_launch_list **out_list) {
     pen_device *device = executor->spec.device;
     const pen_memory_list *list = &executor->lists[list_index];
-    pen_list_memory memory = {0};
+    pen_list_memory memory = executor->list_memory_of[list_index];
     const size_t limit = 4 * ((size_t)list->end - list->first) + 1;
     list_maker maker = {.executor = executor, .combination = combination};
     maker.items = pen_memory_allocate(limit, sizeof *maker.items);
     if (maker.items == NULL) return pen_error_out_of_memory();
-    if (executor->list_memory != NULL) {
-        memory = executor->list_memory_of[list_index];
-        memory.at.offset += combination * memory.bytes;
-    }
+    memory.at.offset += combination * memory.bytes;
     pen_status status = list_add_all(&maker, list);
     if (status == PEN_OK)
         status = device->kind->list_create(device, maker.items, maker.count, &memory, out_list);

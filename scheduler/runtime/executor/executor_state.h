@@ -57,9 +57,9 @@ struct pen_executor {
     uint32_t *launch_first;  // [order_count + 1] in `launches`: one for each combination of copies
     pen_launch **launches;   // NULL until bound
     executor_made *made;     // [list_count]; NULL: none yet
-    pen_buffer *list_memory; // for what lists keep on the device; NULL: in the device's own room
-    uint64_t list_bytes;     // that they keep at most, all of them
-    pen_list_memory *list_memory_of; // [list_count], of the first combination; NULL: likewise
+    pen_buffer *list_memory; // for what lists keep on the device; NULL: they keep nothing
+    uint64_t list_own_bytes; // of that, what is not in the device's own room
+    pen_list_memory *list_memory_of; // [list_count], of the first combination; NULL: there is none
     double *node_seconds;            // [order_count], added to; NULL: nobody wants to know
     struct executor_guards *guards;  // NULL: none
     bool is_guarded_here;            // by the host, between launches
@@ -75,10 +75,6 @@ const pen_launch *executor_launch(const pen_executor *executor, uint32_t positio
 
 // Where there are more combinations than this, launches are enqueued one by one.
 #define EXECUTOR_LIST_COMBINATIONS 64u
-// What lists take besides the device's own room: all that they keep, where that is too small.
-static inline uint64_t executor_list_extra(const pen_device_kind *kind, uint64_t bytes) {
-    return bytes > kind->list_room_bytes ? bytes : 0;
-}
 // executor_list.c: takes that memory, once launches are bound. As buffer_create
 PEN_NODISCARD pen_status executor_reserve_lists(pen_executor *executor);
 // Whether lists run as one.

@@ -110,7 +110,7 @@ static uint32_t measure_combinations(const part_measure *m, const pen_memory_lis
 
 static uint64_t measure_launch_lists(const part_measure *m) {
     const pen_part *part = m->request->part;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, taken = 0;
     if (m->request->device == NULL || m->request->device->kind->list_bytes == NULL) return 0;
     const pen_device_kind *kind = m->request->device->kind;
     for (uint32_t l = 0; l < part->list_count; l++) {
@@ -118,7 +118,7 @@ static uint64_t measure_launch_lists(const part_measure *m) {
         bytes += measure_combinations(m, list) *
                  kind->list_bytes(m->graph, &part->order[list->first], list->end - list->first);
     }
-    return executor_list_extra(kind, bytes);
+    return pen_list_room_take(kind, &taken, bytes);
 }
 
 // Makes the executor's own memory plan without a device and sorts its bytes by kind.

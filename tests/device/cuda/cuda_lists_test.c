@@ -23,6 +23,9 @@ typedef struct updates_case {
     bool has_labels;                    // of a loss, which is made before the updates
     pen_value_id labels;
     pen_device *device;
+    pen_node_id order[NODES];
+    pen_executor_list all;
+    pen_executor_spec spec;
     pen_executor *executor;
     double seconds[NODES];
 } updates_case;
@@ -84,7 +87,6 @@ static void updates_add_loss(updates_case *c) {
 
 static void updates_begin_with(updates_case *c, const pen_optimizer *optimizer,
                                const char *settings, bool has_labels) {
-    static pen_node_id order[NODES];
     const pen_device_kind *kind;
     *c = (updates_case){.arena = check_arena(), .has_labels = has_labels};
     CHECK_OK(pen_graph_create(c->arena, "updates", &c->graph));
@@ -97,16 +99,16 @@ static void updates_begin_with(updates_case *c, const pen_optimizer *optimizer,
     const uint32_t count = pen_graph_node_count(c->graph);
     CHECK(count <= NODES, "%u nodes", count);
     for (uint32_t i = 0; i < count; i++)
-        order[i] = (pen_node_id){i};
-    const pen_executor_list all = {0, count};
-    const pen_executor_spec spec = {.device = c->device,
-                                    .graph = c->graph,
-                                    .order = order,
-                                    .order_count = count,
-                                    .lists = &all,
-                                    .list_count = 1,
-                                    .defer_contents = true};
-    CHECK_OK(pen_executor_create(&spec, &c->executor));
+        c->order[i] = (pen_node_id){i};
+    c->all = (pen_executor_list){0, count};
+    c->spec = (pen_executor_spec){.device = c->device,
+                                  .graph = c->graph,
+                                  .order = c->order,
+                                  .order_count = count,
+                                  .lists = &c->all,
+                                  .list_count = 1,
+                                  .defer_contents = true};
+    CHECK_OK(pen_executor_create(&c->spec, &c->executor));
 }
 
 static void updates_begin(updates_case *c, const pen_optimizer *optimizer, const char *settings) {
@@ -350,6 +352,50 @@ static void a_refused_graph_changes_nothing(void **state) {
     CHECK(bytes[0] == bytes[1] && memcmp(results[0], results[1], bytes[0]) == 0, "other bits");
 }
 
+// ---- memory
+
+#define SHARERS 400u
+
+// Lists of executors of one device have its room as long as they all fit, and then memory that
+// their executor took: no list asks the driver for more. When all are gone, the room is free again.
+static void executors_share_the_room(void **state) {
+    (void)state;
+    static const pen_optimizer adam = {.kind = PEN_OPTIMIZER_ADAM, .epsilon = 1e-8};
+    static pen_executor *sharers[SHARERS];
+    const pen_run_context run = {.first_microbatch = true};
+    updates_case c;
+    updates_begin(&c, &adam, "order=0");
+    const pen_device_kind *kind = c.device->kind;
+    const uint64_t list = kind->list_bytes(c.graph, c.order, c.all.end);
+    const uint64_t fitting = kind->list_room_bytes / list - 1; // beside the first
+    CHECK(list > 0 && fitting < SHARERS - 20, "lists keep %llu bytes", (unsigned long long)list);
+    c.spec.shared = c.executor;
+    for (uint32_t round = 0; round < 2; round++) {
+        uint64_t own = pen_executor_get_memory(c.executor).owned_bytes;
+        for (uint32_t i = 0; i < SHARERS; i++) {
+            CHECK_OK(pen_executor_create(&c.spec, &sharers[i]));
+            const uint64_t bytes = pen_executor_get_memory(sharers[i]).owned_bytes;
+            const uint64_t first = pen_executor_get_memory(sharers[0]).owned_bytes;
+            CHECK(bytes - first == (i < fitting ? 0 : list), "number %u takes %llu bytes", i,
+                  (unsigned long long)bytes);
+            own += bytes;
+        }
+        const uint64_t taken = fake_cuda_count().bytes;
+        CHECK(taken == own + kind->own_bytes(c.device), "%llu bytes", (unsigned long long)taken);
+        updates_feed(&c);
+        for (uint32_t i = 0; i < SHARERS; i++)
+            CHECK_OK(pen_executor_run(sharers[i], 0, 0, &run));
+        CHECK(fake_cuda_count().bytes == taken, "lists took memory of the driver");
+        for (uint32_t i = 0; i < SHARERS; i++)
+            pen_executor_destroy(sharers[i]);
+        pen_executor_destroy(c.executor);
+        c.spec.shared = NULL;
+        CHECK_OK(pen_executor_create(&c.spec, &c.executor));
+        c.spec.shared = c.executor;
+    }
+    updates_end(&c);
+}
+
 // ---- waits
 
 // What is fed, run and fetched waits for nothing; all of it is awaited once. Late commands would
@@ -482,5 +528,5 @@ PEN_TEST_MAIN(cmocka_unit_test(updates_are_one_launch), cmocka_unit_test(norms_a
               cmocka_unit_test(every_optimizer_heeds_the_flag),
               cmocka_unit_test(wrong_labels_stop_all_updates),
               cmocka_unit_test(a_refused_graph_changes_nothing),
-              cmocka_unit_test(a_step_is_awaited_once),
+              cmocka_unit_test(executors_share_the_room), cmocka_unit_test(a_step_is_awaited_once),
               cmocka_unit_test(graphs_draw_and_add_as_launches_do))
