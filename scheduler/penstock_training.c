@@ -251,7 +251,7 @@ static pen_status training_evaluate(pen_training *training, pen_evaluation *eval
         return pen_train_insist(training->trainer, training_ask_evaluation, &asked);
     }
     const pen_dataset_info *info = pen_dataset_get_info(training->evaluated);
-    const uint64_t batch = pen_trainer_evaluation_batch(training->job, info);
+    const uint64_t batch = pen_plan_evaluation_batch(training->job, info);
     PEN_TRY(pen_api_get_runner(training, info, &runner));
     PEN_TRY(pen_job_blame_memory(
         training->job, pen_runner_get(runner, PEN_COMPILE_EVALUATE, batch, false, &form)));

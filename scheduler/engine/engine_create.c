@@ -18,12 +18,15 @@ static bool engine_is_constrained(const pen_constraints *constraints) {
 
 // One device needs no plan, but a pin to a device that is not there is a mistake on one, too.
 static pen_status engine_check_constraints(const pen_engine_options *options) {
+    const pen_plan_form_sizes sizes = {options->rest, options->evaluate_batch,
+                                       options->evaluate_rest};
     const pen_plan_job_options asked = {.objective = -1,
                                         .seed = -1,
                                         .info = options->info,
                                         .part = options->part,
                                         .mode = options->mode,
-                                        .batch = options->evaluate_batch};
+                                        .batch = options->evaluate_batch,
+                                        .sizes = &sizes};
     pen_plan_job *plan_job = NULL;
     pen_arena *arena = NULL;
     pen_plan *plan;

@@ -10,6 +10,7 @@
 #include "scheduler/engine/diagnose_step.h"
 #include "scheduler/engine/local_save.h"
 #include "scheduler/job/job_runner.h"
+#include "scheduler/plan/plan_forms.h"
 #include "scheduler/plan/process_memory.h"
 #include "scheduler/runner/feed.h"
 
@@ -533,10 +534,7 @@ static pen_status local_compile_rest(local_engine *local, const pen_engine_optio
     const pen_status status =
         pen_runner_get(local->runner, PEN_COMPILE_TRAIN, options->rest, local->accumulate, &form);
     if (status == PEN_OK) return local_guard(local, form);
-    return pen_status_add_context(local_blame(options, status),
-                                  "for the last %llu examples of an epoch; drop_last: true leaves "
-                                  "a batch that is not full out",
-                                  (unsigned long long)options->rest);
+    return pen_plan_blame_rest(local_blame(options, status), options->rest);
 }
 
 // Of forward passes alone: over whole batches, and over the last one.

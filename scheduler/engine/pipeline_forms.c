@@ -2,6 +2,7 @@
 
 #include "graph/graph.h"
 #include "scheduler/engine/collector.h"
+#include "scheduler/plan/plan_forms.h"
 #include "scheduler/protocol/run_table_check.h"
 #include "scheduler/runner/feed.h"
 #include "scheduler/runtime/run/run_form.h"
@@ -244,11 +245,8 @@ static pen_status forms_build_training(forms_builder *b) {
     uint32_t whole;
     const forms_range range = {0, plan->microbatch_count};
     PEN_TRY(forms_add(b, request->program, true, &range, &whole));
-    PEN_TRY(pen_status_add_context(
-        forms_compile(b, PEN_COMPILE_TRAIN, request->rest, &b->forms->rest),
-        "for the last %llu examples of an epoch; drop_last: true leaves a batch that is not full "
-        "out",
-        (unsigned long long)request->rest));
+    PEN_TRY(pen_plan_blame_rest(forms_compile(b, PEN_COMPILE_TRAIN, request->rest, &b->forms->rest),
+                                request->rest));
     return forms_build_forward(b, PEN_COMPILE_EVALUATE);
 }
 

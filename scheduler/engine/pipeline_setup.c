@@ -34,6 +34,8 @@ static const char *setup_find_costs(const pen_plan *given) {
 // The plan that was given, with figures of its own, or a new one.
 static pen_status setup_plan(pipeline_engine *p) {
     const pen_plan *given = p->options.plan;
+    const pen_plan_form_sizes sizes = {p->options.rest, p->options.evaluate_batch,
+                                       p->options.evaluate_rest};
     const pen_plan_job_options options = {.objective = -1,
                                           .seed = -1,
                                           .schedule = given == NULL ? NULL : given->schedule,
@@ -42,7 +44,8 @@ static pen_status setup_plan(pipeline_engine *p) {
                                           .info = p->info,
                                           .part = p->options.part,
                                           .mode = p->options.mode,
-                                          .batch = p->options.evaluate_batch};
+                                          .batch = p->options.evaluate_batch,
+                                          .sizes = &sizes};
     pen_plan *plan;
     PEN_TRY(pen_plan_job_create(p->job, &options, &p->plan_job));
     if (given != NULL) {

@@ -153,7 +153,8 @@ static pen_status plan_start(pen_plan_job *p) {
                                           .info = p->options->info,
                                           .part = p->options->part,
                                           .mode = p->options->mode,
-                                          .batch = p->options->batch};
+                                          .batch = p->options->batch,
+                                          .sizes = p->options->sizes};
     PEN_TRY(pen_plan_model_open(&model, p->arena, &p->model));
     PEN_TRY(pen_job_blame(job, &job->model.use_device_strings,
                           pen_model_pins_add(p->model.program, p->request.cluster, p->arena,
@@ -321,6 +322,7 @@ static pen_status plan_refine_memory(const pen_plan_job *p, pen_arena *arena, pe
     pen_plan_memory_request request = {.plan = plan,
                                        .cluster = p->request.cluster,
                                        .program = p->model.program,
+                                       .forms = &p->model.forms,
                                        .data_bytes = is_held ? p->model.info->held_bytes : 0,
                                        .is_saved = p->job->checkpoint.dir != NULL,
                                        .has_rings = !p->job->cluster.uses_grpc_alone,

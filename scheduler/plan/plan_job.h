@@ -16,6 +16,7 @@
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job.h"
+#include "scheduler/plan/plan_forms.h"
 
 typedef struct pen_plan_job pen_plan_job;
 
@@ -36,6 +37,7 @@ typedef struct pen_plan_job_options {
     // without replicas, and under the objective throughput where the job's is the time of a step.
     pen_compile_mode mode;
     uint64_t batch;
+    const pen_plan_form_sizes *sizes; // of further forms; NULL: those of a training of the job
 } pen_plan_job_options;
 
 // Compiles and prices. Errors have the position in the job.

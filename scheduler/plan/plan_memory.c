@@ -16,32 +16,41 @@ typedef struct plan_measure {
     const pen_cut *cut;
     pen_run_form_built built;
     uint32_t *worker_of_device;
-    pen_memory_slot **slots; // [device_count] of those apart, where values of its part lie
+    pen_part_first *firsts; // [device_count] of those apart, where values of its part lie
 } plan_measure;
 
-static pen_status measure_cut(plan_measure *m) {
-    const pen_plan_memory_request *request = m->request;
-    pen_program_parts parts;
-    PEN_TRY(pen_program_cut(request->program, request->plan, request->schedule, m->arena, &parts));
-    m->cut = parts.cut;
+static pen_status measure_workers(plan_measure *m) {
+    const uint32_t device_count = m->request->plan->device_count;
+    PEN_TRY(PEN_NEW(m->arena, device_count, &m->worker_of_device));
+    for (uint32_t d = 0; d < device_count; d++) {
+        m->worker_of_device[d] = m->request->cluster->devices[d].process + 1;
+    }
     return PEN_OK;
 }
 
-static pen_status measure_copies(plan_measure *m) {
-    const pen_plan *plan = m->request->plan;
-    PEN_TRY(PEN_NEW(m->arena, plan->device_count, &m->worker_of_device));
-    for (uint32_t d = 0; d < plan->device_count; d++) {
-        m->worker_of_device[d] = m->request->cluster->devices[d].process + 1;
-    }
-    const pen_run_form_request request = {.cut = m->cut,
+static pen_status measure_cut(const plan_measure *m, const pen_plan_form *form,
+                              const pen_cut **out_cut) {
+    const pen_plan_memory_request *request = m->request;
+    pen_program_parts parts;
+    PEN_TRY(pen_program_cut(form->program, request->plan, request->schedule, m->arena, &parts));
+    *out_cut = parts.cut;
+    return PEN_OK;
+}
+
+static pen_status measure_copies(const plan_measure *m, const pen_plan_form *form, uint32_t count,
+                                 const pen_cut *cut, pen_run_form_built *out_built) {
+    const bool has_replicas = m->request->plan->replica_count > 1;
+    const pen_run_form_request request = {.cut = cut,
                                           .schedule = m->request->schedule,
-                                          .microbatch_count = plan->microbatch_count,
-                                          .microbatch_size = plan->microbatch_size,
-                                          .trains = true,
+                                          .first_microbatch =
+                                              has_replicas ? form->first_microbatch : 0,
+                                          .microbatch_count = count,
+                                          .microbatch_size = form->program->microbatch_size,
+                                          .trains = form->trains,
                                           .worker_of_device = m->worker_of_device,
                                           .value_bytes = m->request->value_bytes,
                                           .value_bytes_context = m->request->contexts[0]};
-    return pen_run_form_build(&request, m->arena, &m->built);
+    return pen_run_form_build(&request, m->arena, out_built);
 }
 
 // Whether the host does not see the device's memory, as a GPU's. What feeds a form is no device.
@@ -52,13 +61,10 @@ static bool measure_is_apart(const plan_measure *m, uint32_t device) {
 
 // What is lent takes nothing; where either end has memory of its own, values are copied.
 static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_memory *out_memory) {
+    pen_part_first *first = &m->firsts[device];
     pen_value_id *lent;
     uint32_t lent_count = 0;
     PEN_TRY(PEN_NEW(m->arena, m->cut->channel_count, &lent));
-    if (measure_is_apart(m, device)) {
-        const pen_graph *graph = m->cut->parts[device].graph;
-        PEN_TRY(PEN_NEW(m->arena, pen_graph_value_count(graph), &m->slots[device]));
-    }
     for (uint32_t c = 0; c < m->cut->channel_count; c++) {
         const pen_channel *channel = &m->cut->channels[c];
         if (channel->target != device || !m->built.form.channels[c].is_shared) continue;
@@ -74,9 +80,34 @@ static pen_status measure_device(plan_measure *m, uint32_t device, pen_device_me
                                              .value_bytes = m->request->value_bytes,
                                              .workspace = m->request->workspace,
                                              .context = m->request->contexts[device],
-                                             .device = m->request->devices[device],
-                                             .slots = m->slots[device]};
-    return pen_part_memory_find(&request, out_memory);
+                                             .device = m->request->devices[device]};
+    if (!measure_is_apart(m, device)) return pen_part_memory_find(&request, out_memory);
+    PEN_TRY(PEN_NEW(m->arena, pen_graph_value_count(request.part->graph), &first->slots));
+    return pen_part_memory_find_first(&request, first, out_memory);
+}
+
+// Workers make an executor for each form, whether it is ever run or not. What one takes beside the
+// first counts as workspace.
+static pen_status measure_form(const plan_measure *m, const pen_plan_form *form,
+                               pen_plan_device_memory *memory) {
+    const pen_cut *cut;
+    pen_run_form_built built;
+    PEN_TRY(measure_cut(m, form, &cut));
+    PEN_TRY(measure_copies(m, form, 1, cut, &built));
+    for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
+        const pen_part_memory_request request = {.part = &cut->parts[d],
+                                                 .copies_of_value = built.buffers[d].copies,
+                                                 .value_bytes = m->request->value_bytes,
+                                                 .workspace = m->request->workspace,
+                                                 .context = m->request->contexts[d],
+                                                 .device = m->request->devices[d]};
+        uint64_t bytes;
+        if (m->firsts[d].graph == NULL || request.part->list_count == 0) continue;
+        PEN_TRY(pen_part_memory_find_further(&request, &m->firsts[d], &bytes));
+        memory[d].memory.workspace += bytes;
+        memory[d].memory.total += bytes;
+    }
+    return PEN_OK;
 }
 
 // What a device takes for itself counts as workspace.
@@ -88,7 +119,7 @@ static void measure_own(const plan_measure *m, uint32_t device, pen_device_memor
 
 // Whether something else comes to where the value of a channel lies at its maker.
 static bool measure_is_of_another(const plan_measure *m, const pen_channel *channel) {
-    const pen_memory_slot *slots = m->slots[channel->source];
+    const pen_memory_slot *slots = m->firsts[channel->source].slots;
     const pen_graph *graph = m->cut->parts[channel->source].graph;
     if (slots == NULL) return true;
     const pen_memory_slot *own = &slots[channel->from.index];
@@ -221,13 +252,18 @@ static pen_status measure_saved(plan_measure *m, pen_plan_device_memory *memory)
 }
 
 static pen_status measure_all(plan_measure *m, pen_plan_device_memory *memory) {
-    PEN_TRY(measure_cut(m));
-    PEN_TRY(measure_copies(m));
-    PEN_TRY(PEN_NEW(m->arena, m->request->plan->device_count, &m->slots));
+    const pen_plan_form whole = {.program = m->request->program, .trains = true};
+    PEN_TRY(measure_workers(m));
+    PEN_TRY(measure_cut(m, &whole, &m->cut));
+    PEN_TRY(measure_copies(m, &whole, m->request->plan->microbatch_count, m->cut, &m->built));
+    PEN_TRY(PEN_NEW(m->arena, m->request->plan->device_count, &m->firsts));
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         memory[d] = (pen_plan_device_memory){.worker = m->worker_of_device[d]};
         if (m->cut->parts[d].list_count > 0) PEN_TRY(measure_device(m, d, &memory[d].memory));
         measure_own(m, d, &memory[d].memory);
+    }
+    for (uint32_t f = 0; f < m->request->forms->count; f++) {
+        PEN_TRY(measure_form(m, &m->request->forms->items[f], memory));
     }
     for (uint32_t d = 0; d < m->request->plan->device_count; d++) {
         PEN_TRY(measure_process(m, d, memory));

@@ -20,6 +20,7 @@ typedef struct pen_plan_memory_request {
     const pen_cluster *cluster;
     const pen_schedule *schedule; // of the plan's stages
     const pen_program *program;   // training, of the plan's microbatches
+    const pen_plan_forms *forms;  // what devices with memory of their own run besides
     uint64_t data_bytes;          // that each worker holds of what it reads by itself
     bool is_saved;                // checkpoints are made
     bool has_rings;               // workers of one host share memory: not with gRPC alone

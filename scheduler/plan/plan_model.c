@@ -57,6 +57,29 @@ static pen_status model_open_devices(const pen_plan_model_request *wanted, pen_a
     return PEN_OK;
 }
 
+// Devices whose memory the host sees take nothing for a form that is not made yet.
+static pen_status model_open_forms(const pen_plan_model_request *wanted,
+                                   const pen_compile_request *compile, pen_arena *arena,
+                                   pen_plan_model *model) {
+    const pen_cluster *cluster = wanted->cluster;
+    pen_plan_forms_request request = {.job = wanted->job,
+                                      .compile = compile,
+                                      .is_local = cluster->device_count == 1 &&
+                                                  cluster->devices[0].host == NULL};
+    bool is_apart = false;
+    for (uint32_t k = 0; k < model->device_count; k++) {
+        is_apart = is_apart || model->devices[k]->kind->has_own_memory;
+    }
+    if (!is_apart || model->info == NULL) return PEN_OK;
+    request.example_count = model->info->example_count;
+    if (wanted->sizes != NULL) {
+        request.sizes = *wanted->sizes;
+    } else if (wanted->mode == PEN_COMPILE_TRAIN) {
+        PEN_TRY(pen_plan_form_sizes_find(wanted->job, model->info, arena, &request.sizes));
+    }
+    return pen_plan_forms_open(&request, &model->forms);
+}
+
 // Forward passes alone are over whole batches, by one lane.
 pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *arena,
                                pen_plan_model *out_model) {
@@ -78,10 +101,12 @@ pen_status pen_plan_model_open(const pen_plan_model_request *wanted, pen_arena *
     }
     const bool is_mixed = wanted->job->cluster.is_mixed || out_model->device_count > 1;
     request.device = is_mixed ? NULL : out_model->devices[0];
-    return pen_compile(&request, &out_model->program);
+    PEN_TRY(pen_compile(&request, &out_model->program));
+    return model_open_forms(wanted, &request, arena, out_model);
 }
 
 void pen_plan_model_close(pen_plan_model *model) {
+    pen_plan_forms_close(&model->forms);
     pen_program_destroy(model->program);
     for (uint32_t k = 0; k < model->device_count; k++) {
         model->devices[k]->kind->close(model->devices[k]);

@@ -11,6 +11,7 @@
 #include "scheduler/compile/compile.h"
 #include "scheduler/data/dataset.h"
 #include "scheduler/job/job.h"
+#include "scheduler/plan/plan_forms.h"
 
 typedef struct pen_plan_model {
     pen_dataset *dataset;         // NULL: what is known of the data was given, or there is none
@@ -19,6 +20,7 @@ typedef struct pen_plan_model {
     uint32_t device_count;        // computes nothing: no GPU need be there
     uint32_t *number_of_device;   // [device_count of the cluster] in `devices`
     const pen_program *program;
+    pen_plan_forms forms;    // where a device has memory of its own, and the data is there
     pen_libraries libraries; // of the job
 } pen_plan_model;
 
@@ -28,7 +30,8 @@ typedef struct pen_plan_model_request {
     const pen_dataset_info *info; // NULL: the job's training data are opened
     pen_dataset_part part;        // which data that is, for messages
     pen_compile_mode mode;
-    uint64_t batch; // examples of a forward pass, where the mode is no training
+    uint64_t batch;                   // examples of a forward pass, where the mode is no training
+    const pen_plan_form_sizes *sizes; // of its further forms; NULL: those of a training of the job
 } pen_plan_model_request;
 
 // `out_model` is all zero before, and is closed by the caller, after an error too. Errors are those

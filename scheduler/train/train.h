@@ -119,7 +119,7 @@ PEN_NODISCARD pen_status pen_trainer_recover(pen_trainer *trainer, pen_status ta
 // Whether there is an average that takes the place of parameters (train_average.h).
 bool pen_trainer_uses_average(const pen_trainer *trainer);
 
-// As evaluate of the engine, in batches of pen_trainer_evaluation_batch, with averages where the
+// As evaluate of the engine, in batches of pen_plan_evaluation_batch, with averages where the
 // job uses them (train_average.h).
 PEN_NODISCARD pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
                                               pen_evaluation *out_evaluation);
@@ -157,8 +157,5 @@ const char *pen_trainer_arithmetic(const pen_trainer *trainer, uint64_t *out_cha
 const pen_tensor_store *pen_trainer_tensors(pen_trainer *trainer);
 // The program of a whole microbatch as one device runs it: its warnings, graph and sizes.
 const pen_program *pen_trainer_program(const pen_trainer *trainer);
-
-// Examples a batch in evaluations.
-uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info);
 
 #endif // PEN_SCHEDULER_TRAIN_TRAIN_H

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/checkpoint/parameter_file.h"
+#include "scheduler/plan/plan_forms.h"
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_average.h"
 #include "scheduler/train/train_state.h"
@@ -247,7 +248,7 @@ bool pen_trainer_uses_average(const pen_trainer *trainer) {
 pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
                                 pen_evaluation *out_evaluation) {
     const uint64_t batch =
-        pen_trainer_evaluation_batch(trainer->job, pen_dataset_get_info(dataset));
+        pen_plan_evaluation_batch(trainer->job, pen_dataset_get_info(dataset));
     const bool uses = pen_trainer_uses_average(trainer);
     if (trainer->keeper != NULL && uses) {
         PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));

@@ -9,7 +9,7 @@
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_level.h"
 #include "scheduler/job/job_runner.h"
-#include "scheduler/runner/feed.h"
+#include "scheduler/plan/plan_forms.h"
 #include "scheduler/train/train_state.h"
 
 // An average that begins behind the last step is none, which nothing else would tell.
@@ -48,25 +48,18 @@ static pen_status train_open_data(pen_trainer *trainer, const pen_trainer_option
     return pen_learning_rate_check(options->rates);
 }
 
-// Examples of the microbatch that is left at the end of an epoch; 0: it does not come.
-static uint64_t train_rest(const pen_trainer *trainer) {
-    const pen_job_train *train = &trainer->job->train;
-    if (train->drop_last || trainer->step_count < trainer->epoch_steps) return 0;
-    const uint64_t last = trainer->info->example_count % (uint64_t)train->batch;
-    return pen_feed_cut(last, (uint64_t)(train->batch / train->microbatches)).rest;
-}
-
-uint64_t pen_trainer_evaluation_batch(const pen_job *job, const pen_dataset_info *info) {
-    return pen_min_u64((uint64_t)job->train.batch, info->example_count);
-}
-
 // Evaluations are planned with it, so that their forms fit beside those of the training.
 static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_options *options) {
-    pen_engine_options engine = {
+    const pen_plan_form_sizes sizes = pen_plan_form_sizes_of(
+        trainer->job, trainer->info, trainer->step_count,
+        options->evaluated == NULL ? NULL : pen_dataset_get_info(options->evaluated));
+    const pen_engine_options engine = {
         .job = trainer->job,
         .info = trainer->info,
         .dataset = trainer->dataset,
-        .rest = train_rest(trainer),
+        .rest = sizes.rest,
+        .evaluate_batch = sizes.evaluate_batch,
+        .evaluate_rest = sizes.evaluate_rest,
         .trace = options->trace,
         .no_memory_check = options->no_memory_check,
         .insecure = options->insecure,
@@ -76,11 +69,6 @@ static pen_status train_create_engine(pen_trainer *trainer, const pen_trainer_op
         .log = trainer->keeper == NULL ? NULL : pen_train_keeper_log(trainer->keeper),
         .as_reference = options->as_reference,
         .cancel = options->cancel};
-    if (options->evaluated != NULL) {
-        const pen_dataset_info *info = pen_dataset_get_info(options->evaluated);
-        engine.evaluate_batch = pen_trainer_evaluation_batch(trainer->job, info);
-        engine.evaluate_rest = info->example_count % engine.evaluate_batch;
-    }
     return pen_engine_create(&engine, &trainer->engine);
 }
 

@@ -35,7 +35,7 @@ typedef struct pen_part_list {
 } pen_part_list;
 
 typedef struct pen_part {
-    pen_graph *graph;         // verified; nodes of `order` and transfer nodes
+    const pen_graph *graph;   // verified; nodes of `order` and transfer nodes
     const pen_node_id *order; // [order_count], by list: without send and receive nodes
     uint32_t order_count;
     const pen_part_list *lists; // [list_count]: forward by stage, then backward by falling stage

@@ -11,25 +11,30 @@ static bool places_accumulates(const pen_graph *graph, const pen_value *value) {
     return pen_graph_node(graph, value->producer)->accumulates;
 }
 
-// Where a parameter, state or accumulated gradient of the same name lies in the shared executor.
-static executor_place places_find_shared(const pen_executor *executor, pen_value_id id) {
-    const pen_executor *shared = executor->spec.shared;
-    const pen_value *value = pen_graph_value(executor->spec.graph, id);
-    const bool outlives =
-        value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE ||
-        (value->kind == PEN_VALUE_COMPUTED && places_accumulates(executor->spec.graph, value));
+// A parameter, state or accumulated gradient: the value of the same name, type and layout.
+pen_value_id executor_find_shared(const pen_graph *graph, pen_value_id id, const pen_graph *first) {
+    const pen_value *value = pen_graph_value(graph, id);
+    const bool outlives = value->kind == PEN_VALUE_PARAMETER || value->kind == PEN_VALUE_STATE ||
+                          (value->kind == PEN_VALUE_COMPUTED && places_accumulates(graph, value));
     pen_value_id other;
-    if (shared == NULL || !outlives) return (executor_place){0};
-    const pen_status status = pen_graph_find_value(shared->spec.graph, value->name, &other);
+    if (!outlives) return PEN_VALUE_NONE;
+    const pen_status status = pen_graph_find_value(first, value->name, &other);
     if (status != PEN_OK) {
         pen_status_ignore(status, "not shared: this graph alone has it");
-        return (executor_place){0};
+        return PEN_VALUE_NONE;
     }
-    const pen_value *found = pen_graph_value(shared->spec.graph, other);
-    if (!pen_tensor_type_equal(&found->type, &value->type) || found->layout != value->layout) {
-        return (executor_place){0};
-    }
-    return shared->places[other.index];
+    const pen_value *found = pen_graph_value(first, other);
+    const bool is_same =
+        pen_tensor_type_equal(&found->type, &value->type) && found->layout == value->layout;
+    return is_same ? other : PEN_VALUE_NONE;
+}
+
+// Where it lies in the shared executor.
+static executor_place places_find_shared(const pen_executor *executor, pen_value_id id) {
+    const pen_executor *shared = executor->spec.shared;
+    if (shared == NULL) return (executor_place){0};
+    const pen_value_id other = executor_find_shared(executor->spec.graph, id, shared->spec.graph);
+    return pen_value_is(other) ? shared->places[other.index] : (executor_place){0};
 }
 
 // What was asked for, and the model's own parameters and states: those that no node reads are there

@@ -125,6 +125,9 @@ const void *executor_look(const pen_executor *executor, pen_value_id value, uint
 // has made is another.
 void executor_spoil(const pen_executor *executor, uint32_t position, uint64_t microbatch);
 
+// What an executor shares with its first (spec.shared): the value of that one's graph in whose
+// place this one lies, if it has a place; NONE: it is no such value.
+pen_value_id executor_find_shared(const pen_graph *graph, pen_value_id id, const pen_graph *first);
 // Sizes of values, kernels (whose workspaces the plan needs) and the plan.
 PEN_NODISCARD pen_status executor_plan(pen_executor *executor);
 // Takes memory and writes first contents.

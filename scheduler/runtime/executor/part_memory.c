@@ -7,6 +7,8 @@
 
 typedef struct part_measure {
     const pen_part_memory_request *request;
+    pen_part_first *first; // NULL: nobody asks
+    bool is_further;       // than the first
     const pen_graph *graph;
     pen_arena *arena;
     uint32_t value_count;
@@ -19,11 +21,21 @@ typedef struct part_measure {
     pen_memory_plan *plan;
 } part_measure;
 
+// Whether the first executor has a place for the value.
+static bool measure_is_shared(const part_measure *m, pen_value_id value) {
+    if (!m->is_further) return false;
+    const pen_value_id other = executor_find_shared(m->graph, value, m->first->graph);
+    if (!pen_value_is(other)) return false;
+    const pen_memory_region region = m->first->slots[other.index].region;
+    return region != PEN_MEMORY_NONE && region != PEN_MEMORY_LENT;
+}
+
 static pen_status measure_sizes(part_measure *m) {
     const pen_part *part = m->request->part;
     PEN_TRY(PEN_NEW(m->arena, m->value_count, &m->bytes));
     PEN_TRY(PEN_NEW(m->arena, pen_graph_node_count(m->graph), &m->workspace));
     for (uint32_t v = 0; v < m->value_count; v++) {
+        if (measure_is_shared(m, (pen_value_id){v})) continue;
         m->bytes[v] = m->request->value_bytes(m->request->context, m->graph, (pen_value_id){v});
     }
     for (uint32_t p = 0; p < part->order_count; p++) {
@@ -48,8 +60,9 @@ static pen_status measure_lists(part_measure *m) {
         m->kept[m->kept_count++] = part->kept[i];
     }
     for (uint32_t v = 0; v < m->value_count; v++) {
-        const pen_value_kind kind = pen_graph_value(m->graph, (pen_value_id){v})->kind;
-        if (kind != PEN_VALUE_PARAMETER && kind != PEN_VALUE_STATE) continue;
+        const pen_value *value = pen_graph_value(m->graph, (pen_value_id){v});
+        if (value->kind != PEN_VALUE_PARAMETER && value->kind != PEN_VALUE_STATE) continue;
+        if (m->request->is_whole && value->data == NULL) continue;
         m->kept[m->kept_count++] = (pen_value_id){v};
     }
     for (uint32_t i = 0; i < m->request->lent_count; i++) {
@@ -108,9 +121,10 @@ static uint32_t measure_combinations(const part_measure *m, const pen_memory_lis
     return count <= EXECUTOR_LIST_COMBINATIONS ? (uint32_t)count : 0;
 }
 
+// What lists take beside the device's room, of which executors before may have taken some.
 static uint64_t measure_launch_lists(const part_measure *m) {
     const pen_part *part = m->request->part;
-    uint64_t bytes = 0, taken = 0;
+    uint64_t bytes = 0, taken = m->first == NULL ? 0 : m->first->room_bytes;
     if (m->request->device == NULL || m->request->device->kind->list_bytes == NULL) return 0;
     const pen_device_kind *kind = m->request->device->kind;
     for (uint32_t l = 0; l < part->list_count; l++) {
@@ -118,11 +132,13 @@ static uint64_t measure_launch_lists(const part_measure *m) {
         bytes += measure_combinations(m, list) *
                  kind->list_bytes(m->graph, &part->order[list->first], list->end - list->first);
     }
-    return pen_list_room_take(kind, &taken, bytes);
+    const uint64_t own = pen_list_room_take(kind, &taken, bytes);
+    if (m->first != NULL) m->first->room_bytes = taken;
+    return own;
 }
 
-// Makes the executor's own memory plan without a device and sorts its bytes by kind.
-static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
+// The executor's own memory plan, without a device.
+static pen_status measure_plan(part_measure *m) {
     PEN_TRY(measure_sizes(m));
     PEN_TRY(measure_lists(m));
     const pen_memory_request request = {.graph = m->graph,
@@ -132,15 +148,18 @@ static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
                                         .workspace_of_node = m->workspace,
                                         .kept = m->kept,
                                         .kept_count = m->kept_count,
-                                        .lists = m->lists,
+                                        .lists = m->request->is_whole ? NULL : m->lists,
                                         .list_count = m->request->part->list_count,
                                         .copies_of_value = m->request->copies_of_value,
                                         .is_lent = m->is_lent};
-    PEN_TRY(pen_memory_plan_build(&request, m->arena, &m->plan));
+    return pen_memory_plan_build(&request, m->arena, &m->plan);
+}
+
+// Sorts the bytes by kind.
+static void measure_kinds(const part_measure *m, pen_device_memory *memory) {
     for (uint32_t v = 0; v < m->value_count; v++) {
         const pen_memory_slot *slot = &m->plan->values[v];
         const pen_value_id id = {v};
-        if (m->request->slots != NULL) m->request->slots[v] = *slot;
         const pen_value *value = pen_graph_value(m->graph, id);
         const bool is_counted =
             slot->region == PEN_MEMORY_PERSISTENT || slot->region == PEN_MEMORY_COPIES;
@@ -149,18 +168,54 @@ static pen_status measure_plan(part_measure *m, pen_device_memory *memory) {
     }
     memory->workspace = m->plan->arena_bytes + measure_launch_lists(m);
     memory->total = m->plan->persistent_bytes + m->plan->copies_bytes + memory->workspace;
-    return PEN_OK;
+}
+
+static void measure_first(const part_measure *m) {
+    m->first->graph = m->graph;
+    m->first->working_bytes = m->plan->copies_bytes + m->plan->arena_bytes;
+    for (uint32_t v = 0; v < m->value_count; v++) {
+        m->first->slots[v] = m->plan->values[v];
+    }
+}
+
+static part_measure measure_of(const pen_part_memory_request *request) {
+    return (part_measure){.request = request,
+                          .graph = request->part->graph,
+                          .value_count = pen_graph_value_count(request->part->graph)};
 }
 
 pen_status pen_part_memory_find(const pen_part_memory_request *request,
                                 pen_device_memory *out_memory) {
-    part_measure m = {.request = request,
-                      .graph = request->part->graph,
-                      .value_count = pen_graph_value_count(request->part->graph)};
+    return pen_part_memory_find_first(request, NULL, out_memory);
+}
+
+pen_status pen_part_memory_find_first(const pen_part_memory_request *request, pen_part_first *first,
+                                      pen_device_memory *out_memory) {
+    part_measure m = measure_of(request);
     pen_device_memory memory = {0};
+    m.first = first;
     PEN_TRY(pen_arena_create(&m.arena));
-    const pen_status status = measure_plan(&m, &memory);
+    const pen_status status = measure_plan(&m);
+    if (status == PEN_OK) measure_kinds(&m, &memory);
+    if (status == PEN_OK && first != NULL) measure_first(&m);
     pen_arena_destroy(m.arena);
     *out_memory = memory;
+    return status;
+}
+
+// The first one's working memory serves where it is large enough.
+pen_status pen_part_memory_find_further(const pen_part_memory_request *request,
+                                        pen_part_first *first, uint64_t *out_bytes) {
+    part_measure m = measure_of(request);
+    m.first = first;
+    m.is_further = true;
+    PEN_TRY(pen_arena_create(&m.arena));
+    const pen_status status = measure_plan(&m);
+    if (status == PEN_OK) {
+        const uint64_t working = m.plan->copies_bytes + m.plan->arena_bytes;
+        *out_bytes = m.plan->persistent_bytes + measure_launch_lists(&m) +
+                     (working > first->working_bytes ? working : 0);
+    }
+    pen_arena_destroy(m.arena);
     return status;
 }

@@ -84,7 +84,7 @@ static void case_train(const plan_case *given, pen_arena *arena, numbers *out_nu
     }
     case_read(trainer, arena, out_numbers);
     pen_engine *engine = pen_trainer_engine(trainer);
-    const uint64_t batch = pen_trainer_evaluation_batch(job, pen_dataset_get_info(evaluated));
+    const uint64_t batch = pen_plan_evaluation_batch(job, pen_dataset_get_info(evaluated));
     CHECK_OK(engine->kind->evaluate(engine, evaluated, batch, &out_numbers->evaluation));
     assert_string_equal(engine->kind->name, given->device_count == 1 ? "local" : "pipeline");
     pen_trainer_destroy(trainer);
