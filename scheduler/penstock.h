@@ -180,7 +180,7 @@ const char *pen_training_loss_name(const pen_training *training, uint32_t index)
 // training; then the report is all zero, and where the job has a folder for checkpoints, the last
 // one is kept: where its disk takes none, that is a warning, and pen_training_keep tries again.
 //   NOT_FINITE   the loss is infinite or not a number
-//   IO, CORRUPT  the data cannot be read any more
+//   INVALID_INPUT, IO, CORRUPT  the data: an index that a table lacks; they cannot be read any more
 //   UNAVAILABLE, DEADLINE  workers were lost, and the job's `recovery` knows no way on
 PEN_NODISCARD pen_status pen_training_step(pen_training *training,
                                            pen_training_step_report *out_report, bool *out_more);

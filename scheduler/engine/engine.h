@@ -173,7 +173,7 @@ typedef struct pen_engine_kind {
     // unless updates are made as gradients come (one microbatch, one device, no scale), of which
     // others came first. With a scale gradients alone decide: where the loss alone is not finite,
     // parameters were updated, and `explain` is not for that step.
-    //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name
+    //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name; INVALID_INPUT  data are wrong
     PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
                                      pen_engine_result *out_result);
     // Loss and hits over a dataset, in batches of `batch`. As pen_evaluate

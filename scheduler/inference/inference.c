@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/job/job_runner.h"
+#include "scheduler/protocol/recovery_policy.h"
 
 #define LOST_LEVEL "error: " // which it is not, if the work goes on
 
@@ -69,8 +70,7 @@ pen_status pen_inference_load(pen_inference *inference, const char *parameters) 
 
 bool pen_inference_can_recover(const pen_inference *inference, pen_status status) {
     pen_engine *engine = inference->engine;
-    const pen_status_code code = pen_status_get_code(status);
-    return engine != NULL && code != PEN_NOT_FINITE && code != PEN_CANCELLED &&
+    return engine != NULL && pen_recovery_may_help(pen_status_get_code(status)) &&
            engine->kind->is_failed != NULL && engine->kind->is_failed(engine) &&
            inference->options.job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
 }

@@ -39,6 +39,30 @@ pen_status pen_recovery_new(const pen_recovery_options *options, pen_arena *aren
     return PEN_OK;
 }
 
+// Of a worker, INVALID_INPUT is what a node found in its operands, or who reads data in a file:
+// what comes over links has checksums, and is CORRUPT before a node sees it.
+bool pen_recovery_may_help(pen_status_code code) {
+    switch (code) {
+    case PEN_INVALID_INPUT:
+    case PEN_NOT_FINITE:
+    case PEN_CANCELLED:
+        return false;
+    case PEN_CODE_OK:
+    case PEN_NOT_FOUND:
+    case PEN_UNSUPPORTED:
+    case PEN_DOES_NOT_FIT:
+    case PEN_OUT_OF_MEMORY:
+    case PEN_IO:
+    case PEN_CORRUPT:
+    case PEN_UNAVAILABLE:
+    case PEN_DEADLINE:
+    case PEN_INTERNAL:
+    case PEN_NO_STORAGE:
+        break;
+    }
+    return true;
+}
+
 static uint64_t recovery_backoff(uint32_t count) {
     uint64_t pause = count == 0 ? 0 : PEN_RECOVERY_BACKOFF_FIRST;
     for (uint32_t i = 1; i < count && pause < PEN_RECOVERY_BACKOFF_LIMIT; i++) {

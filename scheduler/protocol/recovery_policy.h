@@ -43,6 +43,11 @@ typedef struct pen_recovery_options {
 
 typedef struct pen_recovery pen_recovery;
 
+// Whether another run may fare better than one that failed with `code`. It may not where the user's
+// data or the numbers are at fault, which are the same there, nor where somebody asked to stop.
+// What a link or a disk had wrong (CORRUPT, UNAVAILABLE, IO, …) may pass.
+bool pen_recovery_may_help(pen_status_code code);
+
 // OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_recovery_new(const pen_recovery_options *options, pen_arena *arena,
                                           pen_recovery **out_recovery);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "scheduler/checkpoint/parameter_file.h"
 #include "scheduler/plan/plan_forms.h"
+#include "scheduler/protocol/recovery_policy.h"
 #include "scheduler/runner/feed.h"
 #include "scheduler/train/train_average.h"
 #include "scheduler/train/train_state.h"
@@ -270,6 +271,15 @@ static pen_status train_judge(pen_trainer *trainer, pen_step_report *report) {
     return PEN_OK;
 }
 
+// Why the run is over is told once, to whoever asks first: that may have been the step behind.
+static pen_status train_add_ahead(pen_trainer *trainer, pen_status status) {
+    const pen_engine_kind *kind = trainer->engine->kind;
+    if (status == PEN_OK || kind->is_failed == NULL || !kind->is_failed(trainer->engine)) {
+        return status;
+    }
+    return pen_status_join(train_take_ahead_error(trainer), status);
+}
+
 // A step, whatever becomes of the devices in it.
 static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_report) {
     const bool is_begun = trainer->ahead.batch != NULL;
@@ -294,11 +304,7 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
     if (kind->begin != NULL && !is_begun) status = kind->begin(trainer->engine, &step);
     if (status == PEN_OK) {
         train_begin_next(trainer, &report);
-        status = train_batch(trainer, &step, &report);
-        // why the run is over is told once, to whoever asks first
-        if (status != PEN_OK && kind->is_failed != NULL && kind->is_failed(trainer->engine)) {
-            status = pen_status_join(train_take_ahead_error(trainer), status);
-        }
+        status = train_add_ahead(trainer, train_batch(trainer, &step, &report));
     }
     PEN_TRY(pen_status_add_context(status, "in step %llu", (unsigned long long)report.step));
     report.seconds = pen_clock_seconds() - ready;
@@ -315,9 +321,8 @@ static pen_status train_try_step(pen_trainer *trainer, pen_step_report *out_repo
 
 static bool train_can_recover(const pen_trainer *trainer, pen_status status) {
     const pen_engine_kind *kind = trainer->engine->kind;
-    const pen_status_code code = pen_status_get_code(status);
-    if (code == PEN_NOT_FINITE) return false; // would come again
-    return code != PEN_CANCELLED && kind->is_failed != NULL && kind->is_failed(trainer->engine) &&
+    return pen_recovery_may_help(pen_status_get_code(status)) && kind->is_failed != NULL &&
+           kind->is_failed(trainer->engine) &&
            trainer->job->recovery.on_loss != PEN_JOB_ON_LOSS_STOP;
 }
 
@@ -401,7 +406,7 @@ static pen_status train_advance(pen_trainer *trainer, pen_step_report *out_repor
     pen_status status = train_try_step(trainer, out_report);
     *out_is_new = status == PEN_OK && out_report->step > trainer->steps_reported;
     if (*out_is_new) trainer->steps_reported = out_report->step;
-    if (status == PEN_OK) status = train_keep(trainer);
+    if (status == PEN_OK) status = train_add_ahead(trainer, train_keep(trainer));
     if (status == PEN_OK) status = train_rejoin(trainer);
     if (status == PEN_OK || !train_can_recover(trainer, status)) return status;
     return train_recover(trainer, false, status);

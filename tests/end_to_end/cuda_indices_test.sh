@@ -16,6 +16,7 @@ random.seed(3)
 tokens = [random.randrange(20) for _ in range(48 * 6)]
 npy("good.npy", "<i8", (48, 6), array.array("q", tokens))
 npy("bad.npy", "<i8", (48, 6), array.array("q", tokens[:275] + [20] + tokens[276:]))
+npy("facts.npy", "<f4", (48, 6), array.array("f", (random.random() for _ in range(48 * 6))))
 npy("labels.npy", "<i8", (48,), array.array("q", (random.randrange(5) for _ in range(48))))
 P
 job() {
@@ -39,11 +40,35 @@ kept() {
 one='devices=[{name: g, kind: cuda, memory: 1GiB}]'
 two='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: h, kind: cuda, gpu: 1, memory: 1GiB}]'
 both='devices=[{name: g, kind: cuda, memory: 1GiB}, {name: a, threads: 1}]'
-# ---- told by a worker, it ends the training with what was wrong, once tries are over
-job told '' 'microbatches: 1'
-fails 6 "what failed: gather 'embedding': index 20 at position 35 is outside of" \
-    "$PENSTOCK" train told.yaml --set 'recovery={attempts: 1}' \
-    --set 'devices=[{name: a, threads: 1, host: localhost}, {name: b, threads: 1, host: localhost}]'
+# ---- told by a worker with a GPU, in the first stage or in the last, it ends the training at once (of the cpu:
+# wrong_index_test.sh)
+job first '' 'microbatches: 2'
+cat >last.yaml <<Y
+version: 1
+model:
+  inputs: {tokens: {shape: [6], dtype: int64}, facts: {shape: [6]}}
+  layers:
+    - dense: {from: facts, units: 16, name: first}
+    - embedding: {from: tokens, input_dim: 20, output_dim: 8}
+    - flatten
+    - concatenate: {from: [first, flatten]}
+    - dense: {units: 5, name: answer}
+data: {train: {format: npy, inputs: {tokens: bad.npy, facts: facts.npy}, labels: labels.npy}}
+train: {loss: softmax_cross_entropy, optimizer: {adam: {lr: 0.01}}, batch: 8, shuffle: false, epochs: 1, microbatches: 2}
+checkpoint: {dir: kept, every: 1 steps}
+placement: {strategy: dynamic_programming, pin: [{nodes: "^first", to: g}, {nodes: "^(embedding|answer)", to: h}]}
+Y
+alone=${two//\}/, host: localhost\}}
+for FAKE_CUDA in gpus=2 'gpus=2 order=1 late=50'; do
+    export FAKE_CUDA
+    for name in first last; do
+        rm -rf kept
+        fails 3 "gather 'embedding': the index at position 11 is outside of \[-20, 20\)" \
+            "$PENSTOCK" train $name.yaml -q --set "$alone"
+        ! grep -qE 'goes on after|started again|lost worker' fails.err || die "it was tried again: $(cat fails.err)"
+        "$PENSTOCK" checkpoint verify kept >/dev/null || die "$name: no whole checkpoint is left"
+    done
+done
 
 # ---- on GPUs
 job at_once '' 'microbatches: 1'

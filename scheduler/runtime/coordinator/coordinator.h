@@ -108,8 +108,10 @@ PEN_NODISCARD pen_status pen_coordinator_create(const pen_coordinator_setup *set
 // second, whatever they do. Accepts NULL.
 void pen_coordinator_destroy(pen_coordinator *coordinator);
 
-// Whether the run is over, and an error of it is UNAVAILABLE, DEADLINE or CORRUPT because of a
-// worker or a link: another generation may do better.
+// Whether the run is over, because of a worker or a link. The code of an error of it says whether
+// another generation may do better (pen_recovery_may_help): of UNAVAILABLE, DEADLINE or CORRUPT it
+// may; of INVALID_INPUT, which a worker found in the data, and NOT_FINITE not. Whoever asks again
+// what ended it hears such a code again.
 bool pen_coordinator_is_failed(pen_coordinator *coordinator);
 
 // Announces a round. Waits while too many are under way. *out_round is its number.

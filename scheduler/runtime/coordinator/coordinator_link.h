@@ -53,6 +53,7 @@ typedef struct coordinator_worker {
     bool was_up;     // guarded by lock: in this generation
     bool is_lost;    // guarded by lock: its link went down, and not because it left the run
     bool is_refused; // guarded by lock: it may not take part
+    bool has_said;   // guarded by lock: it cannot go on, and `failure` begins with why
     bool is_unjust;  // guarded by lock: it gave a code for its failure that it may not give
     bool wants_link; // guarded by lock: it went down while workers are being gathered
     char trouble[COORDINATOR_TROUBLE_BYTES]; // guarded by lock: why it cannot be called; "" unknown
@@ -129,6 +130,7 @@ struct pen_coordinator {
     bool is_running;                       // all are started
     bool is_failed;
     bool is_explained; // somebody was told why
+    pen_status_code explained_code;
     bool is_not_finite;
     bool is_closed;
     bool has_begun;       // a round

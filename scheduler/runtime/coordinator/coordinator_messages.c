@@ -27,6 +27,10 @@ static void link_up(void *context, uint32_t peer) {
     c->workers[peer].was_up = true;
     c->workers[peer].is_lost = false;
     c->workers[peer].trouble[0] = '\0';
+    if (!c->is_failed) {
+        pen_status_ignore(c->workers[peer].failure, "of a link before this one");
+        c->workers[peer].failure = PEN_OK;
+    }
     pen_mutex_unlock(&c->lock);
 }
 
@@ -241,8 +245,9 @@ static pen_status link_on_round_done(pen_coordinator *c, const pen_message *mess
 }
 
 // Whether a worker may end with this code: its process can have come to it by itself. That somebody
-// asked to stop, or that the user's input is wrong, is seen here and not there, unless the worker
-// reads data by itself. With the lock.
+// asked to stop is seen here and not there. So is what is wrong with the user's input, but for
+// data: a worker that reads them by itself finds it when it opens them, others when a node computes
+// with them, such as an index that a table does not have. With the lock.
 bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t peer, uint32_t code) {
     const bool is_own = peer == c->setup.local_worker; // runs in this process
     if (pen_peer_code_is_plain(code)) return true;
@@ -254,6 +259,8 @@ bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t peer, uint
     case PEN_NOT_FINITE: // found when it computes
         return is_own || c->is_running;
     case PEN_INVALID_INPUT:
+        if (c->is_running && c->spec->survey == PEN_RUN_SURVEY_NONE) return true;
+        return is_own || c->spec->data != NULL;
     case PEN_NOT_FOUND:
         return is_own || c->spec->data != NULL;
     case PEN_CANCELLED:
@@ -297,6 +304,7 @@ static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message
     }
     pen_mutex_lock(&c->lock);
     worker->failure = pen_status_join(status, worker->failure);
+    worker->has_said = true;
     pen_mutex_unlock(&c->lock);
 }
 
@@ -483,7 +491,7 @@ static void link_message(void *context, uint32_t peer, const void *bytes, uint64
     if (status == PEN_OK) status = link_take(c, peer, &message);
     if (status == PEN_OK) return;
     pen_mutex_lock(&c->lock);
-    c->workers[peer].failure = pen_status_join(c->workers[peer].failure, status);
+    c->workers[peer].failure = pen_status_join(status, c->workers[peer].failure);
     pen_mutex_unlock(&c->lock);
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_FAILED,
                                          .worker = peer,

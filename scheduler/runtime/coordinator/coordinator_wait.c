@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/system/interrupt.h"
 #include "base/text.h"
+#include "scheduler/protocol/recovery_policy.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/run/run_wire.h"
 
@@ -440,34 +441,52 @@ static pen_status coordinator_explain_superseded(pen_coordinator *c, uint32_t w)
                      pen_coordinator_reason_text(PEN_COORDINATOR_REASON_SUPERSEDED));
 }
 
-// A worker that says it lost a link may be the first to notice that another is gone: who that is
-// soon shows. 0: nobody.
-static uint32_t coordinator_find_lost(pen_coordinator *c, uint32_t failed) {
-    const double deadline = pen_clock_seconds() + COORDINATOR_LOST_SECONDS;
+// Whether a worker only says that its link to another is down.
+static bool coordinator_is_messenger(const coordinator_worker *worker) {
+    return !worker->is_unjust && pen_status_get_code(worker->failure) == PEN_UNAVAILABLE;
+}
+
+static bool coordinator_has_own_fault(const coordinator_worker *worker) {
+    return worker->has_said && !coordinator_is_messenger(worker);
+}
+
+// The first of the others that said what went wrong there, or else that is lost. 0: nobody.
+static uint32_t coordinator_find_other(const pen_coordinator *c, uint32_t failed) {
     uint32_t lost = 0;
+    for (uint32_t w = c->table->worker_count; w > 0; w--) {
+        if (w != failed && c->workers[w].is_lost) lost = w;
+    }
+    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
+        if (w != failed && coordinator_has_own_fault(&c->workers[w])) return w;
+    }
+    return lost;
+}
+
+// A worker that says it lost a link may be the first to notice that another is gone, or leaves the
+// run because it failed: who that is soon shows. 0: nobody.
+static uint32_t coordinator_find_cause(pen_coordinator *c, uint32_t failed) {
+    const double deadline = pen_clock_seconds() + COORDINATOR_LOST_SECONDS;
+    uint32_t cause = 0;
     pen_mutex_lock(&c->lock);
-    while (!c->workers[failed].is_unjust &&
-           pen_status_get_code(c->workers[failed].failure) == PEN_UNAVAILABLE) {
-        for (uint32_t w = 1; w <= c->table->worker_count && lost == 0; w++) {
-            if (w != failed && c->workers[w].is_lost) lost = w;
-        }
+    while (coordinator_is_messenger(&c->workers[failed])) {
+        cause = coordinator_find_other(c, failed);
         const double left = deadline - pen_clock_seconds();
-        if (lost != 0 || left <= 0) break;
+        if (cause != 0 || left <= 0) break;
         (void)pen_condition_wait_for(&c->changed, &c->lock, COORDINATOR_TICK_SECONDS);
         pen_mutex_unlock(&c->lock);
         pen_coordinator_look_for_gone(c);
         pen_mutex_lock(&c->lock);
     }
     pen_mutex_unlock(&c->lock);
-    return lost;
+    return cause;
 }
 
-// Who is not there, or failed. One that only says that its link to another is down is none of them.
-static void coordinator_note_missing(pen_coordinator *c) {
+// Who is not there, or failed, as `cause` did, 0: nobody else. One that only says that its link to
+// another is down is none of them.
+static void coordinator_note_missing(pen_coordinator *c, uint32_t cause) {
     pen_mutex_lock(&c->lock);
-    const bool is_messenger =
-        c->reason == PEN_COORDINATOR_REASON_FAILED && !c->workers[c->failed_worker].is_unjust &&
-        pen_status_get_code(c->workers[c->failed_worker].failure) == PEN_UNAVAILABLE;
+    const bool is_messenger = c->reason == PEN_COORDINATOR_REASON_FAILED &&
+                              coordinator_is_messenger(&c->workers[c->failed_worker]);
     for (uint32_t w = 1; c->setup.is_refused != NULL && w <= c->table->worker_count; w++) {
         c->setup.is_refused[w] = c->workers[w].is_refused;
     }
@@ -477,7 +496,7 @@ static void coordinator_note_missing(pen_coordinator *c) {
     for (uint32_t w = 1; c->setup.is_missing != NULL && w <= c->table->worker_count; w++) {
         const bool is_blamed =
             pen_coordinator_core_is_missing(c->core, w) && !(is_messenger && w == c->failed_worker);
-        c->setup.is_missing[w] = c->workers[w].is_lost || is_blamed;
+        c->setup.is_missing[w] = c->workers[w].is_lost || is_blamed || w == cause;
     }
     pen_mutex_unlock(&c->lock);
 }
@@ -539,19 +558,35 @@ static pen_status coordinator_explain_reason(pen_coordinator *c, double deadline
     return pen_error(PEN_CORRUPT, "%s: %s", c->spec->workers[w].name, why);
 }
 
-pen_status pen_coordinator_explain(pen_coordinator *c) {
+static pen_status coordinator_explain_first(pen_coordinator *c) {
     const double deadline = pen_clock_seconds() + COORDINATOR_EXPLAIN_SECONDS;
-    pen_mutex_lock(&c->lock);
-    const bool is_again = c->is_explained;
-    c->is_explained = true;
-    pen_mutex_unlock(&c->lock);
-    if (is_again) return pen_error(PEN_UNAVAILABLE, "the run is over");
-    const uint32_t lost =
-        c->reason == PEN_COORDINATOR_REASON_FAILED ? coordinator_find_lost(c, c->failed_worker) : 0;
-    coordinator_note_missing(c);
+    const uint32_t cause = c->reason == PEN_COORDINATOR_REASON_FAILED
+                               ? coordinator_find_cause(c, c->failed_worker)
+                               : 0;
+    coordinator_note_missing(c, cause);
     if (coordinator_is_riddle(c->reason)) {
         pen_coordinator_have_dumped(c, pen_coordinator_reason_text(c->reason));
     }
-    if (lost == 0) return coordinator_explain_reason(c, deadline);
-    return coordinator_explain_loss(c, lost, "its link is down", deadline);
+    if (cause == 0) return coordinator_explain_reason(c, deadline);
+    pen_mutex_lock(&c->lock);
+    const bool is_own = coordinator_has_own_fault(&c->workers[cause]);
+    pen_mutex_unlock(&c->lock);
+    if (is_own) return coordinator_explain_failure(c, cause);
+    return coordinator_explain_loss(c, cause, "its link is down", deadline);
+}
+
+// Whoever asks again hears a code, too, by which the run is not tried again in vain.
+pen_status pen_coordinator_explain(pen_coordinator *c) {
+    pen_mutex_lock(&c->lock);
+    const bool is_again = c->is_explained;
+    const pen_status_code code =
+        pen_recovery_may_help(c->explained_code) ? PEN_UNAVAILABLE : c->explained_code;
+    c->is_explained = true;
+    pen_mutex_unlock(&c->lock);
+    if (is_again) return pen_error(code, "the run is over");
+    const pen_status status = coordinator_explain_first(c);
+    pen_mutex_lock(&c->lock);
+    c->explained_code = pen_status_get_code(status);
+    pen_mutex_unlock(&c->lock);
+    return status;
 }

@@ -222,6 +222,16 @@ static void device_note_start(worker_device *device, double started) {
     pen_mutex_unlock(&device->run->lock);
 }
 
+// Where it went wrong. Passes of an evaluation are not steps.
+static pen_status device_place(const worker_device *device, const pen_run_round *round,
+                               const pen_run_task *task, pen_status status) {
+    if (!device->run->table->forms[round->form].trains) {
+        return pen_status_add_context(status, "in stage %u", task->task.stage);
+    }
+    return pen_status_add_context(status, "in step %llu, stage %u", (unsigned long long)round->step,
+                                  task->task.stage);
+}
+
 // Computes outside of every lock, notes the times, and tells the core, which answers with what to
 // do next.
 static pen_status device_run_task(worker_device *device, const pen_run_round *round,
@@ -232,10 +242,7 @@ static pen_status device_run_task(worker_device *device, const pen_run_round *ro
     device_note_start(device, started);
     pen_status status = device_compute(device, round, task);
     device_note_start(device, 0);
-    if (status != PEN_OK) {
-        return pen_status_add_context(status, "in step %llu, stage %u",
-                                      (unsigned long long)round->step, task->task.stage);
-    }
+    if (status != PEN_OK) return device_place(device, round, task, status);
     pen_trace_event noted = device_task_event(device, round, task);
     noted.start_seconds = started;
     noted.end_seconds = pen_clock_seconds();

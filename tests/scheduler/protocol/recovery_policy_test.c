@@ -238,7 +238,22 @@ static void going_round_in_circles_ends(void **state) {
     pen_arena_destroy(s.arena);
 }
 
+static void what_comes_again_is_not_tried_again(void **state) {
+    (void)state;
+    static const pen_status_code final[] = {PEN_INVALID_INPUT, PEN_NOT_FINITE, PEN_CANCELLED};
+    static const pen_status_code passing[] = {PEN_CORRUPT,       PEN_UNAVAILABLE, PEN_DEADLINE,
+                                              PEN_OUT_OF_MEMORY, PEN_IO,          PEN_NO_STORAGE,
+                                              PEN_INTERNAL};
+    for (size_t i = 0; i < sizeof final / sizeof *final; i++) {
+        CHECK(!pen_recovery_may_help(final[i]), "%s", pen_status_code_name(final[i]));
+    }
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+        CHECK(pen_recovery_may_help(passing[i]), "%s", pen_status_code_name(passing[i]));
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(starts_again_when_all_are_there),
+              cmocka_unit_test(what_comes_again_is_not_tried_again),
               cmocka_unit_test(waiting_ends_with_the_grace), cmocka_unit_test(stopping_is_at_once),
               cmocka_unit_test(spares_take_the_places_of_the_lost),
               cmocka_unit_test(the_rest_goes_on_and_takes_the_lost_back),

@@ -1,6 +1,7 @@
 // What a worker says of itself is judged: one that claims another identity or too little memory is
 // refused by name, and neither its words nor its codes become ours as they are.
 
+#include "base/clock.h"
 #include "base/system/build.h"
 #include "base/thread.h"
 #include "scheduler/protocol/message.h"
@@ -15,6 +16,7 @@ typedef struct false_worker {
     pen_transport *transport;
     pen_message hello, fail;
     pen_message surveyed; // what it answers to an order
+    const char *third; // where worker 3 is, which it calls when it is assigned; NULL: it does not
     bool refuses_workers;
     pen_mutex lock;
     bool is_assigned; // guarded by lock
@@ -49,6 +51,14 @@ static void false_down(void *context, uint32_t peer, pen_status take_reason) {
     pen_status_ignore(take_reason, "it is expected");
 }
 
+// As who is assigned, and is the lower number of the two, has to.
+static void false_call_third(false_worker *w, uint64_t generation) {
+    const pen_introduction self = {
+        .job = "generations", .peer = FALSE_WORKER, .generation = generation, .incarnation = 99};
+    CHECK_OK(w->transport->kind->introduce(w->transport, &self));
+    CHECK_OK(w->transport->kind->connect(w->transport, 3, w->third, 20));
+}
+
 static void false_message(void *context, uint32_t peer, const void *bytes, uint64_t count) {
     false_worker *w = context;
     pen_message message;
@@ -61,6 +71,7 @@ static void false_message(void *context, uint32_t peer, const void *bytes, uint6
     }
     if (message.kind != PEN_MESSAGE_ASSIGN) return;
     w->fail.generation = message.generation;
+    if (w->third != NULL) false_call_third(w, message.generation);
     pen_mutex_lock(&w->lock);
     w->is_assigned = true;
     pen_mutex_unlock(&w->lock);
@@ -291,6 +302,39 @@ static void who_leaves_before_the_description_comes_is_not_lost(void **unused) {
     generation_case_deinit(&g);
 }
 
+// It fails, and leaves the run: the worker that misses its link is heard first.
+static void who_misses_a_link_is_not_the_cause(void **unused) {
+    (void)unused;
+    generation_case g;
+    generation_case_init(&g, "local");
+    static const pen_status_code codes[] = {PEN_INVALID_INPUT, PEN_CORRUPT};
+    for (uint32_t i = 0; i < 2; i++) {
+        false_worker w;
+        pen_coordinator *coordinator;
+        uint64_t round;
+        false_worker_open(&w, &g);
+        w.fail = (pen_message){.kind = PEN_MESSAGE_READY};
+        w.third = g.workers[3].address;
+        CHECK_OK(generation_begin(&g, i + 1, &coordinator));
+        pen_message fail = {.kind = PEN_MESSAGE_FAIL,
+                            .generation = i + 1,
+                            .code = codes[i],
+                            .text = "error: index 20 is outside"};
+        for (uint32_t peer = 1; peer <= GENERATION_WORKERS; peer += 2) {
+            w.transport->kind->disconnect(w.transport, peer);
+        }
+        while (!pen_coordinator_is_failed(coordinator))
+            pen_clock_pause(0.01);
+        false_send(&w, &fail);
+        CHECK_ERROR(generation_begin_round(&g, coordinator, &round), codes[i], "index 20 is out");
+        CHECK(g.is_missing[FALSE_WORKER] && !g.is_missing[1] && !g.is_missing[3], "%u %u %u",
+              g.is_missing[1], g.is_missing[2], g.is_missing[3]);
+        pen_coordinator_destroy(coordinator);
+        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
 static void its_words_are_cleaned(void **unused) {
     (void)unused;
     generation_case g;
@@ -316,4 +360,5 @@ PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_a
               cmocka_unit_test(its_codes_of_surveys_are_judged),
               cmocka_unit_test(what_it_refuses_with_is_judged),
               cmocka_unit_test(who_leaves_before_the_description_comes_is_not_lost),
+              cmocka_unit_test(who_misses_a_link_is_not_the_cause),
               cmocka_unit_test(its_words_are_cleaned))

@@ -121,6 +121,55 @@ static void lose_a_worker_over_grpc(void **unused) {
     lose_a_worker("grpc");
 }
 
+// The labels of a step, of all its microbatches.
+static int64_t *find_labels(const generation_case *g) {
+    const pen_run_form *form = &g->spec.table->forms[0];
+    for (uint32_t c = 0; c < form->channel_count; c++) {
+        const bool is_fed = form->channels[c].source_worker == 0;
+        if (is_fed && g->spec.forms[0].channels[c].type.element == PEN_INT64) {
+            return (int64_t *)(uintptr_t)g->feeds[c];
+        }
+    }
+    fail_msg("no labels are fed");
+    return NULL;
+}
+
+// A label that is no class is told by the worker that computes with it as what it is, to all that
+// ask, and who comes after it has the numbers of before.
+static void is_told_of_wrong_data(const char *transport) {
+    generation_case g;
+    pen_coordinator *coordinator;
+    uint64_t round;
+    double loss;
+    generation_case_init(&g, transport);
+    const numbers expected = train(&g, 1);
+    int64_t *labels = find_labels(&g);
+    const int64_t right = labels[0];
+    labels[0] = 12;
+    CHECK_OK(generation_begin(&g, 2, &coordinator));
+    CHECK_OK(generation_write(&g, coordinator));
+    CHECK_OK(generation_begin_round(&g, coordinator, &round));
+    CHECK_ERROR(generation_finish_round(&g, coordinator, round, &loss), PEN_INVALID_INPUT,
+                "label 12 of target 0 is not one of");
+    CHECK_ERROR(generation_begin_round(&g, coordinator, &round), PEN_INVALID_INPUT,
+                "the run is over");
+    destroy_quickly(coordinator);
+    labels[0] = right;
+    const numbers found = train(&g, 3);
+    compare(&expected, &found);
+    generation_case_deinit(&g);
+}
+
+static void is_told_of_wrong_data_in_a_process(void **unused) {
+    (void)unused;
+    is_told_of_wrong_data("local");
+}
+
+static void is_told_of_wrong_data_over_grpc(void **unused) {
+    (void)unused;
+    is_told_of_wrong_data("grpc");
+}
+
 // Workers that have something to save.
 static uint32_t count_savers(const generation_case *g) {
     bool saves[GENERATION_WORKERS + 1] = {false};
@@ -424,8 +473,10 @@ PEN_TEST_MAIN(cmocka_unit_test(follow_one_another_in_a_process),
               cmocka_unit_test(follow_one_another_over_grpc),
               cmocka_unit_test(a_misled_caller_is_forgotten),
               cmocka_unit_test(lose_a_worker_in_a_process),
-              cmocka_unit_test(lose_a_worker_over_grpc), cmocka_unit_test(saves_while_it_trains),
-              cmocka_unit_test(a_caller_may_take_its_time),
+              cmocka_unit_test(lose_a_worker_over_grpc),
+              cmocka_unit_test(is_told_of_wrong_data_in_a_process),
+              cmocka_unit_test(is_told_of_wrong_data_over_grpc),
+              cmocka_unit_test(saves_while_it_trains), cmocka_unit_test(a_caller_may_take_its_time),
               cmocka_unit_test(a_save_that_fails_ends_alone), cmocka_unit_test(silence_ends_a_run),
               cmocka_unit_test(a_number_that_nobody_has_is_refused),
               cmocka_unit_test(a_higher_generation_takes_over),
