@@ -5,11 +5,12 @@
 
 typedef enum pen_libraries {
     PEN_LIBRARIES_NONE,
-    PEN_LIBRARIES_AUTO, // those that are found
+    PEN_LIBRARIES_AUTO,     // those that are found, and begin
+    PEN_LIBRARIES_REQUIRED, // all; without one the device is not opened
     PEN_LIBRARIES_COUNT,
 } pen_libraries;
 
-// [PEN_LIBRARIES_COUNT + 1], the last NULL: "none", "auto".
+// [PEN_LIBRARIES_COUNT + 1], the last NULL: "none", "auto", "required".
 extern const char *const pen_libraries_names[];
 
 #endif // PEN_BASE_LIBRARIES_H

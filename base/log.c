@@ -136,6 +136,14 @@ void pen_log(pen_log_level level, const char *format, ...) {
     log_write(whole);
 }
 
+void pen_log_lines(pen_log_level level, const char *text) {
+    while (text != NULL && *text != '\0') {
+        const size_t length = strcspn(text, "\n");
+        pen_log(level, "%.*s", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
 void pen_log_status(pen_status status) {
     if (status == PEN_OK) return;
     char short_text[LOG_LINE_BYTES];

@@ -35,6 +35,9 @@ void pen_log_redirect(pen_log_take take, void *context);
 // Writes one line: "warning: …"; notes have no word before them.
 void pen_log(pen_log_level level, const char *format, ...) PEN_PRINTF(2, 3);
 
+// The same for each line of a text as it is; NULL: none.
+void pen_log_lines(pen_log_level level, const char *text);
+
 // Shows a short text on a terminal, where the next one or the next message will be written over it.
 // NULL takes it away. Elsewhere, and where notes are not shown, nothing is written.
 void pen_log_line(const char *text);

@@ -36,14 +36,15 @@ typedef struct pen_device_options {
 
 // Why devices of one kind are refused in one training that do not identify themselves alike.
 #define PEN_DEVICE_UNLIKE                                                                          \
-    "results would differ in their last bits; a job's GPUs must be of one model with one driver"
+    "results would differ in their last bits; a job's GPUs must be of one model with one driver, " \
+    "and use the same libraries, or none: `numerics: {libraries: none}`"
 
 typedef struct pen_device_kind {
     const char *name;    // "cpu"
     const char *summary; // one line
     bool has_own_memory; // the host does not see it: values come and go by copies
     uint32_t precisions; // PEN_PRECISION_BITs that it can, besides float32
-    const char *library; // that PEN_LIBRARIES_AUTO lets it use, for plans; NULL: none
+    const char *library; // that it may use, for plans; NULL: none
 
     // UNSUPPORTED: this machine has no such device; says what is missing.
     PEN_NODISCARD pen_status (*open)(const pen_device_options *options, pen_device **out_device);
@@ -57,6 +58,10 @@ typedef struct pen_device_kind {
     // `arena`. NULL member: on nothing else.
     PEN_NODISCARD pen_status (*identify)(pen_device *device, pen_arena *arena,
                                          const char **out_text);
+    // What the open device could not take into use, though its options let it and the machine has
+    // it, and why: a line for people each, which names the device. Its bits are of the class that
+    // it says. The device's; NULL, or NULL member: nothing.
+    const char *(*lacks)(pen_device *device);
 
     // Zeroed memory. DOES_NOT_FIT above memory_bytes; OUT_OF_MEMORY.
     PEN_NODISCARD pen_status (*buffer_create)(pen_device *device, uint64_t bytes,
@@ -212,6 +217,8 @@ static inline uint64_t pen_list_room_take(const pen_device_kind *kind, uint64_t 
 PEN_NODISCARD pen_status pen_device_kind_find(const char *name, const pen_device_kind **out_kind);
 // Of the kind of that name, its `has_own_memory`; false: there is none.
 bool pen_device_kind_has_own_memory(const char *name);
+// The member of this name; NULL where there is none.
+const char *pen_device_lacks(pen_device *device);
 // The members of these names; 0 where there is none.
 uint64_t pen_device_own_bytes(pen_device *device);
 PEN_NODISCARD pen_status pen_device_pinned_bytes(pen_device *device, const pen_graph *graph,

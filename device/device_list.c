@@ -47,6 +47,10 @@ bool pen_device_kind_has_own_memory(const char *name) {
     return kind != NULL && kind->has_own_memory;
 }
 
+const char *pen_device_lacks(pen_device *device) {
+    return device->kind->lacks == NULL ? NULL : device->kind->lacks(device);
+}
+
 uint64_t pen_device_own_bytes(pen_device *device) {
     return device->kind->own_bytes == NULL ? 0 : device->kind->own_bytes(device);
 }

@@ -87,25 +87,18 @@ static pen_status cublas_begin(pen_cublas *cublas) {
     return cublas_check(cublas, f->set_math_mode(cublas->handle, PEN_CUBLAS_MATH), NULL);
 }
 
-pen_status pen_cublas_open(pen_cuda_memory *memory, pen_cublas *cublas) {
-    *cublas = (pen_cublas){.memory = memory};
-    PEN_TRY(pen_memory_budget_check(&memory->budget, PEN_CUBLAS_WORKSPACE_BYTES));
-    PEN_TRY(pen_cuda_check(memory,
-                           memory->driver->allocate(&cublas->workspace, PEN_CUBLAS_WORKSPACE_BYTES),
-                           "while memory was taken for cuBLAS"));
-    memory->budget.bytes_in_use += PEN_CUBLAS_WORKSPACE_BYTES;
-    const pen_status found = pen_cublas_load(memory->version, &cublas->functions, &cublas->version);
-    if (found != PEN_OK) {
-        pen_status_ignore(found, "products have kernels; doctor tells it");
-        return PEN_OK;
-    }
-    return cublas_begin(cublas);
+pen_status pen_cublas_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
+                           pen_cublas *cublas) {
+    *cublas = (pen_cublas){.memory = memory, .workspace = workspace};
+    pen_status status = pen_cublas_load(memory->version, &cublas->functions, &cublas->version);
+    if (status == PEN_OK) status = cublas_begin(cublas);
+    if (status != PEN_OK) pen_cublas_close(cublas);
+    return status;
 }
 
 // What it says is not heard, as what the driver says.
 void pen_cublas_close(pen_cublas *cublas) {
     if (cublas->handle != NULL) (void)cublas->functions->destroy(cublas->handle);
-    if (cublas->workspace != 0) (void)cublas->memory->driver->free(cublas->workspace);
     *cublas = (pen_cublas){0};
 }
 

@@ -84,17 +84,16 @@ typedef struct pen_cublas {
     const pen_cublas_functions *functions;
     pen_cublas_handle *handle; // NULL: it is not used
     pen_cublas_version version;
-    pen_cuda_memory *memory;
-    pen_cuda_address workspace;
+    const pen_cuda_memory *memory;
+    pen_cuda_address workspace; // borrowed
 } pen_cublas;
 
-// Opens it for the memory's stream of work, with its workspace, which counts as memory of the
-// device. Where there is none, `handle` is NULL, and no error is told; the workspace is taken all
-// the same, since a plan, which does not know, has to be exact. What was opened before an error is
-// released by pen_cublas_close, which comes before the memory is closed.
-//   DOES_NOT_FIT   the workspace, in the device's memory
+// Opens it for the memory's stream of work, with a workspace of PEN_CUBLAS_WORKSPACE_BYTES. After
+// an error it is closed again, and `handle` is NULL.
+//   UNSUPPORTED  it is not found, or not for this machine
 //   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
-PEN_NODISCARD pen_status pen_cublas_open(pen_cuda_memory *memory, pen_cublas *cublas);
+PEN_NODISCARD pen_status pen_cublas_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
+                                         pen_cublas *cublas);
 void pen_cublas_close(pen_cublas *cublas);
 
 // Whether it does a product: all that its functions can express. `args` are those of the kernel

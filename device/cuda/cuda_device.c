@@ -79,8 +79,7 @@ static void cuda_close(pen_device *base) {
     pen_cuda_host_close(&device->host);
     if (driver != NULL && device->memory.context != NULL) {
         pen_cuda_memory_rest(&device->memory);
-        pen_cudnn_close(&device->cudnn);
-        pen_cublas_close(&device->cublas);
+        pen_cuda_libraries_close(&device->libraries);
         pen_cuda_clock_close(&device->clock, &device->memory);
         pen_cuda_queues_close(&device->queues);
         if (device->words != 0) (void)driver->free(device->words);
@@ -89,13 +88,6 @@ static void cuda_close(pen_device *base) {
     }
     pen_cuda_memory_close(&device->memory);
     pen_arena_destroy(device->arena);
-}
-
-// Work of both is on one stream, one after the other: they share a workspace.
-static pen_status cuda_open_libraries(cuda_device *device) {
-    PEN_TRY(pen_cublas_open(&device->memory, &device->cublas));
-    return pen_cudnn_open(&device->memory, device->cublas.workspace, PEN_CUBLAS_WORKSPACE_BYTES,
-                          &device->cudnn);
 }
 
 // Where only sizes are asked for, a plan is made, perhaps on a machine without a GPU: no driver is
@@ -107,7 +99,8 @@ static pen_status cuda_open_parts(const pen_device_options *options, cuda_device
         PEN_TRY(pen_cuda_memory_open(&device->memory));
         PEN_TRY(cuda_load_kernels(device));
         PEN_TRY(cuda_make_words(device));
-        if (device->libraries != PEN_LIBRARIES_NONE) PEN_TRY(cuda_open_libraries(device));
+        PEN_TRY(pen_cuda_libraries_open(&device->memory, options->libraries, device->arena,
+                                        &device->libraries));
     }
     return pen_cuda_host_open(options, &device->memory, &device->host);
 }
@@ -122,7 +115,7 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     if (status == PEN_OK) {
         device->base.kind = &pen_cuda_device_kind;
         device->precision = options->precision;
-        device->libraries = options->libraries;
+        device->libraries.wanted = options->libraries;
         device->arena = arena;
         status = pen_arena_copy_text(arena, name, strlen(name), &device->name);
     }
@@ -143,19 +136,6 @@ static pen_status cuda_open(const pen_device_options *options, pen_device **out_
     return PEN_OK;
 }
 
-// ", cuBLAS 12.4.5, cuDNN 9.5.1"; nothing of what is not used.
-static pen_status cuda_name_libraries(const cuda_device *device, pen_arena *arena,
-                                      const char **out_text) {
-    const int *blas = device->cublas.version.numbers, *dnn = device->cudnn.numbers;
-    pen_text text;
-    pen_text_init(&text, arena);
-    if (device->cublas.handle != NULL)
-        pen_text_print(&text, ", cuBLAS %d.%d.%d", blas[0], blas[1], blas[2]);
-    if (device->cudnn.handle != NULL)
-        pen_text_print(&text, ", cuDNN %d.%d.%d", dnn[0], dnn[1], dnn[2]);
-    return pen_text_finish(&text, out_text);
-}
-
 // The GPU, then what runs beside it on the host.
 static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char **out_text) {
     const cuda_device *device = cuda_device_of(base);
@@ -167,7 +147,7 @@ static pen_status cuda_describe(pen_device *base, pen_arena *arena, const char *
     }
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
     PEN_TRY(pen_cpu_device_kind.describe(device->host.cpu, arena, &host));
-    PEN_TRY(cuda_name_libraries(device, arena, &libraries));
+    PEN_TRY(pen_cuda_libraries_name(&device->libraries, arena, &libraries));
     const char *level = strstr(host, "kernel level");
     return pen_arena_format(arena, out_text,
                             "cuda '%s': %s, compute capability %d.%d, %d processors, %s, driver "
@@ -183,7 +163,7 @@ static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char *
     const char *libraries;
     pen_cuda_gpu gpu;
     PEN_TRY(pen_cuda_gpu_describe((uint32_t)device->memory.gpu, &gpu));
-    PEN_TRY(cuda_name_libraries(device, arena, &libraries));
+    PEN_TRY(pen_cuda_libraries_name(&device->libraries, arena, &libraries));
     return pen_arena_format(arena, out_text,
                             "%s, compute capability %d.%d, driver %d.%d, kernels %08x, products of "
                             "%s%s",
@@ -192,11 +172,14 @@ static pen_status cuda_identify(pen_device *base, pen_arena *arena, const char *
                             pen_precision_names[device->precision], libraries);
 }
 
+static const char *cuda_lacks(pen_device *base) {
+    return cuda_device_of(base)->libraries.lacks;
+}
+
 // ---- memory
 
 static uint64_t cuda_own_bytes(pen_device *device) {
-    const bool may_use = cuda_device_of(device)->libraries != PEN_LIBRARIES_NONE;
-    return CUDA_OWN_BYTES + (may_use ? PEN_CUBLAS_WORKSPACE_BYTES : 0);
+    return CUDA_OWN_BYTES + pen_cuda_libraries_bytes(cuda_device_of(device)->libraries.wanted);
 }
 
 static pen_status cuda_pinned_bytes(pen_device *device, const pen_graph *graph,
@@ -343,8 +326,9 @@ static pen_status cuda_launch_kernel(const cuda_device *device, const pen_cuda_s
 
 static pen_status cuda_launch_product(const cuda_device *device, const pen_cuda_step *step) {
     const struct cuda_product_args *product = &step->args.product;
-    if (!pen_cublas_takes(&device->cublas, product)) return cuda_launch_kernel(device, step);
-    PEN_TRY(pen_cublas_multiply(&device->cublas, product, step->grid[2]));
+    if (!pen_cublas_takes(&device->libraries.cublas, product))
+        return cuda_launch_kernel(device, step);
+    PEN_TRY(pen_cublas_multiply(&device->libraries.cublas, product, step->grid[2]));
     if (product->c == 0) return PEN_OK;
     const pen_cuda_step addend = pen_cuda_product_addend(product);
     return cuda_launch_kernel(device, &addend);
@@ -353,7 +337,8 @@ static pen_status cuda_launch_product(const cuda_device *device, const pen_cuda_
 static pen_status cuda_launch_conv(const cuda_device *device, const pen_cuda_step *step) {
     const struct cuda_conv_args *conv = &step->args.conv;
     bool is_done = false;
-    if (device->cudnn.handle != NULL) PEN_TRY(pen_cudnn_convolve(&device->cudnn, conv, &is_done));
+    if (device->libraries.cudnn.handle != NULL)
+        PEN_TRY(pen_cudnn_convolve(&device->libraries.cudnn, conv, &is_done));
     if (!is_done) return cuda_launch_kernel(device, step);
     if (conv->bias == 0) return PEN_OK;
     const pen_cuda_step addend = pen_cuda_conv_addend(conv);
@@ -488,7 +473,7 @@ static pen_status cuda_bind_call(const cuda_device *device, const pen_binding *b
                                    .outputs = outputs,
                                    .workspace = pen_cuda_address_of(binding->workspace),
                                    .precision = device->precision,
-                                   .has_cudnn = device->cudnn.handle != NULL,
+                                   .has_cudnn = device->libraries.cudnn.handle != NULL,
                                    .random = cuda_random_place(device),
                                    .flag = cuda_word(device, CUDA_FLAG_WORD),
                                    .error = cuda_word(device, kernel->word)};
@@ -559,6 +544,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .close = cuda_close,
     .describe = cuda_describe,
     .identify = cuda_identify,
+    .lacks = cuda_lacks,
     .own_bytes = cuda_own_bytes,
     .pinned_bytes = cuda_pinned_bytes,
     .buffer_create = cuda_buffer_create,

@@ -4,13 +4,12 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_INSIDE_H
 #define PEN_DEVICE_CUDA_CUDA_INSIDE_H
 
-#include "device/cuda/cublas.h"
 #include "device/cuda/cuda_clock.h"
 #include "device/cuda/cuda_host.h"
 #include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_libraries.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/cuda/cuda_queues.h"
-#include "device/cuda/cudnn.h"
 
 // Words that kernels raise: the first is the largest magnitude of some value, the second the flag
 // of looks, and each of the others says of a kernel that its data was wrong.
@@ -38,10 +37,8 @@ typedef struct cuda_device {
     const char *name;
     bool only_sizes;
     pen_precision precision; // of operands of products
-    pen_libraries libraries;
     pen_cuda_memory memory;
-    pen_cublas cublas;
-    pen_cudnn cudnn;
+    pen_cuda_libraries libraries;
     pen_cuda_clock clock;
     pen_cuda_queues queues;
     pen_cuda_host host;

@@ -33,8 +33,8 @@ pen_status pen_cuda_library_error(const pen_cuda_memory *memory, pen_status_code
     }
     return pen_error(code,
                      "device '%s': while %s was opened: %s of GPU %d says %s; if its memory is "
-                     "full, leave `reserve` for it; %s",
-                     device, library, library, memory->gpu, says, without);
+                     "full, leave `reserve` for it",
+                     device, library, library, memory->gpu, says);
 }
 
 pen_status pen_cuda_memory_enter(const pen_cuda_memory *memory) {

@@ -56,24 +56,25 @@ static pen_status cudnn_check(const pen_cudnn *cudnn, pen_cudnn_status status, c
                                   "cuDNN", cudnn->functions->error_name(status), doing);
 }
 
-// A library that is not there, or not for this driver, is no error; one that does not begin is.
+static pen_status cudnn_begin(pen_cudnn *cudnn) {
+    const pen_cudnn_functions *f = cudnn->functions;
+    PEN_TRY(cudnn_check(cudnn, f->create(&cudnn->handle), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->set_stream(cudnn->handle, cudnn->memory->stream), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->x), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->y), NULL));
+    PEN_TRY(cudnn_check(cudnn, f->filter_create(&cudnn->w), NULL));
+    return cudnn_check(cudnn, f->conv_create(&cudnn->conv), NULL);
+}
+
 // The driver's version tells before, since a library for a newer CUDA loads, and then fails.
 pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                           size_t workspace_bytes, pen_cudnn *cudnn) {
     *cudnn =
         (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
-    const pen_status found = pen_cudnn_load(memory->version, &cudnn->functions, cudnn->numbers);
-    if (found != PEN_OK) {
-        pen_status_ignore(found, "convolutions have kernels; doctor tells it");
-        return PEN_OK;
-    }
-    const pen_cudnn_functions *f = cudnn->functions;
-    PEN_TRY(cudnn_check(cudnn, f->create(&cudnn->handle), NULL));
-    PEN_TRY(cudnn_check(cudnn, f->set_stream(cudnn->handle, memory->stream), NULL));
-    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->x), NULL));
-    PEN_TRY(cudnn_check(cudnn, f->tensor_create(&cudnn->y), NULL));
-    PEN_TRY(cudnn_check(cudnn, f->filter_create(&cudnn->w), NULL));
-    return cudnn_check(cudnn, f->conv_create(&cudnn->conv), NULL);
+    pen_status status = pen_cudnn_load(memory->version, &cudnn->functions, cudnn->numbers);
+    if (status == PEN_OK) status = cudnn_begin(cudnn);
+    if (status != PEN_OK) pen_cudnn_close(cudnn);
+    return status;
 }
 
 // What it says is not heard, as what the driver says.

@@ -136,8 +136,9 @@ typedef struct pen_cudnn {
     pen_cudnn_conv *conv;
 } pen_cudnn;
 
-// Opens it for the memory's stream of work. Where there is none, `handle` is NULL, and no error is
-// told. What was opened before an error is released by pen_cudnn_close.
+// Opens it for the memory's stream of work. After an error it is closed again, and `handle` is
+// NULL.
+//   UNSUPPORTED  it is not found, or not for this machine
 //   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
 PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
                                         size_t workspace_bytes, pen_cudnn *cudnn);

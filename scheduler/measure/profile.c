@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/name_map.h"
 #include "base/sets/order.h"
@@ -53,7 +54,9 @@ static pen_status profile_open(pen_profiler *profiler) {
                                         .only_sizes = target->is_remote && kind->has_own_memory,
                                         .precision = profiler->job->numerics.precision,
                                         .libraries = profiler->job->numerics.libraries};
-    return kind->open(&options, &profiler->runner.device);
+    PEN_TRY(kind->open(&options, &profiler->runner.device));
+    pen_log_lines(PEN_LOG_WARNING, pen_device_lacks(profiler->runner.device));
+    return PEN_OK;
 }
 
 // Figures are kept by what the job calls the model: it must be what is measured.

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/libraries.h"
 #include "device/on_host.h"
 #include "partition/spec/cluster_spec.h"
 #include "scheduler/compile/program_cut.h"
@@ -47,7 +48,8 @@ static void kinds_add_libraries(const pen_plan_model *model, pen_text *text) {
     for (uint32_t k = 0; k < model->device_count; k++) {
         const char *library = model->devices[k]->kind->library;
         if (model->libraries == PEN_LIBRARIES_NONE || library == NULL) continue;
-        pen_text_print(text, "libraries    auto: %s\n", library);
+        pen_text_print(text, "libraries    %s: %s\n", pen_libraries_names[model->libraries],
+                       library);
     }
 }
 

@@ -46,6 +46,7 @@ static const pen_record_field ready_fields[] = {
     NAMED(TEXT, 2, "identity", text,
           "on which numbers depend besides build and isa, a line for each kind of device that says "
           "it; at most 1023 bytes"),
+    BLOCK(3, "lacks", "what its devices could not take into use, and why: a line each, for people"),
 };
 static const pen_record_field round_fields[] = {
     COUNT(1, round, "numbered one after another"),

@@ -157,8 +157,8 @@ typedef struct pen_message {
                                           // beneath which it writes; SNAPSHOT: the name beneath it,
                                           // or the coordinator's path; ASSIGN: its paths of folders
                                           // that it saves to, with a line's end between
-    const void *bytes; // PART, RECOMPUTE, SEEN, ROUND_DONE (figures), SHARD (encoded summary):
-                       // [bytes_length], in what was decoded
+    const void *bytes; // PART, RECOMPUTE, SEEN, ROUND_DONE (figures), SHARD (encoded summary),
+                       // READY (what devices lack, as text): [bytes_length], in what was decoded
     size_t bytes_length;
 } pen_message;
 

@@ -43,6 +43,7 @@ pen_status pen_runner_create(const pen_runner_options *options, pen_runner **out
         pen_memory_free(runner);
         return status;
     }
+    pen_log_lines(PEN_LOG_WARNING, pen_device_lacks(runner->device));
     *out_runner = runner;
     return PEN_OK;
 }

@@ -236,7 +236,7 @@ pen_cublas_status cublasGemmEx(pen_cublas_handle *handle, unsigned op_a, unsigne
 // ---- handles
 
 pen_cublas_status cublasCreate_v2(pen_cublas_handle **handle) {
-    if (fake_settings.blas_begins != 0) return fake_settings.blas_begins;
+    if (fake_settings.blas_begins != 0 && fake_begins_wrong()) return fake_settings.blas_begins;
     if (fake_capturing != NULL || fake_current_device() < 0) return BLAS_NOT_INITIALIZED;
     *handle = calloc(1, sizeof **handle);
     if (*handle == NULL) return PEN_CUBLAS_ALLOC_FAILED;

@@ -10,7 +10,8 @@
 //   bfloat16 or float16. Sums are of doubles, rounded once.
 // - Its handles count among what nobody released (fake_driver.h).
 //
-// FAKE_CUDA has `blas_fails=15`: products have that status. `blas_begins=3`: handles have it.
+// FAKE_CUDA has `blas_fails=15`: products have that status. `blas_begins=3`: handles have it,
+// with `begins_gpu=1` those of this GPU alone.
 // `count=1` tells at the end, on stderr, how many products the host asked for and how many ran.
 //
 // With FAKE_OLD it is built without cublasSetWorkspace_v2, as an old library.

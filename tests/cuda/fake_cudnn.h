@@ -15,7 +15,8 @@
 //
 // `dnn_fails=2` in FAKE_CUDA: convolutions have that status when they are launched, with
 // `dnn_where=1` when they are described, with 2 when algorithms are asked for, with 3 when one's
-// workspace is. `dnn_begins=2`: handles have it. With `dnn_cuda=13000` it is made for
+// workspace is. `dnn_begins=2`: handles have it, with `begins_gpu=1` those of this GPU
+// alone. With `dnn_cuda=13000` it is made for
 // CUDA 13.0, else for 12.4. `count=1` tells at the end how many
 // were asked for, and how many ran.
 //

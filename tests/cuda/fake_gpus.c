@@ -38,6 +38,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.blas_fails = (unsigned)fake_setting("blas_fails=", 0);
     fake_settings.blas_begins = (unsigned)fake_setting("blas_begins=", 0);
     fake_settings.dnn_begins = (unsigned)fake_setting("dnn_begins=", 0);
+    fake_settings.begins_gpu = (unsigned)fake_setting("begins_gpu=", FAKE_ALL_ROLES);
     fake_settings.dnn_fails = (unsigned)fake_setting("dnn_fails=", 0);
     fake_settings.dnn_where = (unsigned)fake_setting("dnn_where=", 0);
     fake_settings.dnn_math = (unsigned)fake_setting("dnn_math=", FAKE_ANY_MATH);

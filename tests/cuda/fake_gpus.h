@@ -28,7 +28,7 @@ typedef struct fake_told {
     unsigned driver;       // the version of CUDA that it knows
     // of fake_cublas.h and fake_cudnn.h
     unsigned blas_fails, blas_begins, dnn_begins, dnn_fails, dnn_where, dnn_none, dnn_math,
-        dnn_cuda;
+        dnn_cuda, begins_gpu;
     bool has_peers;     // GPUs reach each other,
     bool refuses_peers; // or are said to, and do not
     bool is_told;       // counts, at the end

@@ -99,6 +99,11 @@ static inline void fake_count(uint64_t *count, int64_t more) {
 }
 // The device of the calling thread's context; -1: it has none.
 int fake_current_device(void);
+// Whether handles of libraries for that device are those that fail, if any do.
+static inline bool fake_begins_wrong(void) {
+    return fake_settings.begins_gpu == FAKE_ALL_ROLES ||
+           (int)fake_settings.begins_gpu == fake_current_device();
+}
 // What must not be while this thread captures; else what the error is that stays.
 pen_cuda_result fake_refuse_capture(void);
 // fake_driver.c: where `bytes` at a device's address are on the host; NULL: not all of them in one

@@ -45,7 +45,7 @@ grep -q '^libraries    auto: cuBLAS makes matrix products, and cuDNN convolution
     die "the plan does not say it: $(cat plan)"
 penstock plan mlp.yaml --set numerics.libraries=none >plan
 ! grep -q '^libraries' plan || die "the plan has what the job does not want: $(cat plan)"
-fails 2 'numerics.libraries: found "cublas", expected one of none, auto' \
+fails 2 'numerics.libraries: found "cublas", expected one of none, auto, required' \
     "$PENSTOCK" plan mlp.yaml --set numerics.libraries=cublas
 
 # ---- losses
@@ -112,6 +112,38 @@ check 'd["changed_step"] == 10' rest.json
 FAKE_CUDA=blas_fails=15 fails 1 "device 'g': while a product was enqueued: cuBLAS of GPU 0 says CUBLAS_STATUS_NOT_SUPPORTED; .numerics: {libraries: none}. goes without it" \
     "$PENSTOCK" train mlp.yaml
 grep -q "while running gemm '" fails.err || die "the operator is not named: $(cat fails.err)"
-FAKE_CUDA=blas_begins=3 fails 5 "while cuBLAS was opened: cuBLAS of GPU 0 says CUBLAS_STATUS_ALLOC_FAILED" \
-    "$PENSTOCK" train mlp.yaml
+# ---- one that does not begin: own kernels, which is told once, and the class says that it is not used
+# told NAME STATUS: how often it is told of the device
+told() {
+    grep -c "^warning: device '$1': while cuBLAS was opened: cuBLAS of GPU [01] says $2; if its memory is full, leave .reserve. for it; own kernels make matrix products$" messages
+}
+FAKE_CUDA='blas_begins=3 count=1' train begins gpt.yaml --set train.steps=2
+[ "$(told g CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] || die "it is not told once: $(cat messages)"
+[ "$(counted)" = '0 0' ] || die "it is used all the same: $(counted)"
+check 'd["arithmetic"].endswith("products of bfloat16, cuDNN 9.5.1")' begins.json
+[ "$(hash begins.json)" = "$(hash own.json)" ] || die "without cuBLAS, it has not the bits of own kernels"
+train part mlp.yaml --checkpoint lost --set train.steps=10
+FAKE_CUDA=blas_begins=8 train rest mlp.yaml --checkpoint lost --continue
+[ "$(told g CUBLAS_STATUS_ARCH_MISMATCH)" = 1 ] || die "it is not told once: $(cat messages)"
+grep -q "computed on 'cuda: .*, cuBLAS 12.4.5, cuDNN 9.5.1', and this goes on with 'cuda: .*products of float32, cuDNN 9.5.1': from here on" messages ||
+    die "another class is not told: $(cat messages)"
+check 'd["changed_step"] == 10' rest.json
+# on two GPUs it must be the same: of the process, and of two
+for of in "$h" "$h, host: localhost"; do
+    FAKE_CUDA='gpus=2 blas_begins=3' train begins "${two[@]}" --set "devices=[{$g}, {$of}]"
+    [ "$(told g CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] && [ "$(told h CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] ||
+        die "it is not told once of each: $(cat messages)"
+    [ "$(hash begins.json)" = "$(hash both.json)" ] || die "other bits where none begins"
+    found=0
+    FAKE_CUDA='gpus=2 blas_begins=3 begins_gpu=1' "$PENSTOCK" train "${two[@]}" --set "devices=[{$g}, {$of}]" \
+        >out 2>messages || found=$?
+    [ $found -ne 0 ] && grep -q 'differ in their last bits.*libraries: none' messages && grep -q "GPU 1 says CUBLAS_STATUS_ALLOC_FAILED.*own kernels make" messages ||
+        die "two classes are not refused with why: $found, $(cat messages)"
+done
+FAKE_CUDA=blas_begins=3 fails 5 "while cuBLAS was opened: cuBLAS of GPU 0 says CUBLAS_STATUS_ALLOC_FAILED; .*auto}. goes on without cuBLAS" \
+    "$PENSTOCK" train mlp.yaml --set numerics.libraries=required
+LD_LIBRARY_PATH=$own fails 4 "libcublas.so.12 or .11, is of a version without .*auto}. goes on without cuBLAS" \
+    "$PENSTOCK" train mlp.yaml --set numerics.libraries=required
+train required mlp.yaml --set numerics.libraries=required
+[ "$(hash required.json)" = "$(hash mlp.float32.json)" ] || die "other bits where libraries are required"
 FAKE_CUDA=blas_fails=15 train fallen mlp.yaml --set numerics.libraries=none

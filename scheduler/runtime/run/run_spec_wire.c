@@ -82,7 +82,7 @@ static const pen_record_field device_fields[] = {
     DEVICE(NUMBER, 6, precision,
            "of operands of products: 1 tf32, 2 bfloat16, 3 float16; 0: float32",
            .limit = PEN_PRECISION_COUNT - 1),
-    DEVICE(NUMBER, 7, libraries, "that it uses: 1 those that are found; 0: none",
+    DEVICE(NUMBER, 7, libraries, "that it uses: 1 those that are found and begin; 2 all; 0: none",
            .limit = PEN_LIBRARIES_COUNT - 1),
 };
 static const pen_record_field channel_fields[] = {

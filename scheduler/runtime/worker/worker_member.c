@@ -289,10 +289,16 @@ static void member_on_credit(void *context, uint32_t peer, uint32_t form, uint32
 static void member_on_ready(void *context) {
     pen_worker *worker = context;
     pen_message message = {.kind = PEN_MESSAGE_READY, .number = worker->seen};
+    char lacks[PEN_MESSAGE_TEXT_BYTES] = "";
     pen_mutex_lock(&worker->lock);
     const pen_worker_run *run = worker->run;
     pen_mutex_unlock(&worker->lock);
-    if (run != NULL) pen_worker_run_identify(run, message.text, sizeof message.text);
+    if (run != NULL) {
+        pen_worker_run_identify(run, message.text, sizeof message.text);
+        pen_worker_run_lacks(run, lacks, sizeof lacks);
+    }
+    message.bytes = lacks;
+    message.bytes_length = strlen(lacks);
     pen_worker_tell(worker, 0, &message);
 }
 

@@ -124,8 +124,10 @@ PEN_NODISCARD pen_status pen_worker_run_create(const pen_worker_run_options *opt
 // device. As pen_executor_create
 PEN_NODISCARD pen_status pen_worker_run_load(pen_worker_run *run);
 // What equal numbers depend on besides build and kernel level, a line for each kind of device that
-// says it: "cuda: NVIDIA H200, …". "": nothing. `text`: [size]
+// says it: "cuda: NVIDIA H200, …". "": nothing. `text`: [size], whose end cuts it
 void pen_worker_run_identify(const pen_worker_run *run, char *text, size_t size);
+// What its devices lack (device/device.h), a line each, cut where the array ends.
+void pen_worker_run_lacks(const pen_worker_run *run, char *text, size_t size);
 // All is there, also the links to others: `ready` is called.
 PEN_NODISCARD pen_status pen_worker_run_set_ready(pen_worker_run *run);
 // Makes the threads leave what they wait for; a task that runs is finished. Returns at once.

@@ -357,47 +357,9 @@ static pen_status run_call(pen_worker_run *run, pen_status (*call)(worker_device
     return PEN_OK;
 }
 
-// The device of the same kind that was identified before this one; NULL: there is none.
-static const worker_device *run_find_alike(const pen_worker_run *run, uint32_t local) {
-    const char *kind = run->spec->devices[run->devices[local].index].kind;
-    for (uint32_t d = 0; d < local; d++) {
-        if (strcmp(run->spec->devices[run->devices[d].index].kind, kind) == 0) {
-            return &run->devices[d];
-        }
-    }
-    return NULL;
-}
-
-// Devices of a kind are one class: a plan may move nodes between them without changing a bit.
-static pen_status run_check_classes(const pen_worker_run *run) {
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        const worker_device *device = &run->devices[d], *before = run_find_alike(run, d);
-        if (device->identity == NULL || before == NULL || before->identity == NULL) continue;
-        if (strcmp(device->identity, before->identity) == 0) continue;
-        return pen_error(PEN_INVALID_INPUT,
-                         "device '%s' is '%s', device '%s' is '%s': " PEN_DEVICE_UNLIKE,
-                         run->spec->devices[before->index].name, before->identity,
-                         run->spec->devices[device->index].name, device->identity);
-    }
-    return PEN_OK;
-}
-
-void pen_worker_run_identify(const pen_worker_run *run, char *text, size_t size) {
-    size_t at = 0;
-    text[0] = '\0';
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        const worker_device *device = &run->devices[d];
-        if (device->identity == NULL || run_find_alike(run, d) != NULL) continue;
-        const int length = snprintf(text + at, size - at, "%s%s: %s", at == 0 ? "" : "\n",
-                                    run->spec->devices[device->index].kind, device->identity);
-        if (length < 0 || (size_t)length >= size - at) return;
-        at += (size_t)length;
-    }
-}
-
 pen_status pen_worker_run_load(pen_worker_run *run) {
     PEN_TRY(run_call(run, run_open_device));
-    PEN_TRY(run_check_classes(run));
+    PEN_TRY(pen_worker_run_check_classes(run));
     PEN_TRY(run_call(run, pen_worker_staging_reach));
     PEN_TRY(run_call(run, pen_worker_staging_open));
     PEN_TRY(run_call(run, pen_worker_sender_start));

@@ -1,5 +1,6 @@
 #include "scheduler/runtime/worker/worker_survey.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "device/measure_op.h"
 #include "graph/graph.h"
@@ -53,7 +54,9 @@ static pen_status survey_open(pen_worker_survey *survey, uint32_t index) {
     if (survey->devices[index].device != NULL) return PEN_OK;
     PEN_TRY(pen_device_kind_find(spec->kind, &kind));
     PEN_TRY(pen_measure_cores(spec->thread_count, &survey->devices[index].cores));
-    return kind->open(&options, &survey->devices[index].device);
+    PEN_TRY(kind->open(&options, &survey->devices[index].device));
+    pen_log_lines(PEN_LOG_WARNING, pen_device_lacks(survey->devices[index].device));
+    return PEN_OK;
 }
 
 static pen_status survey_rates(const survey_device *device, pen_survey_answer *out_answer) {

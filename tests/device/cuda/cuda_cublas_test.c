@@ -194,7 +194,7 @@ static float add_product(pen_device *device, float first) {
                                            .a = pen_cuda_address_of(places[0]),
                                            .b = pen_cuda_address_of(places[1]),
                                            .y = pen_cuda_address_of(places[2])};
-    CHECK_OK(pen_cublas_multiply(&cuda_device_of(device)->cublas, &args, 1));
+    CHECK_OK(pen_cublas_multiply(&cuda_device_of(device)->libraries.cublas, &args, 1));
     CHECK_OK(device->kind->read(device, places[2], y, sizeof y));
     device->kind->buffer_destroy(device, at.buffer);
     return y[0];
@@ -214,7 +214,7 @@ static void what_y_holds_is_kept(void **state) {
 static void wrong_operands_are_refused(void **state) {
     (void)state;
     pen_device *device = open_with(PEN_LIBRARIES_AUTO, "");
-    const pen_cublas *cublas = &cuda_device_of(device)->cublas;
+    const pen_cublas *cublas = &cuda_device_of(device)->libraries.cublas;
     pen_operand at = {NULL, 0};
     CHECK_OK(device->kind->buffer_create(device, 4096, &at.buffer));
     const pen_cuda_address place = pen_cuda_address_of(at);
@@ -281,18 +281,51 @@ static void it_is_part_of_the_class(void **state) {
     pen_arena_destroy(arena);
 }
 
-// What goes wrong is told with the status' name, and nothing is left.
+// The class is that of own kernels then, and memory is taken as it was planned.
+static void one_that_does_not_begin_is_not_used(void **state) {
+    (void)state;
+    pen_arena *arena = check_arena();
+    const char *texts[2];
+    pen_device *device = open_with(PEN_LIBRARIES_NONE, "");
+    CHECK(pen_device_lacks(device) == NULL, "it lacks what it may not use");
+    CHECK_OK(device->kind->identify(device, arena, &texts[0]));
+    device->kind->close(device);
+    device = open_with(PEN_LIBRARIES_AUTO, "blas_begins=3 dnn_begins=1001");
+    CHECK_OK(device->kind->identify(device, arena, &texts[1]));
+    CHECK(strcmp(texts[0], texts[1]) == 0, "'%s' and '%s'", texts[0], texts[1]);
+    CHECK(strcmp(pen_device_lacks(device),
+                 "device 'g': while cuBLAS was opened: cuBLAS of GPU 0 says "
+                 "CUBLAS_STATUS_ALLOC_FAILED; if its memory is full, leave `reserve` for it; own "
+                 "kernels make matrix products\n"
+                 "device 'g': while cuDNN was opened: cuDNN of GPU 0 says "
+                 "CUDNN_STATUS_NOT_INITIALIZED; if its memory is full, leave `reserve` for it; own "
+                 "kernels make convolutions") == 0,
+          "it says '%s'", pen_device_lacks(device));
+    CHECK(fake_cuda_count().bytes == pen_device_own_bytes(device), "another number is planned");
+    device->kind->close(device);
+    device = open_with(PEN_LIBRARIES_AUTO, "");
+    CHECK(pen_device_lacks(device) == NULL, "'%s'", pen_device_lacks(device));
+    device->kind->close(device);
+    CHECK(fake_cuda_count().blocks == 0 && fake_cuda_count().bytes == 0, "something is left");
+    pen_arena_destroy(arena);
+}
+
+// Where the job requires it, it is an error with the status' name, and nothing is left.
 static void errors_are_told(void **state) {
     (void)state;
     const pen_device_kind *kind;
     pen_device *device;
     CHECK_OK(pen_device_kind_find("cuda", &kind));
     setenv("FAKE_CUDA", "blas_begins=3", 1);
-    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
+    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_REQUIRED};
     CHECK_ERROR(kind->open(&options, &device), PEN_OUT_OF_MEMORY,
                 "device 'g': while cuBLAS was opened: cuBLAS of GPU 0 says "
                 "CUBLAS_STATUS_ALLOC_FAILED; if its memory is full, leave `reserve` for it; "
-                "`numerics: {libraries: none}` goes without it");
+                "`numerics: {libraries: auto}` goes on without cuBLAS");
+    setenv("FAKE_CUDA", "driver=10020", 1);
+    CHECK_ERROR(kind->open(&options, &device), PEN_UNSUPPORTED,
+                "the driver is of CUDA 10.2, cuBLAS needs one of 11; `numerics: {libraries: auto}` "
+                "goes on without cuBLAS");
     unsetenv("FAKE_CUDA");
     CHECK(fake_cuda_count().blocks == 0 && fake_cuda_count().bytes == 0, "something is left");
     CHECK(strcmp(pen_cublas_status_name(13), "CUBLAS_STATUS_EXECUTION_FAILED") == 0, "13");
@@ -319,4 +352,5 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(products, use_it),
               cmocka_unit_test_setup(mistakes_are_found, use_it),
               cmocka_unit_test(what_y_holds_is_kept), cmocka_unit_test(wrong_operands_are_refused),
               cmocka_unit_test(memory_is_counted), cmocka_unit_test(it_is_part_of_the_class),
+              cmocka_unit_test(one_that_does_not_begin_is_not_used),
               cmocka_unit_test(errors_are_told), cmocka_unit_test(versions_go_with_the_driver))

@@ -199,8 +199,9 @@ static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     op_built_free(&built);
 }
 
-// Want of memory, by each of its statuses, is told as that, with what to do; and nothing is left.
-static void a_library_that_does_not_begin_is_told(void **state) {
+// Where the job requires it, want of memory, by each of its statuses, is told as that, with what to
+// do; and nothing is left. Where it does not, the device is opened without it.
+static void a_required_one_that_does_not_begin_is_told(void **state) {
     (void)state;
     static const struct {
         const char *settings, *name;
@@ -213,7 +214,7 @@ static void a_library_that_does_not_begin_is_told(void **state) {
          PEN_OUT_OF_MEMORY},
         {"dnn_begins=1001", "CUDNN_STATUS_NOT_INITIALIZED", PEN_INTERNAL},
     };
-    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
+    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_REQUIRED};
     const pen_device_kind *kind;
     CHECK_OK(pen_device_kind_find("cuda", &kind));
     for (uint64_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -221,11 +222,16 @@ static void a_library_that_does_not_begin_is_told(void **state) {
         char text[256];
         (void)snprintf(text, sizeof text,
                        "device 'g': while cuDNN was opened: cuDNN of GPU 0 says %s; if its memory "
-                       "is full, leave `reserve` for it; `numerics: {libraries: none}` goes "
-                       "without it",
+                       "is full, leave `reserve` for it; `numerics: {libraries: auto}` goes on "
+                       "without cuDNN",
                        cases[i].name);
         setenv("FAKE_CUDA", cases[i].settings, 1);
         CHECK_ERROR(kind->open(&options, &device), cases[i].code, text);
+        const pen_device_options allowed = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
+        CHECK_OK(kind->open(&allowed, &device));
+        CHECK(strstr(pen_device_lacks(device), cases[i].name) != NULL, "'%s'",
+              pen_device_lacks(device));
+        kind->close(device);
         unsetenv("FAKE_CUDA");
         CHECK(fake_cuda_count().blocks == 0 && fake_cuda_count().bytes == 0, "something is left");
     }
@@ -237,5 +243,5 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(precisions, use_it),
               cmocka_unit_test_setup(what_it_refuses_is_of_own_kernels, use_it),
               cmocka_unit_test_setup(the_math_of_an_algorithm_is_taken, use_it),
-              cmocka_unit_test_setup(a_library_that_does_not_begin_is_told, use_it),
+              cmocka_unit_test_setup(a_required_one_that_does_not_begin_is_told, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
