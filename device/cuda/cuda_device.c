@@ -439,7 +439,7 @@ static pen_status cuda_prepare(pen_device *base, const pen_graph *graph, pen_nod
     kernel->entry = pen_cuda_entry_find(graph, kernel->node);
     if (kernel->entry == NULL) {
         PEN_TRY(pen_cpu_device_kind.prepare(device->host.cpu, graph, node, arena, &kernel->host));
-    } else if (kernel->entry->blame != NULL) {
+    } else if (pen_cuda_can_raise(kernel->entry, graph, kernel->node)) {
         kernel->word = cuda_take_word(device, kernel);
     }
     *out_kernel = (pen_kernel *)kernel;

@@ -34,6 +34,11 @@ const pen_cuda_entry *pen_cuda_entry_find(const pen_graph *graph, const pen_node
     return entry->supports(graph, node) ? entry : NULL;
 }
 
+bool pen_cuda_can_raise(const pen_cuda_entry *entry, const pen_graph *graph, const pen_node *node) {
+    if (entry->blame == NULL) return false;
+    return entry->can_raise == NULL || entry->can_raise(graph, node);
+}
+
 uint32_t pen_cuda_rule(const pen_node *node) {
     return cuda_entry_of(node->op->name)->rule;
 }

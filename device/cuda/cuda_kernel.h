@@ -34,6 +34,7 @@ typedef struct pen_cuda_step {
         struct cuda_average_args average;
         struct cuda_border_args border;
         struct cuda_broadcast_args broadcast;
+        struct cuda_shares_args shares;
         struct cuda_elements_args elements;
         struct cuda_parts_args parts;
         struct cuda_resize_args resize;
@@ -97,7 +98,7 @@ typedef struct pen_cuda_call {
     bool has_cudnn;          // those that it can express are one step each, which it may take
     pen_cuda_address random; // a struct cuda_random
     pen_cuda_address flag;   // a word: updates apply nothing while it is raised
-    pen_cuda_address error;  // a word that a kernel raises; NULL: the entry has no `blame`
+    pen_cuda_address error;  // a word that a kernel raises, if it can
 } pen_cuda_call;
 
 typedef struct pen_cuda_entry {
@@ -113,11 +114,15 @@ typedef struct pen_cuda_entry {
     struct cuda_random (*draw)(const pen_node *node, const pen_run_context *run);
     // The error that a raised word stands for. NULL: there is none.
     pen_status (*blame)(const pen_graph *graph, const pen_node *node, uint32_t word);
+    // Whether the node's kernels can raise one. NULL: those that have `blame` can.
+    bool (*can_raise)(const pen_graph *graph, const pen_node *node);
     uint32_t rule; // what tells it from others with the same functions
 } pen_cuda_entry;
 
 // NULL: none can do the node.
 const pen_cuda_entry *pen_cuda_entry_find(const pen_graph *graph, const pen_node *node);
+// Whether the entry's kernels can raise a word at the node.
+bool pen_cuda_can_raise(const pen_cuda_entry *entry, const pen_graph *graph, const pen_node *node);
 // The entry's rule, for its functions.
 uint32_t pen_cuda_rule(const pen_node *node);
 
@@ -158,6 +163,9 @@ pen_cuda_step pen_cuda_conv_addend(const struct cuda_conv_args *args);
 uint32_t pen_cuda_spread(const pen_cuda_call *call, float factor, pen_cuda_step *out_step);
 // map_cuda.c: those of a clip of integers, of which one limit is there at least.
 uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *out_steps);
+// map_cuda.c: that of a PEN_CUDA_SIZE, PEN_CUDA_SIGN_OF, PEN_CUDA_MAX with 0 or PEN_CUDA_SUB from 0
+// of integers; returns how many.
+uint32_t pen_cuda_function_whole(const pen_cuda_call *call, uint32_t what, pen_cuda_step *out_step);
 bool pen_cuda_is_whole(const pen_graph *graph, pen_value_id value); // int32 or int64
 
 // move_cuda.c: the launch that copies the first operand; returns how many. And how a scatter puts

@@ -60,6 +60,8 @@ DEVICE float combine_of(const struct cuda_broadcast_args *a, float x, float y, f
         return y < 0.0f ? x * y : 0.0f;
     case PEN_CUDA_SCALE:
         return x * a->factor;
+    case PEN_CUDA_MOD:
+        return remainder_of(x, y);
     default:
         return combine_share(x, y, z, a->of, a->what == PEN_CUDA_MIN_BACKWARD);
     }
@@ -74,11 +76,57 @@ KERNEL(combine, cuda_broadcast_args) {
     }
 }
 
+// Element i of operand k of an extremum.
+DEVICE float shares_read(const struct cuda_shares_args *a, uint32_t k, uint64_t i) {
+    uint64_t at = 0;
+    for (uint32_t d = a->rank; d-- > 0;) {
+        at += i % a->dims[d] * a->strides[k][d];
+        i /= a->dims[d];
+    }
+    return a->x[k][at];
+}
+
+// In one turn over the operands: who comes before all so far begins to count those who are equal.
+KERNEL(combine_shares, cuda_shares_args) {
+    EACH(i, a.count) {
+        float found = shares_read(&a, 0, i);
+        uint32_t equals = found == found, has = a.of == 0;
+        for (uint32_t k = 1; k < a.operands; k++) {
+            const float x = shares_read(&a, k, i);
+            if (combine_wins(x, found, a.is_least)) {
+                found = x;
+                equals = has = 0;
+            }
+            if (x != found) continue;
+            equals += 1;
+            has = has || k == a.of;
+        }
+        store(a.y, i, has && equals > 0 ? a.dy[i] / (float)equals : 0.0f, a.adds);
+    }
+}
+
+// Of no integer that is divided by 0.
+DEVICE int64_t combine_quotient(int64_t x, int64_t y) {
+    return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
+}
+
 // The remainder of x / y, which has the sign of y or, where `as_x`, of x.
 DEVICE int64_t combine_remainder(int64_t x, int64_t y, uint32_t as_x) {
     const int64_t remainder = y == -1 ? 0 : x % y;
     const uint32_t is_other = remainder != 0 && (remainder < 0) != (y < 0);
     return is_other && !as_x ? remainder + y : remainder;
+}
+
+// By squaring. Below 0 a power is its truncated reciprocal, and that of 0 is 0.
+DEVICE int64_t combine_power(int64_t x, int64_t y) {
+    const int64_t sign = y % 2 == 0 ? 1 : x;
+    if (y < 0) return x == 1 || x == -1 ? sign : 0;
+    uint64_t power = 1, factor = (uint64_t)x;
+    for (uint64_t left = (uint64_t)y; left > 0; left >>= 1) {
+        if (left & 1) power *= factor;
+        factor *= factor;
+    }
+    return (int64_t)power;
 }
 
 // Integers wrap.
@@ -90,8 +138,16 @@ DEVICE int64_t combine_of_whole(const struct cuda_broadcast_args *a, int64_t x, 
         return (int64_t)((uint64_t)x - (uint64_t)y);
     case PEN_CUDA_MUL:
         return (int64_t)((uint64_t)x * (uint64_t)y);
+    case PEN_CUDA_DIV:
+        return combine_quotient(x, y);
     case PEN_CUDA_MOD:
         return combine_remainder(x, y, a->of);
+    case PEN_CUDA_POW:
+        return combine_power(x, y);
+    case PEN_CUDA_SIZE:
+        return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+    case PEN_CUDA_SIGN_OF:
+        return (x > 0) - (x < 0);
     case PEN_CUDA_MAX:
         return x > y ? x : y;
     default:
@@ -102,9 +158,11 @@ DEVICE int64_t combine_of_whole(const struct cuda_broadcast_args *a, int64_t x, 
 KERNEL(combine_whole, cuda_broadcast_args) {
     EACH(i, a.count) {
         const struct broadcast_places p = broadcast_find(&a, i);
-        const int64_t x = read_whole(a.x[0], a.type, p.at[0]);
-        const int64_t y = read_whole(a.x[1], a.type, p.at[1]);
-        write_whole(a.y, a.type, i, combine_of_whole(&a, x, y));
+        const int64_t x = a.x[0] ? read_whole(a.x[0], a.type, p.at[0]) : 0;
+        const int64_t y = a.x[1] ? read_whole(a.x[1], a.type, p.at[1]) : 0;
+        const uint32_t is_wrong = y == 0 && (a.what == PEN_CUDA_DIV || a.what == PEN_CUDA_MOD);
+        if (is_wrong) raise_to(a.error, 1);
+        write_whole(a.y, a.type, i, is_wrong ? 0 : combine_of_whole(&a, x, y));
     }
 }
 

@@ -97,6 +97,16 @@ enum {
     PEN_CUDA_SOFTSIGN,
     PEN_CUDA_THRESHOLDED_RELU,
     PEN_CUDA_SHRINK,
+    // those of angles, and hyperbolic ones
+    PEN_CUDA_TAN,
+    PEN_CUDA_ASIN,
+    PEN_CUDA_ACOS,
+    PEN_CUDA_ATAN,
+    PEN_CUDA_SINH,
+    PEN_CUDA_COSH,
+    PEN_CUDA_ASINH,
+    PEN_CUDA_ACOSH,
+    PEN_CUDA_ATANH,
 };
 struct cuda_function_args {
     uint32_t adds, what; // one of the above
@@ -183,7 +193,7 @@ struct cuda_clip_args {
     X(loss_total) X(pair_loss) X(pair_loss_backward) X(adapt) X(factor_rows) X(factor_columns)                   \
     X(factor_elements) X(factor_means) X(whole_norms) X(whole_sizes) X(whole_apply) X(average)     \
     X(parts) X(border) X(border_backward) X(triangle) X(running_sum) X(combine) X(combine_whole)   \
-    X(compare) X(choose) X(layer_norm_shared_weights) X(resize) X(resize_backward)                 \
+    X(combine_shares) X(compare) X(choose) X(layer_norm_shared_weights) X(resize) X(resize_backward)                 \
     X(spread_slope) X(stack) X(pick_elements) X(put_elements) X(product) X(pair) X(sum_columns)    \
     X(sum_rows) X(loss) X(total) X(loss_backward) X(sgd) X(magnitude) X(function)                  \
     X(function_backward) X(softmax) X(softmax_backward) X(layer_norm) X(layer_norm_moments)        \

@@ -24,7 +24,10 @@ enum {
     PEN_CUDA_PRELU_X,     // of dy, x and slope
     PEN_CUDA_PRELU_SLOPE, // of dy and x
     PEN_CUDA_SCALE,       // of x, times `factor`
-    PEN_CUDA_MOD,         // of integers, none of which divides by 0; `of`: 1 with the sign of a
+    PEN_CUDA_MOD,         // of integers `of`: 1 with the sign of a, as it always is of floats
+    // of one integer
+    PEN_CUDA_SIZE,
+    PEN_CUDA_SIGN_OF,
 };
 struct cuda_pair_args {
     uint32_t adds, what; // one of the first four
@@ -36,7 +39,8 @@ struct cuda_pair_args {
 
 // y[i] = what three operands, or fewer, have at i, wherever they are repeated: strides of a
 // dimension that is repeated are 0. An operand that is NULL is left out, or zeros. `type` is that
-// of operands, as cuda_cast_args'; `bytes` is what is chosen.
+// of operands, as cuda_cast_args'; `bytes` is what is chosen. `error` is raised where an integer is
+// divided by 0.
 enum {
     PEN_CUDA_EQUAL,
     PEN_CUDA_LESS,
@@ -55,9 +59,23 @@ struct cuda_broadcast_args {
     uint64_t count;
     PEN_CUDA_PLACE(const void) x[3];
     PEN_CUDA_PLACE(void) y;
+    PEN_CUDA_PLACE(unsigned int) error;
     uint64_t dims[PEN_CUDA_RANK];
     uint64_t strides[3][PEN_CUDA_RANK];
     float factor;
+};
+
+// The gradient of operand `of` of an extremum of `operands`, the least where `is_least`: dy where
+// it is the extremum, shared by all that are. Strides are as above.
+#define PEN_CUDA_OPERANDS 8
+struct cuda_shares_args {
+    uint32_t adds, is_least, of, operands, rank;
+    uint64_t count;
+    PEN_CUDA_PLACE(const float) dy;
+    PEN_CUDA_PLACE(const float) x[PEN_CUDA_OPERANDS];
+    PEN_CUDA_PLACE(float) y;
+    uint64_t dims[PEN_CUDA_RANK];
+    uint64_t strides[PEN_CUDA_OPERANDS][PEN_CUDA_RANK];
 };
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ELEMENT_ARGS_H

@@ -94,6 +94,54 @@ DEVICE float function_bent_slope(uint32_t what, float v, float alpha, float beta
     }
 }
 
+// Functions of an angle, and hyperbolic ones, and their inverses.
+DEVICE float function_of_angle(uint32_t what, float x) {
+    switch (what) {
+    case PEN_CUDA_TAN:
+        return tangent_of(x);
+    case PEN_CUDA_ASIN:
+        return arc_sine_of(x);
+    case PEN_CUDA_ACOS:
+        return arc_cosine_of(x);
+    case PEN_CUDA_ATAN:
+        return arc_tangent_of(x);
+    case PEN_CUDA_SINH:
+        return hyperbolic_sine_of(x);
+    case PEN_CUDA_COSH:
+        return hyperbolic_cosine_of(x);
+    case PEN_CUDA_ASINH:
+        return area_sine_of(x);
+    case PEN_CUDA_ACOSH:
+        return area_cosine_of(x);
+    default:
+        return area_tangent_of(x);
+    }
+}
+
+// What is squared and taken from 1 is a product, where v may be next to 1.
+DEVICE float function_slope_of_angle(uint32_t what, float v) {
+    switch (what) {
+    case PEN_CUDA_TAN:
+        return 1.0f + v * v;
+    case PEN_CUDA_ASIN:
+        return 1.0f / square_root((1.0f - v) * (1.0f + v));
+    case PEN_CUDA_ACOS:
+        return -1.0f / square_root((1.0f - v) * (1.0f + v));
+    case PEN_CUDA_ATAN:
+        return 1.0f / (1.0f + v * v);
+    case PEN_CUDA_SINH:
+        return hyperbolic_cosine_of(v);
+    case PEN_CUDA_COSH:
+        return hyperbolic_sine_of(v);
+    case PEN_CUDA_ASINH:
+        return 1.0f / square_root(v * v + 1.0f);
+    case PEN_CUDA_ACOSH:
+        return 1.0f / square_root((v - 1.0f) * (v + 1.0f));
+    default:
+        return 1.0f / ((1.0f - v) * (1.0f + v));
+    }
+}
+
 KERNEL(function, cuda_function_args) {
     EACH(i, a.count) {
         const float x = a.x[i];
@@ -174,7 +222,8 @@ KERNEL(function, cuda_function_args) {
             y = x * function_gate_of(a.what, x, a.alpha).value;
             break;
         default:
-            y = function_bent(a.what, x, a.alpha, a.beta);
+            y = a.what >= PEN_CUDA_TAN ? function_of_angle(a.what, x)
+                                       : function_bent(a.what, x, a.alpha, a.beta);
             break;
         }
         store(a.y, i, y, a.adds);
@@ -252,7 +301,8 @@ KERNEL(function_backward, cuda_function_args) {
             break;
         }
         default:
-            y = dy * function_bent_slope(a.what, v, a.alpha, a.beta);
+            y = dy * (a.what >= PEN_CUDA_TAN ? function_slope_of_angle(a.what, v)
+                                             : function_bent_slope(a.what, v, a.alpha, a.beta));
             break;
         }
         store(a.y, i, y, a.adds);

@@ -39,11 +39,32 @@ static void function_read(const pen_node *node, struct cuda_function_args *args)
     }
 }
 
+// What the kernel of integers calls those functions that integers have.
+static uint32_t function_what_of_whole(const pen_node *node) {
+    switch (pen_cuda_rule(node)) {
+    case PEN_CUDA_NEG:
+        return PEN_CUDA_SUB;
+    case PEN_CUDA_RELU:
+        return PEN_CUDA_MAX;
+    case PEN_CUDA_ABS:
+        return PEN_CUDA_SIZE;
+    default:
+        return PEN_CUDA_SIGN_OF;
+    }
+}
+
+static bool function_supports_whole(const pen_graph *graph, const pen_node *node) {
+    if (pen_cuda_all_float(graph, node)) return true;
+    return pen_cuda_is_whole(graph, node->inputs[0]) && !node->accumulates;
+}
+
 static uint32_t function_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const uint64_t count = pen_cuda_count(call->graph, node->outputs[0]);
     const bool is_backward = function_is_backward(node);
     if (count == 0) return 0;
+    if (!pen_cuda_is_float(call->graph, node->outputs[0]))
+        return pen_cuda_function_whole(call, function_what_of_whole(node), steps);
     *steps = (pen_cuda_step){.kernel = is_backward ? PEN_CUDA_KERNEL_function_backward
                                                    : PEN_CUDA_KERNEL_function,
                              .grid = {pen_cuda_blocks_for(count), 1, 1},
@@ -85,9 +106,12 @@ static uint32_t clip_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
 #define FUNCTION_ENTRY(op, what) PEN_CUDA_ENTRY(op, pen_cuda_all_float, function_steps, what)
 #define FUNCTION_ENTRIES(op, what) FUNCTION_ENTRY(op, what), FUNCTION_ENTRY(op "_backward", what)
 static const pen_cuda_entry function_entries[] = {
-    FUNCTION_ENTRY("neg", PEN_CUDA_NEG),
-    FUNCTION_ENTRIES("relu", PEN_CUDA_RELU),
-    FUNCTION_ENTRIES("abs", PEN_CUDA_ABS),
+    PEN_CUDA_ENTRY("neg", function_supports_whole, function_steps, PEN_CUDA_NEG),
+    PEN_CUDA_ENTRY("relu", function_supports_whole, function_steps, PEN_CUDA_RELU),
+    PEN_CUDA_ENTRY("abs", function_supports_whole, function_steps, PEN_CUDA_ABS),
+    PEN_CUDA_ENTRY("sign", function_supports_whole, function_steps, PEN_CUDA_SIGN),
+    FUNCTION_ENTRY("relu_backward", PEN_CUDA_RELU),
+    FUNCTION_ENTRY("abs_backward", PEN_CUDA_ABS),
     FUNCTION_ENTRIES("reciprocal", PEN_CUDA_RECIPROCAL),
     FUNCTION_ENTRIES("sqrt", PEN_CUDA_SQRT),
     FUNCTION_ENTRIES("exp", PEN_CUDA_EXP),
@@ -102,7 +126,6 @@ static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRIES("log", PEN_CUDA_LOG),
     FUNCTION_ENTRIES("sin", PEN_CUDA_SIN),
     FUNCTION_ENTRIES("cos", PEN_CUDA_COS),
-    FUNCTION_ENTRY("sign", PEN_CUDA_SIGN),
     FUNCTION_ENTRY("floor", PEN_CUDA_FLOOR),
     FUNCTION_ENTRY("ceil", PEN_CUDA_CEIL),
     FUNCTION_ENTRY("round", PEN_CUDA_ROUND),
@@ -116,6 +139,15 @@ static const pen_cuda_entry function_entries[] = {
     FUNCTION_ENTRIES("softsign", PEN_CUDA_SOFTSIGN),
     FUNCTION_ENTRIES("thresholded_relu", PEN_CUDA_THRESHOLDED_RELU),
     FUNCTION_ENTRIES("shrink", PEN_CUDA_SHRINK),
+    FUNCTION_ENTRIES("tan", PEN_CUDA_TAN),
+    FUNCTION_ENTRIES("asin", PEN_CUDA_ASIN),
+    FUNCTION_ENTRIES("acos", PEN_CUDA_ACOS),
+    FUNCTION_ENTRIES("atan", PEN_CUDA_ATAN),
+    FUNCTION_ENTRIES("sinh", PEN_CUDA_SINH),
+    FUNCTION_ENTRIES("cosh", PEN_CUDA_COSH),
+    FUNCTION_ENTRIES("asinh", PEN_CUDA_ASINH),
+    FUNCTION_ENTRIES("acosh", PEN_CUDA_ACOSH),
+    FUNCTION_ENTRIES("atanh", PEN_CUDA_ATANH),
     PEN_CUDA_ENTRY("clip", clip_supports, clip_steps, 0),
     PEN_CUDA_ENTRY("clip_backward", pen_cuda_all_float, clip_steps, 1),
 };

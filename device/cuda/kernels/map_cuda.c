@@ -2,6 +2,7 @@
 // products and quotients of two that are repeated as a whole, kernels/broadcast.cu for all others.
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
 
@@ -64,31 +65,44 @@ static void broadcast_strides(const pen_shape *operand, const pen_shape *whole, 
     }
 }
 
-// Whether dimension d of the arguments goes on where the one behind it ends, in all operands.
-static bool broadcast_continues(const struct cuda_broadcast_args *args, uint32_t d) {
-    for (uint32_t k = 0; k < 3; k++)
-        if (args->strides[k][d] != args->strides[k][d + 1] * args->dims[d + 1]) return false;
+// The dimensions of a kernel's argument, with strides of its operands.
+typedef struct broadcast_dims {
+    uint32_t operands, rank;
+    uint64_t *dims;
+    uint64_t (*strides)[PEN_CUDA_RANK]; // [operands]
+} broadcast_dims;
+
+// Whether dimension d goes on where the one behind it ends, in all operands.
+static bool broadcast_continues(const broadcast_dims *of, uint32_t d) {
+    for (uint32_t k = 0; k < of->operands; k++)
+        if (of->strides[k][d] != of->strides[k][d + 1] * of->dims[d + 1]) return false;
     return true;
 }
 
-static void broadcast_remove(struct cuda_broadcast_args *args, uint32_t d) {
-    args->rank -= 1;
-    for (uint32_t e = d; e < args->rank; e++) {
-        args->dims[e] = args->dims[e + 1];
-        for (uint32_t k = 0; k < 3; k++)
-            args->strides[k][e] = args->strides[k][e + 1];
+static void broadcast_remove(broadcast_dims *of, uint32_t d) {
+    of->rank -= 1;
+    for (uint32_t e = d; e < of->rank; e++) {
+        of->dims[e] = of->dims[e + 1];
+        for (uint32_t k = 0; k < of->operands; k++)
+            of->strides[k][e] = of->strides[k][e + 1];
     }
 }
 
-// Dimensions of one element are left out, and neighbours joined: kernels divide for each.
-static void broadcast_fold(struct cuda_broadcast_args *args) {
-    for (uint32_t d = args->rank; d-- > 0;)
-        if (args->dims[d] == 1) broadcast_remove(args, d);
-    for (uint32_t d = args->rank; d-- > 1;) {
-        if (!broadcast_continues(args, d - 1)) continue;
-        args->dims[d] *= args->dims[d - 1];
-        broadcast_remove(args, d - 1);
+// Dimensions of one element are left out, and neighbours joined: kernels divide for each. Returns
+// how many are left.
+static uint32_t broadcast_join(broadcast_dims of) {
+    for (uint32_t d = of.rank; d-- > 0;)
+        if (of.dims[d] == 1) broadcast_remove(&of, d);
+    for (uint32_t d = of.rank; d-- > 1;) {
+        if (!broadcast_continues(&of, d - 1)) continue;
+        of.dims[d] *= of.dims[d - 1];
+        broadcast_remove(&of, d - 1);
     }
+    return of.rank;
+}
+
+static void broadcast_fold(struct cuda_broadcast_args *args) {
+    args->rank = broadcast_join((broadcast_dims){3, args->rank, args->dims, args->strides});
 }
 
 static void broadcast_begin(const pen_cuda_call *call, struct cuda_broadcast_args *args) {
@@ -143,16 +157,21 @@ bool pen_cuda_is_whole(const pen_graph *graph, pen_value_id value) {
     return type == PEN_CUDA_INT32 || type == PEN_CUDA_INT64;
 }
 
-// Integers have no quotients and powers here: those have errors, or lose bits.
+// Whether all operands are of the type of the result, a kind of integer, that nothing is added to.
+static bool combine_is_whole(const pen_graph *graph, const pen_node *node) {
+    const pen_value_id y = node->outputs[0];
+    if (node->accumulates || !pen_cuda_is_whole(graph, y)) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const pen_tensor_type *type = pen_value_type(graph, node->inputs[i]);
+        if (type->element != pen_value_type(graph, y)->element) return false;
+    }
+    return true;
+}
+
 static bool combine_supports(const pen_graph *graph, const pen_node *node) {
     const uint32_t what = pen_cuda_rule(node);
-    const bool is_whole = what == PEN_CUDA_ADD || what == PEN_CUDA_SUB || what == PEN_CUDA_MUL ||
-                          what == PEN_CUDA_MAX || what == PEN_CUDA_MIN;
-    const bool is_backward = what == PEN_CUDA_MAX_BACKWARD || what == PEN_CUDA_MIN_BACKWARD;
-    if (node->input_count > 3 || node->input_count < (is_backward ? 3 : 2)) return false;
-    if (is_whole && node->input_count > 2) return false;
-    if (pen_cuda_all_float(graph, node)) return true;
-    return is_whole && !node->accumulates && pen_cuda_is_whole(graph, node->outputs[0]);
+    const bool has_whole = what <= PEN_CUDA_MIN || what == PEN_CUDA_MOD;
+    return pen_cuda_all_float(graph, node) || (has_whole && combine_is_whole(graph, node));
 }
 
 static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
@@ -161,6 +180,8 @@ static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     struct cuda_broadcast_args args = broadcast_args(call);
     if (args.what == PEN_CUDA_MAX_BACKWARD || args.what == PEN_CUDA_MIN_BACKWARD)
         args.of = (uint32_t)pen_node_int(node, "index");
+    if (args.what == PEN_CUDA_MOD) args.of = pen_node_int(node, "fmod") != 0;
+    args.error = call->error;
     return broadcast_step(&args,
                           pen_cuda_is_float(call->graph, node->outputs[0])
                               ? PEN_CUDA_KERNEL_combine
@@ -168,25 +189,87 @@ static uint32_t combine_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
                           steps);
 }
 
-// Of integers, where the divisors are known and none is 0: that has an error.
-static bool mod_supports(const pen_graph *graph, const pen_node *node) {
-    uint32_t count;
-    const int64_t *divisors;
-    if (node->accumulates || !pen_cuda_is_whole(graph, node->outputs[0])) return false;
-    pen_status status = pen_value_read_ints(graph, node->inputs[1], &count, &divisors);
-    if (status != PEN_OK) {
-        pen_status_ignore(status, "the host's kernel reads them when it runs");
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (divisors[i] == 0) return false;
-    return true;
+// Where integers are divided one may be 0.
+static bool quotient_can_raise(const pen_graph *graph, const pen_node *node) {
+    return !pen_cuda_is_float(graph, node->outputs[0]);
 }
 
-static uint32_t mod_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    struct cuda_broadcast_args args = broadcast_args(call);
-    args.of = pen_node_int(call->node, "fmod") != 0;
-    return broadcast_step(&args, PEN_CUDA_KERNEL_combine_whole, steps);
+static pen_status quotient_blame(const pen_graph *graph, const pen_node *node, uint32_t word) {
+    (void)graph;
+    (void)word;
+    return pen_error(PEN_INVALID_INPUT, "%s '%s': division of an integer by 0", node->op->name,
+                     node->name);
+}
+
+// ---- powers whose exponents are integers, which are made floats first
+
+// The operand of the exponents.
+static uint32_t power_exponent(const pen_node *node) {
+    return pen_cuda_rule(node) == PEN_CUDA_POW ? 1 : 2;
+}
+
+static bool power_has_whole_exponents(const pen_graph *graph, const pen_node *node) {
+    return pen_cuda_is_float(graph, node->outputs[0]) &&
+           pen_cuda_is_whole(graph, node->inputs[power_exponent(node)]);
+}
+
+static bool power_supports(const pen_graph *graph, const pen_node *node) {
+    return power_has_whole_exponents(graph, node) || combine_supports(graph, node);
+}
+
+static uint64_t power_workspace_bytes(const pen_graph *graph, const pen_node *node) {
+    if (!power_has_whole_exponents(graph, node)) return 0;
+    return pen_cuda_count(graph, node->inputs[power_exponent(node)]) * sizeof(float);
+}
+
+static uint32_t power_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint32_t exponent = power_exponent(call->node);
+    const uint64_t count = pen_cuda_count(call->graph, call->node->inputs[exponent]);
+    if (!power_has_whole_exponents(call->graph, call->node)) return combine_steps(call, steps);
+    if (combine_steps(call, &steps[1]) == 0) return 0;
+    steps[1].args.broadcast.x[exponent] = call->workspace;
+    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_cast,
+                               .grid = {pen_cuda_blocks_for(count), 1, 1},
+                               .only_sets = true,
+                               .args.cast = {.to = PEN_CUDA_FLOAT32,
+                                             .count = count,
+                                             .x = call->inputs[exponent],
+                                             .y = call->workspace}};
+    (void)pen_cuda_type(call->graph, call->node->inputs[exponent], &steps[0].args.cast.from);
+    return 2;
+}
+
+// ---- gradients of extrema of any number of operands
+
+static bool shares_supports(const pen_graph *graph, const pen_node *node) {
+    return pen_cuda_all_float(graph, node) && node->input_count <= PEN_CUDA_OPERANDS + 1;
+}
+
+// Of two operands they are the general kernel's.
+static uint32_t shares_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_node *node = call->node;
+    const pen_shape *whole = &pen_value_type(call->graph, node->outputs[0])->shape;
+    if (node->input_count == 3) return combine_steps(call, steps);
+    struct cuda_shares_args args = {.is_least = pen_cuda_rule(node) == PEN_CUDA_MIN_BACKWARD,
+                                    .of = (uint32_t)pen_node_int(node, "index"),
+                                    .operands = node->input_count - 1,
+                                    .count = pen_cuda_count(call->graph, node->outputs[0]),
+                                    .dy = call->inputs[0],
+                                    .y = call->outputs[0]};
+    if (args.count == 0) return 0;
+    for (uint32_t d = 0; d < whole->rank; d++)
+        args.dims[d] = (uint64_t)whole->dims[d];
+    for (uint32_t k = 0; k < args.operands; k++) {
+        args.x[k] = call->inputs[k + 1];
+        broadcast_strides(&pen_value_type(call->graph, node->inputs[k + 1])->shape, whole,
+                          args.strides[k]);
+    }
+    args.rank =
+        broadcast_join((broadcast_dims){args.operands, whole->rank, args.dims, args.strides});
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_combine_shares,
+                             .grid = {pen_cuda_blocks_for(args.count), 1, 1},
+                             .args.shares = args};
+    return 1;
 }
 
 // ---- any number of operands, pair by pair
@@ -203,16 +286,15 @@ static uint32_t many_step_count(const pen_node *node) {
 }
 
 static bool many_supports(const pen_graph *graph, const pen_node *node) {
-    const uint32_t what = pen_cuda_rule(node);
-    const bool is_pair = node->input_count == 2 && what != PEN_CUDA_SCALE;
-    if (is_pair && what != PEN_CUDA_ADD) return combine_supports(graph, node);
-    return pen_cuda_all_float(graph, node) && many_step_count(node) <= PEN_CUDA_STEPS;
+    if (many_step_count(node) > PEN_CUDA_STEPS) return false;
+    return pen_cuda_all_float(graph, node) ||
+           (node->input_count > 1 && combine_is_whole(graph, node));
 }
 
 // What there is before the last launch: an operand may lie where the result comes to.
 static uint64_t many_workspace_bytes(const pen_graph *graph, const pen_node *node) {
     if (many_step_count(node) < 2) return 0;
-    return pen_cuda_count(graph, node->outputs[0]) * sizeof(float);
+    return pen_tensor_type_bytes(pen_value_type(graph, node->outputs[0]));
 }
 
 // The first `args->x` is all that was joined so far, which is a whole from the second launch on.
@@ -230,6 +312,7 @@ static void many_place(const pen_cuda_call *call, uint32_t k, const pen_cuda_add
                       args->strides[1]);
 }
 
+// Each launch joins one operand to what there is, in the workspace until the last.
 static uint32_t many_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     const pen_node *node = call->node;
     const uint32_t count = many_step_count(node);
@@ -237,27 +320,49 @@ static uint32_t many_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     if (is_pair) return combine_steps(call, steps);
     if (node->input_count == 1) return pen_cuda_spread(call, 1, steps);
     if (pen_cuda_count(call->graph, node->outputs[0]) == 0) return 0;
+    const pen_cuda_kernel_number kernel = pen_cuda_is_float(call->graph, node->outputs[0])
+                                              ? PEN_CUDA_KERNEL_combine
+                                              : PEN_CUDA_KERNEL_combine_whole;
     for (uint32_t k = 1; k <= count; k++) {
         struct cuda_broadcast_args args = {.what = many_what(node)};
+        (void)pen_cuda_type(call->graph, node->outputs[0], &args.type);
         if (k == node->input_count) args.what = PEN_CUDA_SCALE;
         args.factor = 1 / (float)node->input_count;
         many_place(call, k, call->workspace, &args);
         if (k < count) args.y = call->workspace;
         broadcast_fold(&args);
-        (void)broadcast_step(&args, PEN_CUDA_KERNEL_combine, &steps[k - 1]);
+        (void)broadcast_step(&args, kernel, &steps[k - 1]);
         steps[k - 1].only_sets = k < count;
     }
     return count;
 }
 
+// Of integers, as many as the result has; the first operand is the node's.
+static struct cuda_broadcast_args whole_args(const pen_cuda_call *call) {
+    struct cuda_broadcast_args args = {.rank = 1, .x = {call->inputs[0]}, .y = call->outputs[0]};
+    args.count = args.dims[0] = pen_cuda_count(call->graph, call->node->outputs[0]);
+    args.strides[0][0] = args.strides[1][0] = 1;
+    (void)pen_cuda_type(call->graph, call->node->inputs[0], &args.type);
+    return args;
+}
+
+// What has one operand besides has zeros in its place.
+uint32_t pen_cuda_function_whole(const pen_cuda_call *call, uint32_t what,
+                                 pen_cuda_step *out_step) {
+    struct cuda_broadcast_args args = whole_args(call);
+    args.what = what;
+    if (what == PEN_CUDA_SUB) {
+        args.x[1] = args.x[0];
+        args.x[0] = 0;
+    }
+    return broadcast_step(&args, PEN_CUDA_KERNEL_combine_whole, out_step);
+}
+
 // The larger of x and the least, then the smaller of that and the most.
 uint32_t pen_cuda_clip_whole(const pen_cuda_call *call, pen_cuda_step *steps) {
-    struct cuda_broadcast_args args = {.rank = 1, .y = call->outputs[0]};
+    struct cuda_broadcast_args args = whole_args(call);
     uint32_t count = 0;
-    args.count = args.dims[0] = pen_cuda_count(call->graph, call->node->outputs[0]);
-    args.strides[0][0] = 1;
-    args.x[0] = call->inputs[0];
-    (void)pen_cuda_type(call->graph, call->node->inputs[0], &args.type);
+    args.strides[1][0] = 0;
     for (uint32_t i = 1; i < 3; i++) {
         args.what = i == 1 ? PEN_CUDA_MAX : PEN_CUDA_MIN;
         args.x[1] = pen_cuda_input(call, i);
@@ -313,6 +418,17 @@ static uint32_t choose_backward_steps(const pen_cuda_call *call, pen_cuda_step *
 }
 
 #define COMBINE_ENTRY(op, what) PEN_CUDA_ENTRY(op, combine_supports, combine_steps, what)
+#define QUOTIENT_ENTRY(op, what)                                                                   \
+    {                                                                                              \
+        .op_name = (op), .can_accumulate = true, .supports = combine_supports,                     \
+        .steps = combine_steps, .blame = quotient_blame, .can_raise = quotient_can_raise,          \
+        .rule = (what)                                                                             \
+    }
+#define POWER_ENTRY(op, what)                                                                      \
+    {                                                                                              \
+        .op_name = (op), .can_accumulate = true, .supports = power_supports,                       \
+        .workspace_bytes = power_workspace_bytes, .steps = power_steps, .rule = (what)             \
+    }
 #define MANY_ENTRY(op, what)                                                                       \
     {                                                                                              \
         .op_name = (op), .can_accumulate = true, .supports = many_supports,                        \
@@ -324,21 +440,21 @@ static const pen_cuda_entry map_entries[] = {
     COMBINE_ENTRY("add", PEN_CUDA_ADD),
     COMBINE_ENTRY("sub", PEN_CUDA_SUB),
     COMBINE_ENTRY("mul", PEN_CUDA_MUL),
-    COMBINE_ENTRY("div", PEN_CUDA_DIV),
+    QUOTIENT_ENTRY("div", PEN_CUDA_DIV),
+    QUOTIENT_ENTRY("mod", PEN_CUDA_MOD),
     COMBINE_ENTRY("div_backward_divisor", PEN_CUDA_DIV_DIVISOR),
-    COMBINE_ENTRY("pow", PEN_CUDA_POW),
-    COMBINE_ENTRY("pow_backward_base", PEN_CUDA_POW_BASE),
+    POWER_ENTRY("pow", PEN_CUDA_POW),
+    POWER_ENTRY("pow_backward_base", PEN_CUDA_POW_BASE),
     COMBINE_ENTRY("pow_backward_exponent", PEN_CUDA_POW_EXPONENT),
     MANY_ENTRY("max", PEN_CUDA_MAX),
     MANY_ENTRY("min", PEN_CUDA_MIN),
     MANY_ENTRY("sum", PEN_CUDA_ADD),
     MANY_ENTRY("mean", PEN_CUDA_SCALE),
-    COMBINE_ENTRY("max_backward", PEN_CUDA_MAX_BACKWARD),
-    COMBINE_ENTRY("min_backward", PEN_CUDA_MIN_BACKWARD),
+    PEN_CUDA_ENTRY("max_backward", shares_supports, shares_steps, PEN_CUDA_MAX_BACKWARD),
+    PEN_CUDA_ENTRY("min_backward", shares_supports, shares_steps, PEN_CUDA_MIN_BACKWARD),
     COMBINE_ENTRY("prelu", PEN_CUDA_PRELU),
     COMBINE_ENTRY("prelu_backward", PEN_CUDA_PRELU_X),
     COMBINE_ENTRY("prelu_backward_slope", PEN_CUDA_PRELU_SLOPE),
-    {.op_name = "mod", .supports = mod_supports, .steps = mod_steps, .rule = PEN_CUDA_MOD},
     COMPARE_ENTRY("equal", PEN_CUDA_EQUAL),
     COMPARE_ENTRY("less", PEN_CUDA_LESS),
     COMPARE_ENTRY("less_or_equal", PEN_CUDA_LESS_OR_EQUAL),

@@ -58,6 +58,11 @@ DEVICE float magnitude_of(float x) {
     return float_of_bits(bits_of_float(x) & 0x7fffffffu);
 }
 
+// `size`, at least 0, with the sign of x.
+DEVICE float signed_like(float size, float x) {
+    return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
+}
+
 // e^x - 1, and ln(1 + e^x).
 DEVICE float exponential_less_one(float x) {
     const float all = exponential(x), rest = all - 1.0f;
@@ -110,6 +115,118 @@ DEVICE float sine_of(float x) {
 DEVICE float cosine_of(float x) {
     const struct number_turn turn = turn_of(x);
     return turn.rest == turn.rest ? sine_of_turn((turn.quarter + 1) & 3u, turn.rest) : turn.rest;
+}
+
+DEVICE float tangent_of(float x) {
+    const struct number_turn turn = turn_of(x);
+    return sine_of_turn(turn.quarter, turn.rest) / sine_of_turn((turn.quarter + 1) & 3u, turn.rest);
+}
+
+// Polynomials of these and of the hyperbolic ones are those of Cephes.
+DEVICE float arc_sine_series(float x) {
+    const float z = x * x;
+    float p = 4.2163199048e-2f;
+    p = multiply_add(p, z, 2.4181311049e-2f);
+    p = multiply_add(p, z, 4.5470025998e-2f);
+    p = multiply_add(p, z, 7.4953002686e-2f);
+    p = multiply_add(p, z, 1.6666752422e-1f);
+    return multiply_add(p * z, x, x);
+}
+
+// Above a half by the half angle, whose sine is small.
+DEVICE float arc_cosine_of_size(float size) {
+    return 2.0f * arc_sine_series(square_root(0.5f * (1.0f - size)));
+}
+
+DEVICE float arc_sine_of(float x) {
+    const float size = magnitude_of(x);
+    if (!(size > 0.5f)) return arc_sine_series(x);
+    return signed_like(1.57079633f - arc_cosine_of_size(size), x);
+}
+
+DEVICE float arc_cosine_of(float x) {
+    const float size = magnitude_of(x);
+    if (!(size > 0.5f)) return 1.57079633f - arc_sine_series(x);
+    const float small = arc_cosine_of_size(size);
+    return x < 0.0f ? 3.14159265f - small : small;
+}
+
+// By the tangent of an angle that is an eighth of a turn less, or a quarter.
+DEVICE float arc_tangent_of(float x) {
+    const float size = magnitude_of(x);
+    float turned = 0.0f, t = size;
+    if (size > 2.41421356f) {
+        turned = 1.57079633f;
+        t = -1.0f / size;
+    } else if (size > 0.414213562f) {
+        turned = 0.785398163f;
+        t = (size - 1.0f) / (size + 1.0f);
+    }
+    const float z = t * t;
+    float p = 8.05374449538e-2f;
+    p = multiply_add(p, z, -1.38776856032e-1f);
+    p = multiply_add(p, z, 1.99777106478e-1f);
+    p = multiply_add(p, z, -3.33329491539e-1f);
+    return x == x ? signed_like(turned + multiply_add(p * z, t, t), x) : x;
+}
+
+// ---- hyperbolic functions
+
+// Half of e^size, also where that of the whole is too large.
+DEVICE float half_exponential(float size) {
+    const float root = exponential(0.5f * size);
+    return size > 80.0f ? 0.5f * root * root : 0.5f * exponential(size);
+}
+
+DEVICE float hyperbolic_sine_of(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (size > 1.0f) {
+        const float half = half_exponential(size);
+        return signed_like(half - 0.25f / half, x);
+    }
+    float p = 2.03721912945e-4f;
+    p = multiply_add(p, z, 8.33028376239e-3f);
+    p = multiply_add(p, z, 1.66667160211e-1f);
+    return multiply_add(p * z, x, x);
+}
+
+DEVICE float hyperbolic_cosine_of(float x) {
+    const float half = half_exponential(magnitude_of(x));
+    return half + 0.25f / half;
+}
+
+DEVICE float area_sine_of(float x) {
+    const float size = magnitude_of(x), z = x * x;
+    if (size > 1500.0f) return signed_like(natural_log(size) + 0.693147181f, x);
+    if (size > 0.5f) return signed_like(natural_log(size + square_root(z + 1.0f)), x);
+    float p = 2.0122003309e-2f;
+    p = multiply_add(p, z, -4.2699340972e-2f);
+    p = multiply_add(p, z, 7.4847586088e-2f);
+    p = multiply_add(p, z, -1.6666288134e-1f);
+    return multiply_add(p * z, x, x);
+}
+
+DEVICE float area_cosine_of(float x) {
+    const float z = x - 1.0f;
+    if (x > 1500.0f) return natural_log(x) + 0.693147181f;
+    if (!(z < 0.5f)) return natural_log(x + square_root(z * (x + 1.0f)));
+    float p = 1.7596881071e-3f;
+    p = multiply_add(p, z, -7.5272886713e-3f);
+    p = multiply_add(p, z, 2.6454905019e-2f);
+    p = multiply_add(p, z, -1.1784741703e-1f);
+    p = multiply_add(p, z, 1.4142135263f);
+    return p * square_root(z); // no number below 1
+}
+
+DEVICE float area_tangent_of(float x) {
+    const float z = x * x;
+    if (!(z < 0.25f)) return 0.5f * natural_log((1.0f + x) / (1.0f - x));
+    float p = 1.81740078349e-1f;
+    p = multiply_add(p, z, 8.24370301058e-2f);
+    p = multiply_add(p, z, 1.46691431730e-1f);
+    p = multiply_add(p, z, 1.99782164500e-1f);
+    p = multiply_add(p, z, 3.33337300303e-1f);
+    return multiply_add(p * z, x, x);
 }
 
 // ---- powers, by way of double
@@ -191,11 +308,6 @@ DEVICE float power_of(float x, float y) {
     return is_odd && bits_of_float(x) >> 31 ? -found : found;
 }
 
-// `size`, at least 0, with the sign of x.
-DEVICE float signed_like(float size, float x) {
-    return float_of_bits(bits_of_float(size) | (bits_of_float(x) & 0x80000000u));
-}
-
 // x as an operand of products: the nearest number that a pen_precision has, of two the even one.
 // What is infinite, or not a number, stays so; what is too large becomes infinite.
 DEVICE float rounded(float x, uint32_t precision) {
@@ -251,4 +363,25 @@ DEVICE float error_function(float x) {
     q = multiply_add(q, b, -1.1295520430e+00f);
     q = multiply_add(q, b, 1.8246048289e-04f);
     return signed_like(1.0f - exponential(q), x);
+}
+
+// The remainder of x / y with the sign of x, exact. Of the larger fraction, shifted by as many bits
+// as exponents differ, the remainder is taken by 40 bits at a time.
+DEVICE float remainder_of(float x, float y) {
+    const float infinite = float_of_bits(0x7f800000u);
+    const float a = magnitude_of(x), b = magnitude_of(y);
+    if (!(a < infinite) || !(b > 0.0f)) return float_of_bits(0x7fc00000u);
+    if (a < b) return x;
+    const uint32_t a_bits = bits_of_float(a), b_bits = bits_of_float(b);
+    const uint32_t a_power = a_bits >> 23 ? a_bits >> 23 : 1,
+                   b_power = b_bits >> 23 ? b_bits >> 23 : 1;
+    const uint64_t a_whole = (a_bits & 0x7fffffu) | (a_bits >> 23 ? 0x800000u : 0);
+    const uint64_t b_whole = (b_bits & 0x7fffffu) | (b_bits >> 23 ? 0x800000u : 0);
+    uint64_t rest = a_whole % b_whole;
+    for (uint32_t left = a_power - b_power; left > 0;) {
+        const uint32_t bits = left < 40 ? left : 40;
+        rest = (rest << bits) % b_whole;
+        left -= bits;
+    }
+    return signed_like((float)rest * 1.1920929e-7f * float_of_bits(b_power << 23), x);
 }

@@ -90,7 +90,35 @@ static void slopes(void **state) {
     }
 }
 
-// Integers wrap; their quotients, which may be errors, run on the host.
+// Among three operands to eight some are equal, and of the last cases some are not numbers. One
+// operand more goes to the host.
+static void gradients_of_many(void **state) {
+    (void)state;
+    static float thirds[8][3 * 5 * 7 * 11];
+    for (uint32_t k = 0; k < 8; k++)
+        for (uint32_t i = 0; i < 3 * 5 * 7 * 11; i++)
+            thirds[k][i] = (float)(i * (k + 3) / 2 % 4);
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        op_case c = {.op = seed % 2 ? "max_backward" : "min_backward", .attribute_count = 1};
+        const uint32_t operands = seed < 12 ? 3 : 1 + seed % 8;
+        if (seed == 20) thirds[1][4] = thirds[2][4] = thirds[2][9] = (float)NAN;
+        c.input_count = operands + 1;
+        c.attributes[0] = pen_attribute_int("index", (int64_t)(seed / 2 % operands));
+        c.inputs[0].type = repeated(PEN_FLOAT32, 4);
+        for (uint32_t k = 0; k < operands; k++) {
+            c.inputs[k + 1] = (op_case_input){.type = repeated(PEN_FLOAT32, k == 1 ? 4 : seed + k),
+                                              .data = thirds[k]};
+        }
+        cuda_check(&c, seed, 1e-6);
+    }
+    op_case c = {.op = "max_backward", .input_count = 10, .attribute_count = 1};
+    c.attributes[0] = pen_attribute_int("index", 0);
+    for (uint32_t k = 0; k < 10; k++)
+        c.inputs[k].type = op_type(PEN_FLOAT32, 1, 4);
+    cuda_check_place(&c, false);
+}
+
+// Integers wrap.
 static void integers(void **state) {
     (void)state;
     static const char *const ops[] = {"add", "sub", "mul", "max", "min"};
@@ -102,9 +130,42 @@ static void integers(void **state) {
             (op_case_input){.type = repeated(element, seed / 5), .low = -2e9, .high = 2e9};
         cuda_check(&c, seed, 0);
     }
-    op_case c = {.op = "div", .input_count = 2};
-    c.inputs[0].type = c.inputs[1].type = op_type(PEN_INT64, 1, 3);
-    cuda_check_place(&c, false);
+    static const char *const maps[] = {"neg", "relu", "abs", "sign"};
+    static const int32_t narrow[] = {0, -1, 7, INT32_MIN, INT32_MAX};
+    static const int64_t wide[] = {0, -1, 7, INT64_MIN, INT64_MAX};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        op_case c = {.op = maps[seed % 4], .input_count = 1};
+        c.inputs[0] = (op_case_input){.type = op_type(seed < 4 ? PEN_INT32 : PEN_INT64, 1, 5),
+                                      .data = seed < 4 ? (const void *)narrow : (const void *)wide};
+        cuda_check(&c, seed, 0);
+    }
+}
+
+// Of integers also below 0, and floats to the power of integers.
+static void powers_of_integers(void **state) {
+    (void)state;
+    static const int64_t bases[] = {0, 1, -1, 2, -3, 7, 0, -2, 5, -1};
+    static const int64_t powers[] = {0, -5, -3, 62, 5, 22, -1, -2, 1, 4};
+    static const int32_t narrow_bases[] = {0, 1, -1, 2, -3, 7, 0, -2, 5, -1};
+    static const int32_t narrow_powers[] = {0, -5, -3, 31, 5, 22, -1, -2, 1, 4};
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        op_case c = {.op = "pow", .input_count = 2};
+        for (uint32_t i = 0; i < 2; i++)
+            c.inputs[i].type = op_type(seed ? PEN_INT32 : PEN_INT64, 1, 10);
+        c.inputs[0].data = seed ? (const void *)narrow_bases : (const void *)bases;
+        c.inputs[1].data = seed ? (const void *)narrow_powers : (const void *)powers;
+        cuda_check(&c, seed, 0);
+    }
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        op_case c = {.op = seed % 2 ? "pow_backward_base" : "pow", .input_count = 2 + seed % 2};
+        const uint32_t exponent = 1 + seed % 2;
+        c.inputs[0].type = c.inputs[seed % 2].type = repeated(PEN_FLOAT32, 4);
+        c.inputs[exponent] = (op_case_input){
+            .type = repeated(seed % 3 ? PEN_INT64 : PEN_INT32, seed / 2), .low = -2, .high = 4};
+        c.inputs[exponent - 1].low = 0.5;
+        c.inputs[exponent - 1].high = 2;
+        cuda_check(&c, seed, 1e-6);
+    }
 }
 
 static void comparisons(void **state) {
@@ -172,7 +233,11 @@ static void more_functions(void **state) {
         {"round", -9, 9, true},      {"elu", -9, 3, false},          {"celu", -9, 3, false},
         {"selu", -9, 3, false},      {"softplus", -20, 20, false},   {"mish", -9, 9, false},
         {"log_sigmoid", -20, 20, 0}, {"tanh_shrink", -3, 3, false},  {"softsign", -9, 9, false},
-        {"shrink", -2, 2, false},    {"thresholded_relu", -3, 3, 0},
+        {"shrink", -2, 2, false},    {"thresholded_relu", -3, 3, 0}, {"tan", -1.5, 1.5, false},
+        {"tan", -60, -57, false},    {"asin", -1, 1, false},         {"acos", -1, 1, false},
+        {"atan", -9, 9, false},      {"atan", -1, 1, false},         {"sinh", -4, 4, false},
+        {"sinh", -1, 1, false},      {"cosh", -4, 4, false},         {"asinh", -9, 9, false},
+        {"asinh", -1, 1, false},     {"acosh", 1.001, 3, false},     {"atanh", -0.99, 0.99, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char backward[32];
@@ -194,8 +259,10 @@ static void functions_at_the_ends(void **state) {
     (void)state;
     static const float ends[] = {0.5f, 1.5f,     -0.5f, -2.5f, 1e-7f, -1e-7f, 12345.678f, -1e6f,
                                  3e9f, INFINITY, NAN,   -0.0f, 1,     -3,     8388609,    -7e-4f};
-    static const char *const ops[] = {"floor", "ceil", "round", "sign", "sin",      "cos",
-                                      "elu",   "mish", "selu",  "log",  "softplus", "log_sigmoid"};
+    static const char *const ops[] = {"floor",    "ceil",        "round", "sign",  "sin",
+                                      "cos",      "elu",         "mish",  "selu",  "log",
+                                      "softplus", "log_sigmoid", "asin",  "acos",  "atan",
+                                      "sinh",     "cosh",        "asinh", "acosh", "tan"};
     for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         op_case c = {.op = ops[i], .input_count = 1};
         c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 16), .data = ends};
@@ -203,28 +270,74 @@ static void functions_at_the_ends(void **state) {
     }
 }
 
-// Remainders by what is known; by what is not, or by 0, the host has an error to tell.
-static void remainders(void **state) {
+// Quotients and remainders of integers, each of the two kinds of remainders.
+static void quotients_of_integers(void **state) {
     (void)state;
-    static const int64_t divisors[] = {7, -3, -1, 1, 5}, zero = 0;
-    static const int32_t narrow[] = {7, -3, -1, 1, 5};
-    for (uint64_t seed = 0; seed < 4; seed++) {
+    static const int64_t wide[][5] = {{7, -3, -1, 1, 5}, {INT64_MIN, -7, INT64_MIN, 9, -1}};
+    static const int32_t narrow[][5] = {{7, -3, -1, 1, 5}, {INT32_MIN, -7, INT32_MIN, 9, -1}};
+    for (uint64_t seed = 0; seed < 12; seed++) {
         const pen_element_type element = seed % 2 ? PEN_INT32 : PEN_INT64;
-        op_case c = {.op = "mod", .input_count = 2, .attribute_count = 1};
-        c.attributes[0] = pen_attribute_int("fmod", seed / 2 % 2);
+        op_case c = {.op = seed % 3 ? "mod" : "div", .input_count = 2};
+        if (seed % 3) c.attributes[c.attribute_count++] = pen_attribute_int("fmod", seed % 3 == 1);
         c.inputs[0] = (op_case_input){.type = op_type(element, 2, 31, 5), .low = -99, .high = 99};
         c.inputs[1] = (op_case_input){.type = op_type(element, 1, 5),
-                                      .data = seed % 2 ? (const void *)narrow : divisors,
-                                      .is_constant = true};
+                                      .data = seed % 2 ? (const void *)narrow[0] : wide[0],
+                                      .is_constant = seed < 6};
+        if (seed >= 9) {
+            c.inputs[0] = (op_case_input){.type = op_type(element, 1, 5),
+                                          .data = seed % 2 ? (const void *)narrow[1] : wide[1]};
+        }
         cuda_check(&c, seed, 0);
-        c.inputs[1] = (op_case_input){.type = op_type(element, 1, 5), .low = 1, .high = 9};
-        cuda_check_place(&c, false);
     }
-    op_case c = {.op = "mod", .input_count = 2};
-    c.inputs[0].type = op_type(PEN_INT64, 1, 5);
-    c.inputs[1] =
-        (op_case_input){.type = op_type(PEN_INT64, 0), .data = &zero, .is_constant = true};
-    cuda_check_place(&c, false);
+}
+
+// As on the host, it is an error, which is told when work is awaited.
+static void integers_divided_by_0_are_told(void **state) {
+    (void)state;
+    static const int64_t wrong[] = {7, -3, 0, 1}, right[] = {7, -3, -1, 1};
+    static const char *const ops[] = {"div", "mod"};
+    for (uint32_t i = 0; i < 2; i++) {
+        op_case c = {.op = ops[i], .input_count = 2};
+        c.inputs[0].type = c.inputs[1].type = op_type(PEN_INT64, 1, 4);
+        cuda_check_refuses(&c, wrong, right, sizeof wrong, "division of an integer by 0");
+    }
+}
+
+// They are exact, also of numbers that are far apart, or below the least normal one.
+static void remainders(void **state) {
+    (void)state;
+    static const float x[] = {5.5f,     -5.5f,   1e30f,  -3e38f,   1e-40f, -7e-45f, 0.0f,
+                              2,        3.25f,   8,      INFINITY, 1,      NAN,     1e10f,
+                              16777215, -2e-38f, 1e-20f, 3e38f,    -0.0f,  5};
+    static const float y[] = {2, 2, 3, 1.5e-45f, 3e-42f, 3e-45f,   1,  INFINITY, -0.5f, 8,
+                              2, 0, 1, NAN,      7e-3f,  1.3e-38f, -3, 2.9e38f,  4,     -0.0f};
+    op_case ends = {.op = "mod", .input_count = 2, .attribute_count = 1};
+    op_built built;
+    run_graph run;
+    ends.attributes[0] = pen_attribute_int("fmod", 1);
+    ends.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 20), .data = x};
+    ends.inputs[1] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 20), .data = y};
+    CHECK_OK(op_build(&ends, &built));
+    CHECK_OK(run_graph_init(&run, built.graph, built.arena));
+    op_fill(&ends, &built, 0, &run);
+    cuda_run(&built, PEN_PRECISION_FLOAT32, 0, &run);
+    for (uint32_t i = 0; i < 20; i++) {
+        const float found = ((const float *)run.tensors[built.outputs[0].index].data)[i];
+        const float expected = fmodf(x[i], y[i]);
+        const bool same = isnan(expected) ? isnan(found) : found == expected;
+        CHECK(same && (isnan(expected) || signbit(found) == signbit(expected)),
+              "%g mod %g is %g, expected %g", (double)x[i], (double)y[i], (double)found,
+              (double)expected);
+    }
+    op_built_free(&built);
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        op_case c = ends;
+        c.inputs[0] = (op_case_input){.type = repeated(PEN_FLOAT32, 4), .low = -99, .high = 99};
+        c.inputs[1] =
+            (op_case_input){.type = repeated(PEN_FLOAT32, seed), .low = seed < 5 ? 0.1 : -3};
+        c.inputs[1].high = seed < 5 ? 7 : -0.01;
+        cuda_check(&c, seed, 1e-6); // of what is added to
+    }
 }
 
 // One operand to as many as there are launches for, each repeated otherwise; one more goes to the
@@ -239,6 +352,15 @@ static void many(void **state) {
             c.inputs[i].type = repeated(PEN_FLOAT32, i == c.input_count / 2 ? 4 : seed + i);
         cuda_check(&c, seed, 1e-6);
     }
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const pen_element_type element = seed < 2 ? PEN_INT32 : PEN_INT64;
+        op_case c = {.op = ops[seed % 2], .input_count = 4};
+        for (uint32_t i = 0; i < c.input_count; i++) {
+            c.inputs[i] =
+                (op_case_input){.type = repeated(element, i + 2), .low = -1e9, .high = 1e9};
+        }
+        cuda_check(&c, seed, 0);
+    }
     op_case c = {.op = "mean", .input_count = 9};
     for (uint32_t i = 0; i < c.input_count; i++)
         c.inputs[i].type = op_type(PEN_FLOAT32, 1, 4);
@@ -246,7 +368,10 @@ static void many(void **state) {
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(remainders),
-              cmocka_unit_test(powers_at_the_ends), cmocka_unit_test(gradients_of_pairs),
-              cmocka_unit_test(slopes), cmocka_unit_test(integers), cmocka_unit_test(comparisons),
+              cmocka_unit_test(powers_at_the_ends), cmocka_unit_test(powers_of_integers),
+              cmocka_unit_test(gradients_of_pairs), cmocka_unit_test(gradients_of_many),
+              cmocka_unit_test(slopes), cmocka_unit_test(integers),
+              cmocka_unit_test(quotients_of_integers),
+              cmocka_unit_test(integers_divided_by_0_are_told), cmocka_unit_test(comparisons),
               cmocka_unit_test(truths), cmocka_unit_test(choices), cmocka_unit_test(more_functions),
               cmocka_unit_test(functions_at_the_ends))
