@@ -59,6 +59,17 @@ DEVICE uint64_t whole_from_lane_xor(uint64_t v, int o) {
     return (uint64_t)bits_of_float(high) << 32 | bits_of_float(low);
 }
 
+// The same of a double.
+DEVICE double wide_from_lane_xor(double v, int o) {
+    union {
+        double number;
+        uint64_t bits;
+    } word;
+    word.number = v;
+    word.bits = whole_from_lane_xor(word.bits, o);
+    return word.number;
+}
+
 // Of `lanes` neighbours in a warp, a power of two; in each of them.
 DEVICE float lanes_sum(float v, int lanes) {
     for (int o = lanes / 2; o > 0; o >>= 1)
@@ -152,6 +163,21 @@ DEVICE struct line_team team_of(uint64_t lines, uint64_t length) {
 // In each thread of a team; the room is as that of a block's sum.
 DEVICE float team_sum(const struct line_team *team, float v, float *room) {
     return team->size > 32 ? block_sum(v, room) : lanes_sum(v, (int)team->size);
+}
+
+// The product, by way of double, of a room with a double for each warp.
+DEVICE double team_product(const struct line_team *team, double v, double *room) {
+    const int lanes = team->size > 32 ? 32 : (int)team->size;
+    for (int o = lanes / 2; o > 0; o >>= 1)
+        v *= wide_from_lane_xor(v, o);
+    if (team->size <= 32) return v;
+    if (THREAD % 32 == 0) room[THREAD / 32] = v;
+    barrier();
+    v = room[THREAD % (PEN_CUDA_BLOCK / 32)];
+    for (int o = PEN_CUDA_BLOCK / 64; o > 0; o >>= 1)
+        v *= wide_from_lane_xor(v, o);
+    barrier(); // the room is used again
+    return v;
 }
 
 DEVICE float team_largest(const struct line_team *team, float v, float *room) {

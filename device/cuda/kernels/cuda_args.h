@@ -54,8 +54,8 @@ struct cuda_sum_args {
     float divisor, factor;
 };
 
-// The same of integers of `type`, as cuda_cast_args', with sums that wrap.
-enum { PEN_CUDA_WHOLE_SUM, PEN_CUDA_WHOLE_MAX, PEN_CUDA_WHOLE_MIN };
+// The same of integers of `type`, as cuda_cast_args', with sums and products that wrap.
+enum { PEN_CUDA_WHOLE_SUM, PEN_CUDA_WHOLE_MAX, PEN_CUDA_WHOLE_MIN, PEN_CUDA_WHOLE_PRODUCT };
 struct cuda_whole_args {
     uint32_t adds, what, type; // what: one of the above
     uint64_t outer, reduced, inner;
@@ -201,7 +201,7 @@ struct cuda_clip_args {
     X(adam) X(norm_blocks) X(norm_total) X(dropout) X(dropout_backward) X(attention)               \
     X(attention_backward_rows) X(attention_backward_keys) X(attention_backward_mask) X(recurrent)  \
     X(recurrent_backward) X(recurrent_bias) X(accuracy) X(accuracy_count) X(clip_scale) X(cast)    \
-    X(spread) X(extremum) X(extremum_backward) X(conv) X(conv_narrow) X(conv_narrow_weight)        \
+    X(spread) X(multiply) X(multiply_backward) X(extremum) X(extremum_backward) X(conv) X(conv_narrow) X(conv_narrow_weight)        \
     X(pool) X(pool_backward) X(plane) X(batch_moments) X(batch_totals) X(batch_norm)               \
     X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \
     X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \

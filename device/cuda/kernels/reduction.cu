@@ -132,10 +132,50 @@ KERNEL(extremum_backward, cuda_sum_args) {
     }
 }
 
+// The product of each such line, in double: what is too large on the way may be small at the end.
+KERNEL(multiply, cuda_sum_args) {
+    SHARED double room[PEN_CUDA_BLOCK / 32];
+    EACH_LINE(team, a.outer * a.inner, a.reduced) {
+        const float *x = a.x + team.line / a.inner * a.reduced * a.inner + team.line % a.inner;
+        double product = 1.0;
+        for (uint64_t r = team.lane; r < a.reduced; r += team.size)
+            product *= (double)x[r * a.inner];
+        product = team_product(&team, product, room);
+        if (team.lane == 0 && team.is_there) store(a.y, team.line, (float)product, a.adds);
+    }
+}
+
+// By the product of the others: of all that are not 0, divided by x, if none of the others is 0.
+KERNEL(multiply_backward, cuda_sum_args) {
+    SHARED double room[PEN_CUDA_BLOCK / 32];
+    SHARED float zeros_room[PEN_CUDA_BLOCK / 32];
+    EACH_LINE(team, a.outer * a.inner, a.reduced) {
+        const uint64_t line = team.line;
+        const uint64_t first = line / a.inner * a.reduced * a.inner + line % a.inner;
+        double product = 1.0;
+        float zeros = 0.0f;
+        for (uint64_t r = team.lane; r < a.reduced; r += team.size) {
+            const float x = a.x[first + r * a.inner];
+            product *= x == 0.0f ? 1.0 : (double)x;
+            zeros += x == 0.0f ? 1.0f : 0.0f;
+        }
+        product = team_product(&team, product, room);
+        zeros = team_sum(&team, zeros, zeros_room);
+        for (uint64_t r = team.lane; r < a.reduced && team.is_there; r += team.size) {
+            const uint64_t at = first + r * a.inner;
+            const float x = a.x[at];
+            double others = x == 0.0f ? product : product / (double)x;
+            if (zeros > (x == 0.0f ? 1.0f : 0.0f)) others = 0.0;
+            store(a.y, at, (float)((double)a.dy[line] * others), a.adds);
+        }
+    }
+}
+
 // ---- integers
 
 DEVICE int64_t whole_joined(uint32_t what, int64_t a, int64_t b) {
     if (what == PEN_CUDA_WHOLE_SUM) return (int64_t)((uint64_t)a + (uint64_t)b);
+    if (what == PEN_CUDA_WHOLE_PRODUCT) return (int64_t)((uint64_t)a * (uint64_t)b);
     return what == PEN_CUDA_WHOLE_MAX ? (a > b ? a : b) : (a < b ? a : b);
 }
 
@@ -149,9 +189,10 @@ DEVICE int64_t lanes_joined(uint32_t what, int64_t v, int lanes) {
 KERNEL(reduce_whole, cuda_whole_args) {
     SHARED int64_t room[PEN_CUDA_BLOCK / 32];
     const int64_t most = (int64_t)(~(uint64_t)0 >> 1);
-    const int64_t none = a.what == PEN_CUDA_WHOLE_SUM   ? 0
-                         : a.what == PEN_CUDA_WHOLE_MAX ? -most - 1
-                                                        : most;
+    const int64_t none = a.what == PEN_CUDA_WHOLE_SUM       ? 0
+                         : a.what == PEN_CUDA_WHOLE_PRODUCT ? 1
+                         : a.what == PEN_CUDA_WHOLE_MAX     ? -most - 1
+                                                            : most;
     EACH_LINE(team, a.outer * a.inner, a.reduced) {
         const uint64_t first = team.line / a.inner * a.reduced * a.inner + team.line % a.inner;
         int64_t found = none;

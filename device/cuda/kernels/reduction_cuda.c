@@ -1,6 +1,6 @@
-// Sums, means, norms and extrema over dimensions, and their gradients: kernels/reduction.cu. What
-// is summed over dimensions that do not lie beside each other takes a launch for each group of
-// them.
+// Sums, means, norms, products and extrema over dimensions, and their gradients:
+// kernels/reduction.cu. What is summed over dimensions that do not lie beside each other takes a
+// launch for each group of them.
 #include "base/integer.h"
 #include "base/status.h"
 #include "device/cuda/cuda_kernel.h"
@@ -11,6 +11,7 @@ typedef enum reduction_rule {
     REDUCTION_MEAN,
     REDUCTION_MAX,
     REDUCTION_MIN,
+    REDUCTION_PRODUCT,
     REDUCTION_L1,
     REDUCTION_L2,
     REDUCTION_SQUARES,
@@ -130,22 +131,36 @@ static uint32_t sum_find(const pen_graph *graph, const pen_node *node,
 
 // ---- of integers
 
+// Of no elements there is a sum and a product, but no extremum.
+static bool reduction_has_elements(uint32_t rule, const sum_shape *shape) {
+    return shape->reduced > 0 || rule == REDUCTION_SUM || rule == REDUCTION_PRODUCT;
+}
+
 static bool whole_supports(const pen_graph *graph, const pen_node *node) {
     sum_shape shape;
     return pen_cuda_is_whole(graph, node->inputs[0]) && !node->accumulates &&
-           sum_shape_of(graph, node, &shape) &&
-           (pen_cuda_rule(node) == REDUCTION_SUM || shape.reduced > 0);
+           sum_shape_of(graph, node, &shape) && reduction_has_elements(pen_cuda_rule(node), &shape);
+}
+
+static uint32_t whole_what(uint32_t rule) {
+    switch (rule) {
+    case REDUCTION_SUM:
+        return PEN_CUDA_WHOLE_SUM;
+    case REDUCTION_PRODUCT:
+        return PEN_CUDA_WHOLE_PRODUCT;
+    case REDUCTION_MAX:
+        return PEN_CUDA_WHOLE_MAX;
+    default:
+        return PEN_CUDA_WHOLE_MIN;
+    }
 }
 
 static uint32_t whole_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    const uint32_t rule = pen_cuda_rule(call->node);
     sum_shape s;
     if (!sum_shape_of(call->graph, call->node, &s) || s.outer * s.inner == 0) return 0;
     *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_reduce_whole,
                              .grid = {reduction_line_blocks(&s), 1, 1},
-                             .args.whole = {.what = rule == REDUCTION_SUM   ? PEN_CUDA_WHOLE_SUM
-                                                    : rule == REDUCTION_MAX ? PEN_CUDA_WHOLE_MAX
-                                                                            : PEN_CUDA_WHOLE_MIN,
+                             .args.whole = {.what = whole_what(pen_cuda_rule(call->node)),
                                             .outer = s.outer,
                                             .reduced = s.reduced,
                                             .inner = s.inner,
@@ -207,16 +222,19 @@ static bool extremum_supports(const pen_graph *graph, const pen_node *node) {
     sum_shape shape;
     if (!pen_cuda_is_float(graph, node->inputs[0])) return whole_supports(graph, node);
     return pen_cuda_is_float(graph, node->outputs[0]) && sum_shape_of(graph, node, &shape) &&
-           shape.reduced > 0;
+           reduction_has_elements(pen_cuda_rule(node), &shape);
 }
 
+// Of a product, too, whose kernel has its lines likewise.
 static uint32_t extremum_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const uint32_t rule = pen_cuda_rule(call->node);
     sum_shape s;
     if (!pen_cuda_is_float(call->graph, call->node->inputs[0])) return whole_steps(call, steps);
     if (!sum_shape_of(call->graph, call->node, &s) || s.outer * s.inner == 0) return 0;
-    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_extremum,
+    *steps = (pen_cuda_step){.kernel = rule == REDUCTION_PRODUCT ? PEN_CUDA_KERNEL_multiply
+                                                                 : PEN_CUDA_KERNEL_extremum,
                              .grid = {reduction_line_blocks(&s), 1, 1},
-                             .args.sum = {.is_least = pen_cuda_rule(call->node) == REDUCTION_MIN,
+                             .args.sum = {.is_least = rule == REDUCTION_MIN,
                                           .outer = s.outer,
                                           .reduced = s.reduced,
                                           .inner = s.inner,
@@ -268,6 +286,22 @@ static uint32_t spread_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
+// A product's goes to each by the others.
+static uint32_t multiply_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    sum_shape s;
+    if (!spread_shape_of(call->graph, call->node, &s)) return 0;
+    if (s.outer * s.reduced * s.inner == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_multiply_backward,
+                             .grid = {reduction_line_blocks(&s), 1, 1},
+                             .args.sum = {.outer = s.outer,
+                                          .reduced = s.reduced,
+                                          .inner = s.inner,
+                                          .x = call->inputs[1],
+                                          .dy = call->inputs[0],
+                                          .y = call->outputs[0]}};
+    return 1;
+}
+
 // Of sums whose slope is not 1.
 static uint32_t slope_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     sum_shape s;
@@ -307,6 +341,9 @@ static const pen_cuda_entry reduction_entries[] = {
     SLOPE_ENTRY("reduce_log_sum_exp", REDUCTION_LOG_EXP),
     PEN_CUDA_ENTRY("reduce_max", extremum_supports, extremum_steps, REDUCTION_MAX),
     PEN_CUDA_ENTRY("reduce_min", extremum_supports, extremum_steps, REDUCTION_MIN),
+    PEN_CUDA_ENTRY("reduce_prod", extremum_supports, extremum_steps, REDUCTION_PRODUCT),
+    PEN_CUDA_ENTRY("reduce_prod_backward", spread_supports, multiply_backward_steps,
+                   REDUCTION_PRODUCT),
     PEN_CUDA_ENTRY("reduce_sum_backward", spread_supports, spread_steps, REDUCTION_SUM),
     PEN_CUDA_ENTRY("reduce_max_backward", spread_supports, spread_steps, REDUCTION_MAX),
     PEN_CUDA_ENTRY("reduce_min_backward", spread_supports, spread_steps, REDUCTION_MIN),

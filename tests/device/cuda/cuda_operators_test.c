@@ -53,14 +53,14 @@ static void reductions(void **state) {
 // Lines of a thread, of a warp and of a block, whose sums wrap.
 static void reductions_of_integers(void **state) {
     (void)state;
-    static const char *const ops[] = {"reduce_sum", "reduce_max", "reduce_min"};
+    static const char *const ops[] = {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod"};
     static const int64_t axis = 1;
     static const int lengths[] = {5, 90, 1100};
-    for (uint64_t seed = 0; seed < 18; seed++) {
-        op_case c = {.op = ops[seed % 3], .input_count = 2};
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        op_case c = {.op = ops[seed / 2 % 4], .input_count = 2};
         const double most = seed % 2 ? 2e9 : 9e18;
         c.inputs[0] = (op_case_input){
-            .type = op_type(seed % 2 ? PEN_INT32 : PEN_INT64, 3, 2, lengths[seed / 6], 3),
+            .type = op_type(seed % 2 ? PEN_INT32 : PEN_INT64, 3, 2, lengths[seed / 8], 3),
             .low = -most / 3,
             .high = most};
         c.inputs[1] =
@@ -107,6 +107,42 @@ static void other_reductions(void **state) {
         b.inputs[2] = (op_case_input){.type = b.inputs[0].type, .low = 3, .high = 5};
         cuda_check(&b, seed, 1e-6);
     }
+}
+
+// Of lines of a thread, of several, of a warp and of a block, some of which have a zero, or two;
+// and one of 400 numbers, whose product is beyond float32 on the way.
+static void products_over_dimensions(void **state) {
+    (void)state;
+    static const int64_t axes[2] = {0, 1};
+    static const int lengths[] = {5, 40, 400, 1500};
+    static float x[2][2 * 1500 * 3];
+    for (uint32_t i = 0; i < 2 * 1500 * 3; i++) {
+        x[0][i] = (i % 7 < 3 ? -1.0f : 1.0f) * (1.0f + (float)(i * i % 11) / 8192);
+        x[1][i] = i % 1200 < 600 ? 1.5f : 1 / 1.5f;
+    }
+    x[0][7] = x[0][1] = x[0][4] = 0.0f;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        const int length = lengths[seed % 4];
+        const bool is_row = seed / 4 == 1;
+        op_case c = {.op = "reduce_prod", .input_count = 2, .attribute_count = 1};
+        c.attributes[0] = pen_attribute_int("keepdims", 1);
+        c.inputs[0] = (op_case_input){.type = is_row ? op_type(PEN_FLOAT32, 2, 6, length)
+                                                     : op_type(PEN_FLOAT32, 3, 2, length, 3),
+                                      .data = x[seed / 8]};
+        c.inputs[1] = (op_case_input){
+            .type = op_type(PEN_INT64, 1, 1), .data = &axes[1], .is_constant = true};
+        cuda_check(&c, seed, 1e-6);
+        op_case b = {.op = "reduce_prod_backward", .input_count = 2};
+        b.inputs[0].type =
+            is_row ? op_type(PEN_FLOAT32, 2, 6, 1) : op_type(PEN_FLOAT32, 3, 2, 1, 3);
+        b.inputs[1] = c.inputs[0];
+        cuda_check(&b, seed, 1e-6);
+    }
+    op_case c = {.op = "reduce_prod", .input_count = 2};
+    c.inputs[0].type = op_type(PEN_FLOAT32, 3, 0, 4, 2);
+    c.inputs[1] =
+        (op_case_input){.type = op_type(PEN_INT64, 1, 1), .data = &axes[0], .is_constant = true};
+    cuda_check(&c, 0, 1e-6);
 }
 
 // Where several are the largest they share the gradient.
@@ -285,7 +321,8 @@ static void what_has_no_kernel_runs_on_the_host(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(reductions),
               cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(other_reductions),
-              cmocka_unit_test(reductions_of_integers), cmocka_unit_test(casts),
-              cmocka_unit_test(accuracies), cmocka_unit_test(scales_of_clipping),
-              cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
-              cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
+              cmocka_unit_test(reductions_of_integers), cmocka_unit_test(products_over_dimensions),
+              cmocka_unit_test(casts), cmocka_unit_test(accuracies),
+              cmocka_unit_test(scales_of_clipping), cmocka_unit_test(losses),
+              cmocka_unit_test(labels_that_are_no_class_are_told), cmocka_unit_test(updates),
+              cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
