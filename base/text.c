@@ -115,25 +115,62 @@ size_t pen_text_distance(const char *a, const char *b) {
 
 #define TEXT_PART_BYTES 5 // from which a name within another says something
 
-// A third of the letters may be wrong, and one always; a name that begins the other is near, and
-// one that is in the other is as near as is just possible.
+typedef enum text_nearness { // from near to far
+    TEXT_NEAR_LETTER,        // one letter is another, or one begins the other
+    TEXT_NEAR_LETTERS,       // a third of the letters of the longer are others
+    TEXT_NEAR_PART,          // one is within the other
+    TEXT_FAR,
+} text_nearness;
+
+// "gpus" is not near to "tls": of short names a third is a letter.
+static text_nearness text_judge(const char *wanted, const char *name, size_t distance) {
+    const size_t shorter = text_min(strlen(wanted), strlen(name));
+    const size_t longer = strlen(wanted) + strlen(name) - shorter;
+    const bool begins = shorter >= 2 && strncmp(wanted, name, shorter) == 0;
+    if (distance <= 1 || begins) return TEXT_NEAR_LETTER;
+    if (distance <= longer / 3) return TEXT_NEAR_LETTERS;
+    if (shorter < TEXT_PART_BYTES) return TEXT_FAR;
+    const bool is_within = pen_text_contains(wanted, name) || pen_text_contains(name, wanted);
+    return is_within ? TEXT_NEAR_PART : TEXT_FAR;
+}
+
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count) {
-    size_t best = count;
-    const size_t limit = 1 + strnlen(wanted, PEN_TEXT_DISTANCE_LIMIT) / 3;
-    size_t best_distance = limit;
+    size_t best = count, best_distance = 0;
+    text_nearness best_nearness = TEXT_FAR;
     for (size_t i = 0; i < count; i++) {
-        size_t distance = pen_text_distance(wanted, names[i]);
-        const size_t shorter = text_min(strlen(wanted), strlen(names[i]));
-        if (shorter >= 2 && strncmp(wanted, names[i], shorter) == 0) distance = 1;
-        const bool is_within =
-            pen_text_contains(wanted, names[i]) || pen_text_contains(names[i], wanted);
-        if (shorter >= TEXT_PART_BYTES && is_within) distance = text_min(distance, limit);
-        if (distance < best_distance || (best == count && distance == best_distance)) {
+        const size_t distance = pen_text_distance(wanted, names[i]);
+        const text_nearness nearness = text_judge(wanted, names[i], distance);
+        const bool is_less = nearness == best_nearness && distance < best_distance;
+        if (nearness == TEXT_FAR || nearness > best_nearness) continue;
+        if (nearness < best_nearness || is_less) {
             best = i;
             best_distance = distance;
+            best_nearness = nearness;
         }
     }
     return best;
+}
+
+// "CrossEntropyLoss" is "cross_entropy_loss": the one is a class, the other a key. As deep as the
+// word is long, which is one of ours.
+static bool text_is_word(const char *word, const char *text) {
+    word += strspn(word, "_");
+    text += strspn(text, "_-");
+    if (*word == '*') {
+        while (!text_is_word(word + 1, text)) {
+            if (*text++ == '\0') return false;
+        }
+        return true;
+    }
+    if (text_fold(*word) != text_fold(*text)) return false;
+    return *word == '\0' || text_is_word(word + 1, text + 1);
+}
+
+const char *pen_text_find_word(const pen_text_word *words, const char *text) {
+    for (; words != NULL && words->word != NULL; words++) {
+        if (text_is_word(words->word, text)) return words->meaning;
+    }
+    return NULL;
 }
 
 bool pen_text_contains(const char *text, const char *part) {

@@ -45,9 +45,21 @@ PEN_NODISCARD pen_status pen_text_error_at(const char *file, int line, pen_text 
 size_t pen_text_distance(const char *a, const char *b);
 
 // The index of the name that `wanted` is most likely a misspelling of (the first among equals), or
-// `count` when none is near. Where no other is near, it is one that is within `wanted`, or the
+// `count` when none is near. Near is one that begins the other, or from which at most a third of
+// the letters of the longer lead. Where none is near, it is one that is within `wanted`, or the
 // other way round: "horizontal_flip" of "random_horizontal_flip".
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count);
+
+// What others call a thing, and what is to be said then: {"mse", "mean_squared_error"}. A `*` in
+// the word stands for anything: "*_epochs".
+typedef struct pen_text_word {
+    const char *word;    // as somebody may write it
+    const char *meaning; // what it is called here, or a sentence
+} pen_text_word;
+
+// The meaning of the first of `words` (ended by a NULL word; NULL: none) that `text` is, case, "_"
+// and "-" aside: "CrossEntropyLoss" is "cross_entropy_loss". NULL: it is none of them.
+const char *pen_text_find_word(const pen_text_word *words, const char *text);
 
 // Whether `part` is in `text`, letters compared without case.
 bool pen_text_contains(const char *text, const char *part);

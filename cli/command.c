@@ -12,10 +12,8 @@ static const char *command_name(size_t index) {
 }
 
 // What other programs call a verb, and what is one there and none here.
-static const struct {
-    const char *word;
-    const char *said;
-} command_words[] = {
+static const pen_text_word command_words[] = {
+    {"*.yaml", "a verb comes first, as in `penstock train JOB`"},
     {"check", "`penstock plan JOB` says whether it fits, `penstock doctor JOB` what is installed"},
     {"completion", "`penstock help --completion bash`, zsh or fish prints the script"},
     {"convert", "`penstock export JOB -o FILE` writes the trained model"},
@@ -33,22 +31,12 @@ static const struct {
     {"tune", "it is `penstock sweep SWEEP`"},
     {"validate", "it is `penstock eval JOB`"},
     {"version", "it is `penstock --version`"},
+    {NULL, NULL},
 };
-
-static const char *command_explain(const char *name) {
-    const size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".yaml") == 0) {
-        return "a verb comes first, as in `penstock train JOB`";
-    }
-    for (size_t i = 0; i < sizeof command_words / sizeof *command_words; i++) {
-        if (strcmp(command_words[i].word, name) == 0) return command_words[i].said;
-    }
-    return NULL;
-}
 
 pen_status pen_command_find(const char *name, pen_arena *arena, const pen_command **out_command) {
     size_t index;
-    const char *why = command_explain(name);
+    const char *why = pen_text_find_word(command_words, name);
     if (why != NULL) { // no verb has such a name: a test looks
         return pen_error(PEN_NOT_FOUND, "unknown verb '%.100s': %s", name, why);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/option/option_places.h"
+#include "cli/option_words.h"
 #include "scheduler/job/job.h"
 #include "scheduler/job/job_words.h"
 
@@ -45,34 +46,42 @@ const pen_cli_option *pen_cli_option_at(const pen_cli_table *table, size_t index
     return index < CLI_COMMON_COUNT ? &cli_common_options[index] : NULL;
 }
 
-// "--batch-size=8" is "batch_size" in a job. NULL: nothing that a job could have.
-static const char *cli_key_of(const cli_parser *parser, const char *argument) {
-    const size_t length = strcspn(argument, "=");
-    char *key;
-    if (!parser->table->takes_job || length < 3 || length > 60 || argument[1] != '-') return NULL;
-    const pen_status status = PEN_NEW(parser->arena, length - 1, &key);
-    pen_status_ignore(status, "the message does without");
-    if (status != PEN_OK) return NULL;
-    for (size_t i = 2; i < length; i++) {
-        key[i - 2] = argument[i];
-        if (argument[i] == '-') key[i - 2] = '_';
-    }
-    return key;
+// What is meant by "--batch-size=8" or "--training.batch-size": the name alone, "batch-size". The
+// last key of a path is the one that other programs and jobs may share.
+static pen_status cli_name_of(const cli_parser *parser, const char *argument,
+                              const char **out_name) {
+    const char *name = argument + strspn(argument, "-");
+    const size_t length = strcspn(name, "=");
+    size_t start = length;
+    while (start > 0 && name[start - 1] != '.')
+        start -= 1;
+    return pen_arena_copy_text(parser->arena, name + start, length - start, out_name);
+}
+
+// Says what does the same here as a name of another program. What is said of a job's keys goes with
+// how the command line changes one; what begins with "`" is about commands. False: it is no such.
+static bool cli_add_word(const cli_parser *parser, const char *name, pen_text *text) {
+    const char *why = pen_text_find_word(pen_cli_words, name);
+    if (why == NULL) why = pen_text_find_word(parser->table->words, name);
+    const bool is_key = why == NULL && parser->table->takes_job;
+    if (is_key) why = pen_job_explain(name);
+    if (why == NULL) return false;
+    const bool has_path = is_key && why[0] != '`';
+    pen_text_print(text, has_path ? ": in a job, %s; --set PATH=VALUE changes a key" : ": %s", why);
+    return true;
 }
 
 // Options that are keys of the job, `--epochs 3`, are asked for by those who come from programs
 // without files: says which key it is, and how the command line changes it. False: it is none.
-static bool cli_add_key(const cli_parser *parser, const char *argument, pen_text *text) {
-    const char *key = cli_key_of(parser, argument);
-    if (key == NULL) return false;
-    if (strcmp(key, "version") == 0) { // a job has one, too
-        pen_text_add(text, ": `penstock --version` prints it");
-        return true;
-    }
-    const char *why = pen_job_explain(strcmp(key, "learning_rate") == 0 ? "lr" : key);
-    if (why != NULL) {
-        pen_text_print(text, ": in a job, %s; --set PATH=VALUE changes a key", why);
-        return true;
+static bool cli_add_key(const cli_parser *parser, const char *name, pen_text *text) {
+    char *key;
+    const size_t length = strlen(name);
+    if (!parser->table->takes_job) return false;
+    const pen_status status = PEN_NEW(parser->arena, length + 1, &key);
+    pen_status_ignore(status, "the message does without");
+    if (status != PEN_OK) return false;
+    for (size_t i = 0; i < length; i++) {
+        key[i] = name[i] == '-' ? '_' : name[i];
     }
     const char *path = pen_option_find_path(&pen_job_table, key, parser->arena);
     if (path != NULL) {
@@ -88,26 +97,37 @@ static bool cli_add_key(const cli_parser *parser, const char *argument, pen_text
     return true;
 }
 
-// Keys of the job come before names that are near, but for an option with one letter wrong.
+// Adds all options, that at `near` first, if there is one.
+static void cli_add_names(const char *const *keys, size_t count, size_t near, pen_text *text) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = near == count ? i : i == 0 ? near : i <= near ? i - 1 : i;
+        pen_text_print(text, "%s--%s", i == 0 ? "possible: " : ", ", keys[at]);
+    }
+    if (near < count) pen_text_print(text, "; did you mean --%s?", keys[near]);
+}
+
+// Words of other programs come first, then an option with one letter wrong, then keys of the job,
+// and then names that are near.
 static pen_status cli_refuse_name(const cli_parser *parser, const char *argument) {
-    const char **names;
+    const char **keys;
+    const char *name;
     size_t count = 0;
-    PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_OTHER_COUNT, &names));
+    PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_OTHER_COUNT, &keys));
+    PEN_TRY(cli_name_of(parser, argument, &name));
     const pen_cli_option *option;
     for (size_t i = 0; (option = pen_cli_option_at(parser->table, i)) != NULL; i++) {
-        if (option->is_internal) continue;
-        PEN_TRY(pen_arena_format(parser->arena, &names[count], "--%s", option->field.key));
-        count += 1;
+        if (!option->is_internal) keys[count++] = option->field.key;
     }
     const size_t length = strcspn(argument, "=");
     pen_text text;
     pen_text_init(&text, parser->arena);
     pen_text_print(&text, "unknown option %.*s", length < 100 ? (int)length : 100, argument);
-    const size_t near = pen_text_nearest(argument, names, count);
-    const bool is_slip = near < count && pen_text_distance(argument, names[near]) <= 1;
-    const bool is_key = !is_slip && cli_add_key(parser, argument, &text);
-    pen_text_add(&text, is_key ? "; possible: " : ", possible: ");
-    pen_text_add_names(&text, is_key ? "" : argument, names, count, count);
+    const size_t near = pen_text_nearest(name, keys, count);
+    const bool is_slip = near < count && pen_text_distance(name, keys[near]) <= 1;
+    const bool is_known =
+        cli_add_word(parser, name, &text) || (!is_slip && cli_add_key(parser, name, &text));
+    pen_text_add(&text, is_known ? "; " : ", ");
+    cli_add_names(keys, count, is_known ? count : near, &text);
     return pen_text_error(&text, PEN_INVALID_INPUT);
 }
 

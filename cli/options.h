@@ -32,9 +32,10 @@ typedef struct pen_cli_table {
     uint32_t operand_count_maximum;
     const pen_cli_option *options;
     uint32_t option_count;
-    const char *details;  // more text of --help, in lines of up to 80 columns, or NULL
-    const char *examples; // lines such as "penstock train job.yaml\n"
-    bool takes_job;       // an operand may be a job: there is --set
+    const char *details;        // more text of --help, in lines of up to 80 columns, or NULL
+    const char *examples;       // lines such as "penstock train job.yaml\n"
+    bool takes_job;             // an operand may be a job: there is --set
+    const pen_text_word *words; // what options are called elsewhere, without "--", or NULL
 } pen_cli_table;
 
 // --written, or -letter (0: none): a flag, or an option with a value that help calls `value`. What

@@ -87,12 +87,6 @@ typedef struct pen_option_bound {
 
 #define PEN_OPTION_RANGE(low, high) .minimum = PEN_OPTION_FROM(low), .maximum = PEN_OPTION_TO(high)
 
-// What others call a choice: {"mse", "mean_squared_error"}.
-typedef struct pen_option_word {
-    const char *word;   // as somebody may write it
-    const char *choice; // what it is called here
-} pen_option_word;
-
 typedef struct pen_option_table pen_option_table;
 typedef struct pen_option_field pen_option_field;
 
@@ -108,9 +102,8 @@ struct pen_option_field {
     pen_option_bound minimum; // of a number or quantity, in its base unit
     pen_option_bound maximum;
     bool takes_digits; // BOOL: 1 and 0 stand for true and false, of a key that was a number once
-    const char *const *choices;   // CHOICE: names, ended by NULL
-    const pen_option_word *words; // CHOICE: not taken, but told what is meant, case and "_" aside;
-                                  // ended by a NULL word
+    const char *const *choices; // CHOICE: names, ended by NULL
+    const pen_text_word *words; // CHOICE: what others call them: not taken, but told what is meant
     const pen_option_field *item; // LIST, MAP: of each item
     size_t entry_bytes;           // MAP: size of the entry struct
     uint32_t count_minimum;       // LIST, MAP: fewest items
@@ -140,13 +133,18 @@ struct pen_option_table {
     // Each variant is a MAPPING field: its key is the value of the tag.
     const char *tag; // NULL for none
     const char *tag_help;
+    const pen_text_word *tag_words; // what others call its values, or NULL
     const pen_option_field *variants;
     uint32_t variant_count;
 
     // Of a mapping with one required key: its value may stand in the mapping's place.
     bool may_stand_alone;
 
-    // Says of a key that the table does not have why it is not possible, or NULL: nothing to say.
+    // What keys are called elsewhere, with a sentence each that says what to write: {"wd", "it is
+    // weight_decay"}. NULL for none
+    const pen_text_word *words;
+
+    // Says of a key that is in neither why it is not possible, or NULL: nothing to say.
     const char *(*explain)(const char *key); // NULL for none
 
     // Rules that span fields; NULL for none. Its errors are blamed by pen_option_blame.

@@ -288,7 +288,8 @@ static pen_status option_refuse_key(const option_reader *reader, const pen_yaml_
     option_begin_message(reader, &message);
     pen_text_add(&message, "unknown key ");
     pen_text_add_quoted(&message, key->text, strlen(key->text));
-    const char *why = table->explain != NULL ? table->explain(key->text) : NULL;
+    const char *why = pen_text_find_word(table->words, key->text);
+    if (why == NULL && table->explain != NULL) why = table->explain(key->text);
     if (why != NULL) pen_text_print(&message, ": %s", why);
     pen_text place;
     pen_text_init(&place, reader->arena);
@@ -404,7 +405,8 @@ static pen_status option_choose_variant(option_reader *reader, const pen_option_
     for (uint32_t i = 0; i < table->variant_count; i++) {
         names[i] = table->variants[i].key;
     }
-    const pen_option_field tag = {.key = table->tag, .kind = PEN_OPTION_CHOICE, .choices = names};
+    const pen_option_field tag = {
+        .key = table->tag, .kind = PEN_OPTION_CHOICE, .choices = names, .words = table->tag_words};
     const pen_yaml_node *member = pen_yaml_find(node, table->tag);
     if (member == NULL) return option_refuse_missing(reader, &tag, node);
     option_push(reader, table->tag, 0);

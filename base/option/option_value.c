@@ -90,27 +90,13 @@ void pen_option_describe(const pen_option_field *field, pen_text *text) {
     option_describe_range(field, text);
 }
 
-// "CrossEntropyLoss" is "cross_entropy_loss": the one is a class, the other a key.
-static bool option_is_word(const char *word, const char *text) {
-    while (true) {
-        word += strspn(word, "_");
-        text += strspn(text, "_-");
-        if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return false;
-        if (*word == '\0') return true;
-        word += 1;
-        text += 1;
-    }
-}
-
 // The choice that is meant by a text that is none: by other programs' words; or what is near to it
 // and begins as it does, so that "gpu" is not offered "cpu"; or what is within the other. NULL:
 // none.
 static const char *option_find_meant(const pen_option_field *field, const char *text) {
-    const pen_option_word *word = field->words;
+    const char *meant = pen_text_find_word(field->words, text);
     size_t count = 0;
-    for (; word != NULL && word->word != NULL; word++) {
-        if (option_is_word(word->word, text)) return word->choice;
-    }
+    if (meant != NULL) return meant;
     while (field->choices[count] != NULL) {
         count += 1;
     }

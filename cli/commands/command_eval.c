@@ -6,6 +6,7 @@
 #include "cli/evaluation_text.h"
 #include "cli/launched_verb.h"
 #include "cli/loss_terms.h"
+#include "cli/option_words.h"
 #include "cli/training_job.h"
 #include "scheduler/runner/evaluate.h"
 
@@ -98,7 +99,8 @@ static const pen_cli_option eval_cli_options[] = {
 const pen_command pen_command_eval = {
     .name = "eval",
     .summary = "loss, accuracy and metrics on the evaluation data",
-    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options), .takes_job = true,
+    .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(eval_cli_options),
+              .words = pen_cli_trained_words, .takes_job = true,
               .examples = "penstock eval job.yaml\n"
                           "penstock eval --parameters trained.safetensors job.yaml\n"},
     .connects = true,

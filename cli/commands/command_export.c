@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/system/file.h"
 #include "cli/command.h"
+#include "cli/option_words.h"
 #include "cli/training_job.h"
 #include "graph/import/import.h"
 #include "partition/plan/plan_file.h"
@@ -108,7 +109,7 @@ const pen_command pen_command_export = {
     .summary =
         "write the trained model as ONNX, or into the file of PyTorch or TensorFlow it came from",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(export_cli_options),
-              .takes_job = true,
+              .words = pen_cli_export_words, .takes_job = true,
               .details = "Of a plan, each node says where it runs: by its metadata, in a graph of "
                          "TensorFlow by its device.\n",
               .examples = "penstock export -o trained.onnx job.yaml\n"},

@@ -10,6 +10,7 @@
 #include "base/system/file.h"
 #include "cli/command.h"
 #include "cli/launched_verb.h"
+#include "cli/option_words.h"
 #include "cli/predict_sample.h"
 #include "cli/training_job.h"
 #include "graph/graph.h"
@@ -262,7 +263,7 @@ const pen_command pen_command_predict = {
     .name = "predict",
     .summary = "write the outputs for the evaluation data",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(predict_cli_options),
-              .takes_job = true,
+              .words = pen_cli_trained_words, .takes_job = true,
               .examples =
                   "penstock predict -o outputs.npy job.yaml\n"
                   "penstock predict --sample 200 --prompt 'In the' --temperature 0.8 job.yaml\n"},

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/system/process_heap.h"
 #include "cli/command.h"
+#include "cli/option_words.h"
 #include "cli/signals.h"
 #include "cli/training_job.h"
 #include "scheduler/serve/serve.h"
@@ -105,6 +106,7 @@ const pen_command pen_command_serve = {
     .name = "serve",
     .summary = "answer requests with the trained model",
     .table = {PEN_CLI_OPERANDS("JOB", 1, 1), PEN_CLI_OPTIONS(serve_cli_options),
+              .words = pen_cli_serve_words,
               .details =
                   "The Open Inference Protocol, over gRPC and HTTP, until SIGTERM or SIGINT. "
                   "SIGHUP has the parameters read again.\n",

@@ -10,6 +10,7 @@
 #include "base/system/file.h"
 #include "base/system/interrupt.h"
 #include "cli/command.h"
+#include "cli/option_words.h"
 #include "cli/sweep_crew.h"
 #include "scheduler/data/batches.h"
 #include "scheduler/job/job.h"
@@ -473,6 +474,7 @@ const pen_command pen_command_sweep = {
     .name = "sweep",
     .summary = "train a job with many values, and say which did best",
     .table = {PEN_CLI_OPERANDS("SWEEP", 1, 1), PEN_CLI_OPTIONS(sweep_cli_options),
+              .words = pen_cli_sweep_words,
               .details = "A sweep that was stopped or killed goes on with the same command.\n",
               .examples = "penstock sweep sweep.yaml\n"
                           "penstock sweep --parallel 4 --show sweep.yaml\n"},

@@ -12,6 +12,7 @@
 #include "cli/launched_verb.h"
 #include "cli/left_files.h"
 #include "cli/loss_terms.h"
+#include "cli/option_words.h"
 #include "cli/progress.h"
 #include "cli/run_output.h"
 #include "cli/signals.h"
@@ -577,7 +578,7 @@ const pen_command pen_command_train = {
     .name = "train",
     .summary = "train the model of a job, by its plan",
     .table = {PEN_CLI_OPERANDS("JOB|PLAN", 1, 1), PEN_CLI_OPTIONS(train_cli_options),
-              .takes_job = true,
+              .words = pen_cli_train_words, .takes_job = true,
               .examples =
                   "penstock train job.yaml\n"
                   "penstock train --continue --report run.html job.yaml\n"

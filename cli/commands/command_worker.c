@@ -18,6 +18,7 @@
 #include "base/system/sandbox.h"
 #include "cli/command.h"
 #include "cli/launched_verb.h"
+#include "cli/option_words.h"
 #include "cli/signals.h"
 #include "cli/training_job.h"
 #include "scheduler/protocol/flight_recorder.h"
@@ -393,6 +394,7 @@ const pen_command pen_command_worker = {
     .name = "worker",
     .summary = "serve the devices of this machine to trainings elsewhere",
     .table = {PEN_CLI_OPERANDS("[JOB]", 0, 1), PEN_CLI_OPTIONS(worker_cli_options),
+              .words = pen_cli_worker_words,
               .details =
                   "Jobs name it as the `host` of their devices. It serves one training after "
                   "another until it gets SIGTERM or SIGINT.\n",

@@ -1,15 +1,8 @@
 // What Keras has and these layers have not: why, and what can be in its place.
 
-#include <string.h>
-
 #include "graph/keras_layers/layer_choices.h"
 
-typedef struct explain_entry {
-    const char *name; // one that begins with * stands for all with that end
-    const char *why;
-} explain_entry;
-
-static const explain_entry explain_options[] = {
+static const pen_text_word explain_options[] = {
     {"*_constraint", "weights cannot be held to constraints"},
     {"orthogonal_regularizer", "regularizers are l1 and l2"},
     {"factor", "orthogonal_regularizer is not there; l1 and l2 are"},
@@ -39,9 +32,10 @@ static const explain_entry explain_options[] = {
     {"return_attention_scores", "attention gives its result alone"},
     {"rms_scaling", "means are subtracted"},
     {"vocabulary", "texts become indices before training"},
+    {NULL, NULL},
 };
 
-static const explain_entry explain_layers[] = {
+static const pen_text_word explain_layers[] = {
     {"lambda", "code of Python cannot be run; activation, rescaling, multiply and the like may do "
                "what it does"},
     {"rnn", "cells of one's own are not possible; lstm, gru and simple_rnn are"},
@@ -58,47 +52,13 @@ static const explain_entry explain_layers[] = {
     {"random_*", "of random changes to pictures there is random_flip"},
     {"spectral_normalization", "normalisations are batch, layer, group and unit"},
     {"wrapper", "wrappers are bidirectional and time_distributed"},
+    {NULL, NULL},
 };
 
-static bool explain_fits(const char *pattern, const char *name) {
-    const size_t length = strlen(pattern);
-    const size_t name_length = strlen(name);
-    if (pattern[0] == '*') {
-        return name_length >= length - 1 &&
-               strcmp(name + name_length - (length - 1), pattern + 1) == 0;
-    }
-    if (pattern[length - 1] == '*') return strncmp(name, pattern, length - 1) == 0;
-    return strcmp(name, pattern) == 0;
-}
-
-static const char *explain_find(const explain_entry *entries, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++) {
-        if (explain_fits(entries[i].name, name)) return entries[i].why;
-    }
-    return NULL;
-}
-
 const char *pen_layer_explain_option(const char *key) {
-    return explain_find(explain_options, sizeof explain_options / sizeof *explain_options, key);
-}
-
-// "ConvLSTM2D" as "conv_lstm2d"
-static void explain_snake(const char *name, char *out, size_t bytes) {
-    size_t used = 0;
-    for (size_t i = 0; name[i] != '\0' && used + 2 < bytes; i++) {
-        const bool is_upper = name[i] >= 'A' && name[i] <= 'Z';
-        const bool was_lower = i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z';
-        const bool lower_next = name[i + 1] >= 'a' && name[i + 1] <= 'z';
-        if (is_upper && i > 0 && (was_lower || lower_next) && out[used - 1] != '_') {
-            out[used++] = '_';
-        }
-        out[used++] = (char)(is_upper ? name[i] - 'A' + 'a' : name[i]);
-    }
-    out[used] = '\0';
+    return pen_text_find_word(explain_options, key);
 }
 
 const char *pen_layer_explain_layer(const char *name) {
-    char snake[64] = "";
-    explain_snake(name, snake, sizeof snake);
-    return explain_find(explain_layers, sizeof explain_layers / sizeof *explain_layers, snake);
+    return pen_text_find_word(explain_layers, name);
 }

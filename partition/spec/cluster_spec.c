@@ -22,7 +22,7 @@ static const char *const cluster_device_kinds[] = {
 };
 
 // What kinds of devices are called elsewhere.
-static const pen_option_word cluster_kind_words[] = {
+static const pen_text_word cluster_kind_words[] = {
     {"gpu", "cuda"}, {"nvidia", "cuda"}, {NULL, NULL}};
 
 const char *pen_cluster_device_kind_name(pen_cluster_device_kind kind) {

@@ -401,6 +401,8 @@ static const pen_option_table job_dataset_table = {
     .tag_help = "the kind of the files",
     PEN_OPTION_VARIANTS(job_dataset_variants),
     .chosen_offset = offsetof(pen_job_dataset, format),
+    .tag_words = pen_job_format_words,
+    .words = pen_job_dataset_words,
     .explain = pen_job_explain,
 };
 

@@ -31,5 +31,6 @@ static const pen_option_field job_evaluation_fields[] = {
 
 const pen_option_table pen_job_evaluation_table = {
     PEN_OPTION_FIELDS(pen_job_evaluation, job_evaluation_fields),
+    .words = pen_job_evaluation_words,
     .explain = pen_job_explain,
 };

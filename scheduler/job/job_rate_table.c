@@ -1,6 +1,7 @@
 // The keys of `train.learning_rate`: how the optimizer's rate changes.
 
 #include "scheduler/job/job_table.h"
+#include "scheduler/job/job_words.h"
 
 static const pen_option_table rate_constant_table = {.size = 0};
 
@@ -11,21 +12,22 @@ static const pen_option_field rate_step_fields[] = {
                .minimum = PEN_OPTION_ABOVE(0), .default_text = "0.1"),
 };
 static const pen_option_table rate_step_table = {
-    PEN_OPTION_FIELDS(pen_job_step_rate, rate_step_fields)};
+    PEN_OPTION_FIELDS(pen_job_step_rate, rate_step_fields), .words = pen_job_rate_words};
 
 static const pen_option_field rate_final_fields[] = {
     PEN_OPTION(NUMBER, pen_job_final_rate, final, "learning rate at the end",
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 static const pen_option_table rate_final_table = {
-    PEN_OPTION_FIELDS(pen_job_final_rate, rate_final_fields)};
+    PEN_OPTION_FIELDS(pen_job_final_rate, rate_final_fields), .words = pen_job_rate_words};
 
 static const pen_option_field rate_polynomial_fields[] = {
     PEN_OPTION(NUMBER, pen_job_polynomial_rate, power, "of what is left of the steps",
                .minimum = PEN_OPTION_ABOVE(0), .default_text = "1"),
 };
 static const pen_option_table rate_polynomial_table = {
-    PEN_OPTION_FIELDS(pen_job_polynomial_rate, rate_polynomial_fields)};
+    PEN_OPTION_FIELDS(pen_job_polynomial_rate, rate_polynomial_fields),
+    .words = pen_job_rate_words};
 
 static const char *const rate_anneal_names[] = {
     [PEN_LEARNING_RATE_ANNEAL_COS] = "cos",
@@ -58,6 +60,7 @@ static pen_status rate_check_cycle(const void *object, const pen_option_source *
 
 static const pen_option_table rate_cycle_table = {
     PEN_OPTION_FIELDS(pen_learning_rate_cycle, rate_cycle_fields),
+    .words = pen_job_rate_words,
     .check = rate_check_cycle,
 };
 
@@ -85,7 +88,7 @@ static const pen_option_field rate_plateau_fields[] = {
                .minimum = PEN_OPTION_FROM(0), .default_text = "0"),
 };
 static const pen_option_table rate_plateau_table = {
-    PEN_OPTION_FIELDS(pen_plateau_rate, rate_plateau_fields)};
+    PEN_OPTION_FIELDS(pen_plateau_rate, rate_plateau_fields), .words = pen_job_rate_words};
 
 static const pen_option_field rate_piece_item;
 
@@ -127,6 +130,7 @@ static const char *rate_explain(const char *key) {
 
 const pen_option_table pen_job_learning_rate_table = {
     PEN_OPTION_FIELDS(pen_job_learning_rate, rate_fields),
+    .words = pen_job_rate_words,
     .explain = rate_explain,
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
@@ -134,6 +138,7 @@ static const pen_option_table rate_piece_schedule_table = {
     .size = sizeof(pen_job_learning_rate),
     .fields = rate_fields,
     .field_count = PEN_LEARNING_RATE_CHAINED,
+    .words = pen_job_rate_words,
     .chosen_offset = offsetof(pen_job_learning_rate, kind),
 };
 

@@ -62,6 +62,7 @@ static pen_status job_check_checkpoint(const void *object, const pen_option_sour
 
 const pen_option_table pen_job_checkpoint_table = {
     PEN_OPTION_FIELDS(pen_job_checkpoint, job_checkpoint_fields),
+    .words = pen_job_checkpoint_words,
     .explain = pen_job_explain,
     .check = job_check_checkpoint,
 };

@@ -34,6 +34,9 @@
                "weight_decay is taken off the weight, not added to its gradient",                  \
                .default_text = "false")
 
+#define JOB_OPTIONS_OF(fields)                                                                     \
+    PEN_OPTION_FIELDS(pen_optimizer, fields), .words = pen_job_optimizer_words
+
 static const pen_option_field job_sgd_fields[] = {
     PEN_OPTION(NUMBER, pen_optimizer, lr, "learning rate", .is_required = true,
                .minimum = PEN_OPTION_ABOVE(0)),
@@ -53,7 +56,7 @@ static pen_status job_check_sgd(const void *object, const pen_option_source *sou
 }
 
 static const pen_option_table job_sgd_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_sgd_fields),
+    JOB_OPTIONS_OF(job_sgd_fields),
     .check = job_check_sgd,
 };
 
@@ -73,9 +76,8 @@ static const pen_option_field job_adamw_fields[] = {
     JOB_ADAM_FIELDS,
     JOB_DECAY_APART("0.01"),
 };
-static const pen_option_table job_adam_table = {PEN_OPTION_FIELDS(pen_optimizer, job_adam_fields)};
-static const pen_option_table job_adamw_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_adamw_fields)};
+static const pen_option_table job_adam_table = {JOB_OPTIONS_OF(job_adam_fields)};
+static const pen_option_table job_adamw_table = {JOB_OPTIONS_OF(job_adamw_fields)};
 
 static const pen_option_field job_rmsprop_fields[] = {
     JOB_RATE("0.01"),
@@ -88,8 +90,7 @@ static const pen_option_field job_rmsprop_fields[] = {
     PEN_OPTION(BOOL, pen_optimizer, centered, "takes the mean of gradients off",
                .default_text = "false"),
 };
-static const pen_option_table job_rmsprop_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_rmsprop_fields)};
+static const pen_option_table job_rmsprop_table = {JOB_OPTIONS_OF(job_rmsprop_fields)};
 
 static const pen_option_field job_adagrad_fields[] = {
     JOB_RATE("0.01"),
@@ -98,8 +99,7 @@ static const pen_option_field job_adagrad_fields[] = {
     JOB_EPSILON_OF("1e-10"),
     JOB_DECAY,
 };
-static const pen_option_table job_adagrad_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_adagrad_fields)};
+static const pen_option_table job_adagrad_table = {JOB_OPTIONS_OF(job_adagrad_fields)};
 
 static const pen_option_field job_adadelta_fields[] = {
     JOB_RATE("1"),
@@ -108,8 +108,7 @@ static const pen_option_field job_adadelta_fields[] = {
     JOB_EPSILON_OF("1e-6"),
     JOB_DECAY,
 };
-static const pen_option_table job_adadelta_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_adadelta_fields)};
+static const pen_option_table job_adadelta_table = {JOB_OPTIONS_OF(job_adadelta_fields)};
 
 static const pen_option_field job_adamax_fields[] = {JOB_ADAM_FIELDS_OF("0.002"), JOB_DECAY};
 static const pen_option_field job_nadam_fields[] = {
@@ -141,16 +140,12 @@ static const pen_option_field job_adafactor_fields[] = {
                .minimum = PEN_OPTION_FROM(1), .default_text = "1"),
     JOB_DECAY_APART("0"),
 };
-static const pen_option_table job_adafactor_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_adafactor_fields)};
-static const pen_option_table job_adamax_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_adamax_fields)};
-static const pen_option_table job_nadam_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_nadam_fields)};
-static const pen_option_table job_radam_table = {
-    PEN_OPTION_FIELDS(pen_optimizer, job_radam_fields)};
-static const pen_option_table job_lion_table = {PEN_OPTION_FIELDS(pen_optimizer, job_lion_fields)};
-static const pen_option_table job_lamb_table = {PEN_OPTION_FIELDS(pen_optimizer, job_lamb_fields)};
+static const pen_option_table job_adafactor_table = {JOB_OPTIONS_OF(job_adafactor_fields)};
+static const pen_option_table job_adamax_table = {JOB_OPTIONS_OF(job_adamax_fields)};
+static const pen_option_table job_nadam_table = {JOB_OPTIONS_OF(job_nadam_fields)};
+static const pen_option_table job_radam_table = {JOB_OPTIONS_OF(job_radam_fields)};
+static const pen_option_table job_lion_table = {JOB_OPTIONS_OF(job_lion_fields)};
+static const pen_option_table job_lamb_table = {JOB_OPTIONS_OF(job_lamb_fields)};
 
 // Each fills the same struct; `kind` says which did.
 #define JOB_OPTIMIZER(name, text)                                                                  \
@@ -172,6 +167,7 @@ static const pen_option_field job_optimizer_fields[] = {
 };
 static const pen_option_table job_optimizer_table = {
     PEN_OPTION_FIELDS(pen_optimizer, job_optimizer_fields),
+    .words = pen_job_one_of_words,
     .chosen_offset = offsetof(pen_optimizer, kind),
 };
 
@@ -211,7 +207,8 @@ static const pen_option_field job_lora_fields[] = {
     PEN_OPTION(PATH, pen_job_lora, weights,
                "safetensors file of adapters to begin with, as outputs.adapters writes it"),
 };
-static const pen_option_table job_lora_table = {PEN_OPTION_FIELDS(pen_job_lora, job_lora_fields)};
+static const pen_option_table job_lora_table = {PEN_OPTION_FIELDS(pen_job_lora, job_lora_fields),
+                                                .words = pen_job_lora_words};
 
 static const pen_option_field job_adapt_fields[] = {
     PEN_OPTION(MAPPING, pen_job_adapt, lora, "low-rank adapters beside weights",
@@ -504,7 +501,7 @@ static const pen_option_field job_outputs_fields[] = {
                .choices = job_outputs_from_names, .default_text = "last"),
 };
 static const pen_option_table job_outputs_table = {
-    PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields)};
+    PEN_OPTION_FIELDS(pen_job_outputs, job_outputs_fields), .words = pen_job_outputs_words};
 
 static const pen_option_field job_serve_fields[] = {
     PEN_OPTION(TEXT, pen_job_serve, name, "of the model, as requests call it; else its file's"),

@@ -76,6 +76,44 @@ static void nearest_name_comes_first(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Short names have few letters to be wrong in, and of two that begin a name the longer is meant.
+static void far_names_are_not_near(void **state) {
+    (void)state;
+    static const char *const names[] = {"tls", "crl", "ready", "adam", "adamw", "sandbox"};
+    static const char *const far[] = {"gpus", "host", "port", "cert", "threads", "wandb", "muon"};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        CHECK(pen_text_nearest(far[i], names, 6) == 6, "%s", far[i]);
+    }
+    assert_int_equal(pen_text_nearest("adamw8bit", names, 6), 4);
+    assert_int_equal(pen_text_nearest("AdamW", names, 6), 4);
+    assert_int_equal(pen_text_nearest("tsl", names, 6), 0);
+    assert_int_equal(pen_text_nearest("raedyy", names, 6), 2); // two of six letters
+}
+
+static void words_of_others_are_known(void **state) {
+    (void)state;
+    static const pen_text_word words[] = {
+        {"batch_size", "a"}, {"*_size", "b"}, {"max_*steps", "c"}, {"random_*", "d"}, {NULL, NULL}};
+    static const struct {
+        const char *text;
+        const char *meaning;
+    } cases[] = {
+        {"batch_size", "a"}, {"batch-size", "a"},
+        {"BatchSize", "a"},  {"local_batch_size", "b"},
+        {"max_steps", "c"},  {"max_train_steps", "c"},
+        {"RandomFlip", "d"}, {"batch_sizes", NULL},
+        {"steps", NULL},     {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *found = pen_text_find_word(words, cases[i].text);
+        const bool is_same = found == NULL || cases[i].meaning == NULL
+                                 ? found == cases[i].meaning
+                                 : strcmp(found, cases[i].meaning) == 0;
+        CHECK(is_same, "%s: %s", cases[i].text, found == NULL ? "none" : found);
+    }
+    assert_null(pen_text_find_word(NULL, "batch_size"));
+}
+
 static void quotes_what_was_found(void **state) {
     (void)state;
     pen_arena *arena = check_arena();
@@ -147,5 +185,6 @@ static void quantities_for_people(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(grows_and_finishes), cmocka_unit_test(reports_lost_memory_once),
               cmocka_unit_test(distance_counts_edits), cmocka_unit_test(nearest_name_comes_first),
+              cmocka_unit_test(far_names_are_not_near), cmocka_unit_test(words_of_others_are_known),
               cmocka_unit_test(quotes_what_was_found), cmocka_unit_test(cleans_what_others_say),
               cmocka_unit_test(quantities_for_people))

@@ -25,7 +25,7 @@ awk 'length($0) > 80' all.txt | grep . && die "more than 80 columns"
 penstock help --man | groff -k -man -ww -Tutf8 >page.txt 2>warnings.txt
 [ ! -s warnings.txt ] || die "$(head -n 3 warnings.txt)"
 penstock help worker | grep -e --announce -e --parent && die "an internal option is in the help"
-fails 2 "unknown option --anounce, possible: --once, .*" "$PENSTOCK" worker --anounce 3
+fails 2 "unknown option --anounce, possible: --launched, .*" "$PENSTOCK" worker --anounce 3
 grep -q -e --announce fails.err && die "an internal option is offered: $(cat fails.err)"
 fails 2 "unknown verb 'trian', possible: train, .*; did you mean train?" "$PENSTOCK" help trian
 fails 2 "unknown shell 'csh', possible: .*" "$PENSTOCK" help --completion csh

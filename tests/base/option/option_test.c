@@ -33,7 +33,7 @@ static const pen_option_field test_link_fields[] = {
      .default_text = "1Gbit/s"},
     {.key = "latency", .kind = PEN_OPTION_SECONDS, .offset = offsetof(test_link, latency)},
 };
-static const pen_option_word test_words[] = {{"lime", "green"}, {NULL, NULL}};
+static const pen_text_word test_words[] = {{"lime", "green"}, {NULL, NULL}};
 static const pen_option_table test_link_table = {PEN_OPTION_FIELDS(test_link, test_link_fields)};
 static const pen_option_field test_link_item = {.kind = PEN_OPTION_MAPPING,
                                                 .table = &test_link_table};

@@ -64,14 +64,14 @@ static void other_names_say_what_is_meant(void **state) {
 }
 
 // What is offered can be written, and what is not taken is no name of ours.
-static void check_words(const pen_option_word *words, const char *const *choices) {
+static void check_words(const pen_text_word *words, const char *const *choices) {
     for (; words->word != NULL; words++) {
         bool is_there = false;
         for (const char *const *choice = choices; *choice != NULL; choice++) {
-            is_there |= strcmp(*choice, words->choice) == 0;
+            is_there |= strcmp(*choice, words->meaning) == 0;
             CHECK(strcmp(*choice, words->word) != 0, "%s is a name", words->word);
         }
-        CHECK(is_there, "%s means %s, which there is not", words->word, words->choice);
+        CHECK(is_there, "%s means %s, which there is not", words->word, words->meaning);
     }
 }
 
@@ -79,6 +79,7 @@ static void words_mean_what_there_is(void **state) {
     (void)state;
     check_words(pen_job_loss_words, pen_loss_kind_names);
     check_words(pen_job_metric_words, pen_metric_names);
+    check_words(pen_job_precision_words, pen_precision_names);
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(other_names_say_what_is_meant),
