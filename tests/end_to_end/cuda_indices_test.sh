@@ -74,7 +74,7 @@ done
 job at_once '' 'microbatches: 1'
 job many '' 'microbatches: 4'
 job clipped '' 'microbatches: 2, clip_norm: 1.0'
-job on_host 'gaussian_noise: 0.1, ' 'microbatches: 2'
+job on_host 'reshape: {target_shape: [4, 4]}, gru: {units: 6, activation: softsign}, ' 'microbatches: 2'
 for name in at_once many clipped on_host; do
     for devices in "$one" "$two" "$both"; do
         for settings in gpus=2 'gpus=2 order=1 late=50'; do

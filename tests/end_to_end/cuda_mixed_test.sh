@@ -61,7 +61,7 @@ for model in mlp lenet recurrent; do
 done
 
 # ---- the plan says what is of which kind, without a driver, and GPUs take nothing of the host's memory
-gru='{gru: {units: 8, reset_after: false, return_sequences: true}}' # which has no kernel there
+gru='{gru: {units: 8, activation: softsign, return_sequences: true}}' # which has no kernel there
 layers="{reshape: {target_shape: [28, 28]}}, $gru, $gru, $gru, flatten, {dense: 10}"
 unusual="model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$layers]}"
 LD_LIBRARY_PATH='' penstock plan lenet.yaml --set "$mixed" --set "$unusual" >plan.txt 2>messages

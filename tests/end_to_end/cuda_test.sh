@@ -34,10 +34,13 @@ for optimizer in rmsprop adagrad adadelta adamax nadam radam lion lamb adafactor
         --set 'train.average={decay: 0.9}' >/dev/null 2>messages
     ! grep "run on the host" messages || die "$optimizer: not all of it has kernels"
 done
-layers='{reshape: {target_shape: [28, 28]}}, {gru: {units: 8, reset_after: false}}, {dense: 10}' # a kind without a kernel
+layers='{reshape: {target_shape: [28, 28]}}, {gru: {units: 8, activation: softsign}}, {dense: 10}' # a function without a kernel
 penstock train job.yaml --json --set "model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$layers]}" >/dev/null 2>messages
 grep -q "device 'g': .* nodes run on the host, of operators without a kernel: gru" messages ||
     die "what runs on the host is not named: $(cat messages)"
+usual=${layers/activation: softsign/reset_after: false}
+penstock train job.yaml --json --set "model={inputs: {input: {shape: [1, 28, 28]}}, layers: [$usual]}" >/dev/null 2>messages
+! grep "run on the host" messages || die "a gru that resets before the product runs on the host"
 for settings in order=1 'order=2 late=200'; do
     FAKE_CUDA=$settings penstock train job.yaml --json >again.json 2>/dev/null
     [ "$(json 'd["parameters_hash"]' <again.json)" = "$(json 'd["parameters_hash"]' <first.json)" ] ||

@@ -55,26 +55,38 @@ void cuda_check(const op_case *c, uint64_t seed, double tolerance) {
 
 void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, size_t bytes,
                         const char *text) {
+    cuda_check_refuses_at(c, 1, wrong, right, bytes, text);
+}
+
+// Operands lie 512 bytes apart, and the workspace behind them.
+void cuda_check_refuses_at(const op_case *c, uint32_t input, const void *wrong, const void *right,
+                           size_t bytes, const char *text) {
+    pen_operand inputs[OP_CASE_INPUTS], outputs[OP_CASE_OUTPUTS];
     const pen_device_kind *kind;
     pen_device *device;
     pen_buffer *buffer;
     pen_kernel *kernel;
     pen_launch *launch;
     op_built built;
+    uint64_t end = 0;
     CHECK_OK(op_build(c, &built));
     CHECK_OK(pen_device_kind_find("cuda", &kind));
     CHECK_OK(kind->open(&(pen_device_options){.name = "g"}, &device));
     CHECK_OK(kind->prepare(device, built.graph, built.node, built.arena, &kernel));
-    CHECK_OK(kind->buffer_create(device, 4096, &buffer));
-    const pen_operand inputs[] = {{buffer, 0}, {buffer, 512}};
-    const pen_operand outputs[] = {{buffer, 1024}, {buffer, 1536}};
-    const pen_binding binding = {inputs, outputs, {buffer, 2048}};
+    const pen_node *node = pen_graph_node(built.graph, built.node);
+    const uint64_t all = (node->input_count + node->output_count) * (uint64_t)512;
+    CHECK_OK(kind->buffer_create(device, all + kind->workspace_bytes(kernel) + 512, &buffer));
+    for (uint32_t i = 0; i < node->input_count; i++, end += 512)
+        inputs[i] = (pen_operand){pen_value_is(node->inputs[i]) ? buffer : NULL, end};
+    for (uint32_t i = 0; i < node->output_count; i++, end += 512)
+        outputs[i] = (pen_operand){buffer, end};
+    const pen_binding binding = {inputs, outputs, {buffer, end}};
     CHECK_OK(kind->bind(device, kernel, &binding, built.arena, &launch));
-    CHECK_OK(kind->write(device, inputs[1], wrong, bytes));
+    CHECK_OK(kind->write(device, inputs[input], wrong, bytes));
     CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
     CHECK_ERROR(kind->synchronize(device), PEN_INVALID_INPUT, text);
     CHECK_OK(kind->synchronize(device));
-    CHECK_OK(kind->write(device, inputs[1], right, bytes));
+    CHECK_OK(kind->write(device, inputs[input], right, bytes));
     CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
     CHECK_OK(kind->synchronize(device));
     kind->release(device, kernel);

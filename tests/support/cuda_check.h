@@ -30,6 +30,9 @@ void cuda_check(const op_case *c, uint64_t seed, double tolerance);
 // outputs do.
 void cuda_check_refuses(const op_case *c, const void *wrong, const void *right, size_t bytes,
                         const char *text);
+// The same of an input of any number, and operands that may be left out.
+void cuda_check_refuses_at(const op_case *c, uint32_t input, const void *wrong, const void *right,
+                           size_t bytes, const char *text);
 
 // Runs the node of a case without constants on a kernel of the GPU whose products have operands of
 // the precision, on what `run` has of its operands; its results are left there, too.

@@ -12,12 +12,14 @@ static const char *const backward_ops[] = {"rnn_backward", "gru_backward", "lstm
 typedef struct net {
     pen_recurrent_kind kind;
     int gates, steps, batch, inputs, hidden, directions, layout, slots;
-    bool linear;     // gru: linear_before_reset
-    bool is_unusual; // functions, clipping, peepholes, coupled gates
-    bool is_plain;   // no lengths, either
+    bool linear;        // gru: linear_before_reset
+    bool is_unusual;    // functions, clipping, coupled gates
+    bool has_peepholes; // lstm
+    bool is_plain;      // no lengths, either
 } net;
 
-static net net_of(random_case *random, uint64_t seed, bool is_plain) {
+static net net_of(random_case *random, uint64_t seed, recurrent_case_options options) {
+    const bool is_plain = options == RECURRENT_CASE_PLAIN;
     const bool is_large = random_chance(random, 10);
     net n = {.kind = (pen_recurrent_kind)(seed % 3)};
     n.gates = n.kind == PEN_RECURRENT_LSTM ? 4 : n.kind == PEN_RECURRENT_GRU ? 3 : 1;
@@ -29,7 +31,8 @@ static net net_of(random_case *random, uint64_t seed, bool is_plain) {
     n.hidden = (int)random_between(random, 1, is_large ? 300 : 70);
     n.directions = random_chance(random, 40) ? 2 : 1;
     n.layout = random_chance(random, 40) ? 1 : 0;
-    n.is_unusual = random_chance(random, 40) && !is_plain;
+    n.has_peepholes = random_chance(random, 40) && !is_plain;
+    n.is_unusual = n.has_peepholes && options == RECURRENT_CASE_ANY;
     n.is_plain = is_plain;
     return n;
 }
@@ -110,9 +113,9 @@ static void net_lengths(random_case *random, const net *n, op_case *c, uint32_t 
 }
 
 // Operands that may be left out are, in some cases.
-op_case recurrent_case_forward(uint64_t seed, bool is_plain) {
+op_case recurrent_case_forward(uint64_t seed, recurrent_case_options options) {
     random_case random = {seed, 0};
-    const net n = net_of(&random, seed, is_plain);
+    const net n = net_of(&random, seed, options);
     op_case c = {.op = ops[n.kind], .input_count = n.kind == PEN_RECURRENT_LSTM ? 7 : 6};
     net_attributes(&random, &n, &c);
     net_operands(&n, &c);
@@ -120,7 +123,7 @@ op_case recurrent_case_forward(uint64_t seed, bool is_plain) {
     net_lengths(&random, &n, &c, 4);
     net_input(&random, &c, 5, net_state(&n));
     if (n.kind == PEN_RECURRENT_LSTM) net_input(&random, &c, 6, net_state(&n));
-    if (n.kind == PEN_RECURRENT_LSTM && n.is_unusual) {
+    if (n.kind == PEN_RECURRENT_LSTM && n.has_peepholes) {
         net_input(&random, &c, 7, op_type(PEN_FLOAT32, 2, n.directions, 3 * n.hidden));
         c.input_count = 8;
     }
@@ -130,9 +133,9 @@ op_case recurrent_case_forward(uint64_t seed, bool is_plain) {
 }
 
 // Gates, cells and gradients are any numbers: they need not be what a forward node made.
-op_case recurrent_case_backward(uint64_t seed, bool is_plain) {
+op_case recurrent_case_backward(uint64_t seed, recurrent_case_options options) {
     random_case random = {seed, 0};
-    const net n = net_of(&random, seed, is_plain);
+    const net n = net_of(&random, seed, options);
     op_case c = {.op = backward_ops[n.kind], .input_count = 12};
     net_attributes(&random, &n, &c);
     net_operands(&n, &c);
@@ -154,7 +157,7 @@ op_case recurrent_case_backward(uint64_t seed, bool is_plain) {
     if (n.kind == PEN_RECURRENT_LSTM && c.output_count > PEN_RECURRENT_DINITIAL_H) {
         c.output_count++;
     }
-    if (n.kind == PEN_RECURRENT_LSTM && n.is_unusual && random_chance(&random, 70)) {
+    if (n.kind == PEN_RECURRENT_LSTM && n.has_peepholes && random_chance(&random, 70)) {
         c.inputs[12].type = op_type(PEN_FLOAT32, 2, n.directions, 3 * n.hidden);
         c.input_count = 13;
         if (random_chance(&random, 70)) c.output_count = PEN_RECURRENT_DPEEPHOLES + 1;

@@ -200,7 +200,7 @@ struct cuda_clip_args {
     X(layer_norm_weights) X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward)      \
     X(adam) X(norm_blocks) X(norm_total) X(dropout) X(dropout_backward) X(attention)               \
     X(attention_backward_rows) X(attention_backward_keys) X(attention_backward_mask) X(recurrent)  \
-    X(recurrent_backward) X(recurrent_bias) X(accuracy) X(accuracy_count) X(clip_scale) X(cast)    \
+    X(recurrent_backward) X(recurrent_bias) X(recurrent_peepholes) X(accuracy) X(accuracy_count) X(clip_scale) X(cast)    \
     X(spread) X(multiply) X(multiply_backward) X(extremum) X(extremum_backward) X(conv) X(conv_narrow) X(conv_narrow_weight)        \
     X(pool) X(pool_backward) X(plane) X(batch_moments) X(batch_totals) X(batch_norm)               \
     X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \

@@ -64,15 +64,23 @@ struct cuda_attention_args {
 // direction. `weights`: forward [directions][hidden][gates * hidden], backward as the operand.
 // What is NULL is left out. Backward `dstates`, [directions][rows][gates * hidden], are the
 // gradients by the state's half; NULL: they are those of `products`, which are made, too.
-// `before`, [directions][rows][hidden]: the states before each step.
-enum { PEN_CUDA_RNN_TANH, PEN_CUDA_RNN_RELU, PEN_CUDA_GRU, PEN_CUDA_LSTM };
+// `before`, [directions][rows][hidden]: the states before each step. Steps from an example's length
+// on are left out; one that is no number of steps raises `error` to batch - the example.
+// PEN_CUDA_GRU_RESET is a gru that resets its state before the product: `resets`, as `before`, are
+// states that are reset, and of each direction `dstates` has two gates in [rows][2 * hidden], and
+// behind them the third in [rows][hidden].
+enum { PEN_CUDA_RNN_TANH, PEN_CUDA_RNN_RELU, PEN_CUDA_GRU, PEN_CUDA_GRU_RESET, PEN_CUDA_LSTM };
 #define PEN_CUDA_RECURRENT_ROOM 2048 // states of a block: group * hidden
 struct cuda_recurrent_args {
     uint32_t adds, precision, what, steps, batch, hidden, directions, gates, saved, group;
-    uint32_t is_batch_first, reversed; // reversed: a bit for each direction
+    uint32_t is_batch_first, lengths_are_wide;
+    uint32_t reversed; // a bit for each direction
     PEN_CUDA_PLACE(float) products;
     PEN_CUDA_PLACE(const float) weights;
     PEN_CUDA_PLACE(const float) bias;
+    PEN_CUDA_PLACE(const float) peepholes; // [directions][3 * hidden]
+    PEN_CUDA_PLACE(const void) lengths;    // [batch]
+    PEN_CUDA_PLACE(unsigned int) error;
     PEN_CUDA_PLACE(const float) first_h;
     PEN_CUDA_PLACE(const float) first_c;
     PEN_CUDA_PLACE(float) y; // backward it is read, as gates and cells
@@ -85,7 +93,9 @@ struct cuda_recurrent_args {
     PEN_CUDA_PLACE(const float) dc;
     PEN_CUDA_PLACE(float) dstates;
     PEN_CUDA_PLACE(float) before;
+    PEN_CUDA_PLACE(float) resets;
     PEN_CUDA_PLACE(float) dbias;
+    PEN_CUDA_PLACE(float) dpeepholes;
     PEN_CUDA_PLACE(float) dfirst_h;
     PEN_CUDA_PLACE(float) dfirst_c;
 };

@@ -1,6 +1,5 @@
-// lstm, gru and rnn, and their gradients: kernels/recurrent.cu, and products. Sequences of their
-// own lengths, clipping, peepholes, gates that are coupled, other activations than the usual ones,
-// and a gru that resets its state before the product are left to the host.
+// lstm, gru and rnn, and their gradients: kernels/recurrent.cu, and products. Clipping, gates that
+// are coupled, and other activations than the usual ones are left to the host.
 #include <math.h>
 
 #include "base/integer.h"
@@ -35,7 +34,6 @@ static bool recurrent_functions_are_usual(const pen_recurrent_geometry *g, int64
 
 static bool recurrent_is_usual(const pen_recurrent_geometry *g) {
     if (g->clip < (double)INFINITY || g->input_forget) return false;
-    if (g->kind == PEN_RECURRENT_GRU && !g->linear_before_reset) return false;
     for (int64_t d = 0; d < g->directions; d++)
         if (!recurrent_functions_are_usual(g, d)) return false;
     return true;
@@ -48,25 +46,32 @@ static bool recurrent_fits(const pen_recurrent_geometry *g) {
            pen_i64_mul(g->steps, g->batch, &rows) && rows <= INT32_MAX / 2;
 }
 
+static uint32_t recurrent_lengths_input(const pen_node *node) {
+    const bool is_backward = pen_cuda_rule(node) == RECURRENT_BACKWARD;
+    return is_backward ? PEN_RECURRENT_BACKWARD_LENGTHS : PEN_RECURRENT_LENGTHS;
+}
+
+// All are of one type but the lengths.
+static bool recurrent_is_float(const pen_graph *graph, const pen_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (i == recurrent_lengths_input(node)) continue;
+        if (!pen_cuda_is_float(graph, node->inputs[i])) return false;
+    }
+    return pen_cuda_is_float(graph, node->outputs[0]);
+}
+
 static bool recurrent_supports(const pen_graph *graph, const pen_node *node) {
     const bool is_backward = pen_cuda_rule(node) == RECURRENT_BACKWARD;
-    const uint32_t lengths = is_backward ? PEN_RECURRENT_BACKWARD_LENGTHS : PEN_RECURRENT_LENGTHS;
-    const uint32_t peepholes =
-        is_backward ? PEN_RECURRENT_BACKWARD_PEEPHOLES : PEN_RECURRENT_PEEPHOLES;
     pen_recurrent_geometry g;
-    if (pen_cuda_has(node, lengths) || pen_cuda_has(node, peepholes)) return false;
-    if (!pen_cuda_all_float(graph, node) || !recurrent_geometry(graph, node, &g)) return false;
+    if (!recurrent_is_float(graph, node) || !recurrent_geometry(graph, node, &g)) return false;
     if (is_backward && !pen_cuda_has(node, PEN_RECURRENT_BACKWARD_Y)) return false;
-    if (is_backward && node->output_count > PEN_RECURRENT_DPEEPHOLES &&
-        pen_value_is(node->outputs[PEN_RECURRENT_DPEEPHOLES])) {
-        return false;
-    }
     return recurrent_is_usual(&g) && recurrent_fits(&g);
 }
 
 static uint32_t recurrent_what(const pen_recurrent_geometry *g) {
     if (g->kind == PEN_RECURRENT_LSTM) return PEN_CUDA_LSTM;
-    if (g->kind == PEN_RECURRENT_GRU) return PEN_CUDA_GRU;
+    if (g->kind == PEN_RECURRENT_GRU)
+        return g->linear_before_reset ? PEN_CUDA_GRU : PEN_CUDA_GRU_RESET;
     return g->activations[0][0].function == PEN_RECURRENT_TANH ? PEN_CUDA_RNN_TANH
                                                                : PEN_CUDA_RNN_RELU;
 }
@@ -77,8 +82,18 @@ static uint32_t recurrent_group(const pen_recurrent_geometry *g) {
     return (uint32_t)(wanted < g->batch ? wanted : g->batch);
 }
 
-static struct cuda_recurrent_args recurrent_args(const pen_recurrent_geometry *g) {
+static struct cuda_recurrent_args recurrent_args(const pen_cuda_call *call,
+                                                 const pen_recurrent_geometry *g) {
+    const uint32_t lengths = recurrent_lengths_input(call->node);
+    const bool has_lengths = pen_cuda_has(call->node, lengths);
+    const bool are_wide =
+        has_lengths &&
+        pen_value_type(call->graph, call->node->inputs[lengths])->element == PEN_INT64;
     return (struct cuda_recurrent_args){.what = recurrent_what(g),
+                                        .precision = call->precision,
+                                        .lengths = pen_cuda_input(call, lengths),
+                                        .lengths_are_wide = are_wide,
+                                        .error = call->error,
                                         .steps = (uint32_t)g->steps,
                                         .batch = (uint32_t)g->batch,
                                         .hidden = (uint32_t)g->hidden,
@@ -150,8 +165,7 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
                                               .y = call->workspace};
     const bool is_lstm = g.kind == PEN_RECURRENT_LSTM;
     const uint32_t kept = is_lstm ? PEN_RECURRENT_LAST_C + 1 : PEN_RECURRENT_LAST_H + 1;
-    struct cuda_recurrent_args args = recurrent_args(&g);
-    args.precision = call->precision;
+    struct cuda_recurrent_args args = recurrent_args(call, &g);
     args.products = call->workspace;
     args.weights = call->workspace + rows * columns * sizeof(float);
     args.bias = pen_cuda_input(call, PEN_RECURRENT_B);
@@ -161,6 +175,7 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     if (g.saved > 0) args.kept_gates = pen_cuda_output(call, kept);
     if (is_lstm) {
         args.first_c = pen_cuda_input(call, PEN_RECURRENT_INITIAL_C);
+        args.peepholes = pen_cuda_input(call, PEN_RECURRENT_PEEPHOLES);
         args.last_c = pen_cuda_output(call, PEN_RECURRENT_LAST_C);
         args.kept_cells = pen_cuda_output(call, kept + 1);
     }
@@ -169,6 +184,20 @@ static uint32_t recurrent_steps(const pen_cuda_call *call, pen_cuda_step *steps)
     steps[1] = recurrent_turn(&g, call->inputs[PEN_RECURRENT_R], args.weights);
     steps[2] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent);
     return 3;
+}
+
+static bool recurrent_can_raise(const pen_graph *graph, const pen_node *node) {
+    (void)graph;
+    return pen_cuda_has(node, PEN_RECURRENT_LENGTHS);
+}
+
+// The word counts from behind over all examples.
+static pen_status recurrent_blame(const pen_graph *graph, const pen_node *node, uint32_t word) {
+    pen_recurrent_geometry g = {0};
+    (void)recurrent_geometry(graph, node, &g);
+    return pen_error(PEN_INVALID_INPUT,
+                     "%s '%s': the length of sequence %lld is outside of 0 to %lld", node->op->name,
+                     node->name, (long long)(g.batch - word), (long long)g.steps);
 }
 
 // ---- backward
@@ -183,18 +212,20 @@ static uint64_t recurrent_backward_workspace_bytes(const pen_graph *graph, const
     pen_recurrent_geometry g = {0};
     (void)recurrent_geometry(graph, node, &g);
     const uint64_t halves = recurrent_has_halves(&g) ? 2 : 1;
-    const uint64_t states = (uint64_t)(g.directions * g.hidden);
+    const uint64_t kinds = recurrent_what(&g) == PEN_CUDA_GRU_RESET ? 2 : 1;
+    const uint64_t states = kinds * (uint64_t)(g.directions * g.hidden);
     return recurrent_rows(&g) * (halves * recurrent_columns(&g) + states) * sizeof(float);
 }
 
-// The workspace has the gradients by the halves of the gates, and the states before each step.
+// The workspace has the gradients by the halves of the gates, the states before each step, and
+// those that are reset.
 static struct cuda_recurrent_args recurrent_backward_args(const pen_cuda_call *call,
                                                           const pen_recurrent_geometry *g) {
     const uint64_t bytes = recurrent_rows(g) * recurrent_columns(g) * sizeof(float);
     const bool has_halves = recurrent_has_halves(g);
-    struct cuda_recurrent_args args = recurrent_args(g);
-    args.precision = call->precision;
+    struct cuda_recurrent_args args = recurrent_args(call, g);
     args.weights = call->inputs[PEN_RECURRENT_R];
+    args.peepholes = pen_cuda_input(call, PEN_RECURRENT_BACKWARD_PEEPHOLES);
     args.y = call->inputs[PEN_RECURRENT_BACKWARD_Y];
     args.kept_gates = pen_cuda_input(call, PEN_RECURRENT_BACKWARD_GATES);
     args.kept_cells = pen_cuda_input(call, PEN_RECURRENT_BACKWARD_CELLS);
@@ -206,10 +237,52 @@ static struct cuda_recurrent_args recurrent_backward_args(const pen_cuda_call *c
     args.products = call->workspace;
     args.dstates = has_halves ? call->workspace + bytes : 0;
     args.before = call->workspace + (has_halves ? 2 : 1) * bytes;
+    if (args.what == PEN_CUDA_GRU_RESET) {
+        args.resets =
+            args.before + recurrent_rows(g) * (uint64_t)(g->directions * g->hidden) * sizeof(float);
+    }
     args.dbias = pen_cuda_output(call, PEN_RECURRENT_DB);
+    args.dpeepholes = pen_cuda_output(call, PEN_RECURRENT_DPEEPHOLES);
     args.dfirst_h = pen_cuda_output(call, PEN_RECURRENT_DINITIAL_H);
     args.dfirst_c = pen_cuda_output(call, PEN_RECURRENT_DINITIAL_C);
     return args;
+}
+
+// Of the state's weights: gradients by the gates times the states before each step.
+static uint32_t recurrent_weight_steps(const pen_cuda_call *call, const pen_recurrent_geometry *g,
+                                       const struct cuda_recurrent_args *args,
+                                       pen_cuda_step *steps) {
+    const uint64_t rows = recurrent_rows(g), hidden = (uint64_t)g->hidden;
+    const uint64_t all = (uint64_t)g->gates * hidden;
+    struct cuda_product_args product = {.precision = call->precision,
+                                        .alpha = 1,
+                                        .m = (uint32_t)all,
+                                        .n = (uint32_t)hidden,
+                                        .k = (uint32_t)rows,
+                                        .trans_a = 1,
+                                        .stride_a = rows * all,
+                                        .stride_b = rows * hidden,
+                                        .a = args->dstates != 0 ? args->dstates : args->products,
+                                        .b = args->before,
+                                        .y = pen_cuda_output(call, PEN_RECURRENT_DR)};
+    uint32_t count = 0;
+    if (product.y == 0) return 0;
+    if (args->what != PEN_CUDA_GRU_RESET) {
+        steps[0] = pen_cuda_product_step(&product, (uint32_t)g->directions);
+        return 1;
+    }
+    // of each direction two gates, by the states, and the third by those that are reset
+    for (uint64_t part = 0; part < 2 * (uint64_t)g->directions; part++) {
+        const uint64_t d = part / 2, third = part % 2;
+        const uint64_t first = d * rows * all + third * rows * 2 * hidden;
+        product.m = (uint32_t)(third ? hidden : 2 * hidden);
+        product.a = args->dstates + first * sizeof(float);
+        product.b = (third ? args->resets : args->before) + d * rows * hidden * sizeof(float);
+        product.y = pen_cuda_output(call, PEN_RECURRENT_DR) +
+                    (d * all + third * 2 * hidden) * hidden * sizeof(float);
+        steps[count++] = pen_cuda_product_step(&product, 1);
+    }
+    return count;
 }
 
 // The gradients by all gates, from the last step to the first; then those of the weights and of x
@@ -217,7 +290,7 @@ static struct cuda_recurrent_args recurrent_backward_args(const pen_cuda_call *c
 static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     pen_recurrent_geometry g = {0};
     (void)recurrent_geometry(call->graph, call->node, &g);
-    const uint64_t rows = recurrent_rows(&g), all = (uint64_t)(g.gates * g.hidden);
+    const uint64_t rows = recurrent_rows(&g);
     const struct cuda_recurrent_args args = recurrent_backward_args(call, &g);
     const struct cuda_product_args of_w = {.precision = call->precision,
                                            .alpha = 1,
@@ -228,17 +301,6 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
                                            .a = args.products,
                                            .b = call->inputs[PEN_RECURRENT_X],
                                            .y = pen_cuda_output(call, PEN_RECURRENT_DW)};
-    const struct cuda_product_args of_r = {.precision = call->precision,
-                                           .alpha = 1,
-                                           .m = (uint32_t)all,
-                                           .n = (uint32_t)g.hidden,
-                                           .k = (uint32_t)rows,
-                                           .trans_a = 1,
-                                           .stride_a = rows * all,
-                                           .stride_b = rows * (uint64_t)g.hidden,
-                                           .a = args.dstates != 0 ? args.dstates : args.products,
-                                           .b = args.before,
-                                           .y = pen_cuda_output(call, PEN_RECURRENT_DR)};
     const struct cuda_product_args of_x = {.precision = call->precision,
                                            .alpha = 1,
                                            .m = (uint32_t)rows,
@@ -250,11 +312,15 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
     uint32_t count = 0;
     steps[count++] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent_backward);
     if (of_w.y != 0) steps[count++] = pen_cuda_product_step(&of_w, 1);
-    if (of_r.y != 0) steps[count++] = pen_cuda_product_step(&of_r, (uint32_t)g.directions);
+    count += recurrent_weight_steps(call, &g, &args, &steps[count]);
     if (of_x.y != 0) steps[count++] = pen_cuda_product_step(&of_x, 1);
     if (args.dbias != 0) {
         steps[count] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent_bias);
         steps[count++].grid[0] = pen_cuda_blocks_for(2 * recurrent_columns(&g));
+    }
+    if (args.dpeepholes != 0) {
+        steps[count] = recurrent_step(&args, PEN_CUDA_KERNEL_recurrent_peepholes);
+        steps[count++].grid[0] = pen_cuda_blocks_for(3 * (uint64_t)(g.directions * g.hidden));
     }
     return count;
 }
@@ -265,6 +331,8 @@ static uint32_t recurrent_backward_steps(const pen_cuda_call *call, pen_cuda_ste
      .supports = recurrent_supports,                                                               \
      .workspace_bytes = recurrent_workspace_bytes,                                                 \
      .steps = recurrent_steps,                                                                     \
+     .blame = recurrent_blame,                                                                     \
+     .can_raise = recurrent_can_raise,                                                             \
      .rule = RECURRENT_FORWARD},                                                                   \
     {                                                                                              \
         .op_name = op "_backward", .can_accumulate = true, .supports = recurrent_supports,         \

@@ -80,9 +80,9 @@ static void recurrent_layers(void **state) {
     (void)state;
     const uint64_t before = cublas_count().calls;
     for (uint64_t seed = 0; seed < 6; seed++) {
-        const op_case forward = recurrent_case_forward(seed, true);
+        const op_case forward = recurrent_case_forward(seed, RECURRENT_CASE_PLAIN);
         cuda_check(&forward, seed, 2e-5);
-        const op_case backward = recurrent_case_backward(seed, true);
+        const op_case backward = recurrent_case_backward(seed, RECURRENT_CASE_PLAIN);
         cuda_check(&backward, seed, 5e-5);
     }
     CHECK(cublas_count().calls > before, "none was asked for");

@@ -84,23 +84,45 @@ static void attentions_of_long_rows(void **state) {
 
 static void recurrent_layers(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
-        const op_case forward = recurrent_case_forward(seed, true);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        const recurrent_case_options options =
+            seed < 24 ? RECURRENT_CASE_PLAIN : RECURRENT_CASE_USUAL;
+        const op_case forward = recurrent_case_forward(seed, options);
         cuda_check(&forward, seed, 2e-5);
-        const op_case backward = recurrent_case_backward(seed, true);
+        const op_case backward = recurrent_case_backward(seed, options);
         cuda_check(&backward, seed, 5e-5);
+    }
+}
+
+static void lengths_that_are_none_are_told(void **state) {
+    (void)state;
+    static const int32_t lengths[][3] = {{0, 2, 3}, {1, -1, 4}}, right[] = {3, 0, 2};
+    for (uint32_t i = 0; i < 2; i++) {
+        op_case c = {.op = "gru", .input_count = 5};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 3, 2 + (int)i, 3, 4);
+        c.inputs[1].type = op_type(PEN_FLOAT32, 3, 1, 6, 4);
+        c.inputs[2].type = op_type(PEN_FLOAT32, 3, 1, 6, 2);
+        c.inputs[3].is_absent = true;
+        c.inputs[4].type = op_type(PEN_INT32, 1, 3);
+        static const int32_t least[] = {2, 0, 1};
+        cuda_check_refuses_at(&c, 4, lengths[i], i == 0 ? least : right, sizeof right,
+                              i == 0 ? "the length of sequence 2 is outside of 0 to 2"
+                                     : "the length of sequence 1 is outside of 0 to 3");
     }
 }
 
 // What no kernel of the GPU can do runs on the host, with the same numbers.
 static void unusual_recurrent_layers_run_on_the_host(void **state) {
     (void)state;
-    op_case c = recurrent_case_forward(1, true); // a gru
-    for (uint32_t i = 0; i < c.attribute_count; i++)
-        if (strcmp(c.attributes[i].name, "linear_before_reset") == 0)
-            c.attributes[i] = pen_attribute_int("linear_before_reset", 0);
+    op_case c = recurrent_case_forward(1, RECURRENT_CASE_PLAIN); // a gru
+    c.attributes[c.attribute_count++] = pen_attribute_text("activations", "Sigmoid Softsign");
+    c.attributes[0] = pen_attribute_text("direction", "forward");
+    for (uint32_t i = 1; i < 3; i++)
+        c.inputs[i].type.shape.dims[0] = 1;
+    for (uint32_t i = 3; i < c.input_count; i++)
+        c.inputs[i].is_absent = true;
     cuda_check_place(&c, false);
-    c = recurrent_case_forward(2, true);
+    c = recurrent_case_forward(2, RECURRENT_CASE_PLAIN);
     c.attributes[c.attribute_count++] = pen_attribute_float("clip", 0.5);
     cuda_check_place(&c, false);
     op_check_device(&c, 2, 2e-5);
@@ -134,6 +156,6 @@ static void dropouts(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(attentions), cmocka_unit_test(gradients_of_attentions),
               cmocka_unit_test(gradients_of_masks), cmocka_unit_test(attentions_of_long_rows),
-              cmocka_unit_test(recurrent_layers),
+              cmocka_unit_test(recurrent_layers), cmocka_unit_test(lengths_that_are_none_are_told),
               cmocka_unit_test(unusual_recurrent_layers_run_on_the_host),
               cmocka_unit_test(dropouts))
