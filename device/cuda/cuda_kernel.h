@@ -64,6 +64,7 @@ typedef struct pen_cuda_step {
         struct cuda_magnitude_args magnitude;
         struct cuda_dropout_args dropout;
         struct cuda_drawn_args drawn;
+        struct cuda_classes_args classes;
         struct cuda_attention_args attention;
         struct cuda_recurrent_args recurrent;
         struct cuda_clip_scale_args clip_scale;

@@ -206,7 +206,7 @@ struct cuda_clip_args {
     X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \
     X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \
     X(look_many) X(adapt_many) X(average_many) X(gather_nd)         \
-    X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw)          \
+    X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw) X(draw_classes)          \
     X(reduce_whole) X(lrn) X(lrn_backward)
 // clang-format on
 

@@ -141,4 +141,14 @@ struct cuda_drawn_args {
     double low, width;
 };
 
+// y[row][sample] of `type`, by random number row * samples + sample: a class, by the logarithms of
+// shares x[row][class] of `x_type`.
+struct cuda_classes_args {
+    uint32_t adds, type, x_type;
+    uint64_t rows, classes, samples;
+    PEN_CUDA_PLACE(const struct cuda_random) random;
+    PEN_CUDA_PLACE(const void) x;
+    PEN_CUDA_PLACE(void) y;
+};
+
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_SEQUENCE_ARGS_H

@@ -1,4 +1,4 @@
-// Random tensors: kernels/random.cu. multinomial is left to the host.
+// Random tensors: kernels/random.cu.
 #include <string.h>
 
 #include "base/random.h"
@@ -37,6 +37,29 @@ static uint32_t random_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
     return 1;
 }
 
+static bool classes_supports(const pen_graph *graph, const pen_node *node) {
+    uint32_t type;
+    return pen_cuda_type(graph, node->inputs[0], &type);
+}
+
+static uint32_t classes_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
+    const pen_shape *x = &pen_value_type(call->graph, call->node->inputs[0])->shape;
+    const pen_shape *y = &pen_value_type(call->graph, call->node->outputs[0])->shape;
+    struct cuda_classes_args args = {.rows = (uint64_t)x->dims[0],
+                                     .classes = (uint64_t)x->dims[1],
+                                     .samples = (uint64_t)y->dims[1],
+                                     .random = call->random,
+                                     .x = call->inputs[0],
+                                     .y = call->outputs[0]};
+    (void)pen_cuda_type(call->graph, call->node->inputs[0], &args.x_type);
+    (void)pen_cuda_type(call->graph, call->node->outputs[0], &args.type);
+    if (args.rows == 0) return 0;
+    *steps = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_draw_classes,
+                             .grid = {pen_cuda_blocks(args.rows), 1, 1},
+                             .args.classes = args};
+    return 1;
+}
+
 // A seed of the node's own is a number of ONNX, whose bits are the seed.
 static struct cuda_random random_draw(const pen_node *node, const pen_run_context *run) {
     uint64_t seed = run->seed;
@@ -59,6 +82,10 @@ static const pen_cuda_entry random_entries[] = {
     RANDOM_ENTRY("random_normal", PEN_CUDA_NORMAL),
     RANDOM_ENTRY("random_normal_like", PEN_CUDA_NORMAL),
     RANDOM_ENTRY("bernoulli", PEN_CUDA_BERNOULLI),
+    {.op_name = "multinomial",
+     .supports = classes_supports,
+     .steps = classes_steps,
+     .draw = random_draw},
 };
 
 PEN_CUDA_FAMILY_OF(random);

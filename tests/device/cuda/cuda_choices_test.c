@@ -135,5 +135,31 @@ static void random_tensors(void **state) {
     }
 }
 
+// Of a few classes, of more than a block has threads, and of many; some have no share, or such a
+// small one that only double has it, and one line has no largest.
+static void random_classes(void **state) {
+    (void)state;
+    static const int classes[] = {1, 7, 300, 5000};
+    static float x[3 * 5000];
+    static double wide[3 * 5000];
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        const int count = classes[seed % 4];
+        op_case c = {.op = "multinomial", .input_count = 1, .attribute_count = 3};
+        c.attributes[0] = pen_attribute_text("stream", "draws");
+        c.attributes[1] = pen_attribute_text("dtype", seed % 3 ? "int32" : "int64");
+        c.attributes[2] = pen_attribute_int("sample_size", seed < 8 ? 40 : 700);
+        for (int i = 0; i < 3 * count; i++) {
+            x[i] =
+                i % 5 == 3 ? -(float)INFINITY : (float)(i * 7919 % 97) / 24 - (float)(i % 11) * 9;
+            if (seed >= 12 && i >= count) x[i] = i < 2 * count ? -(float)INFINITY : x[i] - 300.0f;
+            wide[i] = (double)x[i] + 1e-9;
+        }
+        c.inputs[0].type = op_type(seed % 2 ? PEN_FLOAT64 : PEN_FLOAT32, 2, 3, count);
+        c.inputs[0].data = seed % 2 ? (const void *)wide : x;
+        cuda_check(&c, seed, 0);
+    }
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(places), cmocka_unit_test(tops), cmocka_unit_test(one_hots),
-              cmocka_unit_test(constants), cmocka_unit_test(random_tensors))
+              cmocka_unit_test(constants), cmocka_unit_test(random_tensors),
+              cmocka_unit_test(random_classes))
