@@ -82,6 +82,7 @@ static uint32_t recurrent_group(const pen_recurrent_geometry *g) {
     return (uint32_t)(wanted < g->batch ? wanted : g->batch);
 }
 
+// What both kernels have of the node's shapes, options and lengths; operands are set by each.
 static struct cuda_recurrent_args recurrent_args(const pen_cuda_call *call,
                                                  const pen_recurrent_geometry *g) {
     const uint32_t lengths = recurrent_lengths_input(call->node);
