@@ -128,35 +128,56 @@ static pen_status doctor_describe_gpus(pen_arena *arena, const char **out_text) 
     return pen_text_finish(&text, out_text);
 }
 
+typedef struct doctor_cuda {
+    const char *what; // "matrix products"
+    const char *note; // of newer ones that are not looked for; ""
+    int numbers[3];
+} doctor_cuda;
+
 // "12.4.5, for matrix products of GPUs", or what is missing for it.
-static pen_status doctor_describe_library(pen_status found, const int numbers[3], const char *what,
+static pen_status doctor_describe_library(const doctor_cuda *library, pen_status found,
                                           pen_arena *arena, const char **out_text) {
+    const int *numbers = library->numbers;
     if (found == PEN_OK) {
-        return pen_arena_format(arena, out_text, "%d.%d.%d, for %s of GPUs", numbers[0], numbers[1],
-                                numbers[2], what);
+        return pen_arena_format(arena, out_text, "%d.%d.%d, for %s of GPUs%s", numbers[0],
+                                numbers[1], numbers[2], library->what, library->note);
     }
-    const pen_status copied = pen_arena_format(
-        arena, out_text, "none, own kernels make %s of GPUs: %s", what, pen_status_message(found));
+    const pen_status copied =
+        pen_arena_format(arena, out_text, "none, own kernels make %s of GPUs: %s%s", library->what,
+                         pen_status_message(found), library->note);
     pen_status_ignore(found, "told with the rest");
     return copied;
 }
 
+// Why libcublas.so.13 is not looked for, where it is not.
+static pen_status doctor_note_cublas(const pen_cuda_gpu *gpu, pen_arena *arena,
+                                     const char **out_text) {
+    *out_text = "";
+    if (!pen_cublas_passes_over(gpu)) return PEN_OK;
+    return pen_arena_format(arena, out_text,
+                            "; libcublas.so.13 has no kernels for this GPU, whose compute "
+                            "capability %d.%d is below 7.5",
+                            gpu->major, gpu->minor);
+}
+
 // Libraries that GPUs would use.
 static pen_status doctor_describe_libraries(pen_arena *arena, doctor_report *report) {
+    doctor_cuda blas = {.what = "matrix products"}, dnn = {.what = "convolutions", .note = ""};
     const pen_cublas_functions *cublas;
     const pen_cudnn_functions *cudnn;
     pen_cublas_version version = {{0}};
-    int numbers[3] = {0};
     pen_cuda_gpu gpu;
-    const pen_status status = pen_cuda_gpu_describe(0, &gpu);
+    pen_status status = pen_cuda_gpu_describe(0, &gpu);
     if (status != PEN_OK) {
         pen_status_ignore(status, "told with the GPUs");
         return PEN_OK;
     }
-    PEN_TRY(doctor_describe_library(pen_cublas_load(gpu.driver, &cublas, &version), version.numbers,
-                                    "matrix products", arena, &report->cublas));
-    return doctor_describe_library(pen_cudnn_load(gpu.driver, &cudnn, numbers), numbers,
-                                   "convolutions", arena, &report->cudnn);
+    PEN_TRY(doctor_note_cublas(&gpu, arena, &blas.note));
+    status = pen_cublas_load(&gpu, &cublas, &version);
+    memcpy(blas.numbers, version.numbers, sizeof blas.numbers);
+    PEN_TRY(doctor_describe_library(&blas, status, arena, &report->cublas));
+    status = pen_cudnn_load(&gpu, &cudnn, dnn.numbers);
+    return doctor_describe_library(&dnn, status, arena, &report->cudnn);
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).

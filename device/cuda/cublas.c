@@ -7,22 +7,31 @@
 #define CUBLAS_NEWEST 13 // whose functions are known here
 #define CUBLAS_OLDEST 11
 
-// Made once, and only read then.
-static pen_cublas_functions functions;
+#define CUBLAS_NEWEST_OF_OLD 12 // that has kernels for GPUs below 7.5
+#define CUBLAS_COUNT (CUBLAS_NEWEST - CUBLAS_OLDEST + 1)
 
-// Files of major versions that the driver can run, the newest first, of which the first that is
-// there is taken.
-static pen_status cublas_load_library(int driver) {
-    static pen_library_once once;
+// By the newest that may be taken. Made once each, and only read then.
+static pen_cublas_functions cublas_functions[CUBLAS_COUNT];
+
+// The newest major version for the GPU and its driver.
+static int cublas_newest(const pen_cuda_gpu *gpu) {
+    const int newest = pen_cuda_gpu_is_old(gpu) ? CUBLAS_NEWEST_OF_OLD : CUBLAS_NEWEST;
+    return gpu->driver / 1000 < newest ? gpu->driver / 1000 : newest;
+}
+
+// Files of major versions that the driver and the GPU can run, the newest first, of which the first
+// that is there is taken.
+static pen_status cublas_load_library(const pen_cuda_gpu *gpu,
+                                      const pen_cublas_functions **out_functions) {
+    static pen_library_once once[CUBLAS_COUNT];
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
                                         NULL};
 #define CUBLAS_SYMBOL(name, symbol, parameters) #symbol,
     static const char *const symbols[] = {PEN_CUBLAS_FUNCTIONS(CUBLAS_SYMBOL)};
-    int newest = driver / 1000;
-    if (newest > CUBLAS_NEWEST) newest = CUBLAS_NEWEST;
+    const int newest = cublas_newest(gpu);
     if (newest < CUBLAS_OLDEST) {
         return pen_error(PEN_UNSUPPORTED, "the driver is of CUDA %d.%d, cuBLAS needs one of %d",
-                         driver / 1000, driver % 1000 / 10, CUBLAS_OLDEST);
+                         gpu->driver / 1000, gpu->driver % 1000 / 10, CUBLAS_OLDEST);
     }
     const pen_library wanted = {.purpose = newest == 13   ? "libcublas.so.13, .12 or .11"
                                            : newest == 12 ? "libcublas.so.12 or .11"
@@ -30,20 +39,28 @@ static pen_status cublas_load_library(int driver) {
                                 .names = names + (CUBLAS_NEWEST - newest),
                                 .symbols = symbols,
                                 .symbol_count = sizeof symbols / sizeof *symbols};
-    return pen_library_find_once(&once, &wanted, &functions);
+    pen_cublas_functions *functions = &cublas_functions[newest - CUBLAS_OLDEST];
+    PEN_TRY(pen_library_find_once(&once[newest - CUBLAS_OLDEST], &wanted, functions));
+    *out_functions = functions;
+    return PEN_OK;
 }
 
-pen_status pen_cublas_load(int driver, const pen_cublas_functions **out_functions,
+bool pen_cublas_passes_over(const pen_cuda_gpu *gpu) {
+    return pen_cuda_gpu_is_old(gpu) && gpu->driver / 1000 > CUBLAS_NEWEST_OF_OLD;
+}
+
+pen_status pen_cublas_load(const pen_cuda_gpu *gpu, const pen_cublas_functions **out_functions,
                            pen_cublas_version *out_version) {
+    const pen_cublas_functions *functions;
     pen_cublas_version version;
-    PEN_TRY(cublas_load_library(driver));
+    PEN_TRY(cublas_load_library(gpu, &functions));
     for (int i = 0; i < 3; i++) {
-        const pen_cublas_status status = functions.property((unsigned)i, &version.numbers[i]);
+        const pen_cublas_status status = functions->property((unsigned)i, &version.numbers[i]);
         if (status == 0) continue;
         return pen_error(PEN_UNSUPPORTED, "libcublas does not say its version: %s",
                          pen_cublas_status_name(status));
     }
-    *out_functions = &functions;
+    *out_functions = functions;
     *out_version = version;
     return PEN_OK;
 }
@@ -87,10 +104,10 @@ static pen_status cublas_begin(pen_cublas *cublas) {
     return cublas_check(cublas, f->set_math_mode(cublas->handle, PEN_CUBLAS_MATH), NULL);
 }
 
-pen_status pen_cublas_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
-                           pen_cublas *cublas) {
+pen_status pen_cublas_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
+                           pen_cuda_address workspace, pen_cublas *cublas) {
     *cublas = (pen_cublas){.memory = memory, .workspace = workspace};
-    pen_status status = pen_cublas_load(memory->version, &cublas->functions, &cublas->version);
+    pen_status status = pen_cublas_load(gpu, &cublas->functions, &cublas->version);
     if (status == PEN_OK) status = cublas_begin(cublas);
     if (status != PEN_OK) pen_cublas_close(cublas);
     return status;

@@ -72,11 +72,15 @@ typedef struct pen_cublas_version {
     int numbers[3]; // 12, 4, 5: 12.4.5
 } pen_cublas_version;
 
-// Loads it, once in a process: the newest that goes with the driver, whose version of CUDA is
-// `driver`, 12040 for 12.4. A library of a later major version than the driver's does not run.
+// Loads it, once in a process: the newest that goes with the GPU and its driver. A library of a
+// later major version than the driver's does not run; that of 13 has no kernels for old GPUs
+// (pen_cuda_gpu_is_old).
 //   UNSUPPORTED  there is none, or it lacks a function; says which files were looked for
-PEN_NODISCARD pen_status pen_cublas_load(int driver, const pen_cublas_functions **out_functions,
+PEN_NODISCARD pen_status pen_cublas_load(const pen_cuda_gpu *gpu,
+                                         const pen_cublas_functions **out_functions,
                                          pen_cublas_version *out_version);
+// Whether libcublas.so.13 is not looked for because of the GPU, though its driver runs it.
+bool pen_cublas_passes_over(const pen_cuda_gpu *gpu);
 // "CUBLAS_STATUS_NOT_SUPPORTED"; never NULL.
 const char *pen_cublas_status_name(pen_cublas_status status);
 
@@ -92,8 +96,8 @@ typedef struct pen_cublas {
 // an error it is closed again, and `handle` is NULL.
 //   UNSUPPORTED  it is not found, or not for this machine
 //   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
-PEN_NODISCARD pen_status pen_cublas_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
-                                         pen_cublas *cublas);
+PEN_NODISCARD pen_status pen_cublas_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
+                                         pen_cuda_address workspace, pen_cublas *cublas);
 void pen_cublas_close(pen_cublas *cublas);
 
 // Whether it does a product: all that its functions can express. `args` are those of the kernel

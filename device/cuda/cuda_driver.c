@@ -39,6 +39,10 @@ pen_status pen_cuda_driver_load(const pen_cuda_driver **out_driver) {
     return PEN_OK;
 }
 
+bool pen_cuda_gpu_is_old(const pen_cuda_gpu *gpu) {
+    return gpu->major < 7 || (gpu->major == 7 && gpu->minor < 5);
+}
+
 pen_status pen_cuda_gpu_count(uint32_t *out_count) {
     const pen_cuda_driver *with;
     int count = 0;

@@ -6,6 +6,7 @@
 #ifndef PEN_DEVICE_CUDA_CUDA_DRIVER_H
 #define PEN_DEVICE_CUDA_CUDA_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -116,6 +117,10 @@ typedef struct pen_cuda_gpu {
     int driver; // the version of CUDA that it knows: 13000 is 13.0
     uint64_t memory_bytes;
 } pen_cuda_gpu;
+
+// Whether its compute capability is below 7.5, as that of a V100, 7.0. What NVIDIA makes for CUDA
+// 13 has no kernels for such a GPU: a library loads there, and then its handle or its work fails.
+bool pen_cuda_gpu_is_old(const pen_cuda_gpu *gpu);
 
 // GPUs that there are; those of CUDA_VISIBLE_DEVICES, where that is set. UNSUPPORTED
 PEN_NODISCARD pen_status pen_cuda_gpu_count(uint32_t *out_count);

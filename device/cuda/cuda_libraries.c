@@ -43,14 +43,17 @@ static pen_status libraries_judge(pen_cuda_libraries *libraries, pen_status open
 
 pen_status pen_cuda_libraries_open(pen_cuda_memory *memory, pen_libraries wanted, pen_arena *arena,
                                    pen_cuda_libraries *libraries) {
+    pen_cuda_gpu gpu;
     *libraries = (pen_cuda_libraries){.wanted = wanted, .memory = memory};
     if (wanted == PEN_LIBRARIES_NONE) return PEN_OK;
+    PEN_TRY(pen_cuda_gpu_describe((uint32_t)memory->gpu, &gpu));
     PEN_TRY(libraries_take_workspace(libraries));
     const pen_cuda_address workspace = libraries->workspace;
-    PEN_TRY(libraries_judge(libraries, pen_cublas_open(memory, workspace, &libraries->cublas),
+    PEN_TRY(libraries_judge(libraries, pen_cublas_open(memory, &gpu, workspace, &libraries->cublas),
                             "cuBLAS", "matrix products", arena));
     return libraries_judge(
-        libraries, pen_cudnn_open(memory, workspace, PEN_CUBLAS_WORKSPACE_BYTES, &libraries->cudnn),
+        libraries,
+        pen_cudnn_open(memory, &gpu, workspace, PEN_CUBLAS_WORKSPACE_BYTES, &libraries->cudnn),
         "cuDNN", "convolutions", arena);
 }
 

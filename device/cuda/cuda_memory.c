@@ -79,8 +79,6 @@ pen_status pen_cuda_memory_open(pen_cuda_memory *memory) {
                          memory->budget.device, memory->gpu, count);
     }
     PEN_TRY(pen_cuda_driver_load(&memory->driver));
-    PEN_TRY(pen_cuda_check(memory, memory->driver->driver_version(&memory->version),
-                           "while its driver was asked for its version"));
     PEN_TRY(pen_cuda_check(memory, memory->driver->device(&memory->handle, memory->gpu),
                            "while it was looked for"));
     PEN_TRY(pen_cuda_check(memory, memory->driver->context_retain(&memory->context, memory->handle),

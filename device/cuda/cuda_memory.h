@@ -37,8 +37,7 @@ typedef struct pen_cuda_fetch {
 typedef struct pen_cuda_memory {
     const pen_cuda_driver *driver; // NULL: nothing is open
     int gpu;
-    int handle;  // of the driver, of the GPU
-    int version; // of CUDA, that the driver knows: 12040 for 12.4
+    int handle; // of the driver, of the GPU
     pen_cuda_context *context;
     pen_cuda_stream *stream;
     pen_cuda_stream *beside[2]; // copies in, and out (cuda_queues.h); NULL: nobody asked for them

@@ -8,39 +8,74 @@
 #define CUDNN_SPATIAL 3    // dimensions of arguments
 #define CUDNN_CANDIDATES 8 // algorithms that it is asked for
 
-// Made once, and only read then.
-static pen_cudnn_functions functions;
+// The first version without kernels for GPUs below 7.5, also where it is made for CUDA 12.
+#define CUDNN_NEW_MAJOR 9
+#define CUDNN_NEW_MINOR 11
 
-static pen_status cudnn_load_library(void) {
-    static pen_library_once once;
+// What may be loaded: the newest that there is, and where that is not for this machine, version 8.
+#define CUDNN_LIBRARIES 2
+
+// Made once each, and only read then.
+static pen_cudnn_functions cudnn_functions[CUDNN_LIBRARIES];
+
+static pen_status cudnn_load_library(unsigned which) {
+    static pen_library_once once[CUDNN_LIBRARIES];
     static const char *const names[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
 #define CUDNN_SYMBOL(returned, name, symbol, parameters) #symbol,
     static const char *const symbols[] = {PEN_CUDNN_FUNCTIONS(CUDNN_SYMBOL)};
-    const pen_library wanted = {.purpose = "libcudnn.so.9 or .8",
-                                .names = names,
+    const pen_library wanted = {.purpose = which == 0 ? "libcudnn.so.9 or .8" : "libcudnn.so.8",
+                                .names = names + which,
                                 .symbols = symbols,
                                 .symbol_count = sizeof symbols / sizeof *symbols};
-    return pen_library_find_once(&once, &wanted, &functions);
+    return pen_library_find_once(&once[which], &wanted, &cudnn_functions[which]);
 }
 
-pen_status pen_cudnn_load(int driver, const pen_cudnn_functions **out_functions,
-                          int out_numbers[3]) {
-    PEN_TRY(cudnn_load_library());
-    const size_t runtime = functions.runtime();
-    if (runtime / 1000 > (size_t)driver / 1000) {
+// One for a newer CUDA than the driver's, or without kernels for the GPU, loads, and then fails.
+static pen_status cudnn_check_machine(const pen_cuda_gpu *gpu, size_t cuda, const int *numbers) {
+    const int driver = gpu->driver / 1000;
+    const bool is_new = numbers[0] > CUDNN_NEW_MAJOR ||
+                        (numbers[0] == CUDNN_NEW_MAJOR && numbers[1] >= CUDNN_NEW_MINOR) ||
+                        cuda > 12;
+    if (cuda > (size_t)driver) {
         return pen_error(PEN_UNSUPPORTED,
                          "libcudnn is made for CUDA %zu, the driver is of CUDA %d.%d: install the "
                          "cuDNN for CUDA %d, or a newer driver",
-                         runtime / 1000, driver / 1000, driver % 1000 / 10, driver / 1000);
+                         cuda, driver, gpu->driver % 1000 / 10, driver);
     }
+    if (is_new && pen_cuda_gpu_is_old(gpu)) {
+        return pen_error(PEN_UNSUPPORTED,
+                         "libcudnn is %d.%d.%d for CUDA %zu, without kernels for this GPU, whose "
+                         "compute capability %d.%d is below 7.5: install cuDNN %d.%d for CUDA 12",
+                         numbers[0], numbers[1], numbers[2], cuda, gpu->major, gpu->minor,
+                         CUDNN_NEW_MAJOR, CUDNN_NEW_MINOR - 1);
+    }
+    return PEN_OK;
+}
+
+static pen_status cudnn_load_one(unsigned which, const pen_cuda_gpu *gpu, int out_numbers[3]) {
+    const pen_cudnn_functions *functions = &cudnn_functions[which];
+    PEN_TRY(cudnn_load_library(which));
     for (unsigned i = 0; i < 3; i++) {
-        const pen_cudnn_status status = functions.property(i, &out_numbers[i]);
+        const pen_cudnn_status status = functions->property(i, &out_numbers[i]);
         if (status == 0) continue;
         return pen_error(PEN_UNSUPPORTED, "libcudnn does not say its version: %s",
-                         functions.error_name(status));
+                         functions->error_name(status));
     }
-    *out_functions = &functions;
-    return PEN_OK;
+    return cudnn_check_machine(gpu, functions->runtime() / 1000, out_numbers);
+}
+
+// Where none will do, what is wrong with the newest is told.
+pen_status pen_cudnn_load(const pen_cuda_gpu *gpu, const pen_cudnn_functions **out_functions,
+                          int out_numbers[3]) {
+    unsigned which = 0;
+    pen_status status = cudnn_load_one(which, gpu, out_numbers);
+    if (status != PEN_OK) {
+        const pen_status older = cudnn_load_one(++which, gpu, out_numbers);
+        pen_status_ignore(older == PEN_OK ? status : older, "another is told, or taken");
+        if (older == PEN_OK) status = PEN_OK;
+    }
+    if (status == PEN_OK) *out_functions = &cudnn_functions[which];
+    return status;
 }
 
 // Memory of the host, or of the GPU: version 8 has one status for both.
@@ -66,12 +101,11 @@ static pen_status cudnn_begin(pen_cudnn *cudnn) {
     return cudnn_check(cudnn, f->conv_create(&cudnn->conv), NULL);
 }
 
-// The driver's version tells before, since a library for a newer CUDA loads, and then fails.
-pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
-                          size_t workspace_bytes, pen_cudnn *cudnn) {
+pen_status pen_cudnn_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
+                          pen_cuda_address workspace, size_t workspace_bytes, pen_cudnn *cudnn) {
     *cudnn =
         (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
-    pen_status status = pen_cudnn_load(memory->version, &cudnn->functions, cudnn->numbers);
+    pen_status status = pen_cudnn_load(gpu, &cudnn->functions, cudnn->numbers);
     if (status == PEN_OK) status = cudnn_begin(cudnn);
     if (status != PEN_OK) pen_cudnn_close(cudnn);
     return status;

@@ -115,13 +115,13 @@ typedef struct pen_cudnn_functions {
     PEN_CUDNN_FUNCTIONS(PEN_CUDNN_MEMBER)
 } pen_cudnn_functions;
 
-// Loads it, once in a process; `out_numbers` becomes its version, 9, 5, 1 for 9.5.1. `driver` is
-// the driver's version of CUDA, 12040 for 12.4. The name of the library is one for all versions of
-// CUDA: for which it is made, it says itself.
-//   UNSUPPORTED  there is none, it lacks a function, or it is made for a later major version of
-//   CUDA
-//                than the driver's
-PEN_NODISCARD pen_status pen_cudnn_load(int driver, const pen_cudnn_functions **out_functions,
+// Loads it, once in a process; `out_numbers` becomes its version, 9, 5, 1 for 9.5.1. The name of
+// the library is one for all versions of CUDA: for which it is made, it says itself.
+//   UNSUPPORTED  there is none, it lacks a function, it is made for a later major version of CUDA
+//                than the driver's, or it has no kernels for the GPU (pen_cuda_gpu_is_old): those
+//                for CUDA 13, and from 9.11 on those for CUDA 12
+PEN_NODISCARD pen_status pen_cudnn_load(const pen_cuda_gpu *gpu,
+                                        const pen_cudnn_functions **out_functions,
                                         int out_numbers[3]);
 
 typedef struct pen_cudnn {
@@ -140,8 +140,9 @@ typedef struct pen_cudnn {
 // NULL.
 //   UNSUPPORTED  it is not found, or not for this machine
 //   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
-PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, pen_cuda_address workspace,
-                                        size_t workspace_bytes, pen_cudnn *cudnn);
+PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
+                                        pen_cuda_address workspace, size_t workspace_bytes,
+                                        pen_cudnn *cudnn);
 void pen_cudnn_close(pen_cudnn *cudnn);
 
 // Whether its functions can express a convolution, or a gradient of one, that is not in pieces:

@@ -15,6 +15,7 @@ PEN_CUBLAS_FUNCTIONS(FAKE_CUBLAS_DECLARE)
 
 #define BLAS_NOT_INITIALIZED 1u
 #define BLAS_INVALID_VALUE 7u
+#define BLAS_ARCH_MISMATCH 8u
 #define BLAS_EXECUTION_FAILED 13u
 #define BLAS_NOT_SUPPORTED 15u
 
@@ -236,6 +237,7 @@ pen_cublas_status cublasGemmEx(pen_cublas_handle *handle, unsigned op_a, unsigne
 // ---- handles
 
 pen_cublas_status cublasCreate_v2(pen_cublas_handle **handle) {
+    if (fake_major() > 12 && fake_settings.capability < 75) return BLAS_ARCH_MISMATCH;
     if (fake_settings.blas_begins != 0 && fake_begins_wrong()) return fake_settings.blas_begins;
     if (fake_capturing != NULL || fake_current_device() < 0) return BLAS_NOT_INITIALIZED;
     *handle = calloc(1, sizeof **handle);
@@ -257,7 +259,7 @@ pen_cublas_status cublasDestroy_v2(pen_cublas_handle *handle) {
 }
 
 pen_cublas_status cublasGetProperty(unsigned property, int *value) {
-    static const int numbers[] = {12, 4, 5};
+    const int numbers[] = {fake_major(), 4, 5};
     if (property > 2) return BLAS_INVALID_VALUE;
     *value = numbers[property];
     return 0;

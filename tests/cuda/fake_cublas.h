@@ -14,6 +14,9 @@
 // with `begins_gpu=1` those of this GPU alone.
 // `count=1` tells at the end, on stderr, how many products the host asked for and how many ran.
 //
+// Its version is 12.4.5. A copy whose name ends in `.so.13` is 13.4.5, and has no kernels for GPUs
+// of a compute capability below 7.5: a handle is CUBLAS_STATUS_ARCH_MISMATCH.
+//
 // With FAKE_OLD it is built without cublasSetWorkspace_v2, as an old library.
 #ifndef PEN_TESTS_CUDA_FAKE_CUBLAS_H
 #define PEN_TESTS_CUDA_FAKE_CUBLAS_H

@@ -376,6 +376,9 @@ static pen_cudnn_status dnn_destroy(void *made) {
 }
 
 pen_cudnn_status cudnnCreate(pen_cudnn_handle **handle) {
+    const bool is_new = fake_major() > 8 && (fake_settings.dnn_minor > 10 || //
+                                             fake_settings.dnn_cuda >= 13000);
+    if (is_new && fake_settings.capability < 75) return DNN_NOT_INITIALIZED;
     if (fake_settings.dnn_begins != 0 && fake_begins_wrong()) return fake_settings.dnn_begins;
     const pen_cudnn_status status = dnn_create(handle, sizeof **handle);
     if (status == 0) (*handle)->device = fake_current_device();
@@ -387,14 +390,14 @@ pen_cudnn_status cudnnDestroy(pen_cudnn_handle *handle) {
 }
 
 pen_cudnn_status cudnnGetProperty(unsigned property, int *value) {
-    static const int numbers[] = {9, 5, 1};
+    const int numbers[] = {fake_major(), (int)fake_settings.dnn_minor, 1};
     if (property > 2) return DNN_BAD_PARAM;
     *value = numbers[property];
     return 0;
 }
 
 size_t cudnnGetCudartVersion(void) {
-    return fake_settings.dnn_cuda;
+    return fake_major() < 9 ? 12040 : fake_settings.dnn_cuda;
 }
 
 const char *cudnnGetErrorString(pen_cudnn_status status) {

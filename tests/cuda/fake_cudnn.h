@@ -20,6 +20,10 @@
 // CUDA 13.0, else for 12.4. `count=1` tells at the end how many
 // were asked for, and how many ran.
 //
+// Its version is 9.5.1, with `dnn_minor=11` 9.11.1. A copy whose name ends in `.so.8` is of version
+// 8, for CUDA 12. From 9.11 on, and where it is made for CUDA 13, it has no kernels for GPUs of a
+// compute capability below 7.5: handles are CUDNN_STATUS_NOT_INITIALIZED.
+//
 // With FAKE_OLD it is built without cudnnSetConvolutionGroupCount, as an old library.
 #ifndef PEN_TESTS_CUDA_FAKE_CUDNN_H
 #define PEN_TESTS_CUDA_FAKE_CUDNN_H

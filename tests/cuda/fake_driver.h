@@ -16,6 +16,7 @@
 // launched while a copy out beside the work was under way. With `graphless=1` there is no memory
 // for graphs. With `peers=1` GPUs can reach each other; with `peers=2` they are said to, and the
 // driver refuses it when it is asked for. With `driver=13000` it knows CUDA 13.0, else 12.4. With
+// `capability=70` GPUs are of compute capability 7.0, else of 9.0. With
 // `slow=NAME` a kernel of that name takes `slow_us=50000` microseconds more. With `fails=NAME
 // fails_at=1` one fails as if it read where nothing is, when it runs for that time.
 //

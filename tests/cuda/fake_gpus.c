@@ -35,6 +35,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.late_us = (unsigned)fake_setting("late=", 0);
     fake_settings.order = (unsigned)fake_setting("order=", 0);
     fake_settings.driver = (unsigned)fake_setting("driver=", 12040);
+    fake_settings.capability = (unsigned)fake_setting("capability=", 90);
     fake_settings.blas_fails = (unsigned)fake_setting("blas_fails=", 0);
     fake_settings.blas_begins = (unsigned)fake_setting("blas_begins=", 0);
     fake_settings.dnn_begins = (unsigned)fake_setting("dnn_begins=", 0);
@@ -42,6 +43,7 @@ pen_cuda_result cuInit(unsigned flags) {
     fake_settings.dnn_fails = (unsigned)fake_setting("dnn_fails=", 0);
     fake_settings.dnn_where = (unsigned)fake_setting("dnn_where=", 0);
     fake_settings.dnn_math = (unsigned)fake_setting("dnn_math=", FAKE_ANY_MATH);
+    fake_settings.dnn_minor = (unsigned)fake_setting("dnn_minor=", 5);
     fake_settings.dnn_cuda = (unsigned)fake_setting("dnn_cuda=", 12040);
     fake_settings.dnn_none = (unsigned)fake_setting("dnn_none=", 0);
     fake_settings.has_peers = fake_setting("peers=", 0) != 0;
@@ -89,12 +91,19 @@ pen_cuda_result cuDeviceGetName(char *name, int bytes, int device) {
 
 pen_cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, int device) {
     (void)device;
-    if (attribute != PEN_CUDA_PROCESSORS && attribute != PEN_CUDA_MAJOR &&
-        attribute != PEN_CUDA_MINOR) {
+    switch (attribute) {
+    case PEN_CUDA_PROCESSORS:
+        *value = 2;
+        return 0;
+    case PEN_CUDA_MAJOR:
+        *value = (int)fake_settings.capability / 10;
+        return 0;
+    case PEN_CUDA_MINOR:
+        *value = (int)fake_settings.capability % 10;
+        return 0;
+    default:
         return FAKE_INVALID;
     }
-    *value = attribute == PEN_CUDA_PROCESSORS ? 2 : attribute == PEN_CUDA_MAJOR ? 9 : 0;
-    return 0;
 }
 
 pen_cuda_result cuDeviceTotalMem_v2(size_t *bytes, int device) {

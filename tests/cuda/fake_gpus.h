@@ -26,9 +26,10 @@ typedef struct fake_told {
     char fails[64];        // the kernel that fails when it runs for that time
     uint64_t memory_bytes; // of each
     unsigned driver;       // the version of CUDA that it knows
+    unsigned capability;   // of GPUs: 75 is 7.5
     // of fake_cublas.h and fake_cudnn.h
     unsigned blas_fails, blas_begins, dnn_begins, dnn_fails, dnn_where, dnn_none, dnn_math,
-        dnn_cuda, begins_gpu;
+        dnn_cuda, dnn_minor, begins_gpu;
     bool has_peers;     // GPUs reach each other,
     bool refuses_peers; // or are said to, and do not
     bool is_told;       // counts, at the end

@@ -35,8 +35,18 @@ lacks "$own" "libcublas.so.12 or .11, is of a version without 'cublasSetWorkspac
 mkdir newer broken
 cp "$build/libraries/libcublas.so.12" newer/libcublas.so.13 # for which this driver is too old
 lacks "$PWD/newer:$own" 'libcublas.so.12 or .11, is of a version without'
-FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$PWD/newer:$own penstock doctor | grep -q '^cuBLAS  *12.4.5' ||
+FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$PWD/newer:$own penstock doctor | grep -q '^cuBLAS  *13.4.5' ||
     die "a driver of CUDA 13 does not take libcublas.so.13"
+# a GPU below 7.5, for which version 13 has no kernels: the one before it is taken, or own kernels
+old='driver=13000 capability=70' why='libcublas.so.13 has no kernels for this GPU, whose compute capability 7.0 is below 7.5'
+FAKE_CUDA=$old LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q "^cuBLAS  *12.4.5, for matrix products of GPUs; $why$" ||
+    die "a GPU of 7.0 does not take libcublas.so.12, or doctor does not say why"
+FAKE_CUDA=$old LD_LIBRARY_PATH=$PWD/newer:$with train old mlp.yaml --set train.steps=1
+check '", cuBLAS 12.4.5" in d["arithmetic"] and "capability 7.0" in d["arithmetic"]' old.json
+! grep -q 'own kernels make' messages || die "$(cat messages)"
+FAKE_CUDA=$old lacks "$PWD/newer:$own" "libcublas.so.12 or .11, is of a version without .*; $why"
+FAKE_CUDA='driver=13000 capability=75' LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q '^cuBLAS  *13.4.5, for matrix products of GPUs$' ||
+    die "a GPU of 7.5 does not take libcublas.so.13"
 echo none >broken/libcublas.so.12
 lacks "$PWD/broken:$own" 'broken/libcublas.so.12: '
 precision_job mlp float32

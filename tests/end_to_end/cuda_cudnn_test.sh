@@ -17,6 +17,17 @@ FAKE_CUDA=dnn_cuda=13000 penstock doctor >doctor
 grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn is made for CUDA 13, the driver is of CUDA 12.4: ' doctor ||
     die "doctor takes a library for a newer CUDA: $(cat doctor)"
 FAKE_CUDA='dnn_cuda=13000 driver=13000' penstock doctor | grep -q '^cuDNN  *9.5.1, ' || die "a driver of CUDA 13 does not take it"
+# a GPU below 7.5, for which new ones have no kernels: version 8 is taken, or own kernels
+old='driver=13000 capability=70' why='without kernels for this GPU, whose compute capability 7.0 is below 7.5: install cuDNN 9.10 for CUDA 12$'
+mkdir eight
+cp "$build/libraries/libcudnn.so.9" eight/libcudnn.so.8
+for new in 'dnn_cuda=13000:9.5.1 for CUDA 13' 'dnn_minor=11:9.11.1 for CUDA 12'; do
+    FAKE_CUDA="$old ${new%:*}" penstock doctor | grep -q "^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn is ${new#*:}, $why" ||
+        die "doctor does not say that ${new#*:} is not for a GPU of 7.0"
+    FAKE_CUDA="$old ${new%:*}" LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/eight penstock doctor | grep -q '^cuDNN  *8[.].*, for convolutions of GPUs$' ||
+        die "version 8 is not taken where that is the one"
+done
+FAKE_CUDA="$old" penstock doctor | grep -q '^cuDNN  *9.5.1, for convolutions of GPUs$' || die "9.5.1 is not taken"
 
 # train NAME [OPTION...]: to NAME.json; sets `asked` and `run`, what the fake library counts
 train() {

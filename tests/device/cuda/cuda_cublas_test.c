@@ -338,11 +338,23 @@ static void versions_go_with_the_driver(void **state) {
     (void)state;
     const pen_cublas_functions *functions;
     pen_cublas_version version;
-    CHECK_ERROR(pen_cublas_load(10020, &functions, &version), PEN_UNSUPPORTED,
+    pen_cuda_gpu gpu = {.major = 9, .driver = 10020};
+    CHECK_ERROR(pen_cublas_load(&gpu, &functions, &version), PEN_UNSUPPORTED,
                 "the driver is of CUDA 10.2, cuBLAS needs one of 11");
-    CHECK_OK(pen_cublas_load(14010, &functions, &version));
+    gpu.driver = 12040;
+    CHECK_OK(pen_cublas_load(&gpu, &functions, &version));
     CHECK(version.numbers[0] == 12 && version.numbers[1] == 4 && version.numbers[2] == 5, "%d",
           version.numbers[0]);
+    gpu.driver = 14010; // for which the machine may have another one than the fake
+    CHECK(!pen_cublas_passes_over(&gpu), "version 13 is for this GPU");
+    CHECK_OK(pen_cublas_load(&gpu, &functions, &version));
+    CHECK(version.numbers[0] >= 12, "%d", version.numbers[0]);
+    gpu.major = 7;
+    CHECK(pen_cublas_passes_over(&gpu), "version 13 has no kernels for 7.0");
+    CHECK_OK(pen_cublas_load(&gpu, &functions, &version));
+    CHECK(version.numbers[0] == 12, "%d for a GPU of 7.0", version.numbers[0]);
+    gpu.minor = 5;
+    CHECK(!pen_cublas_passes_over(&gpu), "version 13 has kernels for 7.5");
 }
 
 PEN_TEST_MAIN(cmocka_unit_test_setup(products, use_it),

@@ -199,6 +199,33 @@ static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     op_built_free(&built);
 }
 
+// Those for CUDA 13, and from 9.11 on all, have no kernels for GPUs below 7.5.
+static void versions_go_with_the_gpu(void **state) {
+    (void)state;
+    static const struct {
+        const char *settings;
+        int major, minor;
+        bool is_for_it;
+    } cases[] = {{"dnn_minor=10", 7, 0, true},   {"dnn_minor=11", 7, 0, false},
+                 {"dnn_minor=11", 7, 5, true},   {"dnn_cuda=13000", 7, 0, false},
+                 {"dnn_cuda=13000", 7, 5, true}, {"dnn_cuda=13000", 10, 0, true},
+                 {"dnn_cuda=14000", 9, 0, false}};
+    for (uint64_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const pen_cuda_gpu gpu = {
+            .major = cases[i].major, .minor = cases[i].minor, .driver = 13000};
+        const pen_cudnn_functions *functions;
+        const pen_cuda_driver *driver;
+        int numbers[3];
+        setenv("FAKE_CUDA", cases[i].settings, 1);
+        CHECK_OK(pen_cuda_driver_load(&driver)); // by which the fakes read their settings
+        const pen_status status = pen_cudnn_load(&gpu, &functions, numbers);
+        CHECK((status == PEN_OK) == cases[i].is_for_it, "%s for %d.%d: %s", cases[i].settings,
+              gpu.major, gpu.minor, status == PEN_OK ? "taken" : pen_status_message(status));
+        pen_status_ignore(status, "as expected");
+    }
+    unsetenv("FAKE_CUDA");
+}
+
 // Where the job requires it, want of memory, by each of its statuses, is told as that, with what to
 // do; and nothing is left. Where it does not, the device is opened without it.
 static void a_required_one_that_does_not_begin_is_told(void **state) {
@@ -243,5 +270,6 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(precisions, use_it),
               cmocka_unit_test_setup(what_it_refuses_is_of_own_kernels, use_it),
               cmocka_unit_test_setup(the_math_of_an_algorithm_is_taken, use_it),
+              cmocka_unit_test(versions_go_with_the_gpu),
               cmocka_unit_test_setup(a_required_one_that_does_not_begin_is_told, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
