@@ -345,18 +345,16 @@ static pen_status cuda_launch_conv(const cuda_device *device, const pen_cuda_ste
     return cuda_launch_kernel(device, &addend);
 }
 
+static bool cuda_is_conv(const pen_cuda_step *step) {
+    return step->kernel == PEN_CUDA_KERNEL_conv || step->kernel == PEN_CUDA_KERNEL_conv_narrow ||
+           step->kernel == PEN_CUDA_KERNEL_conv_narrow_weight;
+}
+
 // What a library takes is its: no other place decides. What is added to it is added then.
 pen_status cuda_launch_step(const cuda_device *device, const pen_cuda_step *step) {
-    switch (step->kernel) {
-    case PEN_CUDA_KERNEL_product:
-        return cuda_launch_product(device, step);
-    case PEN_CUDA_KERNEL_conv:
-    case PEN_CUDA_KERNEL_conv_narrow:
-    case PEN_CUDA_KERNEL_conv_narrow_weight:
-        return cuda_launch_conv(device, step);
-    default:
-        return cuda_launch_kernel(device, step);
-    }
+    if (step->kernel == PEN_CUDA_KERNEL_product) return cuda_launch_product(device, step);
+    if (cuda_is_conv(step)) return cuda_launch_conv(device, step);
+    return cuda_launch_kernel(device, step);
 }
 
 // The step is copied, since whether it adds differs from run to run.
@@ -480,6 +478,17 @@ static pen_status cuda_bind_call(const cuda_device *device, const pen_binding *b
     return PEN_OK;
 }
 
+static pen_status cuda_prepare_convs(cuda_device *device, const cuda_launch *launch) {
+    pen_cudnn *cudnn = &device->libraries.cudnn;
+    if (cudnn->handle == NULL) return PEN_OK;
+    for (uint32_t i = 0; i < launch->step_count; i++) {
+        if (!cuda_is_conv(&launch->steps[i])) continue;
+        PEN_TRY(pen_cuda_memory_enter(&device->memory));
+        PEN_TRY(pen_cudnn_prepare(cudnn, &launch->steps[i].args.conv));
+    }
+    return PEN_OK;
+}
+
 static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pen_binding *binding,
                             pen_arena *arena, pen_launch **out_launch) {
     cuda_device *device = cuda_device_of(base);
@@ -491,6 +500,7 @@ static pen_status cuda_bind(pen_device *base, const pen_kernel *handle, const pe
     if (kernel->entry != NULL) {
         launch->step_count = kernel->entry->steps(&launch->call, launch->steps);
         PEN_ASSERT(launch->step_count <= PEN_CUDA_STEPS);
+        PEN_TRY(cuda_prepare_convs(device, launch));
     } else {
         const pen_cuda_host_node node = {kernel->graph, kernel->node, kernel->host};
         PEN_TRY(pen_cuda_host_bind(&device->host, &node, binding, arena, &launch->host));

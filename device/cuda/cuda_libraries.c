@@ -53,7 +53,8 @@ pen_status pen_cuda_libraries_open(pen_cuda_memory *memory, pen_libraries wanted
                             "cuBLAS", "matrix products", arena));
     return libraries_judge(
         libraries,
-        pen_cudnn_open(memory, &gpu, workspace, PEN_CUBLAS_WORKSPACE_BYTES, &libraries->cudnn),
+        pen_cudnn_open(memory, &gpu, (pen_cudnn_room){workspace, PEN_CUBLAS_WORKSPACE_BYTES, arena},
+                       &libraries->cudnn),
         "cuDNN", "convolutions", arena);
 }
 

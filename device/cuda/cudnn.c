@@ -1,6 +1,8 @@
 #include "device/cuda/cudnn.h"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/precision.h"
 #include "base/system/library.h"
@@ -102,9 +104,11 @@ static pen_status cudnn_begin(pen_cudnn *cudnn) {
 }
 
 pen_status pen_cudnn_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
-                          pen_cuda_address workspace, size_t workspace_bytes, pen_cudnn *cudnn) {
-    *cudnn =
-        (pen_cudnn){.memory = memory, .workspace = workspace, .workspace_bytes = workspace_bytes};
+                          pen_cudnn_room room, pen_cudnn *cudnn) {
+    *cudnn = (pen_cudnn){.memory = memory,
+                         .workspace = room.workspace,
+                         .workspace_bytes = room.workspace_bytes,
+                         .arena = room.arena};
     pen_status status = pen_cudnn_load(gpu, &cudnn->functions, cudnn->numbers);
     if (status == PEN_OK) status = cudnn_begin(cudnn);
     if (status != PEN_OK) pen_cudnn_close(cudnn);
@@ -221,6 +225,33 @@ static pen_cudnn_status cudnn_describe(const pen_cudnn *cudnn, const struct cuda
 
 // ---- algorithms
 
+// All that decides about an algorithm: arguments, but for where operands are and whether it adds.
+#define CUDNN_SHAPE_BYTES offsetof(struct cuda_conv_args, left)
+
+// What was chosen for a shape.
+struct pen_cudnn_choice {
+    const pen_cudnn_choice *next;
+    struct cuda_conv_args shape; // of which CUDNN_SHAPE_BYTES count
+    bool is_refused;             // there is none
+    unsigned algorithm, math;
+};
+
+static struct cuda_conv_args cudnn_shape(const struct cuda_conv_args *args) {
+    struct cuda_conv_args shape = *args;
+    shape.adds = 0;
+    return shape;
+}
+
+// NULL: nothing was chosen for it yet.
+static const pen_cudnn_choice *cudnn_recall(const pen_cudnn *cudnn,
+                                            const struct cuda_conv_args *args) {
+    const struct cuda_conv_args shape = cudnn_shape(args);
+    const pen_cudnn_choice *choice = cudnn->choices;
+    while (choice != NULL && memcmp(&choice->shape, &shape, CUDNN_SHAPE_BYTES) != 0)
+        choice = choice->next;
+    return choice;
+}
+
 static pen_cudnn_status cudnn_find(const pen_cudnn *c, uint32_t what, int *count,
                                    pen_cudnn_algorithm found[CUDNN_CANDIDATES]) {
     const pen_cudnn_functions *f = c->functions;
@@ -249,8 +280,7 @@ static bool cudnn_is_refusal(pen_cudnn_status status) {
 
 // An algorithm is for the math that it was proposed with. That one is set, unless it rounds more
 // than the job's precision: then it is asked for with the job's. So float32 stays as it is.
-static pen_cudnn_status cudnn_set_math(const pen_cudnn *cudnn, uint32_t precision,
-                                       unsigned proposed) {
+static unsigned cudnn_allowed_math(uint32_t precision, unsigned proposed) {
     static const unsigned rounding[] = {
         [PEN_CUDNN_MATH_FLOAT32] = 0,
         [PEN_CUDNN_MATH_DEFAULT] = 1,
@@ -260,14 +290,14 @@ static pen_cudnn_status cudnn_set_math(const pen_cudnn *cudnn, uint32_t precisio
     const unsigned own = cudnn_math_of(precision);
     const bool is_known = proposed < sizeof rounding / sizeof *rounding;
     const bool rounds_more = !is_known || rounding[proposed] > rounding[own];
-    return cudnn->functions->conv_set_math(cudnn->conv, rounds_more ? own : proposed);
+    return rounds_more ? own : proposed;
 }
 
 // The first that it proposes, which is the one it thinks fastest, whose bits are the same in each
 // run, which it can do with a math that may be, and for which there is enough workspace. What is
 // set then is that math. PEN_CUDNN_NOT_SUPPORTED: there is none.
 static pen_cudnn_status cudnn_choose(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
-                                     unsigned *out_algorithm) {
+                                     pen_cudnn_choice *out_choice) {
     pen_cudnn_algorithm found[CUDNN_CANDIDATES];
     int count = 0;
     pen_cudnn_status status = cudnn_find(cudnn, args->what, &count, found);
@@ -275,11 +305,13 @@ static pen_cudnn_status cudnn_choose(const pen_cudnn *cudnn, const struct cuda_c
     for (int i = 0; i < count && i < CUDNN_CANDIDATES; i++) {
         size_t bytes = 0;
         if (found[i].status != 0 || found[i].determinism != PEN_CUDNN_DETERMINISTIC) continue;
-        status = cudnn_set_math(cudnn, args->precision, found[i].math);
+        const unsigned math = cudnn_allowed_math(args->precision, found[i].math);
+        status = cudnn->functions->conv_set_math(cudnn->conv, math);
         if (status == 0) status = cudnn_measure(cudnn, args->what, found[i].algorithm, &bytes);
         if (status != 0 && !cudnn_is_refusal(status)) return status;
         if (status != 0 || bytes > cudnn->workspace_bytes) continue;
-        *out_algorithm = found[i].algorithm;
+        out_choice->algorithm = found[i].algorithm;
+        out_choice->math = math;
         return 0;
     }
     return PEN_CUDNN_NOT_SUPPORTED;
@@ -306,15 +338,37 @@ static pen_cudnn_status cudnn_enqueue(const pen_cudnn *c, const struct cuda_conv
                                     workspace, bytes, &beta, c->w, y);
 }
 
+// The library's search is the host's work: it is done once for a shape, before any launch, so that
+// a launch takes no longer in one run than in the next.
+pen_status pen_cudnn_prepare(pen_cudnn *cudnn, const struct cuda_conv_args *args) {
+    pen_cudnn_choice found = {.shape = cudnn_shape(args)}, *choice;
+    if (!pen_cudnn_is_expressible(args) || cudnn_recall(cudnn, args) != NULL) return PEN_OK;
+    pen_cudnn_status status = cudnn_describe(cudnn, args);
+    if (status == 0) status = cudnn_choose(cudnn, args, &found);
+    found.is_refused = cudnn_is_refusal(status);
+    if (status != 0 && !found.is_refused) return PEN_OK; // told when it is launched
+    PEN_TRY(PEN_NEW(cudnn->arena, 1, &choice));
+    *choice = found;
+    choice->next = cudnn->choices;
+    cudnn->choices = choice;
+    return PEN_OK;
+}
+
 pen_status pen_cudnn_convolve(const pen_cudnn *cudnn, const struct cuda_conv_args *args,
                               bool *out_is_done) {
     static const char *const doing = "while a convolution was enqueued";
-    unsigned algorithm = 0;
     *out_is_done = false;
     if (!pen_cudnn_is_expressible(args)) return PEN_OK;
+    const pen_cudnn_choice *recalled = cudnn_recall(cudnn, args);
+    pen_cudnn_choice choice = {.is_refused = false};
+    if (recalled != NULL) choice = *recalled;
+    if (choice.is_refused) return PEN_OK;
     pen_cudnn_status status = cudnn_describe(cudnn, args);
-    if (status == 0) status = cudnn_choose(cudnn, args, &algorithm);
-    if (status == 0) status = cudnn_enqueue(cudnn, args, algorithm);
+    if (status == 0) {
+        status = recalled == NULL ? cudnn_choose(cudnn, args, &choice)
+                                  : cudnn->functions->conv_set_math(cudnn->conv, choice.math);
+    }
+    if (status == 0) status = cudnn_enqueue(cudnn, args, choice.algorithm);
     *out_is_done = status == 0;
     return cudnn_is_refusal(status) ? PEN_OK : cudnn_check(cudnn, status, doing);
 }

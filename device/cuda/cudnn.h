@@ -124,14 +124,25 @@ PEN_NODISCARD pen_status pen_cudnn_load(const pen_cuda_gpu *gpu,
                                         const pen_cudnn_functions **out_functions,
                                         int out_numbers[3]);
 
+typedef struct pen_cudnn_choice pen_cudnn_choice;
+
+// Where it works: borrowed, while it is open.
+typedef struct pen_cudnn_room {
+    pen_cuda_address workspace; // of work on the memory's stream, one after the other
+    size_t workspace_bytes;
+    pen_arena *arena; // of what is remembered of shapes
+} pen_cudnn_room;
+
 typedef struct pen_cudnn {
     const pen_cudnn_functions *functions;
     pen_cudnn_handle *handle; // NULL: it is not used
     int numbers[3];           // its version
     const pen_cuda_memory *memory;
-    pen_cuda_address workspace; // borrowed; of work on the memory's stream, one after the other
+    pen_cuda_address workspace;
     size_t workspace_bytes;
-    pen_cudnn_tensor *x, *y; // descriptors, set anew for each convolution
+    pen_arena *arena;
+    const pen_cudnn_choice *choices; // of each shape that was prepared
+    pen_cudnn_tensor *x, *y;         // descriptors, set anew for each convolution
     pen_cudnn_filter *w;
     pen_cudnn_conv *conv;
 } pen_cudnn;
@@ -141,8 +152,7 @@ typedef struct pen_cudnn {
 //   UNSUPPORTED  it is not found, or not for this machine
 //   OUT_OF_MEMORY, INTERNAL  it does not begin; names the library's status
 PEN_NODISCARD pen_status pen_cudnn_open(const pen_cuda_memory *memory, const pen_cuda_gpu *gpu,
-                                        pen_cuda_address workspace, size_t workspace_bytes,
-                                        pen_cudnn *cudnn);
+                                        pen_cudnn_room room, pen_cudnn *cudnn);
 void pen_cudnn_close(pen_cudnn *cudnn);
 
 // Whether its functions can express a convolution, or a gradient of one, that is not in pieces:
@@ -150,6 +160,9 @@ void pen_cudnn_close(pen_cudnn *cudnn);
 // pad is behind alone. Where operands are is not read.
 bool pen_cudnn_is_expressible(const struct cuda_conv_args *args);
 
+// Chooses the algorithm for a convolution that is going to be launched, once for each shape, and
+// remembers it. What the library says meanwhile is told by pen_cudnn_convolve. OUT_OF_MEMORY
+PEN_NODISCARD pen_status pen_cudnn_prepare(pen_cudnn *cudnn, const struct cuda_conv_args *args);
 // Enqueues a convolution, or a gradient of one, without its bias, which the caller adds. `args` are
 // those of the kernel `conv`. *out_is_done is false, and nothing is enqueued, where it is one that
 // the library does not express, does not support or has no algorithm for.

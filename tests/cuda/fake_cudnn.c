@@ -233,6 +233,7 @@ static pen_cudnn_status dnn_propose(bool fits, const pen_cudnn_conv *conv, int l
          .determinism = PEN_CUDNN_DETERMINISTIC,
          .math = dnn_has_math(math) ? math : fake_settings.dnn_math},
     };
+    dnn_add(&counted.finds, 1);
     if (!fits) dnn_add(&counted.misfits, 1);
     if (!fits) return DNN_BAD_PARAM;
     if (dnn_fail(DNN_AT_FIND) != 0) return dnn_fail(DNN_AT_FIND);

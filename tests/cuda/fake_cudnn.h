@@ -33,6 +33,7 @@
 typedef struct fake_cudnn_counts {
     uint64_t calls;   // by the host
     uint64_t runs;    // also those of graphs
+    uint64_t finds;   // questions for algorithms
     uint64_t misfits; // questions about descriptors that do not fit each other
 } fake_cudnn_counts;
 

@@ -28,6 +28,8 @@ static fake_cudnn_counts cudnn_count(void) {
     return counts;
 }
 
+#define CASE_BYTES ((uint64_t)1 << 20) // more than an operand of conv_of_many_tiles has
+
 static int use_it(void **state) {
     (void)state;
     return setenv("PEN_TEST_LIBRARIES", "auto", 1);
@@ -189,6 +191,64 @@ static void the_math_of_an_algorithm_is_taken(void **state) {
     }
 }
 
+// A launch of a convolution of conv_of_many_tiles, which is bound in the arena. Operands are one
+// after the other in the buffer, each of CASE_BYTES.
+static pen_launch *bind_case(pen_device *device, const op_built *built, pen_buffer *buffer,
+                             pen_kernel **out_kernel) {
+    const pen_node *node = pen_graph_node(built->graph, built->node);
+    pen_operand inputs[OP_CASE_INPUTS], outputs[OP_CASE_OUTPUTS];
+    pen_launch *launch;
+    uint64_t at = 0;
+    CHECK_OK(device->kind->prepare(device, built->graph, built->node, built->arena, out_kernel));
+    for (uint32_t i = 0; i < node->input_count; i++, at += CASE_BYTES)
+        inputs[i] = (pen_operand){pen_value_is(node->inputs[i]) ? buffer : NULL, at};
+    for (uint32_t i = 0; i < node->output_count; i++, at += CASE_BYTES)
+        outputs[i] = (pen_operand){buffer, at};
+    const pen_binding binding = {inputs, outputs, {buffer, at}};
+    CHECK_OK(device->kind->bind(device, *out_kernel, &binding, built->arena, &launch));
+    return launch;
+}
+
+// The search for an algorithm is the host's, and must not be in what is measured of a launch.
+static void algorithms_are_asked_for_once_for_a_shape(void **state) {
+    (void)state;
+    const pen_device_options options = {.name = "g", .libraries = PEN_LIBRARIES_AUTO};
+    const pen_device_kind *kind;
+    pen_device *device;
+    pen_buffer *buffer;
+    CHECK_OK(pen_device_kind_find("cuda", &kind));
+    for (uint64_t none = 0; none < 2; none++) {
+        setenv("FAKE_CUDA", none == 0 ? "order=0" : "dnn_none=1", 1);
+        CHECK_OK(kind->open(&options, &device));
+        CHECK_OK(kind->buffer_create(device, 8 * CASE_BYTES, &buffer));
+        for (uint64_t op = 0; op < 3; op++) {
+            const fake_cudnn_counts before = cudnn_count();
+            for (uint64_t again = 0; again < 2; again++) { // another node of the same shape
+                conv_trial trial;
+                op_built built;
+                pen_kernel *kernel;
+                conv_of_many_tiles(&trial, op);
+                CHECK_OK(op_build(&trial.forward, &built));
+                pen_launch *launch = bind_case(device, &built, buffer, &kernel);
+                CHECK(cudnn_count().finds == before.finds + 1, "it is not asked for when bound");
+                for (uint64_t run = 0; run < 3; run++)
+                    CHECK_OK(kind->enqueue(device, launch, &(pen_run_context){0}));
+                CHECK_OK(kind->synchronize(device));
+                kind->release(device, kernel);
+                op_built_free(&built);
+            }
+            const fake_cudnn_counts after = cudnn_count();
+            CHECK(after.finds == before.finds + 1, "asked for %llu times",
+                  (unsigned long long)(after.finds - before.finds));
+            CHECK(after.calls - before.calls == (none == 0 ? 6 : 0), "%llu calls",
+                  (unsigned long long)(after.calls - before.calls));
+        }
+        kind->buffer_destroy(device, buffer);
+        kind->close(device);
+    }
+    unsetenv("FAKE_CUDA");
+}
+
 // Where it has no algorithm that gives the same bits, own kernels make it.
 static void what_has_no_algorithm_is_of_own_kernels(void **state) {
     (void)state;
@@ -271,5 +331,6 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(convolutions, use_it),
               cmocka_unit_test_setup(what_it_refuses_is_of_own_kernels, use_it),
               cmocka_unit_test_setup(the_math_of_an_algorithm_is_taken, use_it),
               cmocka_unit_test(versions_go_with_the_gpu),
+              cmocka_unit_test(algorithms_are_asked_for_once_for_a_shape),
               cmocka_unit_test_setup(a_required_one_that_does_not_begin_is_told, use_it),
               cmocka_unit_test_setup(what_has_no_algorithm_is_of_own_kernels, use_it))
