@@ -14,7 +14,7 @@
 #include "cli/training_job.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda_driver.h"
-#include "device/cuda/cudnn.h"
+#include "device/cuda/cuda_libraries.h"
 #include "device/device.h"
 #include "graph/import/keras/hdf5_version.h"
 #include "graph/import/zip_file.h"
@@ -128,56 +128,73 @@ static pen_status doctor_describe_gpus(pen_arena *arena, const char **out_text) 
     return pen_text_finish(&text, out_text);
 }
 
-typedef struct doctor_cuda {
-    const char *what; // "matrix products"
-    const char *note; // of newer ones that are not looked for; ""
-    int numbers[3];
-} doctor_cuda;
-
-// "12.4.5, for matrix products of GPUs", or what is missing for it.
-static pen_status doctor_describe_library(const doctor_cuda *library, pen_status found,
-                                          pen_arena *arena, const char **out_text) {
-    const int *numbers = library->numbers;
-    if (found == PEN_OK) {
-        return pen_arena_format(arena, out_text, "%d.%d.%d, for %s of GPUs%s", numbers[0],
-                                numbers[1], numbers[2], library->what, library->note);
-    }
-    const pen_status copied =
-        pen_arena_format(arena, out_text, "none, own kernels make %s of GPUs: %s%s", library->what,
-                         pen_status_message(found), library->note);
-    pen_status_ignore(found, "told with the rest");
-    return copied;
-}
-
-// Why libcublas.so.13 is not looked for, where it is not.
-static pen_status doctor_note_cublas(const pen_cuda_gpu *gpu, pen_arena *arena,
-                                     const char **out_text) {
+// Why libcublas.so.13 is not looked for, where it is not; "".
+static pen_status doctor_note_cublas(uint32_t index, pen_arena *arena, const char **out_text) {
+    pen_cuda_gpu gpu;
     *out_text = "";
-    if (!pen_cublas_passes_over(gpu)) return PEN_OK;
+    PEN_TRY(pen_cuda_gpu_describe(index, &gpu));
+    if (!pen_cublas_passes_over(&gpu)) return PEN_OK;
     return pen_arena_format(arena, out_text,
                             "; libcublas.so.13 has no kernels for this GPU, whose compute "
                             "capability %d.%d is below 7.5",
-                            gpu->major, gpu->minor);
+                            gpu.major, gpu.minor);
 }
 
-// Libraries that GPUs would use.
-static pen_status doctor_describe_libraries(pen_arena *arena, doctor_report *report) {
-    doctor_cuda blas = {.what = "matrix products"}, dnn = {.what = "convolutions", .note = ""};
-    const pen_cublas_functions *cublas;
-    const pen_cudnn_functions *cudnn;
-    pen_cublas_version version = {{0}};
-    pen_cuda_gpu gpu;
-    pen_status status = pen_cuda_gpu_describe(0, &gpu);
-    if (status != PEN_OK) {
-        pen_status_ignore(status, "told with the GPUs");
-        return PEN_OK;
+// "12.4.5, begins, for matrix products of GPUs", or why own kernels make them.
+static pen_status doctor_describe_trial(const pen_cuda_trial *trial, const char *work,
+                                        const char *note, pen_arena *arena, const char **out_text) {
+    const int *numbers = trial->numbers;
+    if (!trial->is_found) {
+        return pen_arena_format(arena, out_text, "none, own kernels make %s of GPUs: %s%s", work,
+                                trial->trouble, note);
     }
-    PEN_TRY(doctor_note_cublas(&gpu, arena, &blas.note));
-    status = pen_cublas_load(&gpu, &cublas, &version);
-    memcpy(blas.numbers, version.numbers, sizeof blas.numbers);
-    PEN_TRY(doctor_describe_library(&blas, status, arena, &report->cublas));
-    status = pen_cudnn_load(&gpu, &cudnn, dnn.numbers);
-    return doctor_describe_library(&dnn, status, arena, &report->cudnn);
+    if (!trial->begins) {
+        return pen_arena_format(arena, out_text,
+                                "%d.%d.%d, does not begin, own kernels make %s of GPUs: %s%s",
+                                numbers[0], numbers[1], numbers[2], work, trial->trouble, note);
+    }
+    return pen_arena_format(arena, out_text, "%d.%d.%d, begins, for %s of GPUs%s", numbers[0],
+                            numbers[1], numbers[2], work, note);
+}
+
+// What is said of all GPUs, once where it is the same of each: "0: …; 1: …" where it is not.
+static pen_status doctor_join(const char *const *texts, uint32_t count, pen_arena *arena,
+                              const char **out_text) {
+    bool is_same = true;
+    pen_text text;
+    for (uint32_t i = 1; i < count; i++)
+        is_same = is_same && strcmp(texts[0], texts[i]) == 0;
+    pen_text_init(&text, arena);
+    for (uint32_t i = 0; i < count && !is_same; i++)
+        pen_text_print(&text, "%s%u: %s", i == 0 ? "" : "; ", i, texts[i]);
+    *out_text = texts[0];
+    return is_same ? PEN_OK : pen_text_finish(&text, out_text);
+}
+
+// Libraries that GPUs would use, each tried on each.
+static pen_status doctor_describe_libraries(pen_arena *arena, doctor_report *report) {
+    uint32_t count = 0;
+    const char **texts;
+    const pen_status status = pen_cuda_gpu_count(&count);
+    pen_status_ignore(status, "told with the GPUs");
+    if (count == 0) return PEN_OK;
+    PEN_TRY(PEN_NEW(arena, 2 * (size_t)count, &texts));
+    for (uint32_t i = 0; i < count; i++) {
+        pen_cuda_trial cublas, cudnn;
+        const char *note = "";
+        pen_status tried = pen_cuda_libraries_try(i, arena, &cublas, &cudnn);
+        if (tried == PEN_OK) tried = doctor_note_cublas(i, arena, &note);
+        if (tried != PEN_OK) {
+            PEN_TRY(pen_arena_format(arena, &texts[i], "not tried: %s", pen_status_message(tried)));
+            texts[count + i] = texts[i];
+            pen_status_ignore(tried, "told with the rest");
+            continue;
+        }
+        PEN_TRY(doctor_describe_trial(&cublas, "matrix products", note, arena, &texts[i]));
+        PEN_TRY(doctor_describe_trial(&cudnn, "convolutions", "", arena, &texts[count + i]));
+    }
+    PEN_TRY(doctor_join(texts, count, arena, &report->cublas));
+    return doctor_join(texts + count, count, arena, &report->cudnn);
 }
 
 // Of what the device says, that which other processes of a training must say too (worker.h).

@@ -1,5 +1,7 @@
 #include "device/cuda/cuda_libraries.h"
 
+#include <string.h>
+
 #include "base/text.h"
 
 uint64_t pen_cuda_libraries_bytes(pen_libraries wanted) {
@@ -76,4 +78,75 @@ pen_status pen_cuda_libraries_name(const pen_cuda_libraries *libraries, pen_aren
     if (libraries->cudnn.handle != NULL)
         pen_text_print(&text, ", cuDNN %d.%d.%d", dnn[0], dnn[1], dnn[2]);
     return pen_text_finish(&text, out_text);
+}
+
+// ---- tried
+
+static pen_status trial_note(pen_status status, pen_arena *arena, pen_cuda_trial *trial) {
+    if (status == PEN_OK) return PEN_OK;
+    const pen_status copied =
+        pen_arena_format(arena, &trial->trouble, "%s", pen_status_message(status));
+    pen_status_ignore(status, "the trial has it");
+    return copied;
+}
+
+static pen_status trial_find(const pen_cuda_gpu *gpu, pen_arena *arena, pen_cuda_trial *cublas,
+                             pen_cuda_trial *cudnn) {
+    const pen_cublas_functions *blas;
+    const pen_cudnn_functions *dnn;
+    pen_cublas_version version = {{0}};
+    pen_status status = pen_cublas_load(gpu, &blas, &version);
+    cublas->is_found = status == PEN_OK;
+    memcpy(cublas->numbers, version.numbers, sizeof cublas->numbers);
+    PEN_TRY(trial_note(status, arena, cublas));
+    status = pen_cudnn_load(gpu, &dnn, cudnn->numbers);
+    cudnn->is_found = status == PEN_OK;
+    return trial_note(status, arena, cudnn);
+}
+
+// On a GPU that is open, or was not opened, as `opened` says.
+static pen_status trial_begin(pen_cuda_libraries *libraries, const pen_cuda_gpu *gpu,
+                              pen_status opened, pen_arena *arena, pen_cuda_trial *trials[2]) {
+    const pen_cudnn_room room = {libraries->workspace, PEN_CUBLAS_WORKSPACE_BYTES, arena};
+    pen_status status = PEN_OK;
+    for (uint32_t i = 0; i < 2 && status == PEN_OK; i++) {
+        if (!trials[i]->is_found) continue;
+        if (opened != PEN_OK) {
+            status = pen_arena_format(arena, &trials[i]->trouble, "%s", pen_status_message(opened));
+            continue;
+        }
+        const pen_status begun =
+            i == 0 ? pen_cublas_open(libraries->memory, gpu, room.workspace, &libraries->cublas)
+                   : pen_cudnn_open(libraries->memory, gpu, room, &libraries->cudnn);
+        trials[i]->begins = begun == PEN_OK;
+        status = trial_note(begun, arena, trials[i]);
+    }
+    pen_status_ignore(opened, "the trials have it");
+    return status;
+}
+
+// A handle needs the GPU's context and a stream, but none of our kernels, whose compilation would
+// take longest.
+pen_status pen_cuda_libraries_try(uint32_t index, pen_arena *arena, pen_cuda_trial *out_cublas,
+                                  pen_cuda_trial *out_cudnn) {
+    pen_cuda_trial cublas = {.is_found = false}, cudnn = {.is_found = false};
+    pen_cuda_memory memory = {.gpu = (int)index};
+    pen_cuda_libraries libraries = {.wanted = PEN_LIBRARIES_AUTO, .memory = &memory};
+    pen_cuda_gpu gpu;
+    PEN_TRY(pen_cuda_gpu_describe(index, &gpu));
+    PEN_TRY(pen_arena_format(arena, &memory.budget.device, "GPU %u", index));
+    PEN_TRY(trial_find(&gpu, arena, &cublas, &cudnn));
+    pen_status status = PEN_OK;
+    if (cublas.is_found || cudnn.is_found) {
+        pen_status opened = pen_cuda_memory_open(&memory);
+        if (opened == PEN_OK) opened = libraries_take_workspace(&libraries);
+        status =
+            trial_begin(&libraries, &gpu, opened, arena, (pen_cuda_trial *[]){&cublas, &cudnn});
+        pen_cuda_libraries_close(&libraries);
+        pen_cuda_memory_close(&memory);
+    }
+    if (status != PEN_OK) return status;
+    *out_cublas = cublas;
+    *out_cudnn = cudnn;
+    return PEN_OK;
 }

@@ -40,4 +40,19 @@ uint64_t pen_cuda_libraries_bytes(pen_libraries wanted);
 PEN_NODISCARD pen_status pen_cuda_libraries_name(const pen_cuda_libraries *libraries,
                                                  pen_arena *arena, const char **out_text);
 
+// A library as a GPU would use it.
+typedef struct pen_cuda_trial {
+    bool is_found; // and for this machine
+    bool begins;
+    int numbers[3];      // its version, where it is found
+    const char *trouble; // why it is not found, or does not begin; NULL: it does. In the arena
+} pen_cuda_trial;
+
+// Looks for both, and where one is found, opens the GPU, begins with them, and closes all again.
+// That a GPU cannot be opened is trouble of what was found.
+//   UNSUPPORTED  there is no such GPU
+PEN_NODISCARD pen_status pen_cuda_libraries_try(uint32_t gpu, pen_arena *arena,
+                                                pen_cuda_trial *out_cublas,
+                                                pen_cuda_trial *out_cudnn);
+
 #endif // PEN_DEVICE_CUDA_CUDA_LIBRARIES_H

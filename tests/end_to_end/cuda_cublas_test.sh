@@ -21,8 +21,13 @@ counted() {
 
 # ---- what is there is told
 penstock doctor >doctor
-grep -q '^cuBLAS  *12.4.5, for matrix products of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
+grep -q '^cuBLAS  *12.4.5, begins, for matrix products of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
 penstock doctor --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["cublas"].startswith("12.4.5")'
+# whether it begins is tried, on each GPU
+FAKE_CUDA='gpus=2 blas_begins=3 begins_gpu=1' penstock doctor >doctor
+grep -q "^cuBLAS  *0: 12.4.5, begins, for matrix products of GPUs; 1: 12.4.5, does not begin, own kernels make matrix products of GPUs: .*cuBLAS of GPU 1 says CUBLAS_STATUS_ALLOC_FAILED" doctor ||
+    die "doctor does not say that it does not begin: $(cat doctor)"
+grep -q '^cuDNN  *9.5.1, begins, for convolutions of GPUs$' doctor || die "cuDNN is not tried beside it: $(cat doctor)"
 # lacks PATH WHY: why it is not used there; products are by own kernels
 precision_job mlp float32
 lacks() {
@@ -39,13 +44,13 @@ FAKE_CUDA=driver=13000 LD_LIBRARY_PATH=$PWD/newer:$own penstock doctor | grep -q
     die "a driver of CUDA 13 does not take libcublas.so.13"
 # a GPU below 7.5, for which version 13 has no kernels: the one before it is taken, or own kernels
 old='driver=13000 capability=70' why='libcublas.so.13 has no kernels for this GPU, whose compute capability 7.0 is below 7.5'
-FAKE_CUDA=$old LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q "^cuBLAS  *12.4.5, for matrix products of GPUs; $why$" ||
+FAKE_CUDA=$old LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q "^cuBLAS  *12.4.5, begins, for matrix products of GPUs; $why$" ||
     die "a GPU of 7.0 does not take libcublas.so.12, or doctor does not say why"
 FAKE_CUDA=$old LD_LIBRARY_PATH=$PWD/newer:$with train old mlp.yaml --set train.steps=1
 check '", cuBLAS 12.4.5" in d["arithmetic"] and "capability 7.0" in d["arithmetic"]' old.json
 ! grep -q 'own kernels make' messages || die "$(cat messages)"
 FAKE_CUDA=$old lacks "$PWD/newer:$own" "libcublas.so.12 or .11, is of a version without .*; $why"
-FAKE_CUDA='driver=13000 capability=75' LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q '^cuBLAS  *13.4.5, for matrix products of GPUs$' ||
+FAKE_CUDA='driver=13000 capability=75' LD_LIBRARY_PATH=$PWD/newer:$with penstock doctor | grep -q '^cuBLAS  *13.4.5, begins, for matrix products of GPUs$' ||
     die "a GPU of 7.5 does not take libcublas.so.13"
 echo none >broken/libcublas.so.12
 lacks "$PWD/broken:$own" 'broken/libcublas.so.12: '

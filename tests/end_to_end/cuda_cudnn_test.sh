@@ -4,15 +4,20 @@
 . "$top/tests/end_to_end/precision_jobs.sh"
 
 build=${PENSTOCK%/penstock}/tests/cuda
-export LD_LIBRARY_PATH=$build/libraries:$build
+mkdir thirteen
+cp "$build/libraries/libcublas.so.12" thirteen/libcublas.so.13 # for drivers of CUDA 13, or the machine's would be found
+export LD_LIBRARY_PATH=$build/libraries:$build:$PWD/thirteen
 
 penstock doctor >doctor
-grep -q '^cuDNN  *9.5.1, for convolutions of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
+grep -q '^cuDNN  *9.5.1, begins, for convolutions of GPUs$' doctor || die "doctor does not find it: $(cat doctor)"
 penstock doctor --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["cudnn"].startswith("9.5.1")'
 LD_LIBRARY_PATH=$build penstock doctor >doctor
 grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn.so.9 or .8, is of a version without' doctor ||
     die "doctor does not say why: $(cat doctor)"
 
+FAKE_CUDA=dnn_begins=1001 penstock doctor >doctor
+grep -q '^cuDNN  *9.5.1, does not begin, own kernels make convolutions of GPUs: .*cuDNN of GPU 0 says CUDNN_STATUS_NOT_INITIALIZED' doctor ||
+    die "doctor does not say that it does not begin: $(cat doctor)"
 FAKE_CUDA=dnn_cuda=13000 penstock doctor >doctor
 grep -q '^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn is made for CUDA 13, the driver is of CUDA 12.4: ' doctor ||
     die "doctor takes a library for a newer CUDA: $(cat doctor)"
@@ -24,10 +29,10 @@ cp "$build/libraries/libcudnn.so.9" eight/libcudnn.so.8
 for new in 'dnn_cuda=13000:9.5.1 for CUDA 13' 'dnn_minor=11:9.11.1 for CUDA 12'; do
     FAKE_CUDA="$old ${new%:*}" penstock doctor | grep -q "^cuDNN  *none, own kernels make convolutions of GPUs: libcudnn is ${new#*:}, $why" ||
         die "doctor does not say that ${new#*:} is not for a GPU of 7.0"
-    FAKE_CUDA="$old ${new%:*}" LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/eight penstock doctor | grep -q '^cuDNN  *8[.].*, for convolutions of GPUs$' ||
+    FAKE_CUDA="$old ${new%:*}" LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/eight penstock doctor | grep -q '^cuDNN  *8[.].*, begins, for convolutions of GPUs$' ||
         die "version 8 is not taken where that is the one"
 done
-FAKE_CUDA="$old" penstock doctor | grep -q '^cuDNN  *9.5.1, for convolutions of GPUs$' || die "9.5.1 is not taken"
+FAKE_CUDA="$old" penstock doctor | grep -q '^cuDNN  *9.5.1, begins, for convolutions of GPUs$' || die "9.5.1 is not taken"
 
 # train NAME [OPTION...]: to NAME.json; sets `asked` and `run`, what the fake library counts
 train() {

@@ -310,6 +310,38 @@ static void one_that_does_not_begin_is_not_used(void **state) {
     pen_arena_destroy(arena);
 }
 
+// Nothing is left, whether they begin or not.
+static void whether_they_begin_is_tried(void **state) {
+    (void)state;
+    static const struct {
+        const char *settings, *blas, *dnn; // what is said where one does not begin
+    } cases[] = {{"", NULL, NULL},
+                 {"blas_begins=3", "CUBLAS_STATUS_ALLOC_FAILED", NULL},
+                 {"dnn_begins=1001", NULL, "CUDNN_STATUS_NOT_INITIALIZED"},
+                 {"gpus=2 blas_begins=3 begins_gpu=0", NULL, NULL},
+                 {"memory=1000", "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_OUT_OF_MEMORY"}};
+    pen_arena *arena = check_arena();
+    for (uint64_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t gpu = strncmp(cases[i].settings, "gpus=2", 6) == 0 ? 1 : 0;
+        const pen_cuda_driver *driver;
+        pen_cuda_trial blas, dnn;
+        setenv("FAKE_CUDA", cases[i].settings, 1);
+        CHECK_OK(pen_cuda_driver_load(&driver)); // by which the fakes read their settings
+        CHECK_OK(pen_cuda_libraries_try(gpu, arena, &blas, &dnn));
+        CHECK(blas.is_found && blas.numbers[0] == 12 && dnn.is_found && dnn.numbers[0] == 9,
+              "%s: not found", cases[i].settings);
+        CHECK(blas.begins == (cases[i].blas == NULL) && dnn.begins == (cases[i].dnn == NULL),
+              "%s: begins %d, %d", cases[i].settings, blas.begins, dnn.begins);
+        CHECK(blas.begins || strstr(blas.trouble, cases[i].blas) != NULL, "'%s'", blas.trouble);
+        CHECK(dnn.begins || strstr(dnn.trouble, cases[i].dnn) != NULL, "'%s'", dnn.trouble);
+        const fake_counts left = fake_cuda_count();
+        CHECK(left.blocks == 0 && left.bytes == 0 && left.contexts == 0, "%s: something is left",
+              cases[i].settings);
+    }
+    unsetenv("FAKE_CUDA");
+    pen_arena_destroy(arena);
+}
+
 // Where the job requires it, it is an error with the status' name, and nothing is left.
 static void errors_are_told(void **state) {
     (void)state;
@@ -365,4 +397,5 @@ PEN_TEST_MAIN(cmocka_unit_test_setup(products, use_it),
               cmocka_unit_test(what_y_holds_is_kept), cmocka_unit_test(wrong_operands_are_refused),
               cmocka_unit_test(memory_is_counted), cmocka_unit_test(it_is_part_of_the_class),
               cmocka_unit_test(one_that_does_not_begin_is_not_used),
-              cmocka_unit_test(errors_are_told), cmocka_unit_test(versions_go_with_the_driver))
+              cmocka_unit_test(whether_they_begin_is_tried), cmocka_unit_test(errors_are_told),
+              cmocka_unit_test(versions_go_with_the_driver))
