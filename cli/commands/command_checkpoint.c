@@ -12,6 +12,9 @@
 #include "cli/command.h"
 #include "scheduler/checkpoint/checkpoint.h"
 
+#define CHECKPOINT_BEST_TITLE "best so far"
+#define CHECKPOINT_BEST_BYTES (PEN_COMMIT_TEXT_BYTES + 64)
+
 typedef struct checkpoint_options {
     pen_cli_common common;
     int64_t step;
@@ -41,16 +44,22 @@ static uint64_t checkpoint_bytes(const pen_commit_manifest *manifest) {
     return bytes;
 }
 
-// Not finite where no step so far had a loss.
-static double checkpoint_loss(const pen_commit_manifest *manifest) {
-    double loss;
-    memcpy(&loss, &manifest->loss, sizeof loss);
-    return loss;
+// A record has the bits of a number.
+static double checkpoint_number(uint64_t bits) {
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
 }
 
-// "-" where there is none.
+// What evaluations are compared by. One of a later build may be none of pen_metric_names.
+static const char *checkpoint_metric(const pen_commit_manifest *manifest) {
+    return manifest->best_metric[0] != '\0' ? manifest->best_metric
+                                            : pen_metric_names[PEN_METRIC_LOSS];
+}
+
+// "-" where there is none: no step so far had a finite one.
 static const char *checkpoint_loss_text(const pen_commit_manifest *manifest, char text[32]) {
-    const double loss = checkpoint_loss(manifest);
+    const double loss = checkpoint_number(manifest->loss);
     if (!isfinite(loss)) return "-";
     snprintf(text, 32, "%.6g", loss);
     return text;
@@ -60,6 +69,16 @@ static const char *checkpoint_loss_text(const pen_commit_manifest *manifest, cha
 static uint64_t checkpoint_best(const checkpoint_run *run) {
     const pen_commit_record *newest = pen_checkpoint_store_record(run->store, 0);
     return newest == NULL || newest->manifest.evaluations == 0 ? 0 : newest->manifest.best_step;
+}
+
+// What the evaluations had come to when it was written: the metric that decides, its best value,
+// and after which step that was: "accuracy 0.9512 of 40". "-": none was made.
+static const char *checkpoint_best_text(const pen_commit_manifest *manifest,
+                                        char text[CHECKPOINT_BEST_BYTES]) {
+    if (manifest->evaluations == 0) return "-";
+    snprintf(text, CHECKPOINT_BEST_BYTES, "%s %.6g of %" PRIu64, checkpoint_metric(manifest),
+             checkpoint_number(manifest->best), manifest->best_step);
+    return text;
 }
 
 // When the manifest was written, in UTC: the time of its file. "?" when that cannot be known.
@@ -103,6 +122,18 @@ static pen_status checkpoint_json_end(checkpoint_run *run) {
     return pen_json_finish(&run->json);
 }
 
+// What the evaluations had come to by then, as `train --json` says it under "best".
+static void checkpoint_json_evaluated(checkpoint_run *run, const pen_commit_manifest *manifest) {
+    if (manifest->evaluations == 0) return;
+    pen_json_key_object(&run->json, "evaluated");
+    pen_json_key_unsigned(&run->json, "step", manifest->best_step);
+    pen_json_key_text(&run->json, "metric", checkpoint_metric(manifest));
+    pen_json_key_number(&run->json, "value", checkpoint_number(manifest->best));
+    pen_json_key_unsigned(&run->json, "evaluations", manifest->evaluations);
+    pen_json_key_unsigned(&run->json, "since_best", manifest->since_best);
+    pen_json_end_object(&run->json);
+}
+
 // Opens the object and leaves it open: `ls` and `verify` add a key each.
 static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
     const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
@@ -114,8 +145,9 @@ static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
     pen_json_key_unsigned(&run->json, "number", record->number);
     pen_json_key_text(&run->json, "written", checkpoint_time(run, index, text));
     pen_json_key_unsigned(&run->json, "bytes", checkpoint_bytes(manifest));
-    pen_json_key_number(&run->json, "loss", checkpoint_loss(manifest));
+    pen_json_key_number(&run->json, "loss", checkpoint_number(manifest->loss));
     pen_json_key_bool(&run->json, "best", manifest->step == checkpoint_best(run));
+    checkpoint_json_evaluated(run, manifest);
     pen_json_key_text(&run->json, "model_hash", manifest->model_hash);
     pen_json_key_text(&run->json, "build", manifest->build);
     pen_json_key_text(&run->json, "level", manifest->level);
@@ -143,15 +175,34 @@ static void checkpoint_json_describe(checkpoint_run *run, uint32_t index) {
 
 // ---- ls
 
+// How wide the column of the best evaluations is; 0: no checkpoint knows of any, and there is none.
+static int checkpoint_best_width(const checkpoint_run *run) {
+    size_t width = 0;
+    for (uint32_t i = 0; i < pen_checkpoint_store_count(run->store); i++) {
+        const pen_commit_manifest *manifest = &pen_checkpoint_store_record(run->store, i)->manifest;
+        char best[CHECKPOINT_BEST_BYTES];
+        if (manifest->evaluations == 0) continue;
+        const size_t length = strlen(checkpoint_best_text(manifest, best));
+        if (length > width) width = length;
+    }
+    if (width > 0 && width < strlen(CHECKPOINT_BEST_TITLE)) width = strlen(CHECKPOINT_BEST_TITLE);
+    return (int)width;
+}
+
+// A cell of that column, where there is one.
+static void checkpoint_print_best(int width, const char *text) {
+    if (width > 0) printf("  %-*s", width, text);
+}
+
 // With a mirror, "complete" says in how many folders it is.
-static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
+static void checkpoint_list_one(checkpoint_run *run, uint32_t index, int best_width) {
     const pen_commit_record *record = pen_checkpoint_store_record(run->store, index);
     const uint32_t complete = pen_checkpoint_store_complete_count(run->store, index);
     const bool is_complete = complete > 0;
     const char *copies = run->options->mirror == NULL ? ""
                          : complete == 2              ? ", both"
                                                       : ", one of two";
-    char when[32], loss[32], bytes[PEN_QUANTITY_TEXT_BYTES];
+    char when[32], loss[32], best[CHECKPOINT_BEST_BYTES], bytes[PEN_QUANTITY_TEXT_BYTES];
     if (run->options->common.json) {
         checkpoint_json_describe(run, index);
         pen_json_key_bool(&run->json, "complete", is_complete);
@@ -159,24 +210,29 @@ static void checkpoint_list_one(checkpoint_run *run, uint32_t index) {
         return;
     }
     const bool is_best = record->manifest.step == checkpoint_best(run);
-    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12s  %s%s%s\n", record->manifest.step,
+    printf("%10" PRIu64 " %11" PRIu64 "  %-20s %7u %11s %12s", record->manifest.step,
            record->generation, checkpoint_time(run, index, when), record->manifest.shard_count,
            pen_bytes_format(checkpoint_bytes(&record->manifest), bytes),
-           checkpoint_loss_text(&record->manifest, loss), is_complete ? "yes" : "no",
-           is_complete ? copies : "", is_best ? "; the best evaluation" : "");
+           checkpoint_loss_text(&record->manifest, loss));
+    checkpoint_print_best(best_width, checkpoint_best_text(&record->manifest, best));
+    printf("  %s%s%s\n", is_complete ? "yes" : "no", is_complete ? copies : "",
+           is_best ? "; the best evaluation" : "");
 }
 
 static pen_status checkpoint_list(checkpoint_run *run) {
     const bool json = run->options->common.json;
     PEN_TRY(checkpoint_require(run));
+    const int best_width = checkpoint_best_width(run);
     if (json) {
         checkpoint_json_begin(run);
     } else {
-        printf("%10s %11s  %-20s %7s %11s %12s  %s\n", "step", "generation", "written", "shards",
-               "bytes", "loss", "complete");
+        printf("%10s %11s  %-20s %7s %11s %12s", "step", "generation", "written", "shards", "bytes",
+               "loss");
+        checkpoint_print_best(best_width, CHECKPOINT_BEST_TITLE);
+        printf("  complete\n");
     }
     for (uint32_t i = 0; i < pen_checkpoint_store_count(run->store); i++) {
-        checkpoint_list_one(run, i);
+        checkpoint_list_one(run, i, best_width);
     }
     return json ? checkpoint_json_end(run) : checkpoint_flush();
 }

@@ -80,6 +80,35 @@ fails 2 "found action 'list', possible: ls, verify, export" "$PENSTOCK" checkpoi
 fails 2 'export: found no --output' "$PENSTOCK" checkpoint export kept
 fails 2 'ls: found --step, --best, --output, --plain, --adapters or --all' "$PENSTOCK" checkpoint ls kept --all
 
+# what chose the best is told for each checkpoint, as the training said it; nothing of it before the first evaluation
+sed 's/labels: labels.npy}}/labels: labels.npy}, holdout: 0.5}/; s/steps: 10/steps: 12/; s/dir: kept, every: 2 steps, keep: 3/dir: judged, every: 2 steps, keep: 9/
+    s/trained.onnx/judged.onnx/' job.yaml >judged.yaml
+echo 'evaluation: {every: 4 steps, metric: accuracy}' >>judged.yaml
+penstock train -q --json judged.yaml >judged.json
+penstock checkpoint ls judged --json >ls.json
+penstock checkpoint ls judged >ls.txt
+python3 - <<'PYTHON'
+import json
+run, listed, lines = json.load(open("judged.json")), json.load(open("ls.json")), open("ls.txt").read().splitlines()
+assert "  best so far  " in lines[0] and lines[0].endswith("  complete"), lines[0]
+accuracy = {s["step"]: s["evaluation"]["accuracy"] for s in run["steps"] if "evaluation" in s}
+assert sorted(accuracy) == [4, 8, 12], accuracy
+for line, checkpoint in zip(lines[1:], listed["checkpoints"], strict=True):
+    so_far = {step: value for step, value in accuracy.items() if step <= checkpoint["step"]}
+    assert ("evaluated" in checkpoint) == bool(so_far), checkpoint
+    if not so_far:
+        assert line.split()[-2:] == ["-", "yes"], line
+        continue
+    best = max(so_far, key=lambda step: (so_far[step], -step))
+    found = checkpoint["evaluated"]
+    assert (found["metric"], found["step"], found["value"]) == ("accuracy", best, so_far[best]), (found, so_far)
+    assert found["evaluations"] == len(so_far) and found["since_best"] == len([s for s in so_far if s > best]), found
+    assert f"  accuracy {so_far[best]:.6g} of {best} " in line, line
+    assert line.endswith("; the best evaluation") == checkpoint["best"] == (checkpoint["step"] == run["best"]["step"])
+assert run["best"].items() >= listed["checkpoints"][0]["evaluated"].items(), (run["best"], listed["checkpoints"][0])
+assert len(lines) == 7
+PYTHON
+
 # workers with disks of their own: their shards are copied to the coordinator before they count
 cat >apart.yaml <<YAML
 version: 1
