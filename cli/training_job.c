@@ -160,12 +160,8 @@ pen_status pen_command_warn_threads(const pen_command_context *context, const pe
     for (uint32_t i = 0; i < cluster->device_count; i++) {
         const pen_cluster_device_spec *device = &cluster->devices[i];
         if (device->host != NULL) continue;
-        if (device->threads <= 2 * (int64_t)machine.core_count_allowed) continue;
-        pen_log(PEN_LOG_WARNING,
-                "device '%s' has %lld threads, but this process may use %u %s: expect it to be "
-                "slow",
-                device->name, (long long)device->threads, machine.core_count_allowed,
-                machine.core_count_allowed == 1 ? "core" : "cores");
+        pen_machine_warn_threads(device->name, (uint64_t)device->threads, "this process",
+                                 machine.core_count_allowed);
     }
     return PEN_OK;
 }

@@ -62,7 +62,8 @@ PEN_NODISCARD pen_status pen_command_refuse_settings(pen_command_context *contex
 // Whether a file is a job, and no model of layers, which is YAML too: it names its model.
 PEN_NODISCARD pen_status pen_command_is_job(const char *path, pen_arena *arena, bool *out_is_job);
 
-// Tells the user of devices of this process with many more threads than it may use cores.
+// Tells the user of devices of this process with many more threads than it may use cores; workers
+// say for themselves how many theirs may.
 PEN_NODISCARD pen_status pen_command_warn_threads(const pen_command_context *context,
                                                   const pen_job *job);
 

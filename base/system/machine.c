@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/integer.h"
+#include "base/log.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -278,6 +279,16 @@ static void machine_compute(void *context) {
 }
 
 // One of the threads is the caller's.
+#define MACHINE_THREADS_PER_CORE 2 // and more are many
+
+void pen_machine_warn_threads(const char *device, uint64_t threads, const char *process,
+                              uint32_t cores) {
+    if (cores == 0 || threads <= MACHINE_THREADS_PER_CORE * (uint64_t)cores) return;
+    pen_log(PEN_LOG_WARNING,
+            "device '%.100s' has %llu threads, but %s may use %u %s: expect it to be slow", device,
+            (unsigned long long)threads, process, cores, cores == 1 ? "core" : "cores");
+}
+
 static pen_status machine_measure_turn(uint32_t threads, double *out_cores) {
     pen_thread *others[MACHINE_THREADS_LIMIT];
     atomic_bool is_over = false;

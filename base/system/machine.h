@@ -22,6 +22,11 @@ typedef struct pen_machine {
 // Asks the system. What it does not say stays 0 or "". OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_machine_detect(pen_arena *arena, pen_machine *out_machine);
 
+// Warns the user of a device with many more threads than its process, called `process`, may use
+// `cores`: "this process", "worker 2 (10.0.0.2:7070)". 0 cores are not known, and not judged.
+void pen_machine_warn_threads(const char *device, uint64_t threads, const char *process,
+                              uint32_t cores);
+
 // Cores' worth of processor time that this process gets while `threads` of it compute: `threads` on
 // a machine that is free, 0.45 where a container may use 0.45 of a core. Computes for 0.2 s, and
 // where it got less for 0.6 s, of which the best counts. UNAVAILABLE: no thread

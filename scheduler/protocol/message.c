@@ -23,6 +23,8 @@ static const pen_record_field hello_fields[] = {
     ROW(TEXT, 6, address, "where it takes links"),
     ROW(NUMBER, 7, memory_bytes, "that its process may use, 0: not known"),
     NAMED(TEXT, 8, "store", text, "the folder beneath which it writes shards; empty: none"),
+    NAMED(NUMBER, 9, "cores", count,
+          "that its process may use, 0: not known, or the coordinator's own process"),
 };
 static const pen_record_field refused_fields[] = {
     ROW(NUMBER, 1, code, NULL),

@@ -107,7 +107,8 @@ typedef struct pen_message {
     uint64_t round;                       // ROUND, GO, LOSS, GRADIENT, ROUND_DONE, AUDIT, SEEN
     uint64_t order;                       // GO: of lanes (graph/arrivals.h), where that is free
     uint32_t form;                        // ROUND, LOSS, CREDIT
-    uint32_t count;                       // ROUND: microbatches. SURVEY: threads
+    uint32_t count;                       // ROUND: microbatches. SURVEY: threads. HELLO: cores that
+                                          // its process may use, 0: not known
     bool updates;                         // ROUND
     bool continues;                       // ROUND: adds to the gradients of the round before
     uint64_t step;                        // ROUND: of the training, from 1. BEAT: the last one

@@ -174,6 +174,12 @@ quiet
 job <<<"$train
 devices: [{name: a, threads: 999}]"
 warns "device 'a' has 999 threads, but this process may use [0-9]+ cores?: expect it to be slow"
+job <<<"${train/batch: 8/batch: 8, microbatches: 2}
+devices: [{name: a, threads: 999}, {name: b, host: localhost, threads: 998, memory: 1GiB}, {name: c, host: localhost, threads: 1}]
+placement: {strategy: round_robin}"
+warns "device 'b' has 998 threads, but worker 2 \(127.0.0.1:[0-9]+\) may use [0-9]+ cores?: expect it to be slow"
+warns "device 'a' has 999 threads, but this process may use [0-9]+ cores?: expect it to be slow"
+[ "$(grep -c 'expect it to be slow' messages)" -eq 2 ] || die "each device is warned of once: $(cat messages)"
 job <<<"${train/batch: 8/batch: 8, clip_norm: 1e-31}"
 fails 3 'error: train.clip_norm: found "1e-31", expected a number of at least 1e-30' "$PENSTOCK" train job.yaml
 

@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/system/build.h"
+#include "base/system/machine.h"
 #include "device/device.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 #include "scheduler/runtime/coordinator/coordinator_shards.h"
@@ -159,6 +160,15 @@ static void link_send_blob(pen_coordinator *c, uint32_t peer, const pen_message 
 
 // ---- messages
 
+// Devices that a worker has too few cores for compute slowly, and nothing else says why.
+static void link_warn_threads(const pen_coordinator *c, uint32_t peer, uint32_t cores) {
+    for (uint32_t d = 0; d < c->table->device_count; d++) {
+        if (c->table->forms[0].devices[d].worker != peer) continue;
+        pen_machine_warn_threads(c->spec->devices[d].name, c->spec->devices[d].thread_count,
+                                 c->spec->workers[peer].name, cores);
+    }
+}
+
 // What the worker runs and may use is kept for the core to judge, beside what the plan takes there.
 // That it writes anywhere is judged here.
 static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *message) {
@@ -183,6 +193,7 @@ static void link_on_hello(pen_coordinator *c, uint32_t peer, const pen_message *
         pen_coordinator_turn_away(c, peer, PEN_REFUSAL_NONE, status);
         return;
     }
+    link_warn_threads(c, peer, message->count);
     const pen_coordinator_event event = {.kind = PEN_COORDINATOR_EVENT_HELLO,
                                          .worker = peer,
                                          .incarnation = message->incarnation,

@@ -39,6 +39,7 @@ struct pen_worker {
     uint64_t incarnation;
     char address[PEN_MESSAGE_NAME_BYTES];
     uint64_t memory_bytes;     // that this process may use; 0: not known
+    uint32_t core_count;       // likewise
     pen_shared_folders stores; // none: it writes nothing
     uint32_t level;            // of kernels, that the coordinator wants; 0: any
     pen_arena *arena;          // of the run

@@ -426,11 +426,12 @@ pen_status pen_worker_describe_numerics(pen_kernel_level level, pen_arena *arena
     return PEN_OK;
 }
 
-// What the system grants this process, or was said to be the most.
-static pen_status worker_find_memory(pen_worker *worker) {
+// What the system grants this process; of memory, what was said to be the most.
+static pen_status worker_find_machine(pen_worker *worker) {
     pen_machine machine;
     const uint64_t most = worker->options.memory_bytes;
     PEN_TRY(pen_machine_detect(worker->arena, &machine));
+    worker->core_count = machine.core_count_allowed;
     worker->memory_bytes = machine.memory_bytes_allowed;
     if (most > 0 && (worker->memory_bytes == 0 || most < worker->memory_bytes)) {
         worker->memory_bytes = most;
@@ -443,7 +444,7 @@ static pen_status worker_find_memory(pen_worker *worker) {
 static pen_status worker_start(pen_worker *worker, uint16_t *out_port) {
     const pen_worker_options *options = &worker->options;
     PEN_TRY(pen_arena_create(&worker->arena));
-    PEN_TRY(worker_find_memory(worker));
+    PEN_TRY(worker_find_machine(worker));
     if (options->store != NULL) PEN_TRY(pen_shared_folders_add(&worker->stores, options->store));
     if (options->mirror != NULL) PEN_TRY(pen_shared_folders_add(&worker->stores, options->mirror));
     const pen_transport_options transport_options = {

@@ -74,9 +74,11 @@ static void member_describe_numerics(pen_worker *worker, char out_text[PEN_MESSA
     pen_arena_destroy(arena);
 }
 
+// A worker of the coordinator's own process leaves the cores to those who began that.
 static void member_greet(pen_worker *worker, uint64_t generation) {
     pen_message message = {
         .kind = PEN_MESSAGE_HELLO, .generation = generation, .memory_bytes = worker->memory_bytes};
+    if (worker->options.spec == NULL) message.count = worker->core_count;
     snprintf(message.build, sizeof message.build, "%s", pen_build_name());
     if (worker->stores.count > 0) {
         snprintf(message.text, sizeof message.text, "%s", worker->stores.folders[0].root);
