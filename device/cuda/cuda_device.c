@@ -195,11 +195,6 @@ static pen_status cuda_buffer_create(pen_device *device, uint64_t bytes, pen_buf
     return pen_cuda_buffer_create(&cuda_device_of(device)->memory, bytes, out_buffer);
 }
 
-static void cuda_buffer_destroy(pen_device *device, pen_buffer *buffer) {
-    cuda_list_give_back(cuda_device_of(device), buffer);
-    pen_cuda_buffer_destroy(&cuda_device_of(device)->memory, buffer);
-}
-
 static pen_status cuda_buffer_wrap(pen_device *device, pen_memory_place place, uint64_t bytes,
                                    pen_buffer **out_buffer) {
     return pen_cuda_buffer_wrap(&cuda_device_of(device)->memory, place, bytes, out_buffer);
@@ -558,7 +553,7 @@ const pen_device_kind pen_cuda_device_kind = {
     .own_bytes = cuda_own_bytes,
     .pinned_bytes = cuda_pinned_bytes,
     .buffer_create = cuda_buffer_create,
-    .buffer_destroy = cuda_buffer_destroy,
+    .buffer_destroy = cuda_list_destroy_buffer,
     .buffer_wrap = cuda_buffer_wrap,
     .write = cuda_write,
     .read = cuda_read,

@@ -100,8 +100,8 @@ PEN_NODISCARD pen_status cuda_list_create(pen_device *base, const pen_list_item 
                                           pen_launch_list **out_list);
 PEN_NODISCARD pen_status cuda_list_reserve(pen_device *base, uint64_t bytes,
                                            pen_buffer **out_buffer, uint64_t *out_own_bytes);
-// Of a buffer that is destroyed: its part of the room is free, if it has one.
-void cuda_list_give_back(cuda_device *device, pen_buffer *buffer);
+// Of any buffer: if it is a part of the room, that is free.
+void cuda_list_destroy_buffer(pen_device *base, pen_buffer *buffer);
 uint64_t cuda_list_bytes(const pen_graph *graph, const pen_node_id *nodes, uint32_t count);
 PEN_NODISCARD pen_status cuda_list_enqueue(pen_device *base, pen_launch_list *list,
                                            const pen_run_context *run);

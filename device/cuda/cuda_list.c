@@ -337,12 +337,15 @@ pen_status cuda_list_reserve(pen_device *base, uint64_t bytes, pen_buffer **out_
     return PEN_OK;
 }
 
-void cuda_list_give_back(cuda_device *device, pen_buffer *buffer) {
-    if (buffer == NULL) return;
+void cuda_list_destroy_buffer(pen_device *base, pen_buffer *buffer) {
+    cuda_device *device = cuda_device_of(base);
     const pen_cuda_address address = pen_cuda_address_of((pen_operand){.buffer = buffer});
-    if (address < cuda_room(device) || address >= cuda_room(device) + CUDA_ROOM_BYTES) return;
-    device->room_takings -= 1;
-    if (device->room_takings == 0) device->room_bytes = 0;
+    const pen_cuda_address room = cuda_room(device);
+    if (buffer != NULL && address >= room && address < room + CUDA_ROOM_BYTES) {
+        device->room_takings -= 1;
+        if (device->room_takings == 0) device->room_bytes = 0;
+    }
+    pen_cuda_buffer_destroy(&device->memory, buffer);
 }
 
 // ---- segments: a single launch is no graph

@@ -248,8 +248,7 @@ bool pen_trainer_uses_average(const pen_trainer *trainer) {
 // Where averages are evaluated, tensors change: no checkpoint may read them then.
 pen_status pen_trainer_evaluate(pen_trainer *trainer, pen_dataset *dataset,
                                 pen_evaluation *out_evaluation) {
-    const uint64_t batch =
-        pen_plan_evaluation_batch(trainer->job, pen_dataset_get_info(dataset));
+    const uint64_t batch = pen_plan_evaluation_batch(trainer->job, pen_dataset_get_info(dataset));
     const bool uses = pen_trainer_uses_average(trainer);
     if (trainer->keeper != NULL && uses) {
         PEN_TRY(pen_train_keeper_go_on(trainer->keeper, trainer->engine, true));

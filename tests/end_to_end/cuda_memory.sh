@@ -61,11 +61,15 @@ told() {
     LD_LIBRARY_PATH='' penstock plan "$1.yaml" --set "$2" "${@:3}" --json >plan.json 2>messages
     penstock train "$1.yaml" --set "$2" "${@:3}" --json >run.json 2>messages
     python3 - "$1, $2" <<'P' || die "$1: what the plan says is not what is taken"
-import json, sys
+import json, os, sys, time
 plan, run = (json.load(open(f)) for f in ("plan.json", "run.json"))
-counted = [line.split() for line in open("counted")]
 gpus = {"g": 0, "h": 1}
 planned = {gpus[d["name"]]: d["memory"]["total"] for d in plan["devices"] if d["name"] in gpus}
+counted = []
+for _ in range(600): # workers may end after the training
+    if os.path.exists("counted"): counted = [line.split() for line in open("counted")]
+    if len(counted) >= len(planned): break
+    time.sleep(0.1)
 found = {}
 for gpu, most, pinned in ([int(n) for n in line] for line in counted):
     assert gpu not in found, "two processes on one GPU"

@@ -22,12 +22,17 @@ for model in mlp resnet gpt lstm; do
     fails 5 "device 'g' would need .* of memory" \
         "$PENSTOCK" plan $model.yaml --set "$one" "${forms[@]}" --set "devices[0].memory=$((bytes - 1))B"
 done
-# tables of two forms fit into the GPU's own room, and not beside them those of a third
+# tables of the first form fit into the GPU's own room, and not beside them those of the second; then none fit
 layers 300 middle
+layers 400 large
 layers 900 deep
-for model in middle deep; do
-    for devices in "$one" "$mixed" "$apart"; do
-        told $model "$devices" "${whole[@]}" --set train.batch=24 --set data.train.limit=46 --set "$(fed $model)" \
-            --set data.eval.limit=50 --set placement.strategy=round_robin --set pipeline.schedule=1f1b
-    done
-done
+# ended JOB DEVICES: what is told of it, with a smaller batch at the end of an epoch, and of evaluations
+ended() {
+    told "$1" "$2" "${whole[@]}" --set train.batch=24 --set data.train.limit=46 --set "$(fed "$1")" \
+        --set data.eval.limit=50 --set placement.strategy=round_robin --set pipeline.schedule=1f1b
+}
+ended middle "$one"
+ended large "$mixed"
+ended large "$apart"
+ended deep "$one"
+ended deep "$apart"

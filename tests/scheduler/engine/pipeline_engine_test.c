@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "scheduler/plan/plan_forms.h"
 #include "tests/support/check.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/training.h"
