@@ -138,7 +138,6 @@ static pen_status search_plan(search *s, const pen_plan_replica *replica, uint32
     }
     PEN_TRY(PEN_NEW(s->arena, 1, &known));
     placement.time_limit_seconds *= share;
-    request.cut_seconds *= share;
     request.placement = &placement;
     request.is_final = share >= SEARCH_QUICK_SHARE && s->request->is_final;
     planner.request = &request;

@@ -298,7 +298,7 @@ static pen_status plan_use_found(pen_plan_job *p, const pen_plan *plan,
 // Looks for a faster schedule of the plan's stages than those that have a name; *plan changes only
 // when there is one.
 static pen_status plan_search_schedule(pen_plan_job *p, pen_arena *arena, pen_plan **plan) {
-    const double limit = pen_plan_room_schedule_cut(p->room, p->job->pipeline.time_limit_seconds);
+    const double limit = p->job->pipeline.time_limit_seconds;
     double end_seconds = pen_clock_seconds() + limit;
     const pen_auto_options options = {.seed = (uint64_t)p->placement.seed + PEN_AUTO_SEED,
                                       .work_limit = PLAN_SCHEDULE_WORK,
@@ -365,11 +365,6 @@ static pen_status plan_finish(pen_plan_job *p, pen_plan *first, pen_arena *arena
     return plan_refine_memory(p, arena, first);
 }
 
-static pen_status plan_build(pen_plan_job *p, pen_arena *arena, pen_plan **out_plan) {
-    p->request.cut_seconds = pen_plan_room_cut(p->room);
-    return pen_plan_build(&p->request, arena, out_plan);
-}
-
 static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena *arena,
                                 pen_plan **out_plan) {
     const char *asked = p->placement.strategy;
@@ -377,7 +372,7 @@ static pen_status plan_place_by(pen_plan_job *p, const char *strategy, pen_arena
     p->placement.strategy = strategy;
     plan_use_first_schedule(p);
     p->request.is_final = p->schedule != NULL; // steps alike under one are not under another
-    pen_status status = plan_build(p, arena, &plan);
+    pen_status status = pen_plan_build(&p->request, arena, &plan);
     if (status == PEN_OK) status = plan_finish(p, plan, arena, out_plan);
     p->placement.strategy = asked;
     return status;
@@ -415,7 +410,7 @@ static pen_status plan_try_greedy(pen_plan_job *p, pen_arena *arena, pen_plan **
     if ((*plan)->lower_bound >= enough) return PEN_OK;
     p->placement.strategy = "greedy";
     plan_use_first_schedule(p);
-    const pen_status status = plan_build(p, arena, &other);
+    const pen_status status = pen_plan_build(&p->request, arena, &other);
     p->placement.strategy = asked;
     if (status != PEN_OK) {
         pen_status_ignore(status, "there is a plan");
@@ -431,7 +426,7 @@ static pen_status plan_place_lines(pen_plan_job *p, pen_arena *arena, pen_plan *
     *out_line = NULL;
     p->placement.contiguous = true;
     plan_use_first_schedule(p);
-    const pen_status status = plan_build(p, arena, &line);
+    const pen_status status = pen_plan_build(&p->request, arena, &line);
     p->placement.contiguous = false;
     if (status == PEN_OK) { // with a bound that holds for others, too
         PEN_TRY(pen_plan_rebuild(&p->request, line, arena, out_line));
@@ -454,7 +449,7 @@ static pen_status plan_place_free(pen_plan_job *p, pen_arena *arena, pen_plan **
     PEN_TRY(plan_place_lines(p, arena, &line));
     plan_use_schedule(p, plan_find_name(p, PLAN_HALVING));
     p->request.line = line;
-    pen_status status = plan_build(p, arena, &plan);
+    pen_status status = pen_plan_build(&p->request, arena, &plan);
     p->request.line = NULL;
     if (status == PEN_OK) status = plan_finish(p, plan, arena, out_plan);
     if (pen_status_get_code(status) == PEN_DOES_NOT_FIT) {
@@ -543,7 +538,6 @@ static pen_status plan_rebuild(pen_plan_job *p, const pen_plan *given, pen_arena
 static pen_status plan_until_it_fits(pen_plan_job *p, const pen_plan *given, pen_arena *arena,
                                      pen_plan **out_plan) {
     pen_status first = PEN_OK;
-    pen_plan_room_begin(p->room, p->placement.time_limit_seconds);
     for (uint32_t round = 0; round < PEN_PLAN_ROOM_ROUNDS; round++) {
         const pen_status status = given == NULL ? plan_place(p, arena, out_plan)
                                                 : plan_rebuild(p, given, arena, out_plan);

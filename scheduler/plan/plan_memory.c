@@ -296,8 +296,8 @@ static void memory_find_missing(const pen_plan_memory_request *request,
     const pen_plan *plan = request->plan;
     for (uint32_t d = 0; d < plan->device_count && request->missing != NULL; d++) {
         const uint64_t told = plan->devices[d].memory.total, found = memory[d].memory.total;
-        const bool is_short = (double)found > plan->stages.bytes_limit[d] && found > told;
-        request->missing[d] = is_short ? found - told : 0;
+        if ((double)found <= plan->stages.bytes_limit[d] || found <= told) continue;
+        request->missing[d] = pen_max_u64(request->missing[d], found - told);
     }
 }
 
@@ -309,9 +309,9 @@ pen_status pen_plan_memory_refine(const pen_plan_memory_request *request, pen_ar
     PEN_TRY(PEN_NEW(arena, plan->device_count, &devices));
     PEN_TRY(PEN_NEW(arena, plan->device_count, &memory));
     PEN_TRY(pen_plan_memory_find(request, memory));
-    memory_find_missing(request, memory);
     for (uint32_t d = 0; d < plan->device_count; d++) {
         if ((double)memory[d].memory.total > plan->stages.bytes_limit[d]) {
+            memory_find_missing(request, memory);
             return memory_refuse(plan, d, &memory[d].memory, arena);
         }
         const bool is_here = request->cluster->devices[d].host == NULL;

@@ -28,8 +28,8 @@ typedef struct pen_plan_memory_request {
     pen_node_workspace_fn workspace;
     const void *const *contexts; // of both, [device_count]
     pen_device *const *devices;  // [device_count] of the kind of each; they compute nothing
-    uint64_t *missing; // [device_count] written by refine: what a device that lacks memory takes
-                       // more than the plan says, 0: it lacks none; NULL: nobody asks
+    uint64_t *missing; // [device_count] raised, where refine refuses, to what a device takes more
+                       // than the plan says; NULL: nobody asks
 } pen_plan_memory_request;
 
 typedef struct pen_plan_device_memory {

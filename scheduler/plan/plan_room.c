@@ -1,9 +1,7 @@
 #include "scheduler/plan/plan_room.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "graph/graph.h"
 #include "scheduler/plan/kernel_sizes.h"
 #include "scheduler/runtime/executor/part_memory.h"
@@ -74,32 +72,6 @@ pen_status pen_plan_room_new(const pen_plan_model *model, const pen_cluster *clu
     return PEN_OK;
 }
 
-// Of a limit: what the first search leaves for others, what a search has when nothing is left to
-// share, and what is never shared, for nine such: of each other round a line, others, and greedy.
-#define ROOM_HELD_SHARE 0.1
-#define ROOM_LEAST_SHARE 0.005
-#define ROOM_SPARE_SHARE 0.05
-
-void pen_plan_room_begin(pen_plan_room *room, double limit_seconds) {
-    room->round = 0;
-    room->limit_seconds = limit_seconds;
-    room->end_seconds = pen_clock_seconds() + limit_seconds;
-}
-
-double pen_plan_room_cut(pen_plan_room *room) {
-    const double limit = room->limit_seconds;
-    const double left = room->end_seconds - pen_clock_seconds() - ROOM_SPARE_SHARE * limit;
-    memset(room->missing, 0, room->cluster.device_count * sizeof *room->missing);
-    if (room->round == 0) return (1.0 - ROOM_HELD_SHARE) * limit;
-    PEN_ASSERT(room->round < PEN_PLAN_ROOM_ROUNDS);
-    return fmax(left / (PEN_PLAN_ROOM_ROUNDS - room->round), ROOM_LEAST_SHARE * limit);
-}
-
-double pen_plan_room_schedule_cut(const pen_plan_room *room, double limit_seconds) {
-    const double left = room->end_seconds + limit_seconds - pen_clock_seconds();
-    return room->round == 0 ? limit_seconds : fmin(limit_seconds, left);
-}
-
 bool pen_plan_room_learn(pen_plan_room *room) {
     bool is_new = false;
     for (uint32_t d = 0; d < room->cluster.device_count; d++) {
@@ -107,6 +79,5 @@ bool pen_plan_room_learn(pen_plan_room *room) {
         room->devices[d].own_bytes += room->missing[d];
         room->missing[d] = 0;
     }
-    room->round += 1;
     return is_new;
 }
