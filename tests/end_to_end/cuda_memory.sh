@@ -54,12 +54,13 @@ layers() {
         wide.yaml >"$2.yaml"
 }
 
-# told JOB DEVICES [OPTION...]: what the plan says of the GPUs' memory, and what the driver counted, GPU by GPU.
+# told JOB DEVICES [OPTION...]: what the plan says of the GPUs' memory, and what the driver counted, GPU by GPU. The
+# training takes the plan: a search that the clock ends need not find it again.
 told() {
     rm -f counted
     export FAKE_CUDA="gpus=2 tell=$work/counted"
-    LD_LIBRARY_PATH='' penstock plan "$1.yaml" --set "$2" "${@:3}" --json >plan.json 2>messages
-    penstock train "$1.yaml" --set "$2" "${@:3}" --json >run.json 2>messages
+    LD_LIBRARY_PATH='' penstock plan "$1.yaml" --set "$2" "${@:3}" -o told.yaml --json >plan.json 2>messages
+    penstock train told.yaml --json >run.json 2>messages
     python3 - "$1, $2" <<'P' || die "$1: what the plan says is not what is taken"
 import json, os, sys, time
 plan, run = (json.load(open(f)) for f in ("plan.json", "run.json"))
