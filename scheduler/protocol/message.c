@@ -124,7 +124,8 @@ static const pen_record_field fail_fields[] = {
     ROW(NUMBER, 3, device, "of the whole run"),
 };
 static const pen_record_field stopped_fields[] = {
-    ROW(TEXT, 1, text, "what devices waited for"),
+    ROW(TEXT, 1, text, "what devices waited for, those that compute first"),
+    NAMED(NUMBER, 2, "computes", number, "1: one does, so that the run is not left yet"),
 };
 static const pen_record_field taken_fields[] = {COUNT(1, sequence, "of the frame")};
 static const pen_record_field beat_fields[] = {

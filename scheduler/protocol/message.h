@@ -137,6 +137,7 @@ typedef struct pen_message {
                                           // SNAPSHOT, SNAPPED, SHARD: the order to save
     uint32_t frame_kind;                  // PULL, OFFER: PEN_FRAME_TENSOR or PEN_FRAME_BLOB
     uint32_t number;                      // PULL, OFFER, ASK, PART, SURVEY, SEEN: which.
+                                          // STOPPED: 1: some device computes.
                                           // READY: bits, of the folders that are seen
     uint64_t offset;                      // PULL, OFFER, ASK, PART, RECOMPUTE, SEEN: bytes;
                                           // RECOMPUTED: that are here

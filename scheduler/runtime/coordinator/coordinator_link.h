@@ -65,7 +65,8 @@ typedef struct coordinator_worker {
     uint32_t *blob_checksums;
     bool is_blob_sent;                  // guarded by lock: since it was last assigned
     pen_status failure;                 // guarded by lock: why it was lost, or what it said
-    bool is_stopped;                    // guarded by lock: it has left the run
+    bool is_stopped;                    // guarded by lock: it has left the run, or one of
+    bool computes;                      // its devices computes still; `waits` says which
     char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
     uint64_t survey_sequence;           // guarded by lock: of the last order
     bool is_surveyed;                   // guarded by lock: it was answered, so:

@@ -365,8 +365,11 @@ static void link_on_pong(pen_coordinator *c, const pen_message *message) {
 
 static void link_on_stopped(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     pen_mutex_lock(&c->lock);
-    c->workers[peer].is_stopped = true;
-    memcpy(c->workers[peer].waits, message->text, sizeof message->text);
+    if (!c->workers[peer].is_stopped) {
+        c->workers[peer].is_stopped = true;
+        c->workers[peer].computes = message->number != 0;
+        memcpy(c->workers[peer].waits, message->text, sizeof message->text);
+    }
     pen_condition_broadcast(&c->changed);
     pen_mutex_unlock(&c->lock);
 }

@@ -97,6 +97,7 @@ typedef struct worker_device {
     worker_due *sends; // [send_limit] a ring
     uint32_t send_limit, send_first, send_count;
     bool is_sending; // the sender's thread, or it waits for the copy
+    double sending_since;
     worker_send sending;
     pen_status (*call)(struct worker_device *device); // to be done by the thread; NULL: nothing
     pen_status call_status;
@@ -120,6 +121,7 @@ typedef struct worker_device {
     // guarded by lock
     double wait_seconds;
     double task_started;                          // the one that runs; 0: none
+    double awaited_since;                         // its own queue is, by its thread; 0: not
     pen_round_figures figures[WORKER_ROUND_RING]; // by round
 } worker_device;
 

@@ -9,6 +9,33 @@
 
 #define FIGURES_WAITS_BYTES 8192
 
+// A device whose memory the host does not see is a machine of its own: it may never end what it was
+// given. It is named as the job does.
+static int run_format_running(const pen_worker_run *run, const worker_device *device,
+                              const char *task, char *text, size_t size) {
+    const pen_run_spec_device *spec = &run->spec->devices[device->index];
+    const double now = pen_clock_seconds();
+    if (device->awaited_since > 0) {
+        return snprintf(text, size,
+                        "device '%s' (%s, gpu %u) has not ended %s, or what came before it there: "
+                        "awaited for %.1f s\n",
+                        spec->name, spec->kind, spec->gpu, task, now - device->awaited_since);
+    }
+    return snprintf(text, size, "device '%s' runs %s\n", spec->name, task);
+}
+
+static int run_format_sending(const pen_worker_run *run, const worker_device *device, char *text,
+                              size_t size) {
+    const pen_run_spec_device *spec = &run->spec->devices[device->index];
+    const worker_send *send = &device->sending;
+    return snprintf(text, size,
+                    "device '%s' (%s, gpu %u) has not made '%s', or not copied it to the host: "
+                    "awaited for %.1f s\n",
+                    spec->name, spec->kind, spec->gpu,
+                    run->spec->forms[send->form].channels[send->channel].value,
+                    pen_clock_seconds() - device->sending_since);
+}
+
 // One line for a device: what it runs, or for what and for whom it waits, in the names that the
 // user knows.
 static int run_format_wait(const pen_worker_run *run, const worker_device *device,
@@ -16,13 +43,11 @@ static int run_format_wait(const pen_worker_run *run, const worker_device *devic
     char task[PEN_TASK_TEXT_BYTES];
     const char *name = run->spec->devices[device->index].name;
     if (device->is_sending && !wait->is_running) { // its thread waits for no task
-        const worker_send *send = &device->sending;
-        return snprintf(text, size, "device '%s' computes, or copies '%s'\n", name,
-                        run->spec->forms[send->form].channels[send->channel].value);
+        return run_format_sending(run, device, text, size);
     }
     if (wait->is_idle) return snprintf(text, size, "device '%s' has nothing to do\n", name);
     pen_task_format(wait->task, task);
-    if (wait->is_running) return snprintf(text, size, "device '%s' runs %s\n", name, task);
+    if (wait->is_running) return run_format_running(run, device, task, text, size);
     if (wait->needs_go) {
         return snprintf(text, size, "device '%s' waits for the coordinator's word to run %s\n",
                         name, task);
@@ -49,10 +74,13 @@ void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t s
     *out_is_running = false;
     if (size > 0) out_text[0] = '\0';
     pen_mutex_lock(&run->lock);
-    for (uint32_t d = 0; d < run->device_count; d++) {
-        const worker_device *device = &run->devices[d];
+    for (uint32_t i = 0; i < 2 * run->device_count; i++) { // twice: those that compute come first
+        const bool is_first = i < run->device_count;
+        const worker_device *device = &run->devices[is_first ? i : i - run->device_count];
         const pen_worker_wait wait = pen_worker_core_get_wait(run->core, device->index);
-        if (wait.is_running || device->is_sending) *out_is_running = true;
+        const bool computes = wait.is_running || device->is_sending;
+        if (computes) *out_is_running = true;
+        if (computes != is_first) continue;
         const int length = run_format_wait(run, device, &wait, out_text + used, size - used);
         if (length < 0 || (size_t)length >= size - used) break;
         used += (size_t)length;

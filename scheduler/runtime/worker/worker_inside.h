@@ -56,9 +56,10 @@ struct pen_worker {
     bool wants_disconnect; // from the coordinator
     bool is_closed;
     bool is_stuck;
-    bool is_over;                       // nothing will run any more
-    char waits[PEN_MESSAGE_TEXT_BYTES]; // of the devices, when the run ended
-    uint32_t callback_count;            // of the transport, that use the run now
+    bool is_over;                          // nothing will run any more
+    char waits[PEN_MESSAGE_TEXT_BYTES];    // of the devices, when the run ended
+    char computed[PEN_MESSAGE_TEXT_BYTES]; // the first line of it, if one computed; "": none did
+    uint32_t callback_count;               // of the transport, that use the run now
     pen_worker_run *run;
     pen_worker_survey *survey; // in place of a run
     pen_survey_order order;    // what is to be measured
@@ -96,6 +97,9 @@ void pen_worker_carry_out(pen_worker *worker, const pen_member_action *actions, 
 uint64_t pen_worker_now(void);
 // The run cannot go on: tells the coordinator. Takes the error.
 void pen_worker_fail(pen_worker *worker, pen_status take_status);
+// Keeps what devices wait for, before the run is left. *out_computes: some device does. False:
+// there is no run.
+bool pen_worker_keep_waits(pen_worker *worker, bool *out_computes);
 // What happens in a run, for the coordinator.
 pen_worker_run_events pen_worker_run_listeners(pen_worker *worker);
 // The clock's thread.

@@ -434,19 +434,21 @@ static pen_status worker_on_run_message(pen_worker *worker, pen_worker_run *run,
                      pen_message_kind_name(message->kind));
 }
 
+// What is waited for is told when the run is left. A device that computes may never end: then it is
+// told at once.
 static void worker_stop(pen_worker *worker, const pen_message *message) {
     const pen_member_event stop = {
         .kind = message->kind == PEN_MESSAGE_STOP ? PEN_MEMBER_EVENT_STOP : PEN_MEMBER_EVENT_FAILED,
         .generation = message->generation};
-    char waits[PEN_MESSAGE_TEXT_BYTES] = "";
-    bool is_running;
-    pen_worker_run *run = pen_worker_use_run(worker);
-    if (run != NULL) {
-        pen_worker_run_describe_waits(run, waits, sizeof waits, &is_running);
-        pen_worker_release_run(worker);
+    bool computes;
+    (void)pen_worker_keep_waits(worker, &computes); // or it was when the run was left
+    if (computes) {
+        pen_message stopped = {
+            .kind = PEN_MESSAGE_STOPPED, .generation = message->generation, .number = 1};
         pen_mutex_lock(&worker->lock);
-        memcpy(worker->waits, waits, sizeof waits);
+        memcpy(stopped.text, worker->waits, sizeof stopped.text);
         pen_mutex_unlock(&worker->lock);
+        pen_worker_tell(worker, 0, &stopped);
     }
     pen_worker_step(worker, &stop);
 }

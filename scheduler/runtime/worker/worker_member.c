@@ -141,10 +141,28 @@ static void member_give_up(pen_worker *worker, const pen_member_action *action) 
 }
 
 static void member_note_stuck(pen_worker *worker, const pen_member_action *action) {
-    pen_log(PEN_LOG_ERROR, "this worker cannot go on: %s", pen_member_wait_text(action->wait));
+    char computed[PEN_MESSAGE_TEXT_BYTES];
     pen_mutex_lock(&worker->lock);
     worker->is_stuck = true;
+    memcpy(computed, worker->computed, sizeof computed);
     pen_mutex_unlock(&worker->lock);
+    pen_log(PEN_LOG_ERROR, "this worker cannot go on: %s%s%s", pen_member_wait_text(action->wait),
+            computed[0] == '\0' ? "" : "; when it was to be, ", computed);
+}
+
+bool pen_worker_keep_waits(pen_worker *worker, bool *out_computes) {
+    char waits[PEN_MESSAGE_TEXT_BYTES];
+    pen_worker_run *run = pen_worker_use_run(worker);
+    *out_computes = false;
+    if (run == NULL) return false;
+    pen_worker_run_describe_waits(run, waits, sizeof waits, out_computes);
+    pen_worker_release_run(worker);
+    pen_mutex_lock(&worker->lock);
+    memcpy(worker->waits, waits, sizeof waits);
+    const size_t length = *out_computes ? strcspn(waits, "\n") : 0;
+    snprintf(worker->computed, sizeof worker->computed, "%.*s", (int)length, waits);
+    pen_mutex_unlock(&worker->lock);
+    return true;
 }
 
 // Loading and leaving take long and are done by the worker's own thread; the rest is a message
@@ -198,17 +216,12 @@ void pen_worker_fail(pen_worker *worker, pen_status take_status) {
     const pen_member_event failed = {.kind = PEN_MEMBER_EVENT_FAILED};
     pen_message message = {.kind = PEN_MESSAGE_FAIL,
                            .code = (uint32_t)pen_status_get_code(take_status)};
-    char waits[PEN_MESSAGE_TEXT_BYTES] = "";
-    bool is_running;
+    bool computes;
     pen_status_format(take_status, message.text, sizeof message.text);
     pen_worker_tell(worker, 0, &message);
-    pen_worker_run *run = pen_worker_use_run(worker);
-    if (run != NULL) {
-        pen_worker_run_describe_waits(run, waits, sizeof waits, &is_running);
-        pen_worker_release_run(worker);
-    }
+    const bool has_run = pen_worker_keep_waits(worker, &computes);
     pen_mutex_lock(&worker->lock);
-    memcpy(worker->waits, waits, sizeof waits);
+    if (!has_run) worker->waits[0] = '\0';
     if (worker->options.is_once) {
         worker->result = pen_status_join(worker->result, take_status);
     } else {

@@ -207,8 +207,8 @@ PEN_NODISCARD pen_status pen_worker_run_list_sent(pen_worker_run *run, pen_arena
 // Writes who waits for what into its flight recorder, with what its clock differs from the
 // coordinator's; INT64_MIN: not known.
 void pen_worker_run_note_waits(pen_worker_run *run, int64_t clock_offset_nanoseconds);
-// Who waits for what, a line for each device, into `out_text`. *out_is_running: some device
-// computes.
+// Who waits for what, a line for each device, into `out_text`, those that compute first.
+// *out_is_running: some device does.
 void pen_worker_run_describe_waits(pen_worker_run *run, char *out_text, size_t size,
                                    bool *out_is_running);
 // Its devices, by their numbers in the table.

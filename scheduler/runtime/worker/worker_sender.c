@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/integer.h"
 #include "scheduler/protocol/run_table.h"
 #include "scheduler/runtime/worker/worker_staging.h"
@@ -95,6 +96,7 @@ pen_status pen_worker_sender_do(worker_device *device, const worker_due *due) {
 static void sender_do(worker_device *device, const worker_due *due) {
     pen_worker_run *run = device->run;
     device->is_sending = true;
+    device->sending_since = pen_clock_seconds();
     device->sending = due->frame;
     pen_mutex_unlock(&run->lock);
     pen_status status = pen_worker_sender_do(device, due);

@@ -7,6 +7,7 @@
 // the second. Both are one wait to who looks at the trace: for the same tensor, by the same task.
 #include <math.h>
 
+#include "base/clock.h"
 #include "scheduler/runtime/worker/worker_device.h"
 #include "scheduler/runtime/worker/worker_task.h"
 
@@ -177,8 +178,18 @@ static pen_status times_tell(worker_device *device) {
     return PEN_OK;
 }
 
+static void times_note_awaited(worker_device *device, double since) {
+    if (!device->is_staged) return; // others have computed when they return
+    pen_mutex_lock(&device->run->lock);
+    device->awaited_since = since;
+    pen_mutex_unlock(&device->run->lock);
+}
+
 pen_status pen_worker_times_finish(worker_device *device, uint32_t form) {
-    PEN_TRY(pen_executor_finish(device->executors[form]));
+    times_note_awaited(device, pen_clock_seconds());
+    const pen_status status = pen_executor_finish(device->executors[form]);
+    times_note_awaited(device, 0);
+    PEN_TRY(status);
     return times_are_marked(device) ? times_tell(device) : PEN_OK;
 }
 
