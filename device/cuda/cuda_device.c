@@ -11,6 +11,7 @@
 #include "device/cuda/cuda_inside.h"
 #include "device/cuda/cuda_text.h"
 #include "device/run_context.h"
+#include "graph/node_blame.h"
 
 cuda_device *cuda_device_of(pen_device *device) {
     PEN_ASSERT(device->kind == &pen_cuda_device_kind);
@@ -277,7 +278,9 @@ static pen_status cuda_blame(cuda_device *device) {
                                  memory->stream),
             "while memory was set to zeros"));
         device->found_number = 0;
-        return raiser->entry->blame(raiser->graph, raiser->node, device->words_here[w]);
+        const pen_status status =
+            raiser->entry->blame(raiser->graph, raiser->node, device->words_here[w]);
+        return pen_node_blame(raiser->graph, raiser->node, status);
     }
     return PEN_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "device/cuda/cuda_inside.h"
 #include "device/cuda/cuda_merge.h"
+#include "graph/node_blame.h"
 #include "graph/op.h"
 
 #define LIST_ALIGNMENT 64u
@@ -429,8 +430,8 @@ static pen_status list_do(cuda_device *device, const cuda_action *action,
         action->is_on_host ? pen_cuda_host_run(&device->host, action->launch->host, &flag, run)
                            : cuda_launch_step_of(device, action->launch, &action->step, run);
     if (status == PEN_OK) return PEN_OK;
-    const pen_node *node = action->launch->kernel->node;
-    return pen_status_add_context(status, "while running %s '%s'", node->op->name, node->name);
+    const cuda_kernel *kernel = action->launch->kernel;
+    return pen_node_blame(kernel->graph, kernel->node, status);
 }
 
 static pen_status list_do_all(cuda_device *device, const pen_launch_list *list, uint32_t first,

@@ -5,6 +5,7 @@
 #include "device/host_buffer.h"
 #include "device/run_context.h"
 #include "graph/graph.h"
+#include "graph/node_blame.h"
 #include "graph/op.h"
 
 typedef struct reference_device {
@@ -147,8 +148,7 @@ pen_status pen_reference_node_run(const pen_reference_node *node, const pen_tens
     };
     const pen_status status = pen_reference_run(&call, !accumulate);
     pen_arena_reset(node->scratch);
-    return pen_status_add_context(status, "while running %s '%s'", node->node->op->name,
-                                  node->node->name);
+    return pen_node_blame(node->graph, node->node, status);
 }
 
 static pen_status reference_prepare(pen_device *device, const pen_graph *graph, pen_node_id node,

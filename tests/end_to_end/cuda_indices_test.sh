@@ -65,6 +65,7 @@ for FAKE_CUDA in gpus=2 'gpus=2 order=1 late=50'; do
         rm -rf kept
         fails 3 "gather 'embedding': the index at position 11 is outside of \[-20, 20\)" \
             "$PENSTOCK" train $name.yaml -q --set "$alone"
+        grep -q "while running gather 'embedding', which reads 'tokens'$" fails.err || die "not of what: $(cat fails.err)"
         ! grep -qE 'goes on after|started again|lost worker' fails.err || die "it was tried again: $(cat fails.err)"
         "$PENSTOCK" checkpoint verify kept >/dev/null || die "$name: no whole checkpoint is left"
     done

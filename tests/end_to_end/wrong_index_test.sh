@@ -64,6 +64,7 @@ ends() {
     wait "$child" || code=$?
     [ "$code" -eq 3 ] || die "$what: exit code $code, expected 3: $(cat err)"
     [ "$(sed "s/'table@[0-9]*'/'table'/" err | grep '^error:')" = "$expected" ] || die "$what: said $(cat err)"
+    grep -qE "^  while running gather 'table(@1)?', which reads 'tokens'$" err || die "$what: not of what: $(cat err)"
     grep -q '^  in step 6, stage ' err || die "$what: not which step: $(cat err)"
     ! grep -qE 'goes on after|started again|lost worker' err || die "$what: it was tried again: $(cat err)"
     ! grep -qE '"event": *"(lost|recovery)"' log.jsonl || die "$what: a loss in $(cat log.jsonl)"

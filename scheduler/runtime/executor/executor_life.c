@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/system/failpoint.h"
 #include "graph/graph.h"
+#include "graph/node_blame.h"
 #include "graph/op.h"
 #include "scheduler/runtime/executor/executor.h"
 #include "scheduler/runtime/executor/executor_state.h"
@@ -315,8 +316,7 @@ pen_status pen_executor_read_part(pen_executor *executor, pen_value_id value, ui
 
 static pen_status executor_name_node(const pen_executor *executor, uint32_t position,
                                      pen_status status) {
-    const pen_node *node = executor_node(executor, position);
-    return pen_status_add_context(status, "while running %s '%s'", node->op->name, node->name);
+    return pen_node_blame(executor->spec.graph, executor_node(executor, position), status);
 }
 
 const pen_launch *executor_launch(const pen_executor *executor, uint32_t position,
