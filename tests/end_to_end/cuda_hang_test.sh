@@ -34,6 +34,7 @@ fails 6 "${stands}this process, device 'h' \(cuda, gpu 1\) $ended" "$PENSTOCK" t
 # ---- who asks
 "$PENSTOCK" train computes.yaml --set recovery.progress=60s 2>asked &
 training=$!
+trap 'case $BASHPID in $$) kill -9 $training 2>/dev/null || true; rm -rf "$work" ;; esac' EXIT
 until grep -q 'on 2 devices' asked; do sleep 0.05; done
 for _ in {1..40}; do
     sleep 0.2

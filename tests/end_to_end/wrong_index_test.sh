@@ -84,6 +84,8 @@ ends 'replicas' late.yaml --set "$hosts" --set "$twice"
 for name in a b; do
     mkfifo "$name.pipe"
     "$PENSTOCK" worker --listen 127.0.0.1:0 --store "$work/kept-$name" --data . --announce 9 9>"$name.pipe" 2>"$name.log" &
+    started="${started:-} $!"
+    trap 'case $BASHPID in $$) kill $started 2>/dev/null || true; rm -rf "$work" ;; esac' EXIT
     read -r "port_$name" <"$name.pipe"
 done
 # shellcheck disable=SC2154
