@@ -94,19 +94,40 @@ typedef struct model_other {
     const char *suffix;
     const char *looks;
     const char *advice; // begins with ": ", or is ""
+    bool is_pickle;
 } model_other;
+
+// A state dict has weights and no model: the program that has the model's class exports it.
+pen_status pen_model_advise_export(pen_status status, const char *path, bool is_script) {
+    status = pen_status_add_context(
+        status, "in Python, with `model` of its class, and `x`, two examples that it reads:");
+    if (is_script) {
+        status = pen_status_add_context(
+            status, "  model.load_state_dict(torch.jit.load('%.100s').state_dict())", path);
+    } else {
+        status = pen_status_add_context(
+            status,
+            "  model.load_state_dict(torch.load('%.60s'))  # of a whole model: model = "
+            "torch.load('%.60s', weights_only=False)",
+            path, path);
+    }
+    status = pen_status_add_context(status, "  exported = torch.export.export(model.train(), (x,), "
+                                            "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))");
+    return pen_status_add_context(status, "  torch.export.save(exported, 'net.pt2')");
+}
 
 #define MODEL_WEIGHTS_ADVICE                                                                       \
     ": a job takes it beside a model, as model: {file: MODEL, weights: FILE}"
 
 static const model_other *model_find_other(const char *path) {
     static const model_other others[] = {
-        {".pbtxt", "a TensorFlow graph in text", ""},
+        {".pbtxt", "a TensorFlow graph in text", "", false},
         {".pth", "what torch.save writes",
-         ": a pickle, which is a program and is never read. torch.export.save writes a model"},
-        {".tflite", "a TFLite model", ""},
-        {".safetensors", "a file of weights", MODEL_WEIGHTS_ADVICE},
-        {".npz", "a file of weights", MODEL_WEIGHTS_ADVICE},
+         ": a pickle, which is a program and is never read. torch.export.save writes a model",
+         true},
+        {".tflite", "a TFLite model", "", false},
+        {".safetensors", "a file of weights", MODEL_WEIGHTS_ADVICE, false},
+        {".npz", "a file of weights", MODEL_WEIGHTS_ADVICE, false},
     };
     const char *suffix = model_suffix(path);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -156,8 +177,10 @@ static pen_status model_refuse(const char *path, bool is_folder, pen_arena *aren
     const char *possible;
     PEN_TRY(pen_text_finish(&text, &possible));
     if (other != NULL) {
-        return pen_error(PEN_UNSUPPORTED, "'%s' looks like %s by its name%s; possible: %s", path,
-                         other->looks, other->advice, possible);
+        const pen_status status =
+            pen_error(PEN_UNSUPPORTED, "'%s' looks like %s by its name%s; possible: %s", path,
+                      other->looks, other->advice, possible);
+        return other->is_pickle ? pen_model_advise_export(status, path, false) : status;
     }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of model is told neither by the end of its name, which is "

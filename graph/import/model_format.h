@@ -47,6 +47,11 @@ typedef struct pen_model_format {
     pen_status (*import)(const pen_model_input *input, pen_model *model);
 } pen_model_format;
 
+// Adds to the error of a file of PyTorch's that is a pickle what to do in Python to have a model.
+// `is_script`: it is TorchScript.
+PEN_NODISCARD pen_status pen_model_advise_export(pen_status status, const char *path,
+                                                 bool is_script);
+
 extern const pen_model_format pen_model_format_onnx;        // onnx_import.c
 extern const pen_model_format pen_model_format_layers;      // layers_format.c
 extern const pen_model_format pen_model_format_graphdef;    // tensorflow/graphdef_format.c

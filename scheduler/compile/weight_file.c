@@ -97,10 +97,11 @@ static pen_status weight_list(weight_loader *loader, pen_weight_file *file) {
     }
     return pen_error(PEN_UNSUPPORTED,
                      "'%s': the kind of a file of weights is told by the end of its name; "
-                     ".safetensors and .npz are possible; of PyTorch's, "
-                     "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors') "
-                     "writes one",
-                     path);
+                     ".safetensors and .npz are possible; of a state dict of PyTorch's, "
+                     "numpy.savez('weights.npz', **{name: tensor.numpy() for name, tensor in "
+                     "torch.load('%s', 'cpu').items()}) writes one, or "
+                     "safetensors.torch.save_file",
+                     path, path);
 }
 
 // ---- names

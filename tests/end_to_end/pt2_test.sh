@@ -121,10 +121,25 @@ with zipfile.ZipFile("reference/pytorch/tied.pt2") as source, \
         packed.writestr(name, source.read(name))
 with zipfile.ZipFile("pickle.pt", "w") as pickle:
     pickle.writestr("pickle/data.pkl", b"\x80\x02}.")
+open("old.pt", "wb").write(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")  # as _use_new_zipfile_serialization=False begins
+for method, name in (zipfile.ZIP_STORED, "script.pt"), (zipfile.ZIP_DEFLATED, "packed_script.pt"):
+    with zipfile.ZipFile(name, "w") as script:
+        script.writestr("script/data.pkl", b"\x80\x02}.")
+        script.writestr("script/code/__torch__/net.py", b"class Net(Module):" * 9, method)
+        script.writestr("script/constants.pkl", b"\x80\x02).")
 PY
 fails 4 'no end: [0-9]+ bytes are there' "$PENSTOCK" inspect short.pt2
 fails 4 'compressed .method 8.*save the model anew' "$PENSTOCK" inspect packed.pt2
-fails 4 'torch.save or torch.jit.save.*torch.export.save' "$PENSTOCK" inspect pickle.pt
+for name in pickle old; do # a state dict, or a whole model
+    fails 4 'it is what torch.save writes: .*torch.export.save writes a model' "$PENSTOCK" inspect $name.pt
+    grep -qF "    model.load_state_dict(torch.load('$name.pt'))  # of a whole model: model = torch.load('$name.pt'" fails.err ||
+        die "$(cat fails.err)"
+done
+for name in script packed_script; do
+    fails 4 'it is what torch.jit.save writes: ' "$PENSTOCK" inspect $name.pt
+    grep -qF "    model.load_state_dict(torch.jit.load('$name.pt').state_dict())" fails.err || die "$(cat fails.err)"
+    [ "$(grep -c '^    ' fails.err)" -eq 3 ] || die "three lines: $(cat fails.err)"
+done
 
 # the state_dict() of what was trained, whole: tied names, buffers that no step changes, 16 bits as they came
 for name in views pictures tied half; do

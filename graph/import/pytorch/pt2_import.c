@@ -13,6 +13,8 @@
     "torch.export.save(torch.export.export(model.train(), args, " IMPORT_OPEN_BATCH "), "          \
     "'net.pt2')"
 
+#define IMPORT_PICKLE_MARK 0x80 // PROTO, with which pickles begin
+
 // ---- the archive
 
 // Text of a small file of the archive; "" when there is none.
@@ -25,13 +27,40 @@ static pen_status import_note_of(const pen_stored_zip *archive, const char *name
                                out_text);
 }
 
-// Other files of PyTorch's are zip archives, too, and end on ".pt" as a rule.
-static pen_status import_check_archive(const pen_stored_zip *archive, pen_arena *arena) {
+static pen_status import_refuse_pickle(const char *path, bool is_script) {
+    return pen_model_advise_export(
+        pen_error(PEN_UNSUPPORTED,
+                  "it is what %s writes: a pickle, which is a program and is never read. "
+                  "torch.export.save writes a model",
+                  is_script ? "torch.jit.save" : "torch.save"),
+        path, is_script);
+}
+
+// Other files of PyTorch's end on ".pt", too, and some are no archive, or one that is compressed.
+static bool import_is_old_pickle(const pen_model_input *input) {
+    return input->length > 0 && input->bytes[0] == IMPORT_PICKLE_MARK;
+}
+
+static bool import_is_script(const pen_model_input *input) {
+    static const char folder[] = "/code/__torch__";
+    return memmem(input->bytes, input->length, folder, sizeof folder - 1) != NULL;
+}
+
+static pen_status import_read_archive(const pen_model_input *input, const char *path,
+                                      pen_arena *arena, pen_stored_zip *out_archive) {
+    if (import_is_old_pickle(input)) return import_refuse_pickle(path, false);
+    const pen_status status = pen_stored_zip_read(input->bytes, input->length, arena, out_archive);
+    if (pen_status_get_code(status) != PEN_UNSUPPORTED || !import_is_script(input)) return status;
+    pen_status_ignore(status, "it is no archive of ours, and said to be TorchScript");
+    return import_refuse_pickle(path, true);
+}
+
+// Most others are zip archives that are stored, as ours are; small TorchScript, too.
+static pen_status import_check_archive(const pen_stored_zip *archive, const char *path,
+                                       pen_arena *arena) {
     const char *format, *order;
     if (pen_stored_zip_find(archive, "data.pkl") != NULL) {
-        return pen_error(PEN_UNSUPPORTED,
-                         "it is what torch.save or torch.jit.save writes: a pickle, which is a "
-                         "program and is never read. A model is exported by " IMPORT_RECIPE);
+        return import_refuse_pickle(path, pen_stored_zip_find(archive, "constants.pkl") != NULL);
     }
     if (pen_stored_zip_find(archive, "serialized_exported_program.json") != NULL) {
         return pen_error(PEN_UNSUPPORTED, "it was written by a PyTorch before 2.8: export the "
@@ -234,8 +263,8 @@ static pen_status import_model(const pen_model_input *input, pen_model *model) {
     pen_pt2_model read;
     const pen_stored_zip_entry *entry;
     PEN_TRY(PEN_NEW(model->arena, 1, &origin));
-    PEN_TRY(pen_stored_zip_read(input->bytes, input->length, model->arena, &origin->archive));
-    PEN_TRY(import_check_archive(&origin->archive, model->arena));
+    PEN_TRY(import_read_archive(input, model->path, model->arena, &origin->archive));
+    PEN_TRY(import_check_archive(&origin->archive, model->path, model->arena));
     PEN_TRY(pen_stored_zip_open(&origin->archive, "models/model.json", &entry));
     PEN_TRY(pen_status_add_context(
         pen_pt2_model_read(input->bytes + entry->offset, entry->length, model->arena, &read),

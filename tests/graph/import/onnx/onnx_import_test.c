@@ -361,6 +361,8 @@ static void other_kinds_of_file_are_named(void **state) {
     const char *pickle = scratch_file("state.pth", "PK\3\4 and more", 13);
     CHECK_ERROR(pen_model_open(pickle, NULL, &model), PEN_UNSUPPORTED,
                 "torch.export.save writes a model");
+    CHECK_ERROR(pen_model_open("state.pth", NULL, &model), PEN_UNSUPPORTED,
+                "\n    model.load_state_dict(torch.load('state.pth'))  # of a whole model: ");
     const char *weights = scratch_file("weights.npz", "PK\3\4 and more", 13);
     CHECK_ERROR(pen_model_open(weights, NULL, &model), PEN_UNSUPPORTED, "weights: FILE}");
 }
