@@ -150,6 +150,16 @@ static pen_status option_end_message(pen_text *message, const pen_yaml_node *nod
     return pen_yaml_blame(node, pen_text_error(message, PEN_INVALID_INPUT));
 }
 
+// `message` in place of that of `status`, where that is, or else at `node`.
+static pen_status option_replace(pen_status status, pen_text *message, const pen_yaml_node *node) {
+    uint32_t line, column;
+    const char *place = pen_status_position(status, &line, &column);
+    pen_status replaced = pen_text_error(message, pen_status_get_code(status));
+    if (place != NULL) replaced = pen_status_at_position(replaced, place, line, column);
+    pen_status_ignore(status, "its message is in the other");
+    return pen_yaml_blame(node, replaced);
+}
+
 static void option_add_found(const pen_yaml_node *node, pen_text *message) {
     if (node->kind == PEN_YAML_LIST) {
         pen_text_add(message, "found a list");
@@ -194,8 +204,7 @@ static pen_status option_read_scalar(option_reader *reader, const pen_option_fie
         pen_text message;
         option_begin_message(reader, &message);
         pen_text_add(&message, pen_status_message(status));
-        pen_status_ignore(status, "its message goes on with the path before it");
-        return option_end_message(&message, node);
+        return option_replace(status, &message, node);
     }
     if (status != PEN_OK || field->kind != PEN_OPTION_PATH) return status;
     const char *path;
@@ -514,7 +523,7 @@ static pen_status option_read_one_of(option_reader *reader, const pen_option_fie
     return option_refuse_key(reader, chosen_name, table, NULL);
 }
 
-// The node itself, or the root of the file that it names.
+// The node itself, or the root of the file that it names: few mean one by `devices: 2`.
 static pen_status option_open_part(option_reader *reader, const pen_option_field *field,
                                    const pen_yaml_node *node, const pen_yaml_node **out_node) {
     *out_node = node;
@@ -531,7 +540,12 @@ static pen_status option_open_part(option_reader *reader, const pen_option_field
     const char *path;
     PEN_TRY(pen_path_beside(reader->arena, reader->settings->file, node->text, &path));
     const pen_status status = pen_yaml_read(path, reader->arena, out_node);
-    return pen_yaml_blame(node, status); // unless it has a position in the other file
+    if (status == PEN_OK) return PEN_OK;
+    option_begin_message(reader, &message);
+    pen_text_print(&message, "%s; expected ", pen_status_message(status));
+    pen_option_describe(field, &message);
+    pen_text_add(&message, ", or the path of a file with it");
+    return option_replace(status, &message, node);
 }
 
 // Whether a path stands where a list or map may.

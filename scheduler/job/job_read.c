@@ -515,8 +515,10 @@ pen_status pen_job_open_dataset(const pen_job *job, pen_dataset_part part, pen_a
                                 pen_dataset **out_dataset) {
     pen_dataset_options options;
     PEN_TRY(pen_job_get_dataset(job, part, arena, &options));
-    return pen_job_blame_data(job, part, PEN_JOB_DATA_WHOLE,
-                              pen_dataset_open(&options, out_dataset));
+    const pen_status status =
+        pen_job_blame_data(job, part, PEN_JOB_DATA_WHOLE, pen_dataset_open(&options, out_dataset));
+    const bool is_train = pen_job_find_dataset(job, part) == &job->data.train;
+    return pen_status_add_context(status, "while opening data.%s", is_train ? "train" : "eval");
 }
 
 static uint64_t job_interval_steps(pen_interval interval, uint64_t epoch_steps) {

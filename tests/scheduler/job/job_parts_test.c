@@ -29,7 +29,8 @@ static void parts_may_be_files(void **state) {
     write_file(job_path, "version: 1\nmodel: {file: m.onnx}\n"
                          "data: {train: {format: idx, images: i}}\ntrain: parts/train.yaml\n");
     const pen_job *job;
-    CHECK_ERROR(pen_job_read(job_path, arena, &job), PEN_NOT_FOUND, "job.yaml:4:8: error: cannot");
+    CHECK_ERROR(pen_job_read(job_path, arena, &job), PEN_NOT_FOUND,
+                "job.yaml:4:8: error: train: cannot");
     write_file(part_path, "loss: output\noptimizer: adam\nbatch: 0\n");
     CHECK_ERROR(pen_job_read(job_path, arena, &job), PEN_INVALID_INPUT,
                 "parts/train.yaml:3:8: error: train.batch: found \"0\"");
