@@ -118,8 +118,10 @@ DEVICE float function_of_angle(uint32_t what, float x) {
     }
 }
 
-// What is squared and taken from 1 is a product, where v may be next to 1.
+// What is squared and taken from 1 is a product, where v may be next to 1. Of a v that is large the
+// 1 is lost, and its square may be infinite: the slope of 1e20 would be 0 instead of 1e-20.
 DEVICE float function_slope_of_angle(uint32_t what, float v) {
+    const float size = magnitude_of(v), large = 1e9f;
     switch (what) {
     case PEN_CUDA_TAN:
         return 1.0f + v * v;
@@ -134,9 +136,9 @@ DEVICE float function_slope_of_angle(uint32_t what, float v) {
     case PEN_CUDA_COSH:
         return hyperbolic_sine_of(v);
     case PEN_CUDA_ASINH:
-        return 1.0f / square_root(v * v + 1.0f);
+        return 1.0f / (size > large ? size : square_root(v * v + 1.0f));
     case PEN_CUDA_ACOSH:
-        return 1.0f / square_root((v - 1.0f) * (v + 1.0f));
+        return 1.0f / (size > large ? size : square_root((v - 1.0f) * (v + 1.0f)));
     default:
         return 1.0f / ((1.0f - v) * (1.0f + v));
     }

@@ -270,6 +270,20 @@ static void functions_at_the_ends(void **state) {
     }
 }
 
+// Slopes of numbers whose squares are infinite as floats, times a dy that makes them near 1.
+static void slopes_of_large_numbers(void **state) {
+    (void)state;
+    static const float x[] = {2, 9e8f, 1.1e9f, 1.8e19f, 1.9e19f, 1e25f, 3e38f, INFINITY};
+    static const float dy[] = {1, 9e8f, -1e9f, 2e19f, 2e19f, -3e25f, 1e38f, 1};
+    static const char *const ops[] = {"asinh_backward", "acosh_backward"};
+    for (uint32_t i = 0; i < 2; i++) {
+        op_case c = {.op = ops[i], .input_count = 2};
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 8), .data = dy};
+        c.inputs[1] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 8), .data = x};
+        cuda_check(&c, i, 1e-6);
+    }
+}
+
 // Quotients and remainders of integers, each of the two kinds of remainders.
 static void quotients_of_integers(void **state) {
     (void)state;
@@ -374,4 +388,4 @@ PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(
               cmocka_unit_test(quotients_of_integers),
               cmocka_unit_test(integers_divided_by_0_are_told), cmocka_unit_test(comparisons),
               cmocka_unit_test(truths), cmocka_unit_test(choices), cmocka_unit_test(more_functions),
-              cmocka_unit_test(functions_at_the_ends))
+              cmocka_unit_test(functions_at_the_ends), cmocka_unit_test(slopes_of_large_numbers))
