@@ -59,17 +59,6 @@ DEVICE uint64_t whole_from_lane_xor(uint64_t v, int o) {
     return (uint64_t)bits_of_float(high) << 32 | bits_of_float(low);
 }
 
-// The same of a double.
-DEVICE double wide_from_lane_xor(double v, int o) {
-    union {
-        double number;
-        uint64_t bits;
-    } word;
-    word.number = v;
-    word.bits = whole_from_lane_xor(word.bits, o);
-    return word.number;
-}
-
 // Of `lanes` neighbours in a warp, a power of two; in each of them.
 DEVICE float lanes_sum(float v, int lanes) {
     for (int o = lanes / 2; o > 0; o >>= 1)
@@ -165,19 +154,77 @@ DEVICE float team_sum(const struct line_team *team, float v, float *room) {
     return team->size > 32 ? block_sum(v, room) : lanes_sum(v, (int)team->size);
 }
 
-// The product, by way of double, of a room with a double for each warp.
-DEVICE double team_product(const struct line_team *team, double v, double *room) {
-    const int lanes = team->size > 32 ? 32 : (int)team->size;
-    for (int o = lanes / 2; o > 0; o >>= 1)
-        v *= wide_from_lane_xor(v, o);
-    if (team->size <= 32) return v;
-    if (THREAD % 32 == 0) room[THREAD / 32] = v;
+// A product that is never too large on the way: `size` 2^exponent, of a size from 1 to 2, or from
+// -2 to -1. A size that is 0, infinite or no number stays so. 64 numbers that are 1e10 and 1e-10 by
+// turns make 1, where lanes of one kind would make 1e320, which is infinite in double.
+struct long_product {
+    double size;
+    int64_t exponent;
+};
+
+DEVICE uint64_t bits_of_double(double v) {
+    union {
+        double number;
+        uint64_t bits;
+    } word;
+    word.number = v;
+    return word.bits;
+}
+
+DEVICE double double_of_bits(uint64_t v) {
+    union {
+        double number;
+        uint64_t bits;
+    } word;
+    word.bits = v;
+    return word.number;
+}
+
+// size 2^exponent, of a size that is not below the least normal number, or 0.
+DEVICE struct long_product long_product_of(double size, int64_t exponent) {
+    struct long_product made = {size, exponent};
+    const uint64_t bits = bits_of_double(size), power = bits >> 52 & 0x7ffu;
+    if (power == 0 || power == 0x7ffu) return made;
+    made.size = double_of_bits((bits & ~((uint64_t)0x7ffu << 52)) | (uint64_t)1023 << 52);
+    made.exponent += (int64_t)power - 1023;
+    return made;
+}
+
+DEVICE struct long_product long_times(struct long_product a, struct long_product b) {
+    return long_product_of(a.size * b.size, a.exponent + b.exponent);
+}
+
+DEVICE struct long_product long_divided(struct long_product a, struct long_product by) {
+    return long_product_of(a.size / by.size, a.exponent - by.exponent);
+}
+
+// The nearest float: from 2^900 on all are infinite, and below 2^-900 all are 0.
+DEVICE float float_of_long(struct long_product p) {
+    const int64_t far = 900;
+    const int64_t power = p.exponent > far ? far : p.exponent < -far ? -far : p.exponent;
+    return (float)(p.size * double_of_bits((uint64_t)(power + 1023) << 52));
+}
+
+DEVICE struct long_product lanes_product(struct long_product p, int lanes) {
+    for (int o = lanes / 2; o > 0; o >>= 1) {
+        const struct long_product other = {
+            double_of_bits(whole_from_lane_xor(bits_of_double(p.size), o)),
+            (int64_t)whole_from_lane_xor((uint64_t)p.exponent, o)};
+        p = long_times(p, other);
+    }
+    return p;
+}
+
+// In each thread of a team, of a room with a product for each warp.
+DEVICE struct long_product team_product(const struct line_team *team, struct long_product p,
+                                        struct long_product *room) {
+    p = lanes_product(p, team->size > 32 ? 32 : (int)team->size);
+    if (team->size <= 32) return p;
+    if (THREAD % 32 == 0) room[THREAD / 32] = p;
     barrier();
-    v = room[THREAD % (PEN_CUDA_BLOCK / 32)];
-    for (int o = PEN_CUDA_BLOCK / 64; o > 0; o >>= 1)
-        v *= wide_from_lane_xor(v, o);
+    p = lanes_product(room[THREAD % (PEN_CUDA_BLOCK / 32)], PEN_CUDA_BLOCK / 32);
     barrier(); // the room is used again
-    return v;
+    return p;
 }
 
 DEVICE float team_largest(const struct line_team *team, float v, float *room) {

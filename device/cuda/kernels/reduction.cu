@@ -132,31 +132,31 @@ KERNEL(extremum_backward, cuda_sum_args) {
     }
 }
 
-// The product of each such line, in double: what is too large on the way may be small at the end.
+// The product of each such line: what is too large on the way may be small at the end.
 KERNEL(multiply, cuda_sum_args) {
-    SHARED double room[PEN_CUDA_BLOCK / 32];
+    SHARED struct long_product room[PEN_CUDA_BLOCK / 32];
     EACH_LINE(team, a.outer * a.inner, a.reduced) {
         const float *x = a.x + team.line / a.inner * a.reduced * a.inner + team.line % a.inner;
-        double product = 1.0;
+        struct long_product product = {1.0, 0};
         for (uint64_t r = team.lane; r < a.reduced; r += team.size)
-            product *= (double)x[r * a.inner];
+            product = long_product_of(product.size * (double)x[r * a.inner], product.exponent);
         product = team_product(&team, product, room);
-        if (team.lane == 0 && team.is_there) store(a.y, team.line, (float)product, a.adds);
+        if (team.lane == 0 && team.is_there) store(a.y, team.line, float_of_long(product), a.adds);
     }
 }
 
 // By the product of the others: of all that are not 0, divided by x, if none of the others is 0.
 KERNEL(multiply_backward, cuda_sum_args) {
-    SHARED double room[PEN_CUDA_BLOCK / 32];
+    SHARED struct long_product room[PEN_CUDA_BLOCK / 32];
     SHARED float zeros_room[PEN_CUDA_BLOCK / 32];
     EACH_LINE(team, a.outer * a.inner, a.reduced) {
         const uint64_t line = team.line;
         const uint64_t first = line / a.inner * a.reduced * a.inner + line % a.inner;
-        double product = 1.0;
+        struct long_product product = {1.0, 0};
         float zeros = 0.0f;
         for (uint64_t r = team.lane; r < a.reduced; r += team.size) {
             const float x = a.x[first + r * a.inner];
-            product *= x == 0.0f ? 1.0 : (double)x;
+            if (x != 0.0f) product = long_product_of(product.size * (double)x, product.exponent);
             zeros += x == 0.0f ? 1.0f : 0.0f;
         }
         product = team_product(&team, product, room);
@@ -164,9 +164,11 @@ KERNEL(multiply_backward, cuda_sum_args) {
         for (uint64_t r = team.lane; r < a.reduced && team.is_there; r += team.size) {
             const uint64_t at = first + r * a.inner;
             const float x = a.x[at];
-            double others = x == 0.0f ? product : product / (double)x;
-            if (zeros > (x == 0.0f ? 1.0f : 0.0f)) others = 0.0;
-            store(a.y, at, (float)((double)a.dy[line] * others), a.adds);
+            struct long_product others = product;
+            if (x != 0.0f) others = long_divided(product, long_product_of((double)x, 0));
+            if (zeros > (x == 0.0f ? 1.0f : 0.0f)) others.size = 0.0;
+            others = long_product_of(others.size * (double)a.dy[line], others.exponent);
+            store(a.y, at, float_of_long(others), a.adds);
         }
     }
 }

@@ -145,6 +145,36 @@ static void products_over_dimensions(void **state) {
     cuda_check(&c, 0, 1e-6);
 }
 
+// Numbers that are large and small by turns, which a team's lanes take one kind of, and their
+// gradients: products are 1, and infinite in double on the way. Ends: lines of 300 with what is
+// infinite, not a number, below the least normal number, or 0.
+static void products_of_large_and_small(void **state) {
+    (void)state;
+    static const int64_t axis = 1;
+    static const int lengths[] = {64, 128, 600, 300};
+    static const float sizes[] = {1e10f, 1e5f, 1e20f, 1e3f};
+    static const float ends[] = {INFINITY, NAN, 1e-42f, 0};
+    static float x[4][4 * 600];
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint32_t length = (uint32_t)lengths[k], count = 4 * length;
+        for (uint32_t i = 0; i < count; i++)
+            x[k][i] = (i / length % 2 ? -1.0f : 1.0f) * (i % 2 ? sizes[k] : 1 / sizes[k]);
+        for (uint32_t i = 0; i < 4 && k == 3; i++)
+            x[k][i * length + 70] = ends[i];
+    }
+    for (uint32_t k = 0; k < 4; k++) {
+        op_case c = {.op = "reduce_prod", .input_count = 2};
+        c.inputs[0] = (op_case_input){.type = op_type(PEN_FLOAT32, 2, 4, lengths[k]), .data = x[k]};
+        c.inputs[1] =
+            (op_case_input){.type = op_type(PEN_INT64, 1, 1), .data = &axis, .is_constant = true};
+        cuda_check(&c, k, 1e-6);
+        op_case b = {.op = "reduce_prod_backward", .input_count = 2};
+        b.inputs[0].type = op_type(PEN_FLOAT32, 2, 4, 1);
+        b.inputs[1] = c.inputs[0];
+        cuda_check(&b, k, 1e-6);
+    }
+}
+
 // Where several are the largest they share the gradient.
 static void gradients_of_reductions(void **state) {
     (void)state;
@@ -322,7 +352,7 @@ static void what_has_no_kernel_runs_on_the_host(void **state) {
 PEN_TEST_MAIN(cmocka_unit_test(products), cmocka_unit_test(elements), cmocka_unit_test(reductions),
               cmocka_unit_test(gradients_of_reductions), cmocka_unit_test(other_reductions),
               cmocka_unit_test(reductions_of_integers), cmocka_unit_test(products_over_dimensions),
-              cmocka_unit_test(casts), cmocka_unit_test(accuracies),
-              cmocka_unit_test(scales_of_clipping), cmocka_unit_test(losses),
-              cmocka_unit_test(labels_that_are_no_class_are_told), cmocka_unit_test(updates),
-              cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
+              cmocka_unit_test(products_of_large_and_small), cmocka_unit_test(casts),
+              cmocka_unit_test(accuracies), cmocka_unit_test(scales_of_clipping),
+              cmocka_unit_test(losses), cmocka_unit_test(labels_that_are_no_class_are_told),
+              cmocka_unit_test(updates), cmocka_unit_test(what_has_no_kernel_runs_on_the_host))
