@@ -31,6 +31,21 @@ DEVICE float combine_share(float dy, float a, float b, uint32_t of, uint32_t is_
     return a_has && b_has ? dy / 2.0f : dy;
 }
 
+// A power, or a slope of it, whose exponents are the last operand, of the argument's type.
+DEVICE float combine_raised(const struct cuda_broadcast_args *a, const struct broadcast_places *p) {
+    const float *x = (const float *)a->x[0], *base = (const float *)a->x[1];
+    if (a->what == PEN_CUDA_POW)
+        return power_of(x[p->at[0]], read_number(a->x[1], a->type, p->at[1]));
+    const float dy = x[p->at[0]], y = base[p->at[1]];
+    const double z = read_number(a->x[2], a->type, p->at[2]);
+    if (a->what == PEN_CUDA_POW_BASE) return z == 0.0 ? 0.0f : dy * (float)z * power_of(y, z - 1.0);
+    return y == 0.0f && z >= 0.0 ? 0.0f : dy * power_of(y, z) * natural_log(y);
+}
+
+DEVICE uint32_t combine_raises(uint32_t what) {
+    return what == PEN_CUDA_POW || what == PEN_CUDA_POW_BASE || what == PEN_CUDA_POW_EXPONENT;
+}
+
 DEVICE float combine_of(const struct cuda_broadcast_args *a, float x, float y, float z) {
     switch (a->what) {
     case PEN_CUDA_ADD:
@@ -41,17 +56,11 @@ DEVICE float combine_of(const struct cuda_broadcast_args *a, float x, float y, f
         return x * y;
     case PEN_CUDA_DIV:
         return x / y;
-    case PEN_CUDA_POW:
-        return power_of(x, y);
     case PEN_CUDA_MAX:
     case PEN_CUDA_MIN:
         return combine_wins(y, x, a->what == PEN_CUDA_MIN) ? y : x;
     case PEN_CUDA_DIV_DIVISOR:
         return -x * y / z;
-    case PEN_CUDA_POW_BASE:
-        return z == 0.0f ? 0.0f : x * z * power_of(y, z - 1.0f);
-    case PEN_CUDA_POW_EXPONENT:
-        return y == 0.0f && z >= 0.0f ? 0.0f : x * power_of(y, z) * natural_log(y);
     case PEN_CUDA_PRELU:
         return x < 0.0f ? x * y : x;
     case PEN_CUDA_PRELU_X:
@@ -71,6 +80,10 @@ KERNEL(combine, cuda_broadcast_args) {
     const float *x = (const float *)a.x[0], *y = (const float *)a.x[1], *z = (const float *)a.x[2];
     EACH(i, a.count) {
         const struct broadcast_places p = broadcast_find(&a, i);
+        if (combine_raises(a.what)) {
+            store((float *)a.y, i, combine_raised(&a, &p), a.adds);
+            continue;
+        }
         const float second = y ? y[p.at[1]] : 0.0f, third = z ? z[p.at[2]] : 0.0f;
         store((float *)a.y, i, combine_of(&a, x[p.at[0]], second, third), a.adds);
     }

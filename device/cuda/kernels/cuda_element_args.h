@@ -24,7 +24,7 @@ enum {
     PEN_CUDA_PRELU_X,     // of dy, x and slope
     PEN_CUDA_PRELU_SLOPE, // of dy and x
     PEN_CUDA_SCALE,       // of x, times `factor`
-    PEN_CUDA_MOD,         // of integers `of`: 1 with the sign of a, as it always is of floats
+    PEN_CUDA_MOD,         // integers: `of` 1 gives the sign of a, 0 that of b; floats: always of a
     // of one integer
     PEN_CUDA_SIZE,
     PEN_CUDA_SIGN_OF,
@@ -39,8 +39,8 @@ struct cuda_pair_args {
 
 // y[i] = what three operands, or fewer, have at i, wherever they are repeated: strides of a
 // dimension that is repeated are 0. An operand that is NULL is left out, or zeros. `type` is that
-// of operands, as cuda_cast_args'; `bytes` is what is chosen. `error` is raised where an integer is
-// divided by 0.
+// of operands, as cuda_cast_args', or of a power's exponents, whose base is a float; `bytes` is
+// what is chosen. `error` is raised where an integer is divided by 0.
 enum {
     PEN_CUDA_EQUAL,
     PEN_CUDA_LESS,

@@ -1,7 +1,7 @@
 // Local response normalization: a thread takes an element, and goes over its neighbours' channels.
 
-// From channel `first` up to, not with, `end`: those of up to `before` channels before c and `after`
-// behind it that there are.
+// From channel `first` up to, not with, `end`: those of up to `before` channels before c and
+// `after` behind it that there are.
 struct lrn_channels {
     uint64_t c, first, end;
 };
@@ -27,20 +27,20 @@ DEVICE float lrn_divisor(const struct cuda_lrn_args *a, uint64_t i) {
 }
 
 KERNEL(lrn, cuda_lrn_args) {
-    EACH(i, a.count) store(a.y, i, a.x[i] * power_of(lrn_divisor(&a, i), -a.beta), a.adds);
+    EACH(i, a.count) store(a.y, i, a.x[i] * power_of(lrn_divisor(&a, i), (double)-a.beta), a.adds);
 }
 
-// dx = dy d^-beta - 2 share beta x (sum of dy x d^(-beta - 1) over the channels that count this one,
-// which are as many behind it as it counts before it).
+// dx = dy d^-beta - 2 share beta x (sum of dy x d^(-beta - 1) over the channels that count this
+// one, which are as many behind it as it counts before it).
 KERNEL(lrn_backward, cuda_lrn_args) {
     EACH(i, a.count) {
         const struct lrn_channels near = lrn_channels_of(&a, i, a.after, a.before);
         float sum = 0.0f;
         for (uint64_t c = near.first; c < near.end; c++) {
             const uint64_t at = i - near.c * a.size + c * a.size;
-            sum += a.dy[at] * a.x[at] * power_of(lrn_divisor(&a, at), -a.beta - 1.0f);
+            sum += a.dy[at] * a.x[at] * power_of(lrn_divisor(&a, at), (double)-a.beta - 1.0);
         }
-        const float own = a.dy[i] * power_of(lrn_divisor(&a, i), -a.beta);
+        const float own = a.dy[i] * power_of(lrn_divisor(&a, i), (double)-a.beta);
         store(a.y, i, own - 2.0f * a.share * a.beta * a.x[i] * sum, a.adds);
     }
 }

@@ -201,7 +201,7 @@ static pen_status quotient_blame(const pen_graph *graph, const pen_node *node, u
                      node->name);
 }
 
-// ---- powers whose exponents are integers, which are made floats first
+// ---- powers, whose exponents may be integers
 
 // The operand of the exponents.
 static uint32_t power_exponent(const pen_node *node) {
@@ -217,26 +217,14 @@ static bool power_supports(const pen_graph *graph, const pen_node *node) {
     return power_has_whole_exponents(graph, node) || combine_supports(graph, node);
 }
 
-static uint64_t power_workspace_bytes(const pen_graph *graph, const pen_node *node) {
-    if (!power_has_whole_exponents(graph, node)) return 0;
-    return pen_cuda_count(graph, node->inputs[power_exponent(node)]) * sizeof(float);
-}
-
+// The kernel reads exponents as they are: as floats they would be odd or even otherwise.
 static uint32_t power_steps(const pen_cuda_call *call, pen_cuda_step *steps) {
-    const uint32_t exponent = power_exponent(call->node);
-    const uint64_t count = pen_cuda_count(call->graph, call->node->inputs[exponent]);
-    if (!power_has_whole_exponents(call->graph, call->node)) return combine_steps(call, steps);
-    if (combine_steps(call, &steps[1]) == 0) return 0;
-    steps[1].args.broadcast.x[exponent] = call->workspace;
-    steps[0] = (pen_cuda_step){.kernel = PEN_CUDA_KERNEL_cast,
-                               .grid = {pen_cuda_blocks_for(count), 1, 1},
-                               .only_sets = true,
-                               .args.cast = {.to = PEN_CUDA_FLOAT32,
-                                             .count = count,
-                                             .x = call->inputs[exponent],
-                                             .y = call->workspace}};
-    (void)pen_cuda_type(call->graph, call->node->inputs[exponent], &steps[0].args.cast.from);
-    return 2;
+    const pen_node *node = call->node;
+    const uint32_t count = combine_steps(call, steps);
+    if (count > 0)
+        (void)pen_cuda_type(call->graph, node->inputs[power_exponent(node)],
+                            &steps[0].args.broadcast.type);
+    return count;
 }
 
 // ---- gradients of extrema of any number of operands
@@ -426,8 +414,8 @@ static uint32_t choose_backward_steps(const pen_cuda_call *call, pen_cuda_step *
     }
 #define POWER_ENTRY(op, what)                                                                      \
     {                                                                                              \
-        .op_name = (op), .can_accumulate = true, .supports = power_supports,                       \
-        .workspace_bytes = power_workspace_bytes, .steps = power_steps, .rule = (what)             \
+        .op_name = (op), .can_accumulate = true, .supports = power_supports, .steps = power_steps, \
+        .rule = (what)                                                                             \
     }
 #define MANY_ENTRY(op, what)                                                                       \
     {                                                                                              \

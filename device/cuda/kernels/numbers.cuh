@@ -285,26 +285,28 @@ DEVICE double wide_exp(double x) {
 }
 
 // x^y of a finite x above 0.
-DEVICE float power_of_size(float x, float y) {
-    const double t = x == 1.0f ? 0.0 : (double)y * wide_log(x);
+DEVICE float power_of_size(float x, double y) {
+    const double t = x == 1.0f ? 0.0 : y * wide_log(x);
     if (t > 100.0) return float_of_bits(0x7f800000u);
     if (t < -110.0) return 0.0f;
     const double root = wide_exp(0.5 * t);
     return (float)(root * root);
 }
 
-// As pow of C has it.
-DEVICE float power_of(float x, float y) {
+// As pow of C has it. The exponent is a double, so that one that was an integer is odd or even as
+// it was: (-1)^16777217 is -1, but 16777217 is no float.
+DEVICE float power_of(float x, double y) {
     const float infinite = float_of_bits(0x7f800000u), size = magnitude_of(x);
-    const uint32_t is_large = !(magnitude_of(y) < 8388608.0f); // whole, and even from 2^24 on
-    const uint32_t is_whole = is_large || (float)(int32_t)y == y;
-    const uint32_t is_odd = magnitude_of(y) < 16777216.0f && is_whole && ((int32_t)y & 1) != 0;
-    if (y == 0.0f || x == 1.0f) return 1.0f;
-    if (x != x || y != y) return x + y;
+    const double most = 9007199254740992.0; // 2^53: from there on all are whole, and even
+    const uint32_t is_large = !(y < most && y > -most); // or not a number
+    const int64_t whole = is_large ? 0 : (int64_t)y;
+    const uint32_t is_whole = is_large || (double)whole == y, is_odd = is_whole && (whole & 1) != 0;
+    if (y == 0.0 || x == 1.0f) return 1.0f;
+    if (x != x || y != y) return x + (float)y;
     if (x < 0.0f && size < infinite && !is_whole) return float_of_bits(0x7fc00000u);
     float found = power_of_size(size > 0.0f && size < infinite ? size : 1.0f, y);
-    if (size == 0.0f) found = y < 0.0f ? infinite : 0.0f;
-    if (size == infinite) found = y < 0.0f ? 0.0f : infinite;
+    if (size == 0.0f) found = y < 0.0 ? infinite : 0.0f;
+    if (size == infinite) found = y < 0.0 ? 0.0f : infinite;
     return is_odd && bits_of_float(x) >> 31 ? -found : found;
 }
 

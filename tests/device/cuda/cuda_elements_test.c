@@ -168,6 +168,28 @@ static void powers_of_integers(void **state) {
     }
 }
 
+// Exponents that are no floats, next to those that are: they are odd or even as they are.
+static void powers_of_large_integers(void **state) {
+    (void)state;
+    static const float bases[] = {-1, -1, -1, 1.000001f, -1.000001f, 0.999999f, -1, -0.0f};
+    static const int64_t wide[] = {16777217,  16777216, INT64_MAX, 16777217,
+                                   -16777217, 33554435, INT64_MIN, -16777217};
+    static const int64_t wider[] = {9007199254740991, -9007199254740991, 4294967297, 16777219,
+                                    -16777219,        16777218,          2147483649, 16777217};
+    static const int32_t narrow[] = {16777217,  16777216, INT32_MAX, 16777217,
+                                     -16777217, 33554435, INT32_MIN, -16777217};
+    const void *const exponents[] = {wide, wider, narrow};
+    for (uint32_t i = 0; i < 6; i++) {
+        const uint32_t at = 1 + i % 2; // a power, or its slope
+        op_case c = {.op = i % 2 ? "pow_backward_base" : "pow", .input_count = at + 1};
+        c.inputs[0].type = op_type(PEN_FLOAT32, 1, 8);
+        c.inputs[at - 1] = (op_case_input){.type = op_type(PEN_FLOAT32, 1, 8), .data = bases};
+        c.inputs[at] = (op_case_input){.type = op_type(i < 4 ? PEN_INT64 : PEN_INT32, 1, 8),
+                                       .data = exponents[i / 2]};
+        cuda_check(&c, i, 1e-6);
+    }
+}
+
 static void comparisons(void **state) {
     (void)state;
     static const pen_element_type types[] = {PEN_FLOAT32, PEN_FLOAT64, PEN_INT32, PEN_INT64};
@@ -383,9 +405,9 @@ static void many(void **state) {
 
 PEN_TEST_MAIN(cmocka_unit_test(pairs), cmocka_unit_test(many), cmocka_unit_test(remainders),
               cmocka_unit_test(powers_at_the_ends), cmocka_unit_test(powers_of_integers),
-              cmocka_unit_test(gradients_of_pairs), cmocka_unit_test(gradients_of_many),
-              cmocka_unit_test(slopes), cmocka_unit_test(integers),
-              cmocka_unit_test(quotients_of_integers),
+              cmocka_unit_test(powers_of_large_integers), cmocka_unit_test(gradients_of_pairs),
+              cmocka_unit_test(gradients_of_many), cmocka_unit_test(slopes),
+              cmocka_unit_test(integers), cmocka_unit_test(quotients_of_integers),
               cmocka_unit_test(integers_divided_by_0_are_told), cmocka_unit_test(comparisons),
               cmocka_unit_test(truths), cmocka_unit_test(choices), cmocka_unit_test(more_functions),
               cmocka_unit_test(functions_at_the_ends), cmocka_unit_test(slopes_of_large_numbers))
