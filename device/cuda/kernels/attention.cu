@@ -154,7 +154,8 @@ DEVICE float attention_kept(const attention_args *a, const struct attention_tile
     return random_24_bits(*a->random, number) >= a->threshold ? a->kept : 0.0f;
 }
 
-// The softmax of a row, as far as it has come: its largest score, and the sum of e^(score - largest).
+// The softmax of a row, as far as it has come: its largest score, and the sum of
+// e^(score - largest).
 struct attention_softmax {
     float largest, sum;
 };
@@ -391,8 +392,8 @@ KERNEL(attention_backward_keys, cuda_attention_args) {
     }
 }
 
-// The attention that reads a mask as number `repeat` of those that do. Digits of its index are those
-// of the mask where the mask has the dimension, and else those of the repetition.
+// The attention that reads a mask as number `repeat` of those that do. Digits of its index are
+// those of the mask where the mask has the dimension, and else those of the repetition.
 DEVICE uint64_t attention_of_mask(const attention_args *a, uint64_t mask, uint64_t repeat) {
     uint64_t index = 0, stride = 1;
     for (uint32_t d = 0; d < a->mask_rank; d++) {

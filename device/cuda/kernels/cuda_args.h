@@ -190,24 +190,24 @@ struct cuda_clip_args {
 // Every kernel by its name.
 // clang-format off
 #define PEN_CUDA_KERNELS(X)                                                                        \
-    X(loss_total) X(pair_loss) X(pair_loss_backward) X(adapt) X(factor_rows) X(factor_columns)                   \
+    X(loss_total) X(pair_loss) X(pair_loss_backward) X(adapt) X(factor_rows) X(factor_columns)     \
     X(factor_elements) X(factor_means) X(whole_norms) X(whole_sizes) X(whole_apply) X(average)     \
     X(parts) X(border) X(border_backward) X(triangle) X(running_sum) X(combine) X(combine_whole)   \
-    X(combine_shares) X(compare) X(choose) X(layer_norm_shared_weights) X(resize) X(resize_backward)                 \
-    X(spread_slope) X(stack) X(pick_elements) X(put_elements) X(product) X(pair) X(sum_columns)    \
-    X(sum_rows) X(loss) X(total) X(loss_backward) X(sgd) X(magnitude) X(function)                  \
-    X(function_backward) X(softmax) X(softmax_backward) X(layer_norm) X(layer_norm_moments)        \
-    X(layer_norm_weights) X(layer_norm_backward) X(move) X(fill) X(gather) X(gather_backward)      \
-    X(adam) X(norm_blocks) X(norm_total) X(dropout) X(dropout_backward) X(attention)               \
-    X(attention_backward_rows) X(attention_backward_keys) X(attention_backward_mask) X(recurrent)  \
-    X(recurrent_backward) X(recurrent_bias) X(recurrent_peepholes) X(accuracy) X(accuracy_count) X(clip_scale) X(cast)    \
-    X(spread) X(multiply) X(multiply_backward) X(extremum) X(extremum_backward) X(conv) X(conv_narrow) X(conv_narrow_weight)        \
-    X(pool) X(pool_backward) X(plane) X(batch_moments) X(batch_totals) X(batch_norm)               \
-    X(batch_backward_sums) X(batch_backward_totals) X(batch_norm_backward) X(clip)                 \
-    X(clip_backward) X(sgd_many) X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look)       \
-    X(look_many) X(adapt_many) X(average_many) X(gather_nd)         \
-    X(scatter_nd) X(choose_place) X(choose_top) X(one_hot) X(constant) X(draw) X(draw_classes)          \
-    X(reduce_whole) X(lrn) X(lrn_backward)
+    X(combine_shares) X(compare) X(choose) X(layer_norm_shared_weights) X(resize)                  \
+    X(resize_backward) X(spread_slope) X(stack) X(pick_elements) X(put_elements) X(product)        \
+    X(pair) X(sum_columns) X(sum_rows) X(loss) X(total) X(loss_backward) X(sgd) X(magnitude)       \
+    X(function) X(function_backward) X(softmax) X(softmax_backward) X(layer_norm)                  \
+    X(layer_norm_moments) X(layer_norm_weights) X(layer_norm_backward) X(move) X(fill) X(gather)   \
+    X(gather_backward) X(adam) X(norm_blocks) X(norm_total) X(dropout) X(dropout_backward)         \
+    X(attention) X(attention_backward_rows) X(attention_backward_keys) X(attention_backward_mask)  \
+    X(recurrent) X(recurrent_backward) X(recurrent_bias) X(recurrent_peepholes) X(accuracy)        \
+    X(accuracy_count) X(clip_scale) X(cast) X(spread) X(multiply) X(multiply_backward) X(extremum) \
+    X(extremum_backward) X(conv) X(conv_narrow) X(conv_narrow_weight) X(pool) X(pool_backward)     \
+    X(plane) X(batch_moments) X(batch_totals) X(batch_norm) X(batch_backward_sums)                 \
+    X(batch_backward_totals) X(batch_norm_backward) X(clip) X(clip_backward) X(sgd_many)           \
+    X(adam_many) X(norm_blocks_many) X(norm_total_many) X(look) X(look_many) X(adapt_many)         \
+    X(average_many) X(gather_nd) X(scatter_nd) X(choose_place) X(choose_top) X(one_hot)            \
+    X(constant) X(draw) X(draw_classes) X(reduce_whole) X(lrn) X(lrn_backward)
 // clang-format on
 
 #endif // PEN_DEVICE_CUDA_KERNELS_CUDA_ARGS_H

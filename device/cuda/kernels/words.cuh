@@ -6,7 +6,8 @@
 //   BLOCK_X, BLOCK_Y, BLOCK_Z, BLOCKS_X, THREAD, THREADS    where one stands
 //   UNROLLED             before a loop of few turns that are known: what it indexes are registers
 //   barrier()            which all threads of a block reach
-//   from_lane_xor(v, o)  v of the lane of this warp whose number differs in the bits of o; all call it
+//   from_lane_xor(v, o)  v of the lane of this warp whose number differs in the bits of o; all call
+//                        it
 //   multiply_add(x, y, z)   rounded once
 //   square_root(x)       rounded correctly; wide_square_root(x) of a double
 //   float_of_bits(u), bits_of_float(x)
