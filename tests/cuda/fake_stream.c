@@ -125,6 +125,15 @@ pen_cuda_result fake_push(pen_cuda_stream *s, const fake_command *c) {
     return 0;
 }
 
+// One without a thread.
+static void fake_stream_free(pen_cuda_stream *stream) {
+    (void)pthread_mutex_lock(&fake_lock);
+    stream_counts[stream->device] -= 1;
+    (void)pthread_mutex_unlock(&fake_lock);
+    (void)pthread_cond_destroy(&stream->given);
+    free(stream);
+}
+
 pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
     (void)flags;
     if (fake_sticky != 0) return fake_sticky;
@@ -137,8 +146,9 @@ pen_cuda_result cuStreamCreate(pen_cuda_stream **stream, unsigned flags) {
         (void)pthread_mutex_unlock(&fake_lock);
     }
     if (s != NULL) (void)pthread_cond_init(&s->given, NULL);
-    if (s == NULL || pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
-        free(s);
+    if (s == NULL) return PEN_CUDA_OUT_OF_MEMORY;
+    if (pthread_create(&s->thread, NULL, fake_stream_main, s) != 0) {
+        fake_stream_free(s);
         return PEN_CUDA_OUT_OF_MEMORY;
     }
     fake_count(&fake_counted.blocks, 1);
@@ -152,11 +162,7 @@ pen_cuda_result cuStreamDestroy_v2(pen_cuda_stream *stream) {
     (void)pthread_cond_signal(&stream->given);
     (void)pthread_mutex_unlock(&fake_lock);
     (void)pthread_join(stream->thread, NULL);
-    (void)pthread_mutex_lock(&fake_lock);
-    stream_counts[stream->device] -= 1;
-    (void)pthread_mutex_unlock(&fake_lock);
-    (void)pthread_cond_destroy(&stream->given);
-    free(stream);
+    fake_stream_free(stream);
     fake_count(&fake_counted.blocks, -1);
     return fake_sticky;
 }

@@ -11,10 +11,13 @@ hash() {
     FAKE_CUDA="gpus=3 $1" timeout -k 5 120 "$PENSTOCK" train job.yaml --json "${@:2}" 2>messages |
         json 'd["parameters_hash"]' || die "$1: $(cat messages)"
 }
-# is_found SETTINGS: a step has other bits, or numbers that are not finite.
+# is_found SETTINGS: a step has other bits, or numbers that are not finite (exit code 8). A crash or a hang is neither.
 is_found() {
+    local code=0
     FAKE_CUDA="gpus=3 late=10000 $1" timeout -k 5 120 "$PENSTOCK" train job.yaml --steps 1 --json >lost.json \
-        2>messages || return 0
+        2>messages || code=$?
+    [ $code != 8 ] || return 0
+    [ $code = 0 ] || die "$1: exit code $code: $(cat messages)"
     [ "$(json 'd["parameters_hash"]' <lost.json)" != "$after_one" ]
 }
 right=$(hash "")
