@@ -6,7 +6,8 @@
 typedef enum pen_libraries {
     PEN_LIBRARIES_NONE,
     PEN_LIBRARIES_AUTO,     // those that are found, and begin
-    PEN_LIBRARIES_REQUIRED, // all; without one the device is not opened
+    PEN_LIBRARIES_REQUIRED, // all; without one the device is not opened. A job has a device that
+                            // uses them
     PEN_LIBRARIES_COUNT,
 } pen_libraries;
 

@@ -86,3 +86,18 @@ pen_status pen_job_check_precision(const pen_job *job) {
     }
     return level_check_scaled(job);
 }
+
+// Where none can use them, nothing but this could say that they are not there.
+pen_status pen_job_check_libraries(const pen_job *job) {
+    if (job->numerics.libraries != PEN_LIBRARIES_REQUIRED) return PEN_OK;
+    for (uint32_t d = 0; d < job->cluster.device_count; d++) {
+        const pen_device_kind *kind;
+        PEN_TRY(pen_device_kind_find(pen_cluster_device_kind_name(job->cluster.devices[d].kind),
+                                     &kind));
+        if (kind->library != NULL) return PEN_OK;
+    }
+    return pen_job_blame(job, &job->numerics.libraries,
+                         pen_error(PEN_INVALID_INPUT,
+                                   "numerics.libraries: found required, but no device of the job "
+                                   "uses any: expected auto, or a device of kind cuda"));
+}

@@ -29,5 +29,8 @@ PEN_NODISCARD pen_status pen_job_level_settle(const pen_job *job,
 // INVALID_INPUT where a device of the job, whose cluster is complete, cannot its precision; names
 // the device and its kind. Opens no device.
 PEN_NODISCARD pen_status pen_job_check_precision(const pen_job *job);
+// INVALID_INPUT where the job requires libraries and none of its devices is of a kind that uses
+// any. Opens no device.
+PEN_NODISCARD pen_status pen_job_check_libraries(const pen_job *job);
 
 #endif // PEN_SCHEDULER_JOB_JOB_LEVEL_H

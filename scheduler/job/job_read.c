@@ -165,6 +165,7 @@ static pen_status job_from_root(const pen_job_origin *origin, const pen_yaml_nod
     job->cluster.uses_grpc_alone = job->pipeline.transport == PEN_JOB_TRANSPORT_GRPC;
     PEN_TRY(pen_cluster_spec_complete(&job->cluster, job->source, arena));
     PEN_TRY(pen_job_check_precision(job));
+    PEN_TRY(pen_job_check_libraries(job));
     job->placement.constraints.source = job->source;
     *out_job = job;
     return PEN_OK;

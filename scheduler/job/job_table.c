@@ -443,8 +443,8 @@ static const pen_option_field job_numerics_fields[] = {
     PEN_OPTION(CHOICE, pen_job_numerics, libraries,
                "what devices of kind cuda use for matrix products and convolutions. auto: cuBLAS "
                "and cuDNN of NVIDIA, where they are found and begin, for which 32 MiB of each "
-               "GPU's memory are planned; required: the same, and without one of them nothing is "
-               "trained; none: own kernels. Each rounds otherwise",
+               "GPU's memory are planned; required: the same, and without one of them, or without "
+               "such a device, nothing is trained; none: own kernels. Each rounds otherwise",
                .choices = pen_libraries_names, .default_text = "auto"),
     PEN_OPTION(MAPPING, pen_job_numerics, loss_scale,
                "float16: how gradients are kept from becoming 0 in it, as PyTorch's GradScaler "

@@ -380,6 +380,7 @@ static const mistake job_mistakes[] = {
      "NAME or NAME:PORT"},
     {28, 12, "  - {name: \"a[2-1]\"}", "devices[0].name: ", "found \"a[2-1]\"",
      "a range that begins with its smaller number"},
+    {30, 23, "numerics: {libraries: required}", "numerics.libraries: ", "found required", "cuda"},
     {30, 10, "cluster: {}", "cluster: ", "'devices' is missing", "a list of at least 1"},
     {30, 10, "cluster: c.yaml", "cluster: ", "found \"c.yaml\"", "no other file"},
     {30, 9, "links: [{between: [a, b]}]", "links[0]: ", "'bandwidth' is missing",
