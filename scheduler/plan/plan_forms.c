@@ -35,12 +35,12 @@ pen_status pen_plan_form_sizes_find(const pen_job *job, const pen_dataset_info *
     *out_sizes = pen_plan_form_sizes_of(job, trained, steps, NULL);
     if (!pen_job_data_can_evaluate(&job->data)) return PEN_OK;
     const pen_status status = pen_job_open_dataset(job, PEN_DATASET_PART_EVAL, arena, &dataset);
-    if (pen_status_get_code(status) == PEN_NOT_FOUND) {
+    if (status != PEN_OK) {
+        if (pen_status_get_code(status) == PEN_OUT_OF_MEMORY) return status;
         pen_log(PEN_LOG_WARNING, "%s; planning without evaluations", pen_status_message(status));
-        pen_status_ignore(status, "planning needs no data");
+        pen_status_ignore(status, "planning needs no data, and a training refuses what is wrong");
         return PEN_OK;
     }
-    PEN_TRY(status);
     *out_sizes = pen_plan_form_sizes_of(job, trained, steps, pen_dataset_get_info(dataset));
     pen_dataset_close(dataset);
     return PEN_OK;

@@ -46,8 +46,9 @@ uint64_t pen_plan_evaluation_batch(const pen_job *job, const pen_dataset_info *i
 pen_plan_form_sizes pen_plan_form_sizes_of(const pen_job *job, const pen_dataset_info *trained,
                                            uint64_t step_count, const pen_dataset_info *evaluated);
 // The same where nobody says how many steps there are: those of the job, and its data for
-// evaluations, which is opened. Data that is not on this machine is a warning, and not evaluated.
-// Errors are those of the data. `arena` is for scratch.
+// evaluations, which is opened, since only that tells how many examples it has. Data that cannot be
+// opened is a warning, and not evaluated: a training says what is wrong with it. `arena` is for
+// scratch. OUT_OF_MEMORY
 PEN_NODISCARD pen_status pen_plan_form_sizes_find(const pen_job *job,
                                                   const pen_dataset_info *trained, pen_arena *arena,
                                                   pen_plan_form_sizes *out_sizes);
