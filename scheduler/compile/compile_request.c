@@ -1,5 +1,21 @@
 #include "scheduler/compile/compile_request.h"
 
+// What one device runs as it is collects nothing: its outputs are where they are read.
+pen_compile_request pen_compile_request_of(const pen_compile_request *request,
+                                           const pen_compile_form *form) {
+    pen_compile_request of = *request;
+    of.mode = form->mode;
+    of.microbatch_size = form->microbatch_size;
+    of.microbatches = form->microbatches;
+    of.most_examples = form->most_examples;
+    of.accumulate = form->mode == PEN_COMPILE_TRAIN && form->accumulates;
+    of.is_whole = form->is_whole;
+    of.output = form->output;
+    of.collects = form->mode == PEN_COMPILE_PREDICT && !form->is_whole;
+    of.device = form->device;
+    return of;
+}
+
 // ---- what a program's losses tell of a step
 
 static bool terms_have_shares(const pen_program *program) {

@@ -120,6 +120,22 @@ typedef struct pen_compile_request {
     void *watch_context;
 } pen_compile_request;
 
+// A form of a request: the same model in another mode or size. All fields count.
+typedef struct pen_compile_form {
+    pen_compile_mode mode;
+    uint64_t microbatch_size;
+    uint32_t microbatches;  // of a step of the training that it belongs to
+    uint64_t most_examples; // of any of them
+    bool accumulates;       // gradients, where it trains
+    bool is_whole;          // one device of this process runs it
+    const char *output;     // PREFILL, DECODE; or NULL
+    pen_device *device;     // or NULL
+} pen_compile_form;
+
+// How all who plan or run a form have it compiled, so that what is planned is what runs.
+pen_compile_request pen_compile_request_of(const pen_compile_request *request,
+                                           const pen_compile_form *form);
+
 // A loss of a program. Values may be PEN_VALUE_NONE.
 typedef struct pen_program_loss {
     const char *name;       // in reports: of its output, and its kind where others have that, too

@@ -191,17 +191,17 @@ static pen_status forms_compile(forms_builder *b, pen_compile_mode mode, uint64_
     const bool has_replicas = b->request->plan->replica_count > 1;
     const bool is_rest = mode == PEN_COMPILE_TRAIN && has_replicas;
     const forms_range range = {is_rest ? b->request->rest_index : 0, 1};
-    pen_compile_request request = *b->request->compile;
+    const pen_plan *plan = b->request->plan;
+    const pen_compile_form form = {.mode = mode,
+                                   .microbatch_size = size,
+                                   .microbatches = plan->microbatch_count,
+                                   .most_examples = plan->microbatch_size,
+                                   .accumulates = plan->microbatch_count > 1,
+                                   .device = b->request->device};
+    const pen_compile_request request = pen_compile_request_of(b->request->compile, &form);
     const pen_program *program;
     *out_index = PEN_PIPELINE_FORM_NONE;
     if (size == 0) return PEN_OK;
-    request.mode = mode;
-    request.microbatch_size = size;
-    request.microbatches = b->request->plan->microbatch_count;
-    request.most_examples = b->request->plan->microbatch_size;
-    request.accumulate = mode == PEN_COMPILE_TRAIN && b->request->plan->microbatch_count > 1;
-    request.collects = mode == PEN_COMPILE_PREDICT;
-    request.device = b->request->device;
     PEN_TRY(pen_compile(&request, &program));
     return forms_add(b, program, mode == PEN_COMPILE_TRAIN, &range, out_index);
 }

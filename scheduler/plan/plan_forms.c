@@ -46,22 +46,25 @@ pen_status pen_plan_form_sizes_find(const pen_job *job, const pen_dataset_info *
     return PEN_OK;
 }
 
-// Compiled as engines compile it (runner_build, forms_compile).
 static pen_status forms_add(const pen_plan_forms_request *wanted, pen_compile_mode mode,
                             uint64_t size, pen_plan_forms *forms) {
     const pen_job_train *train = &wanted->job->train;
     const bool trains = mode == PEN_COMPILE_TRAIN;
     const uint64_t left = wanted->example_count % (uint64_t)train->batch;
-    pen_compile_request request = *wanted->compile;
+    const pen_compile_request *compile = wanted->compile;
+    const pen_compile_form compiled = {.mode = mode,
+                                       .microbatch_size = size,
+                                       .microbatches = compile->microbatches,
+                                       .most_examples = compile->most_examples,
+                                       .accumulates = train->microbatches > 1,
+                                       .is_whole = wanted->is_local,
+                                       .device = compile->device};
+    const pen_compile_request request = pen_compile_request_of(compile, &compiled);
     pen_plan_form *form = &forms->items[forms->count];
     if (size == 0) return PEN_OK;
-    request.mode = mode;
-    request.microbatch_size = size;
-    request.accumulate = trains && train->microbatches > 1;
-    request.is_whole = wanted->is_local;
     PEN_TRY(pen_compile(&request, &form->program));
     form->trains = trains;
-    if (trains) form->first_microbatch = (uint32_t)(left / request.most_examples);
+    if (trains) form->first_microbatch = (uint32_t)(left / compile->most_examples);
     forms->count += 1;
     return PEN_OK;
 }

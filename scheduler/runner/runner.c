@@ -122,13 +122,16 @@ static pen_status runner_tell_host(const pen_runner *runner, const pen_program *
 
 // The first form holds the parameters; others use its memory.
 static pen_status runner_build(pen_runner *runner, runner_entry *entry) {
-    pen_compile_request request = runner->options.compile;
-    request.mode = entry->mode;
-    request.microbatch_size = entry->microbatch_size;
-    request.accumulate = entry->accumulate;
-    request.output = entry->output;
-    request.is_whole = true;
-    request.device = runner->device;
+    const pen_compile_request *compile = &runner->options.compile;
+    const pen_compile_form form = {.mode = entry->mode,
+                                   .microbatch_size = entry->microbatch_size,
+                                   .microbatches = compile->microbatches,
+                                   .most_examples = compile->most_examples,
+                                   .accumulates = entry->accumulate,
+                                   .is_whole = true,
+                                   .output = entry->output,
+                                   .device = runner->device};
+    const pen_compile_request request = pen_compile_request_of(compile, &form);
     PEN_TRY(pen_compile(&request, &entry->form.program));
     const pen_program *program = entry->form.program;
     const pen_executor_spec spec = {
