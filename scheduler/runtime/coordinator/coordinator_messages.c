@@ -33,6 +33,8 @@ static void link_up(void *context, uint32_t peer) {
     if (!c->is_failed) {
         pen_status_ignore(c->workers[peer].failure, "of a link before this one");
         c->workers[peer].failure = PEN_OK;
+        c->workers[peer].has_said = false;
+        c->workers[peer].is_unjust = false;
     }
     pen_mutex_unlock(&c->lock);
 }
@@ -294,11 +296,10 @@ bool pen_coordinator_may_fail_with(const pen_coordinator *c, uint32_t peer, uint
 
 // The code becomes ours only where the worker may give it, since what starts us again, or does not,
 // goes by it; else the worker is lost.
+// With the lock.
 static pen_status_code link_judge_code(pen_coordinator *c, uint32_t peer, uint32_t code) {
-    pen_mutex_lock(&c->lock);
     const bool may_be = pen_coordinator_may_fail_with(c, peer, code);
     c->workers[peer].is_unjust = !may_be;
-    pen_mutex_unlock(&c->lock);
     return may_be ? (pen_status_code)code : PEN_UNAVAILABLE;
 }
 
@@ -310,9 +311,16 @@ pen_status pen_coordinator_add_unjust(pen_status status, uint32_t code) {
     return pen_status_add_context(status, "it says code %u, which means nothing", code);
 }
 
+// What a worker says before it has introduced itself, or of another incarnation, is not heard, as
+// the core does not hear it.
 static void link_on_failure(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *worker = &c->workers[peer];
-    const pen_status_code code = link_judge_code(c, peer, message->code);
+    pen_mutex_lock(&c->lock);
+    const bool is_heard = message->incarnation == worker->incarnation &&
+                          pen_coordinator_core_is_present(c->core, peer);
+    const pen_status_code code = is_heard ? link_judge_code(c, peer, message->code) : PEN_CODE_OK;
+    pen_mutex_unlock(&c->lock);
+    if (!is_heard) return;
     const char *text =
         strncmp(message->text, "error: ", 7) == 0 ? message->text + 7 : message->text;
     const size_t line = strcspn(text, "\n");

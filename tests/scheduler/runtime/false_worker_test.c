@@ -9,6 +9,8 @@
 #include "tests/support/generation_case.h"
 
 #define FALSE_WORKER 2u
+#define FALSE_BEFORE 98u // the incarnation before this one's, 99
+#define FALSE_SECONDS 60 // by which a run that is to fail has failed
 #define MEBIBYTE ((uint64_t)1 << 20)
 
 // A worker made of a bare transport: it introduces itself, and fails when it is assigned.
@@ -16,6 +18,7 @@ typedef struct false_worker {
     pen_transport *transport;
     pen_message hello, fail;
     pen_message surveyed; // what it answers to an order
+    pen_message stray;    // what it says before its HELLO, and again when it is assigned; if any
     const char *third; // where worker 3 is, which it calls when it is assigned; NULL: it does not
     bool refuses_workers;
     pen_mutex lock;
@@ -25,7 +28,7 @@ typedef struct false_worker {
 static void false_send(false_worker *w, pen_message *message) {
     uint8_t bytes[PEN_MESSAGE_ROOM];
     message->protocol = PEN_PROTOCOL_VERSION;
-    message->incarnation = 99;
+    if (message->incarnation == 0) message->incarnation = 99;
     memcpy(message->job, "generations", 12);
     const size_t length = pen_message_encode(message, bytes, sizeof bytes);
     CHECK_OK(w->transport->kind->send_message(w->transport, 0, bytes, length));
@@ -42,7 +45,9 @@ static pen_status false_accept(void *context, const pen_introduction *introducti
 // Worker 1 may still call the one of the generation before, whose port this one may have.
 static void false_up(void *context, uint32_t peer) {
     false_worker *w = context;
-    if (peer == 0) false_send(w, &w->hello);
+    if (peer != 0) return;
+    if (w->stray.kind != PEN_MESSAGE_HELLO) false_send(w, &w->stray);
+    false_send(w, &w->hello);
 }
 
 static void false_down(void *context, uint32_t peer, pen_status take_reason) {
@@ -75,6 +80,7 @@ static void false_message(void *context, uint32_t peer, const void *bytes, uint6
     pen_mutex_lock(&w->lock);
     w->is_assigned = true;
     pen_mutex_unlock(&w->lock);
+    if (w->stray.incarnation == FALSE_BEFORE) false_send(w, &w->stray);
     if (w->fail.kind != PEN_MESSAGE_HELLO) false_send(w, &w->fail); // or that it is ready
 }
 
@@ -302,6 +308,18 @@ static void who_leaves_before_the_description_comes_is_not_lost(void **unused) {
     generation_case_deinit(&g);
 }
 
+// The others lose their links to it, and one of them says so.
+static void false_leave_others(false_worker *w, pen_coordinator *coordinator) {
+    const double deadline = pen_clock_seconds() + FALSE_SECONDS;
+    for (uint32_t peer = 1; peer <= GENERATION_WORKERS; peer += 2) {
+        w->transport->kind->disconnect(w->transport, peer);
+    }
+    while (!pen_coordinator_is_failed(coordinator)) {
+        if (pen_clock_seconds() > deadline) fail_msg("nobody missed a link to the worker");
+        pen_clock_pause(0.01);
+    }
+}
+
 // It fails, and leaves the run: the worker that misses its link is heard first.
 static void who_misses_a_link_is_not_the_cause(void **unused) {
     (void)unused;
@@ -320,15 +338,39 @@ static void who_misses_a_link_is_not_the_cause(void **unused) {
                             .generation = i + 1,
                             .code = codes[i],
                             .text = "error: index 20 is outside"};
-        for (uint32_t peer = 1; peer <= GENERATION_WORKERS; peer += 2) {
-            w.transport->kind->disconnect(w.transport, peer);
-        }
-        while (!pen_coordinator_is_failed(coordinator))
-            pen_clock_pause(0.01);
+        false_leave_others(&w, coordinator);
         false_send(&w, &fail);
         CHECK_ERROR(generation_begin_round(&g, coordinator, &round), codes[i], "index 20 is out");
         CHECK(g.is_missing[FALSE_WORKER] && !g.is_missing[1] && !g.is_missing[3], "%u %u %u",
               g.is_missing[1], g.is_missing[2], g.is_missing[3]);
+        pen_coordinator_destroy(coordinator);
+        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
+// What it says before its HELLO, or said as another incarnation, is not the cause of anything.
+static void what_is_not_heard_is_not_the_cause(void **unused) {
+    (void)unused;
+    generation_case g;
+    generation_case_init(&g, "local");
+    static const uint64_t incarnations[] = {99, FALSE_BEFORE};
+    for (uint32_t i = 0; i < 2; i++) {
+        false_worker w;
+        pen_coordinator *coordinator;
+        uint64_t round;
+        false_worker_open(&w, &g);
+        w.stray = (pen_message){.kind = PEN_MESSAGE_FAIL,
+                                .generation = i + 1,
+                                .incarnation = incarnations[i],
+                                .code = PEN_CORRUPT,
+                                .text = "error: of another run"};
+        w.fail = (pen_message){.kind = PEN_MESSAGE_READY};
+        w.third = g.workers[3].address;
+        CHECK_OK(generation_begin(&g, i + 1, &coordinator));
+        false_leave_others(&w, coordinator);
+        CHECK_ERROR(generation_begin_round(&g, coordinator, &round), PEN_UNAVAILABLE,
+                    "lost the link to worker 2");
         pen_coordinator_destroy(coordinator);
         false_worker_close(&w);
     }
@@ -361,4 +403,5 @@ PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_a
               cmocka_unit_test(what_it_refuses_with_is_judged),
               cmocka_unit_test(who_leaves_before_the_description_comes_is_not_lost),
               cmocka_unit_test(who_misses_a_link_is_not_the_cause),
+              cmocka_unit_test(what_is_not_heard_is_not_the_cause),
               cmocka_unit_test(its_words_are_cleaned))
