@@ -1,5 +1,7 @@
 // Of which class the devices of a run are, by what they said when they were opened, and what they
 // could not take into use.
+#include "scheduler/runtime/worker/worker_classes.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +10,6 @@
 #include "device/device.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/runtime/worker/worker_device.h"
-#include "scheduler/runtime/worker/worker_run.h"
 
 // The device of the same kind that was identified before this one; NULL: there is none.
 static const worker_device *run_find_alike(const pen_worker_run *run, uint32_t local) {

@@ -227,8 +227,6 @@ PEN_NODISCARD pen_status pen_worker_run_check_frames(pen_worker_run *run, const 
 PEN_NODISCARD pen_status pen_worker_run_do_piece(pen_worker_run *run, worker_device *device,
                                                  worker_piece *piece);
 PEN_NODISCARD pen_status pen_worker_frames_prepare(pen_worker_run *run);
-// Devices of one kind must identify themselves alike (worker_classes.c). INVALID_INPUT
-PEN_NODISCARD pen_status pen_worker_run_check_classes(const pen_worker_run *run);
 // Room for what is saved (worker_save.c). OUT_OF_MEMORY, CORRUPT
 PEN_NODISCARD pen_status pen_worker_run_prepare_save(pen_worker_run *run);
 // ---- what is read here (worker_reading.c)

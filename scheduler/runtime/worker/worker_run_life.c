@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "scheduler/runtime/executor/executor_inspect.h"
 #include "scheduler/runtime/run/run_wire.h"
+#include "scheduler/runtime/worker/worker_classes.h"
 #include "scheduler/runtime/worker/worker_device.h"
 #include "scheduler/runtime/worker/worker_sender.h"
 #include "scheduler/runtime/worker/worker_staging.h"
