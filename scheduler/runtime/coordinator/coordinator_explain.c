@@ -10,9 +10,7 @@
 #include "scheduler/protocol/recovery_policy.h"
 #include "scheduler/runtime/coordinator/coordinator_link.h"
 
-#define EXPLAIN_SECONDS 0.5      // for workers to say what they waited for,
-#define EXPLAIN_LOST_SECONDS 1.0 // and for another's link to go down, too
-#define EXPLAIN_TICK_SECONDS 0.05
+#define EXPLAIN_SECONDS 0.5       // for workers to say what they waited for
 #define EXPLAIN_STAGES_LISTED 32u // in messages
 
 // For messages: a user knows stages from the plan, not workers' numbers.
@@ -240,52 +238,12 @@ static pen_status explain_superseded(pen_coordinator *c, uint32_t w) {
                      pen_coordinator_reason_text(PEN_COORDINATOR_REASON_SUPERSEDED));
 }
 
-// Whether a worker only says that its link to another is down.
-static bool explain_is_messenger(const coordinator_worker *worker) {
-    return !worker->is_unjust && pen_status_get_code(worker->failure) == PEN_UNAVAILABLE;
-}
-
-static bool explain_has_own_fault(const coordinator_worker *worker) {
-    return worker->has_said && !explain_is_messenger(worker);
-}
-
-// The first of the others that said what went wrong there, or else that is lost. 0: nobody.
-static uint32_t explain_find_other(const pen_coordinator *c, uint32_t failed) {
-    uint32_t lost = 0;
-    for (uint32_t w = c->table->worker_count; w > 0; w--) {
-        if (w != failed && c->workers[w].is_lost) lost = w;
-    }
-    for (uint32_t w = 1; w <= c->table->worker_count; w++) {
-        if (w != failed && explain_has_own_fault(&c->workers[w])) return w;
-    }
-    return lost;
-}
-
-// A worker that says it lost a link may be the first to notice that another is gone, or leaves the
-// run because it failed: who that is soon shows. 0: nobody.
-static uint32_t explain_find_cause(pen_coordinator *c, uint32_t failed) {
-    const double deadline = pen_clock_seconds() + EXPLAIN_LOST_SECONDS;
-    uint32_t cause = 0;
-    pen_mutex_lock(&c->lock);
-    while (explain_is_messenger(&c->workers[failed])) {
-        cause = explain_find_other(c, failed);
-        const double left = deadline - pen_clock_seconds();
-        if (cause != 0 || left <= 0) break;
-        (void)pen_condition_wait_for(&c->changed, &c->lock, EXPLAIN_TICK_SECONDS);
-        pen_mutex_unlock(&c->lock);
-        pen_coordinator_look_for_gone(c);
-        pen_mutex_lock(&c->lock);
-    }
-    pen_mutex_unlock(&c->lock);
-    return cause;
-}
-
 // Who is not there, or failed, as `cause` did, 0: nobody else. One that only says that its link to
 // another is down is none of them.
 static void explain_note_missing(pen_coordinator *c, uint32_t cause) {
     pen_mutex_lock(&c->lock);
     const bool is_messenger = c->reason == PEN_COORDINATOR_REASON_FAILED &&
-                              explain_is_messenger(&c->workers[c->failed_worker]);
+                              pen_coordinator_is_messenger(&c->workers[c->failed_worker]);
     for (uint32_t w = 1; c->setup.is_refused != NULL && w <= c->table->worker_count; w++) {
         c->setup.is_refused[w] = c->workers[w].is_refused;
     }
@@ -357,16 +315,17 @@ static pen_status explain_reason(pen_coordinator *c, double deadline) {
 }
 
 static pen_status explain_first(pen_coordinator *c) {
+    const uint32_t cause = c->reason == PEN_COORDINATOR_REASON_FAILED
+                               ? pen_coordinator_find_cause(c, c->failed_worker)
+                               : 0;
     const double deadline = pen_clock_seconds() + EXPLAIN_SECONDS;
-    const uint32_t cause =
-        c->reason == PEN_COORDINATOR_REASON_FAILED ? explain_find_cause(c, c->failed_worker) : 0;
     explain_note_missing(c, cause);
     if (explain_is_riddle(c->reason)) {
         pen_coordinator_have_dumped(c, pen_coordinator_reason_text(c->reason));
     }
     if (cause == 0) return explain_reason(c, deadline);
     pen_mutex_lock(&c->lock);
-    const bool is_own = explain_has_own_fault(&c->workers[cause]);
+    const bool is_own = pen_coordinator_has_own_fault(&c->workers[cause]);
     pen_mutex_unlock(&c->lock);
     if (is_own) return explain_failure(c, cause);
     return explain_loss(c, cause, "its link is down", deadline);

@@ -68,6 +68,7 @@ typedef struct coordinator_worker {
     bool is_stopped;                    // guarded by lock: it has left the run, or one of
     bool computes;                      // its devices computes still; `waits` says which
     char waits[PEN_MESSAGE_TEXT_BYTES]; // what its devices waited for then
+    uint64_t ponged;                    // guarded by lock: the last ping that it answered
     uint64_t survey_sequence;           // guarded by lock: of the last order
     bool is_surveyed;                   // guarded by lock: it was answered, so:
     pen_survey_answer answer;
@@ -190,8 +191,19 @@ PEN_NODISCARD pen_status pen_coordinator_ask_clock(pen_coordinator *c, uint32_t 
 void pen_coordinator_look_for_gone(pen_coordinator *c);
 // Says once who is not there and why, when the rendezvous has taken a while. As look_for_gone
 void pen_coordinator_say_late(pen_coordinator *c);
-// Why the run failed, with who waited for what; takes half a second at most. Without the lock.
+// Why the run failed, with who waited for what; takes a second or two, or a lease where a worker
+// that may be the cause is there and does not answer. Without the lock.
 PEN_NODISCARD pen_status pen_coordinator_explain(pen_coordinator *c);
+
+// ---- who made it fail (coordinator_cause.c)
+// Whether a worker only says that its link to another is down. With the lock
+bool pen_coordinator_is_messenger(const coordinator_worker *worker);
+// Whether it said what went wrong there. With the lock
+bool pen_coordinator_has_own_fault(const coordinator_worker *worker);
+// Of a worker that failed, and may be a messenger: it may be the first to notice that another is
+// gone, or leaves the run because it failed. Waits until one is lost or says why, or none will.
+// 0: nobody. Without the lock.
+uint32_t pen_coordinator_find_cause(pen_coordinator *c, uint32_t failed);
 
 // ---- pieces of tensors (coordinator_tensors.c), from the transport
 PEN_NODISCARD pen_status pen_coordinator_begin_piece(pen_coordinator *c, uint32_t peer,

@@ -361,8 +361,9 @@ static void link_on_part(pen_coordinator *c, uint32_t peer, const pen_message *m
     pen_mutex_unlock(&c->lock);
 }
 
-static void link_on_pong(pen_coordinator *c, const pen_message *message) {
+static void link_on_pong(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     pen_mutex_lock(&c->lock);
+    c->workers[peer].ponged = pen_max_u64(c->workers[peer].ponged, message->sequence);
     if (message->sequence == c->ping_sequence) {
         c->pong_here = message->clock_here;
         c->is_ponged = true;
@@ -508,7 +509,7 @@ static pen_status link_take(pen_coordinator *c, uint32_t peer, const pen_message
     if (!link_take_event(c, peer, message)) return PEN_OK;
     if (message->kind == PEN_MESSAGE_TAKEN) pen_coordinator_take_piece(c, peer, message->sequence);
     if (message->kind == PEN_MESSAGE_PART) link_on_part(c, peer, message);
-    if (message->kind == PEN_MESSAGE_PONG) link_on_pong(c, message);
+    if (message->kind == PEN_MESSAGE_PONG) link_on_pong(c, peer, message);
     if (message->kind == PEN_MESSAGE_PULL) link_send_blob(c, peer, message);
     if (message->kind == PEN_MESSAGE_STOPPED) link_on_stopped(c, peer, message);
     if (message->kind == PEN_MESSAGE_SURVEYED) pen_coordinator_take_survey(c, peer, message);

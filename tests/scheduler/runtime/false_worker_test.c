@@ -21,6 +21,7 @@ typedef struct false_worker {
     pen_message stray;    // what it says before its HELLO, and again when it is assigned; if any
     const char *third; // where worker 3 is, which it calls when it is assigned; NULL: it does not
     bool refuses_workers;
+    bool is_slow; // it answers no pings
     pen_mutex lock;
     bool is_assigned; // guarded by lock
 } false_worker;
@@ -73,6 +74,12 @@ static void false_message(void *context, uint32_t peer, const void *bytes, uint6
         w->surveyed.generation = message.generation;
         w->surveyed.sequence = message.sequence;
         false_send(w, &w->surveyed);
+    }
+    if (message.kind == PEN_MESSAGE_PING && !w->is_slow) {
+        pen_message pong = {.kind = PEN_MESSAGE_PONG,
+                            .generation = message.generation,
+                            .sequence = message.sequence};
+        false_send(w, &pong);
     }
     if (message.kind != PEN_MESSAGE_ASSIGN) return;
     w->fail.generation = message.generation;
@@ -320,31 +327,80 @@ static void false_leave_others(false_worker *w, pen_coordinator *coordinator) {
     }
 }
 
-// It fails, and leaves the run: the worker that misses its link is heard first.
+typedef struct false_words {
+    false_worker *worker;
+    pen_message fail;
+    double seconds; // after which it says so
+} false_words;
+
+static void false_say(void *context) {
+    false_words *words = context;
+    pen_clock_pause(words->seconds);
+    false_send(words->worker, &words->fail);
+}
+
+// It leaves the run and says `code`, so much later. Returns what the run ended with; out_seconds:
+// how long that took to find.
+static pen_status false_fail_late(generation_case *g, uint64_t generation, pen_status_code code,
+                                  double seconds, double *out_seconds) {
+    false_worker w;
+    pen_coordinator *coordinator;
+    pen_thread *thread;
+    uint64_t round;
+    false_worker_open(&w, g);
+    w.fail = (pen_message){.kind = PEN_MESSAGE_READY};
+    w.third = g->workers[3].address;
+    w.is_slow = true;
+    CHECK_OK(generation_begin(g, generation, &coordinator));
+    false_leave_others(&w, coordinator);
+    false_words words = {.worker = &w, .seconds = seconds};
+    words.fail = (pen_message){.kind = PEN_MESSAGE_FAIL,
+                               .generation = generation,
+                               .code = code,
+                               .text = "error: index 20 is outside"};
+    CHECK_OK(pen_thread_create("words", false_say, &words, &thread));
+    const double began = pen_clock_seconds();
+    const pen_status status = generation_begin_round(g, coordinator, &round);
+    *out_seconds = pen_clock_seconds() - began;
+    pen_thread_join(thread);
+    pen_coordinator_destroy(coordinator);
+    false_worker_close(&w);
+    return status;
+}
+
+// It fails, and leaves the run: the worker that misses its link is heard first, by far where the
+// machine is busy.
 static void who_misses_a_link_is_not_the_cause(void **unused) {
     (void)unused;
     generation_case g;
     generation_case_init(&g, "local");
-    static const pen_status_code codes[] = {PEN_INVALID_INPUT, PEN_CORRUPT};
-    for (uint32_t i = 0; i < 2; i++) {
-        false_worker w;
-        pen_coordinator *coordinator;
-        uint64_t round;
-        false_worker_open(&w, &g);
-        w.fail = (pen_message){.kind = PEN_MESSAGE_READY};
-        w.third = g.workers[3].address;
-        CHECK_OK(generation_begin(&g, i + 1, &coordinator));
-        pen_message fail = {.kind = PEN_MESSAGE_FAIL,
-                            .generation = i + 1,
-                            .code = codes[i],
-                            .text = "error: index 20 is outside"};
-        false_leave_others(&w, coordinator);
-        false_send(&w, &fail);
-        CHECK_ERROR(generation_begin_round(&g, coordinator, &round), codes[i], "index 20 is out");
+    g.lease_seconds = 30;
+    static const struct {
+        pen_status_code code;
+        double seconds;
+    } cases[] = {{PEN_INVALID_INPUT, 0}, {PEN_CORRUPT, 0}, {PEN_INVALID_INPUT, 2.5}};
+    for (uint32_t i = 0; i < 3; i++) {
+        double took;
+        CHECK_ERROR(false_fail_late(&g, i + 1, cases[i].code, cases[i].seconds, &took),
+                    cases[i].code, "index 20 is out");
         CHECK(g.is_missing[FALSE_WORKER] && !g.is_missing[1] && !g.is_missing[3], "%u %u %u",
               g.is_missing[1], g.is_missing[2], g.is_missing[3]);
-        pen_coordinator_destroy(coordinator);
-        false_worker_close(&w);
+    }
+    generation_case_deinit(&g);
+}
+
+// Both ends of a link miss each other, and nobody is at fault: that is known when both have said
+// so, and not when a lease is over.
+static void a_broken_link_is_nobodys_fault(void **unused) {
+    (void)unused;
+    generation_case g;
+    double took;
+    generation_case_init(&g, "local");
+    g.lease_seconds = 30;
+    CHECK_ERROR(false_fail_late(&g, 1, PEN_UNAVAILABLE, 0, &took), PEN_UNAVAILABLE, "");
+    CHECK(took < 15, "it took %.3g s", took);
+    for (uint32_t w = 1; w <= GENERATION_WORKERS; w++) {
+        CHECK(!g.is_missing[w], "worker %u is said to be missing", w);
     }
     generation_case_deinit(&g);
 }
@@ -403,5 +459,6 @@ PEN_TEST_MAIN(cmocka_unit_test(is_refused_by_name), cmocka_unit_test(its_codes_a
               cmocka_unit_test(what_it_refuses_with_is_judged),
               cmocka_unit_test(who_leaves_before_the_description_comes_is_not_lost),
               cmocka_unit_test(who_misses_a_link_is_not_the_cause),
+              cmocka_unit_test(a_broken_link_is_nobodys_fault),
               cmocka_unit_test(what_is_not_heard_is_not_the_cause),
               cmocka_unit_test(its_words_are_cleaned))
