@@ -115,6 +115,7 @@ static pen_status generation_connect(pipeline_engine *p, const pen_transport_kin
                                          .rendezvous_seconds = seconds,
                                          .rendezvous =
                                              p->rendezvous.end > 0 ? &p->rendezvous : NULL,
+                                         .told = &p->told,
                                          .lease_seconds = p->job->recovery.lease_seconds,
                                          .progress_seconds = generation_progress_seconds(p),
                                          .load_seconds = GENERATION_LOAD_SECONDS,

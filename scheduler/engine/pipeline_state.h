@@ -92,6 +92,7 @@ typedef struct pipeline_engine {
     uint64_t first_step;        // of the generation
     double said_at;             // who is waited for
     pen_coordinator_rendezvous rendezvous; // of the first generation; end 0: it is over
+    pen_coordinator_told told;             // of devices of workers
     double looked_at;                      // for those who may take part again
 
     // a placement, in an arena of its own: what follows from the members

@@ -168,7 +168,7 @@ static const pen_record_field survey_fields[] = {
 static const pen_record_field surveyed_fields[] = {
     COUNT(1, sequence, "of what was asked"),
     ROW(NUMBER, 2, code, "0: it was measured"),
-    ROW(TEXT, 3, text, "why not; at most 1023 bytes"),
+    ROW(TEXT, 3, text, "why not, or what the device could not take into use; at most 1023 bytes"),
     PEN_RECORD_LIST_ROW(ARRAY, FIXED, 4, "figures", pen_message, terms, term_count, NULL,
                         .limit = PEN_TERMS_LIMIT, .is_real = true),
 };

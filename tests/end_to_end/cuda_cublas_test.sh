@@ -128,9 +128,9 @@ FAKE_CUDA=blas_fails=15 fails 1 "device 'g': while a product was enqueued: cuBLA
     "$PENSTOCK" train mlp.yaml
 grep -q "while running gemm '" fails.err || die "the operator is not named: $(cat fails.err)"
 # ---- one that does not begin: own kernels, which is told once, and the class says that it is not used
-# told NAME STATUS: how often it is told of the device
+# told DEVICE WHY [WORKER]: how often it is told of a device, of a worker of that name
 told() {
-    grep -c "^warning: device '$1': while cuBLAS was opened: cuBLAS of GPU [01] says $2; if its memory is full, leave .reserve. for it; own kernels make matrix products$" messages
+    grep -c "^warning: ${3:-}device '$1': while cuBLAS was opened: cuBLAS of GPU [01] says $2; if its memory is full, leave .reserve. for it; own kernels make matrix products$" messages
 }
 FAKE_CUDA='blas_begins=3 count=1' train begins gpt.yaml --set train.steps=2
 [ "$(told g CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] || die "it is not told once: $(cat messages)"
@@ -145,8 +145,10 @@ grep -q "computed on 'cuda: .*, cuBLAS 12.4.5, cuDNN 9.5.1', and this goes on wi
 check 'd["changed_step"] == 10' rest.json
 # on two GPUs it must be the same: of the process, and of two
 for of in "$h" "$h, host: localhost"; do
+    there=
+    [ "$of" = "$h" ] || there='worker [0-9] ([0-9.:]*): '
     FAKE_CUDA='gpus=2 blas_begins=3' train begins "${two[@]}" --set "devices=[{$g}, {$of}]"
-    [ "$(told g CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] && [ "$(told h CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] ||
+    [ "$(told g CUBLAS_STATUS_ALLOC_FAILED)" = 1 ] && [ "$(told h CUBLAS_STATUS_ALLOC_FAILED "$there")" = 1 ] ||
         die "it is not told once of each: $(cat messages)"
     [ "$(hash begins.json)" = "$(hash both.json)" ] || die "other bits where none begins"
     found=0
@@ -155,6 +157,18 @@ for of in "$h" "$h, host: localhost"; do
     [ $found -ne 0 ] && grep -q 'differ in their last bits.*libraries: none' messages && grep -q "GPU 1 says CUBLAS_STATUS_ALLOC_FAILED.*own kernels make" messages ||
         die "two classes are not refused with why: $found, $(cat messages)"
 done
+# likewise where a worker measures, which says it to who asked
+mkfifo pipe
+FAKE_CUDA=blas_begins=3 "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 9>pipe 2>worker.log &
+worker=$!
+trap 'kill $worker 2>/dev/null || true; rm -rf "$work"' EXIT
+read -r port <pipe
+penstock profile --insecure mlp.yaml -o costs.yaml --operator-time 1ms \
+    --set "devices=[{$g, model: emulated GPU, host: '0.0.0.0:$port'}]" >out 2>messages || die "no profile: $(cat messages)"
+[ "$(told g CUBLAS_STATUS_ALLOC_FAILED 'worker [0-9] ([0-9.:]*): ')" = 1 ] ||
+    die "a measurement does not tell it once: $(cat messages)"
+! grep 'own kernels make' worker.log || die "it is told where nobody looks"
+kill $worker
 FAKE_CUDA=blas_begins=3 fails 5 "while cuBLAS was opened: cuBLAS of GPU 0 says CUBLAS_STATUS_ALLOC_FAILED; .*auto}. goes on without cuBLAS" \
     "$PENSTOCK" train mlp.yaml --set numerics.libraries=required
 LD_LIBRARY_PATH=$own fails 4 "libcublas.so.12 or .11, is of a version without .*auto}. goes on without cuBLAS" \

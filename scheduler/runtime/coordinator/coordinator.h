@@ -17,6 +17,7 @@
 #define PEN_SCHEDULER_RUNTIME_COORDINATOR_COORDINATOR_H
 
 #include "graph/arrivals.h"
+#include "scheduler/runtime/coordinator/coordinator_told.h"
 #include "scheduler/runtime/run/run_inquiry.h"
 #include "scheduler/runtime/run/run_spec.h"
 #include "scheduler/store/commit_log.h"
@@ -43,8 +44,10 @@ typedef struct pen_coordinator_setup {
     uint64_t plan_hash;
     double rendezvous_seconds;              // for all workers to be there
     pen_coordinator_rendezvous *rendezvous; // of which that is a part; NULL: it is the whole
-    uint32_t local_worker;                  // that is in this process and has the spec; 0: none
-    uint64_t generation;          // from 1; higher than any that these workers had for the job
+    pen_coordinator_told *told; // in all generations; lent as long as the coordinator lives. NULL:
+                                // this is the only one
+    uint32_t local_worker;      // that is in this process and has the spec; 0: none
+    uint64_t generation;        // from 1; higher than any that these workers had for the job
     const uint64_t *needed_bytes; // [worker_count + 1] of memory, that the plan takes in each
                                   // worker's process; 0: not known. NULL: whatever is there goes
     double lease_seconds;         // without a word of a worker, after which it is lost; 0: never

@@ -128,6 +128,7 @@ struct pen_coordinator {
     uint64_t go_end;     // rounds that were told to update, and those before: below it
     char identity[PEN_MESSAGE_TEXT_BYTES]; // of the devices of the worker that said it first
     uint32_t identity_worker;              // 0: none has
+    pen_coordinator_told told;             // where the setup has none
     bool wants_fence;                      // the core asked for it
     bool is_running;                       // all are started
     bool is_failed;
@@ -224,6 +225,11 @@ void pen_coordinator_turn_away(pen_coordinator *c, uint32_t worker, uint32_t ref
 // ---- values that are seen (coordinator_values.c)
 PEN_NODISCARD pen_status pen_coordinator_prepare_values(pen_coordinator *c);
 void pen_coordinator_take_value(pen_coordinator *c, const pen_message *message);
+
+// ---- what devices lack (coordinator_lacks.c). Without the lock.
+// Warns of each line that was not told yet, with the name of the worker where it is another
+// process.
+void pen_coordinator_tell_lacks(pen_coordinator *c, uint32_t peer, const char *text, size_t length);
 
 // ---- measuring (coordinator_survey.c), from the transport
 void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message);

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/integer.h"
-#include "base/log.h"
 #include "base/system/build.h"
 #include "base/system/machine.h"
 #include "device/device.h"
@@ -230,14 +228,6 @@ void pen_coordinator_get_identity(pen_coordinator *coordinator, char *out_text) 
     pen_mutex_unlock(&coordinator->lock);
 }
 
-// Said here, since nobody may see what a worker of another machine writes.
-static void link_tell_lacks(const pen_message *message) {
-    char lacks[PEN_MESSAGE_TEXT_BYTES];
-    snprintf(lacks, sizeof lacks, "%.*s", (int)pen_min_u64(message->bytes_length, sizeof lacks - 1),
-             (const char *)message->bytes);
-    pen_log_lines(PEN_LOG_WARNING, lacks);
-}
-
 // False: it does not see where it is to write, or its devices are unlike others, and it is turned
 // away.
 static bool link_on_ready(pen_coordinator *c, uint32_t peer, const pen_message *message) {
@@ -245,7 +235,9 @@ static bool link_on_ready(pen_coordinator *c, uint32_t peer, const pen_message *
     const bool is_its_own = message->incarnation == c->workers[peer].incarnation;
     pen_mutex_unlock(&c->lock);
     if (!is_its_own) return true; // which the core passes over
-    if (message->bytes_length > 0) link_tell_lacks(message);
+    if (message->bytes_length > 0) {
+        pen_coordinator_tell_lacks(c, peer, message->bytes, message->bytes_length);
+    }
     pen_status status = pen_coordinator_take_seen(c, peer, message->number);
     if (status == PEN_OK) status = link_check_identity(c, peer, message);
     if (status == PEN_OK) return true;

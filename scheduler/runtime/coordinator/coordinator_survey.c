@@ -52,15 +52,19 @@ static pen_status survey_read(const pen_coordinator *c, uint32_t peer, const pen
 
 void pen_coordinator_take_survey(pen_coordinator *c, uint32_t peer, const pen_message *message) {
     coordinator_worker *asked = &c->workers[peer];
+    bool is_new = false;
     pen_mutex_lock(&c->lock);
     if (!asked->is_surveyed && asked->survey_sequence > 0 &&
         message->sequence == asked->survey_sequence) {
         asked->answer = (pen_survey_answer){0};
         asked->survey_failure = survey_read(c, peer, message, &asked->answer);
         asked->is_surveyed = true;
+        is_new = true;
         pen_condition_broadcast(&c->changed);
     }
     pen_mutex_unlock(&c->lock);
+    if (!is_new || message->code != 0) return;
+    pen_coordinator_tell_lacks(c, peer, message->text, strlen(message->text));
 }
 
 // A worker that is lost ends the run, which is noticed by its link, its process or its lease.

@@ -268,6 +268,10 @@ static void worker_do_survey(pen_worker *worker) {
         memcpy(surveyed.terms, answer.figures, sizeof answer.figures);
         surveyed.code = (uint32_t)pen_status_get_code(status);
         if (status != PEN_OK) pen_status_format(status, surveyed.text, sizeof surveyed.text);
+        const char *lacks = pen_worker_survey_lacks(survey, order.device);
+        if (status == PEN_OK && lacks != NULL) {
+            snprintf(surveyed.text, sizeof surveyed.text, "%s", lacks);
+        }
         pen_status_ignore(status, "the coordinator is told");
         pen_worker_tell(worker, 0, &surveyed);
     }

@@ -44,6 +44,8 @@ PEN_NODISCARD pen_status pen_worker_survey_create(const pen_worker_survey_option
 PEN_NODISCARD pen_status pen_worker_survey_carry_out(pen_worker_survey *survey,
                                                      const pen_survey_order *order,
                                                      pen_survey_answer *out_answer);
+// What a device that was measured could not take into use, and why, a line each; NULL: nothing.
+const char *pen_worker_survey_lacks(const pen_worker_survey *survey, uint32_t device);
 // Ends its threads; what comes now is refused.
 void pen_worker_survey_close(pen_worker_survey *survey);
 // Frames that the transport still reads: none may be when it is destroyed, nor may one arrive.

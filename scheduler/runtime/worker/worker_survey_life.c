@@ -1,6 +1,5 @@
 #include "scheduler/runtime/worker/worker_survey.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "device/measure_op.h"
 #include "graph/graph.h"
@@ -54,9 +53,13 @@ static pen_status survey_open(pen_worker_survey *survey, uint32_t index) {
     if (survey->devices[index].device != NULL) return PEN_OK;
     PEN_TRY(pen_device_kind_find(spec->kind, &kind));
     PEN_TRY(pen_measure_cores(spec->thread_count, &survey->devices[index].cores));
-    PEN_TRY(kind->open(&options, &survey->devices[index].device));
-    pen_log_lines(PEN_LOG_WARNING, pen_device_lacks(survey->devices[index].device));
-    return PEN_OK;
+    return kind->open(&options, &survey->devices[index].device);
+}
+
+const char *pen_worker_survey_lacks(const pen_worker_survey *survey, uint32_t device) {
+    if (device >= survey->spec->table->device_count) return NULL;
+    pen_device *opened = survey->devices[device].device;
+    return opened == NULL ? NULL : pen_device_lacks(opened);
 }
 
 static pen_status survey_rates(const survey_device *device, pen_survey_answer *out_answer) {
