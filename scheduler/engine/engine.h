@@ -157,8 +157,9 @@ typedef struct pen_engine_saved {
 
 // Why processes are to be looked after.
 typedef struct pen_engine_loss {
-    uint64_t step;   // the last that was done since the last time; 0: none was
-    bool is_planned; // nobody was lost: those that were may take part again
+    uint64_t step;     // the last that was done since the last time; 0: none was
+    bool is_planned;   // nobody was lost: those that were may take part again
+    bool is_blameless; // nobody was lost: data were wrong. The same devices begin again at once
 } pen_engine_loss;
 
 typedef struct pen_engine_kind {

@@ -413,13 +413,13 @@ pen_status pen_pipeline_start(pipeline_engine *p) {
 pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss) {
     pipeline_engine *p = pipeline_of(engine);
     uint64_t step = loss->step;
-    bool is_planned = loss->is_planned;
+    bool is_planned = loss->is_planned, is_blameless = loss->is_blameless;
     p->said_at = 0;
     for (;;) {
         pen_pipeline_end_generation(p);
         if (is_planned) {
             PEN_TRY(recovery_place(p, ""));
-        } else {
+        } else if (!is_blameless) {
             recovery_find_missing(p);
             pen_recovery_note_failure(p->recovery, recovery_now(), step, p->was_missing);
             PEN_TRY(recovery_settle(p));
@@ -431,7 +431,7 @@ pen_status pen_pipeline_recover(pen_engine *engine, const pen_engine_loss *loss)
         if (!is_unfit && !recovery_may_try(status)) return status;
         pen_log(PEN_LOG_WARNING, "%s", pen_status_message(status));
         pen_status_ignore(status, "tried again, as the policy says");
-        is_planned = false;
+        is_planned = is_blameless = false;
         step = 0;
     }
 }

@@ -110,6 +110,17 @@ pen_status pen_inference_recover(pen_inference *inference, uint64_t progress,
     }
 }
 
+// A worker that is lost meanwhile is looked after as any other.
+pen_status pen_inference_renew(pen_inference *inference) {
+    pen_engine *engine = inference->engine;
+    const pen_engine_loss loss = {.is_blameless = true};
+    if (engine->kind->recover == NULL) return PEN_OK;
+    PEN_TRY(engine->kind->recover(engine, &loss));
+    const pen_status status = pen_inference_load(inference, inference->options.parameters);
+    if (status == PEN_OK || !pen_inference_can_recover(inference, status)) return status;
+    return pen_inference_recover(inference, 0, status);
+}
+
 // ---- over a dataset
 
 // What is done with a pass that has ended: `first` is the number of its first example.

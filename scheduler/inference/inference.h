@@ -63,6 +63,10 @@ PEN_NODISCARD pen_status pen_inference_check(const pen_inference *inference);
 // done since the last time; passes under way are given up. As the engine's recover
 PEN_NODISCARD pen_status pen_inference_recover(pen_inference *inference, uint64_t progress,
                                                pen_status take_status);
+// After a pass that found a wrong value in its batch: nobody was lost, but an engine over several
+// devices has ended what it ran. Begins another generation with the same placement and the
+// parameters; passes under way are given up. As recover
+PEN_NODISCARD pen_status pen_inference_renew(pen_inference *inference);
 // Other parameters from now on; no pass is under way. On an error of the file the old ones stay,
 // unless it is found in the middle of loading. As pen_parameter_file_load
 PEN_NODISCARD pen_status pen_inference_load(pen_inference *inference, const char *parameters);

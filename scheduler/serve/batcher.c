@@ -9,14 +9,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "scheduler/serve/batcher_figures.h"
+#include "scheduler/serve/infer_texts.h"
 
 #define BATCHER_IDLE_SECONDS 0.5 // between two looks for lost workers when nothing is to be done
-#define BATCHER_CODES (PEN_INTERNAL + 1)
-
-// Upper ends of the histogram of latencies, in seconds.
-static const double batcher_bounds[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
-                                        0.1,   0.2,   0.5,   1,    2,    5};
-#define BATCHER_BOUNDS (sizeof batcher_bounds / sizeof *batcher_bounds)
 
 // Rows of a request in a batch.
 typedef struct batcher_part {
@@ -32,19 +28,10 @@ typedef struct batcher_slot {
     uint64_t *indices;
     batcher_part *parts; // [batch]
     uint32_t part_count;
+    uint32_t part_begin; // those that are computed now: those before have been handed out
+    uint32_t part_end;
     uint64_t rows;
 } batcher_slot;
-
-typedef struct batcher_figures {
-    uint64_t answered[BATCHER_CODES]; // requests, by code
-    uint64_t latencies[BATCHER_BOUNDS + 1];
-    double latency_sum;
-    uint64_t batches;
-    uint64_t rows;
-    uint64_t recoveries;
-    uint64_t reloads;
-    uint64_t failed_reloads;
-} batcher_figures;
 
 struct pen_batcher {
     pen_batcher_options options;
@@ -70,22 +57,10 @@ struct pen_batcher {
     bool wants_reload;
     bool is_over;
     pen_status failure;
-    batcher_figures figures;
+    pen_batcher_figures figures;
 };
 
 // ---- counting
-
-// Holds the lock.
-static void batcher_note(pen_batcher *b, const pen_infer_request *request, pen_status_code code) {
-    const double seconds = pen_clock_seconds() - request->queued_at;
-    size_t bound = 0;
-    b->figures.answered[code] += 1;
-    if (code != PEN_CODE_OK) return;
-    while (bound < BATCHER_BOUNDS && seconds > batcher_bounds[bound])
-        bound++;
-    b->figures.latencies[bound] += 1;
-    b->figures.latency_sum += seconds;
-}
 
 void pen_batcher_count(pen_batcher *b, pen_status_code code) {
     pen_mutex_lock(&b->lock);
@@ -96,7 +71,8 @@ void pen_batcher_count(pen_batcher *b, pen_status_code code) {
 // Without the lock.
 static void batcher_finish(pen_batcher *b, pen_infer_request *request, pen_status take_status) {
     pen_mutex_lock(&b->lock);
-    batcher_note(b, request, pen_status_get_code(take_status));
+    pen_batcher_figures_note(&b->figures, pen_status_get_code(take_status),
+                             pen_clock_seconds() - request->queued_at);
     pen_mutex_unlock(&b->lock);
     request->done(request->context, request, take_status);
 }
@@ -108,6 +84,7 @@ void pen_batcher_submit(pen_batcher *b, pen_infer_request *request) {
     pen_status status = PEN_OK;
     request->queued_at = pen_clock_seconds();
     request->rows_taken = request->rows_done = 0;
+    request->failure = PEN_OK;
     request->next = NULL;
     pen_mutex_lock(&b->lock);
     if (b->is_stopping || b->is_over) {
@@ -190,7 +167,7 @@ static bool batcher_is_due(const pen_batcher *b, double *out_seconds) {
 
 // The oldest requests, as many rows as there is room for. Holds the lock.
 static void batcher_fill(pen_batcher *b, batcher_slot *slot) {
-    slot->part_count = 0;
+    slot->part_count = slot->part_begin = 0;
     slot->rows = 0;
     while (b->first != NULL && slot->rows < b->options.batch) {
         pen_infer_request *request = b->first;
@@ -204,49 +181,72 @@ static void batcher_fill(pen_batcher *b, batcher_slot *slot) {
             b->queued_rows -= count;
         request->rows_taken += count;
     }
+    slot->part_end = slot->part_count;
 }
 
-// Rows of the requests one behind the other, and zeros behind them.
-static void batcher_copy_inputs(const pen_batcher *b, batcher_slot *slot) {
+// Rows of the requests that are computed now, one behind the other, and zeros behind them.
+// *out_rows: how many; those of requests that have failed already are left out.
+static void batcher_copy_inputs(const pen_batcher *b, batcher_slot *slot, uint64_t *out_rows) {
     const pen_served_model *model = b->options.model;
+    *out_rows = 0;
+    for (uint32_t p = slot->part_begin; p < slot->part_end; p++) {
+        const batcher_part *part = &slot->parts[p];
+        if (part->request->failure != PEN_OK) continue;
+        for (uint32_t i = 0; i < model->input_count; i++) {
+            const uint64_t bytes = model->inputs[i].row_bytes;
+            memcpy((char *)slot->inputs[i] + *out_rows * bytes,
+                   part->request->inputs[i] + part->first * bytes, part->count * bytes);
+        }
+        *out_rows += part->count;
+    }
     for (uint32_t i = 0; i < model->input_count; i++) {
         const uint64_t bytes = model->inputs[i].row_bytes;
-        char *to = slot->inputs[i];
-        for (uint32_t p = 0; p < slot->part_count; p++) {
-            const batcher_part *part = &slot->parts[p];
-            memcpy(to, part->request->inputs[i] + part->first * bytes, part->count * bytes);
-            to += part->count * bytes;
-        }
-        memset(to, 0, (slot->batch.count - slot->rows) * bytes);
+        memset((char *)slot->inputs[i] + *out_rows * bytes, 0,
+               (slot->batch.count - *out_rows) * bytes);
     }
 }
 
-// Hands rows to their requests; those that are whole are done.
+// Rows of a request are computed, or will not be: a request that is whole is done.
+static void batcher_note_rows(pen_batcher *b, pen_infer_request *request, uint64_t count) {
+    request->rows_done += count;
+    if (request->rows_done == request->rows) batcher_finish(b, request, request->failure);
+}
+
+// Hands rows to the requests that were computed; those that are whole are done. Requests of the
+// batch that were not computed with them come next, each by itself.
 static void batcher_hand_out(pen_batcher *b, batcher_slot *slot, const void *const *rows) {
     const pen_served_model *model = b->options.model;
     uint64_t first = 0;
-    for (uint32_t p = 0; p < slot->part_count; p++) {
+    for (uint32_t p = slot->part_begin; p < slot->part_end; p++) {
         const batcher_part *part = &slot->parts[p];
         pen_infer_request *request = part->request;
-        for (uint32_t i = 0; i < model->output_count; i++) {
-            const uint64_t bytes = model->outputs[i].row_bytes;
-            memcpy(request->outputs[i] + part->first * bytes, (const char *)rows[i] + first * bytes,
-                   part->count * bytes);
+        if (request->failure == PEN_OK) {
+            for (uint32_t i = 0; i < model->output_count; i++) {
+                const uint64_t bytes = model->outputs[i].row_bytes;
+                memcpy(request->outputs[i] + part->first * bytes,
+                       (const char *)rows[i] + first * bytes, part->count * bytes);
+            }
+            first += part->count;
         }
-        first += part->count;
-        request->rows_done += part->count;
-        if (request->rows_done == request->rows) batcher_finish(b, request, PEN_OK);
+        batcher_note_rows(b, request, part->count);
     }
     pen_mutex_lock(&b->lock);
-    b->figures.batches += 1;
-    b->figures.rows += slot->rows;
+    b->figures.batches += first > 0;
+    b->figures.rows += first;
     pen_mutex_unlock(&b->lock);
+    slot->part_begin = slot->part_end;
+    slot->part_end = (uint32_t)pen_min_u64(slot->part_begin + 1, slot->part_count);
+    if (slot->part_begin == slot->part_count) b->slots_ended += 1;
 }
 
 // ---- the engine
 
 static pen_engine *batcher_engine(const pen_batcher *b) {
     return pen_inference_engine(b->options.inference);
+}
+
+static batcher_slot *batcher_oldest(pen_batcher *b) {
+    return &b->slots[b->slots_ended % b->slot_count];
 }
 
 static pen_status batcher_begin_slot(pen_batcher *b, uint64_t number) {
@@ -257,12 +257,13 @@ static pen_status batcher_begin_slot(pen_batcher *b, uint64_t number) {
 
 static pen_status batcher_begin(pen_batcher *b) {
     batcher_slot *slot = &b->slots[b->slots_begun % b->slot_count];
+    uint64_t rows;
     pen_mutex_lock(&b->lock);
     batcher_fill(b, slot);
     pen_mutex_unlock(&b->lock);
     const bool is_small = slot->rows <= b->options.small_batch;
     slot->batch.count = is_small ? b->options.small_batch : b->options.batch;
-    batcher_copy_inputs(b, slot);
+    batcher_copy_inputs(b, slot, &rows);
     b->slots_begun += 1; // from now on it is begun again if a worker is lost
     return batcher_begin_slot(b, b->slots_begun - 1);
 }
@@ -271,8 +272,7 @@ static pen_status batcher_end(pen_batcher *b) {
     pen_engine *engine = batcher_engine(b);
     pen_engine_passed passed;
     PEN_TRY(engine->kind->end_pass(engine, &passed));
-    batcher_hand_out(b, &b->slots[b->slots_ended % b->slot_count], passed.rows);
-    b->slots_ended += 1;
+    batcher_hand_out(b, batcher_oldest(b), passed.rows);
     return PEN_OK;
 }
 
@@ -285,21 +285,89 @@ static void batcher_set_recovering(pen_batcher *b, bool is_recovering) {
 
 // Batches under way are begun again by the next generation: nobody but who waits sees it. Fewer may
 // be under way there than before, so each is ended at once.
-static pen_status batcher_recover(pen_batcher *b, pen_status take_status) {
-    pen_status status = take_status;
-    while (status != PEN_OK && pen_inference_can_recover(b->options.inference, status)) {
-        const uint64_t progress = b->slots_ended - b->ended_at_recovery;
-        b->ended_at_recovery = b->slots_ended;
-        batcher_set_recovering(b, true);
-        status = pen_inference_recover(b->options.inference, progress, status);
-        while (status == PEN_OK && b->slots_ended < b->slots_begun) {
-            status = batcher_begin_slot(b, b->slots_ended);
-            if (status == PEN_OK) status = batcher_end(b);
+static pen_status batcher_repeat(pen_batcher *b) {
+    while (b->slots_ended < b->slots_begun) {
+        batcher_slot *slot = batcher_oldest(b);
+        uint64_t rows;
+        batcher_copy_inputs(b, slot, &rows);
+        if (rows == 0) {
+            batcher_hand_out(b, slot, NULL);
+            continue;
         }
-        batcher_set_recovering(b, false);
+        PEN_TRY(batcher_begin_slot(b, b->slots_ended));
+        PEN_TRY(batcher_end(b));
     }
+    return PEN_OK;
+}
+
+// The engine takes passes again: on one device it never ceased to.
+static pen_status batcher_renew(pen_batcher *b) {
+    if (batcher_engine(b)->kind->recover == NULL) return PEN_OK;
+    batcher_set_recovering(b, true);
+    const pen_status status = pen_inference_renew(b->options.inference);
+    batcher_set_recovering(b, false);
     return status;
 }
+
+// A worker was lost.
+static pen_status batcher_recover(pen_batcher *b, pen_status take_status) {
+    const uint64_t progress = b->slots_ended - b->ended_at_recovery;
+    b->ended_at_recovery = b->slots_ended;
+    batcher_set_recovering(b, true);
+    const pen_status status = pen_inference_recover(b->options.inference, progress, take_status);
+    batcher_set_recovering(b, false);
+    return status;
+}
+
+// ---- values that the model cannot take
+
+// The oldest batch, with no other in the engine, has a value that the model cannot take, such as an
+// index behind a table's last row. Of several requests each is computed by itself from now on; one
+// alone is to blame, and the rest of its rows is not computed.
+static void batcher_blame(pen_batcher *b, pen_status take_status) {
+    batcher_slot *slot = batcher_oldest(b);
+    const batcher_part *part = &slot->parts[slot->part_begin];
+    pen_infer_request *request = part->request;
+    if (slot->part_end - slot->part_begin > 1) {
+        slot->part_end = slot->part_begin + 1;
+        pen_status_ignore(take_status, "found again, in the request that is to blame");
+        return;
+    }
+    request->failure = pen_infer_blame_rows(part->first, take_status);
+    pen_mutex_lock(&b->lock);
+    if (b->first == request) {
+        (void)batcher_pop(b);
+        request->rows_done += request->rows - request->rows_taken;
+    }
+    pen_mutex_unlock(&b->lock);
+}
+
+// Goes on after an error: what was under way is computed again. A wrong value in a request ends
+// that request alone; where several batches were under way, the one that has it is found first.
+static pen_status batcher_mend(pen_batcher *b, pen_status take_status) {
+    pen_status status = take_status;
+    bool is_of_pass = b->slots_ended < b->slots_begun;
+    bool is_alone = b->slots_begun - b->slots_ended == 1;
+    while (status != PEN_OK) {
+        if (is_of_pass && pen_status_get_code(status) == PEN_INVALID_INPUT) {
+            if (is_alone)
+                batcher_blame(b, status);
+            else
+                pen_status_ignore(status, "found again, in the batch that has it");
+            status = batcher_renew(b);
+        } else if (pen_inference_can_recover(b->options.inference, status)) {
+            status = batcher_recover(b, status);
+        } else {
+            return status;
+        }
+        is_of_pass = status == PEN_OK;
+        if (is_of_pass) status = batcher_repeat(b);
+        is_alone = true;
+    }
+    return PEN_OK;
+}
+
+// ---- other parameters
 
 // No pass is under way.
 static pen_status batcher_load(pen_batcher *b) {
@@ -385,18 +453,22 @@ static void batcher_fail_all(pen_batcher *b, pen_status take_failure) {
     pen_mutex_lock(&b->lock);
     b->is_over = true;
     b->failure = take_failure;
-    for (pen_infer_request *request = b->first; request != NULL; request = request->next) {
-        request->rows_taken = 0; // none of it will be done
-    }
+    const bool is_split = b->first != NULL && b->first->rows_taken > 0; // the rest of it waits
+    pen_infer_request *split = is_split ? batcher_pop(b) : NULL;
     pen_infer_request *waiting = batcher_take_late(b, true);
     pen_mutex_unlock(&b->lock);
+    if (split != NULL) {
+        split->failure = pen_error(PEN_UNAVAILABLE, "the devices are lost");
+        batcher_note_rows(b, split, split->rows - split->rows_taken);
+    }
     for (; b->slots_ended < b->slots_begun; b->slots_ended++) {
-        const batcher_slot *slot = &b->slots[b->slots_ended % b->slot_count];
-        for (uint32_t p = 0; p < slot->part_count; p++) {
-            const batcher_part *part = &slot->parts[p];
-            const bool is_last = part->first + part->count == part->request->rows;
-            if (!is_last) continue; // the rest of it waits, or is in a later batch
-            batcher_finish(b, part->request, pen_error(PEN_UNAVAILABLE, "the devices are lost"));
+        const batcher_slot *slot = batcher_oldest(b);
+        for (uint32_t p = slot->part_begin; p < slot->part_count; p++) {
+            pen_infer_request *request = slot->parts[p].request;
+            if (request->failure == PEN_OK) {
+                request->failure = pen_error(PEN_UNAVAILABLE, "the devices are lost");
+            }
+            batcher_note_rows(b, request, slot->parts[p].count);
         }
     }
     batcher_refuse(b, waiting, true);
@@ -408,7 +480,7 @@ static void batcher_run(void *context) {
         const batcher_step step = batcher_await(b);
         if (step == BATCHER_LEAVES) break;
         pen_status status = batcher_do(b, step);
-        if (status != PEN_OK) status = batcher_recover(b, status);
+        if (status != PEN_OK) status = batcher_mend(b, status);
         if (status == PEN_OK) continue;
         batcher_fail_all(b, status);
         return;
@@ -504,80 +576,12 @@ bool pen_batcher_is_over(pen_batcher *b) {
 
 // ---- metrics
 
-static const char *batcher_code_name(pen_status_code code) {
-    switch (code) {
-    case PEN_CODE_OK:
-        return "ok";
-    case PEN_INVALID_INPUT:
-        return "invalid";
-    case PEN_NOT_FOUND:
-        return "not_found";
-    case PEN_DOES_NOT_FIT:
-        return "exhausted";
-    case PEN_DEADLINE:
-        return "deadline";
-    case PEN_UNAVAILABLE:
-        return "unavailable";
-    default:
-        return "other";
-    }
-}
-
-static void metrics_print_answers(const batcher_figures *figures, pen_text *text) {
-    pen_text_print(text, "# TYPE penstock_requests_total counter\n");
-    static const pen_status_code codes[] = {PEN_CODE_OK,      PEN_INVALID_INPUT, PEN_NOT_FOUND,
-                                            PEN_DOES_NOT_FIT, PEN_DEADLINE,      PEN_UNAVAILABLE};
-    uint64_t other = 0;
-    for (uint32_t code = 0; code < BATCHER_CODES; code++) {
-        other += figures->answered[code];
-    }
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        other -= figures->answered[codes[i]];
-        pen_text_print(text, "penstock_requests_total{outcome=\"%s\"} %" PRIu64 "\n",
-                       batcher_code_name(codes[i]), figures->answered[codes[i]]);
-    }
-    pen_text_print(text, "penstock_requests_total{outcome=\"other\"} %" PRIu64 "\n", other);
-}
-
-static void metrics_print_latencies(const batcher_figures *figures, pen_text *text) {
-    uint64_t count = 0;
-    pen_text_print(text, "# TYPE penstock_request_seconds histogram\n");
-    for (size_t i = 0; i < BATCHER_BOUNDS; i++) {
-        count += figures->latencies[i];
-        pen_text_print(text, "penstock_request_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
-                       batcher_bounds[i], count);
-    }
-    count += figures->latencies[BATCHER_BOUNDS];
-    pen_text_print(text,
-                   "penstock_request_seconds_bucket{le=\"+Inf\"} %" PRIu64
-                   "\npenstock_request_seconds_sum %.9g\npenstock_request_seconds_count %" PRIu64
-                   "\n",
-                   count, figures->latency_sum, count);
-}
-
 // The figures are copied under the lock, and written without it.
 void pen_batcher_print_metrics(pen_batcher *b, pen_text *text) {
     const bool is_ready = pen_batcher_is_ready(b);
     pen_mutex_lock(&b->lock);
-    const batcher_figures figures = b->figures;
+    const pen_batcher_figures figures = b->figures;
     const uint64_t queued = b->queued;
     pen_mutex_unlock(&b->lock);
-    metrics_print_answers(&figures, text);
-    metrics_print_latencies(&figures, text);
-    const struct {
-        const char *name, *type;
-        uint64_t value;
-    } lines[] = {
-        {"penstock_batches_total", "counter", figures.batches},
-        {"penstock_rows_total", "counter", figures.rows},
-        {"penstock_recoveries_total", "counter", figures.recoveries},
-        {"penstock_reloads_total", "counter", figures.reloads},
-        {"penstock_reloads_failed_total", "counter", figures.failed_reloads},
-        {"penstock_queued_requests", "gauge", queued},
-        {"penstock_ready", "gauge", is_ready},
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        pen_text_print(text, "# TYPE %s %s\n%s %" PRIu64 "\n", lines[i].name, lines[i].type,
-                       lines[i].name, lines[i].value);
-    }
+    pen_batcher_figures_print(&figures, queued, is_ready, text);
 }

@@ -8,6 +8,9 @@
 // one of two, or always the same: what no request fills is zeros, so that a row has the bits that
 // it has in a prediction of batches of that size. A request may go over several batches.
 //
+// Where a node finds a value that it cannot take, requests of the batch are computed again, each by
+// itself: the one that has it fails, and the others have their answers.
+//
 // A thread of its own drives the engine. Parameters are changed between passes.
 //
 // Lifetime: create to destroy. Requests that are submitted are done before destroy returns.
@@ -42,9 +45,10 @@ void pen_batcher_stop(pen_batcher *batcher, pen_status *out_failure);
 void pen_batcher_destroy(pen_batcher *batcher);
 
 // Takes the request: `done` is called for it once, maybe before this returns.
-//   of `done`: DOES_NOT_FIT  the queue is full
-//              DEADLINE      it has waited too long
-//              UNAVAILABLE   the server ends
+//   of `done`: INVALID_INPUT  a node cannot take a value of it, such as an index behind a table
+//              DOES_NOT_FIT   the queue is full
+//              DEADLINE       it has waited too long
+//              UNAVAILABLE    the server ends
 void pen_batcher_submit(pen_batcher *batcher, pen_infer_request *request);
 
 // Has the parameters read again, between two passes. Says what came of it in the log.

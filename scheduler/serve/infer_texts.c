@@ -1,7 +1,10 @@
 #include "scheduler/serve/infer_texts.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#define TEXTS_LINE_BYTES 1024
 #define TEXTS_BEARER "Bearer "
 
 pen_status pen_infer_check_model(const pen_served_model *model, const char *name) {
@@ -23,6 +26,25 @@ pen_status pen_infer_check_filled(const pen_served_model *model, const bool *is_
                          model->inputs[i].name);
     }
     return PEN_OK;
+}
+
+// Of the context only the first line, which names what the node reads: the others say where it ran,
+// with addresses that are not for callers.
+pen_status pen_infer_blame_rows(uint64_t first_row, pen_status take_status) {
+    char text[TEXTS_LINE_BYTES], start[96] = "";
+    pen_status_format(take_status, text, sizeof text);
+    const char *context = strchr(text, '\n');
+    context = context == NULL ? "" : context + strspn(context, "\n ");
+    const int length = (int)strcspn(context, "\n");
+    if (first_row > 0) {
+        snprintf(start, sizeof start, "; positions are counted from row %" PRIu64 " of the request",
+                 first_row);
+    }
+    const pen_status status =
+        pen_error(PEN_INVALID_INPUT, "%s%s%.*s%s", pen_status_message(take_status),
+                  length == 0 ? "" : ", ", length, context, start);
+    pen_status_ignore(take_status, "it is in the other");
+    return status;
 }
 
 // What a caller can do something about has a code of its own; all else is our fault.

@@ -24,6 +24,10 @@ typedef struct pen_infer_codes {
 } pen_infer_codes;
 pen_infer_codes pen_infer_codes_of(pen_status_code code);
 
+// The error of a node that cannot take a value of a request, in one line for its caller: what is
+// wrong, and what the node reads. It has seen the rows from first_row on. INVALID_INPUT
+PEN_NODISCARD pen_status pen_infer_blame_rows(uint64_t first_row, pen_status take_status);
+
 // Whether a header "Bearer TOKEN" (`length` bytes) has the token; always, where it is NULL. Takes
 // as long whatever is wrong.
 bool pen_infer_is_allowed(const char *token, const char *header, size_t length);

@@ -55,6 +55,7 @@ struct pen_infer_request {
     // the batcher's
     uint64_t rows_taken;
     uint64_t rows_done;
+    pen_status failure; // what it will be answered with when no row of it is under way
     double queued_at;
     pen_infer_request *next;
 };
