@@ -170,10 +170,9 @@ typedef struct pen_engine_kind {
     // begun and not done. The batch is lent until `step` has returned for it; until then nothing
     // but steps may be asked for. NULL member: steps begin when they are asked for.
     PEN_NODISCARD pen_status (*begin)(pen_engine *engine, const pen_engine_step *step);
-    // One step. A loss or gradient that is not finite is no error here: then nothing was updated,
-    // unless updates are made as gradients come (one microbatch, one device, no scale), of which
-    // others came first. With a scale gradients alone decide: where the loss alone is not finite,
-    // parameters were updated, and `explain` is not for that step.
+    // One step. A loss or gradient that is not finite is no error: then nothing was updated, unless
+    // updates come with gradients (one microbatch, one device, no scale), of which others were
+    // first. With a scale gradients alone decide: a loss alone updates, and is not to be explained.
     //   UNAVAILABLE, DEADLINE, CANCELLED  a peer was lost, by name; INVALID_INPUT  data are wrong
     PEN_NODISCARD pen_status (*step)(pen_engine *engine, const pen_engine_step *step,
                                      pen_engine_result *out_result);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/system/build.h"
 #include "base/system/machine.h"
 #include "device/device.h"
