@@ -126,6 +126,7 @@ typedef enum text_nearness { // from near to far
 static text_nearness text_judge(const char *wanted, const char *name, size_t distance) {
     const size_t shorter = text_min(strlen(wanted), strlen(name));
     const size_t longer = strlen(wanted) + strlen(name) - shorter;
+    if (longer > PEN_TEXT_DISTANCE_LIMIT) return TEXT_FAR; // the rest of it was not compared
     const bool begins = shorter >= 2 && strncmp(wanted, name, shorter) == 0;
     if (distance <= 1 || begins) return TEXT_NEAR_LETTER;
     if (distance <= longer / 3) return TEXT_NEAR_LETTERS;
@@ -151,17 +152,28 @@ size_t pen_text_nearest(const char *wanted, const char *const *names, size_t cou
     return best;
 }
 
+// Whether another word of a name begins here: "_size" and "Size", but not the "U" of "TPU".
+static bool text_begins_part(const char *text) {
+    if (*text != '\0' && strchr("_-.", *text) != NULL) return true;
+    return isupper((unsigned char)text[0]) && islower((unsigned char)text[1]);
+}
+
 // "CrossEntropyLoss" is "cross_entropy_loss": the one is a class, the other a key. As deep as the
-// word is long, which is one of ours.
+// word is long, which is one of ours. Beside a `*` a "_" must be seen: "lr_*" is no "lru".
 static bool text_is_word(const char *word, const char *text) {
+    const bool is_part = *word == '_';
     word += strspn(word, "_");
-    text += strspn(text, "_-");
     if (*word == '*') {
-        while (!text_is_word(word + 1, text)) {
-            if (*text++ == '\0') return false;
+        if (is_part && !text_begins_part(text)) return false;
+        const bool has_part = word[1] == '_';
+        for (;; text++) {
+            const size_t gap = has_part ? strspn(text, "_-.") : 0;
+            const bool is_possible = !has_part || text_begins_part(text);
+            if (is_possible && text_is_word(word + 1, text + gap)) return true;
+            if (*text == '\0') return false;
         }
-        return true;
     }
+    text += strspn(text, "_-");
     if (text_fold(*word) != text_fold(*text)) return false;
     return *word == '\0' || text_is_word(word + 1, text + 1);
 }

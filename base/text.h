@@ -46,12 +46,15 @@ size_t pen_text_distance(const char *a, const char *b);
 
 // The index of the name that `wanted` is most likely a misspelling of (the first among equals), or
 // `count` when none is near. Near is one that begins the other, or from which at most a third of
-// the letters of the longer lead. Where none is near, it is one that is within `wanted`, or the
-// other way round: "horizontal_flip" of "random_horizontal_flip".
+// the letters of the longer lead. One of more than PEN_TEXT_DISTANCE_LIMIT bytes is far. Where none
+// is near, it is one that is within `wanted`, or the other way round: "horizontal_flip" of
+// "random_horizontal_flip".
 size_t pen_text_nearest(const char *wanted, const char *const *names, size_t count);
 
 // What others call a thing, and what is to be said then: {"mse", "mean_squared_error"}. A `*` in
-// the word stands for anything: "*_epochs".
+// the word stands for anything: "*epochs". With a "_" beside it the text must have "_", "-" or "."
+// there, or a capital before a small letter: "lr_*" is "lr_find", "LrFind", and neither "lr" nor
+// "lru".
 typedef struct pen_text_word {
     const char *word;    // as somebody may write it
     const char *meaning; // what it is called here, or a sentence

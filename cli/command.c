@@ -11,9 +11,12 @@ static const char *command_name(size_t index) {
     return pen_commands[index]->name;
 }
 
+#define COMMAND_SAID_FIRST "a verb comes first, as in `penstock train JOB`"
+
 // What other programs call a verb, and what is one there and none here.
 static const pen_text_word command_words[] = {
-    {"*.yaml", "a verb comes first, as in `penstock train JOB`"},
+    {"*.yaml", COMMAND_SAID_FIRST},
+    {"*.yml", COMMAND_SAID_FIRST},
     {"check", "`penstock plan JOB` says whether it fits, `penstock doctor JOB` what is installed"},
     {"completion", "`penstock help --completion bash`, zsh or fish prints the script"},
     {"convert", "`penstock export JOB -o FILE` writes the trained model"},

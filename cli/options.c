@@ -46,16 +46,15 @@ const pen_cli_option *pen_cli_option_at(const pen_cli_table *table, size_t index
     return index < CLI_COMMON_COUNT ? &cli_common_options[index] : NULL;
 }
 
-// What is meant by "--batch-size=8" or "--training.batch-size": the name alone, "batch-size". The
-// last key of a path is the one that other programs and jobs may share.
-static pen_status cli_name_of(const cli_parser *parser, const char *argument,
+// What is meant by "--batch-size=8" or "--training.batch-size": the whole, "training.batch-size",
+// and its last key, "batch-size", which is the one that other programs and jobs may share.
+static pen_status cli_name_of(const cli_parser *parser, const char *argument, const char **out_path,
                               const char **out_name) {
     const char *name = argument + strspn(argument, "-");
-    const size_t length = strcspn(name, "=");
-    size_t start = length;
-    while (start > 0 && name[start - 1] != '.')
-        start -= 1;
-    return pen_arena_copy_text(parser->arena, name + start, length - start, out_name);
+    PEN_TRY(pen_arena_copy_text(parser->arena, name, strcspn(name, "="), out_path));
+    const char *dot = strrchr(*out_path, '.');
+    *out_name = dot != NULL ? dot + 1 : *out_path;
+    return PEN_OK;
 }
 
 // Says what does the same here as a name of another program. What is said of a job's keys goes with
@@ -69,6 +68,29 @@ static bool cli_add_word(const cli_parser *parser, const char *name, pen_text *t
     const bool has_path = is_key && why[0] != '`';
     pen_text_print(text, has_path ? ": in a job, %s; --set PATH=VALUE changes a key" : ": %s", why);
     return true;
+}
+
+// A whole path of the job, `--data.train.file`, or, with "-" among the separators, also
+// `--evaluation-every`: that very path is what --set takes. False: it is none.
+static bool cli_add_path(const cli_parser *parser, const char *written, const char *separators,
+                         pen_text *text) {
+    if (!parser->table->takes_job) return false;
+    const char *path = pen_option_match_path(&pen_job_table, written, separators, parser->arena);
+    if (path == NULL) return false;
+    pen_text_print(text, ", which is a key of the job: --set %s=VALUE", path);
+    return true;
+}
+
+// "evaluation" of `--evaluation.batch`, where the job has the one and not the other; else NULL.
+static const char *cli_find_mapping(const cli_parser *parser, const char *path) {
+    const char *dot = strrchr(path, '.');
+    const char *before;
+    if (dot == NULL || !parser->table->takes_job) return NULL;
+    const pen_status status =
+        pen_arena_copy_text(parser->arena, path, (size_t)(dot - path), &before);
+    pen_status_ignore(status, "the message does without");
+    if (status != PEN_OK) return NULL;
+    return pen_option_match_path(&pen_job_table, before, ".", parser->arena);
 }
 
 // Options that are keys of the job, `--epochs 3`, are asked for by those who come from programs
@@ -97,6 +119,19 @@ static bool cli_add_key(const cli_parser *parser, const char *name, pen_text *te
     return true;
 }
 
+// What a name means, which is no whole path of the job, in the order of cli_refuse_name. False: it
+// is not known.
+static bool cli_add_meaning(const cli_parser *parser, const char *path, const char *name,
+                            pen_text *text) {
+    if (cli_add_word(parser, name, text)) return true;
+    const char *mapping = cli_find_mapping(parser, path);
+    if (mapping != NULL) {
+        pen_text_print(text, ", and %.100s of the job has no key %.100s", mapping, name);
+        return true;
+    }
+    return cli_add_path(parser, path, ".-_", text) || cli_add_key(parser, name, text);
+}
+
 // Adds all options, that at `near` first, if there is one.
 static void cli_add_names(const char *const *keys, size_t count, size_t near, pen_text *text) {
     for (size_t i = 0; i < count; i++) {
@@ -106,14 +141,15 @@ static void cli_add_names(const char *const *keys, size_t count, size_t near, pe
     if (near < count) pen_text_print(text, "; did you mean --%s?", keys[near]);
 }
 
-// Words of other programs come first, then an option with one letter wrong, then keys of the job,
-// and then names that are near.
+// What is said of an unknown option. A path with dots that the job has comes first, then an option
+// with one letter wrong, then words of other programs, then keys of the job, and then names that
+// are near. Where the job has all but the last key of a path, no option is meant.
 static pen_status cli_refuse_name(const cli_parser *parser, const char *argument) {
     const char **keys;
-    const char *name;
+    const char *path, *name;
     size_t count = 0;
     PEN_TRY(PEN_NEW(parser->arena, parser->table->option_count + CLI_OTHER_COUNT, &keys));
-    PEN_TRY(cli_name_of(parser, argument, &name));
+    PEN_TRY(cli_name_of(parser, argument, &path, &name));
     const pen_cli_option *option;
     for (size_t i = 0; (option = pen_cli_option_at(parser->table, i)) != NULL; i++) {
         if (!option->is_internal) keys[count++] = option->field.key;
@@ -123,9 +159,10 @@ static pen_status cli_refuse_name(const cli_parser *parser, const char *argument
     pen_text_init(&text, parser->arena);
     pen_text_print(&text, "unknown option %.*s", length < 100 ? (int)length : 100, argument);
     const size_t near = pen_text_nearest(name, keys, count);
-    const bool is_slip = near < count && pen_text_distance(name, keys[near]) <= 1;
-    const bool is_known =
-        cli_add_word(parser, name, &text) || (!is_slip && cli_add_key(parser, name, &text));
+    const bool is_slip = near < count && cli_find_mapping(parser, path) == NULL &&
+                         pen_text_distance(name, keys[near]) <= 1;
+    const bool is_path = name != path && cli_add_path(parser, path, ".", &text);
+    const bool is_known = is_path || (!is_slip && cli_add_meaning(parser, path, name, &text));
     pen_text_add(&text, is_known ? "; " : ", ");
     cli_add_names(keys, count, is_known ? count : near, &text);
     return pen_text_error(&text, PEN_INVALID_INPUT);

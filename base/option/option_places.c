@@ -102,3 +102,76 @@ const char *pen_option_find_path(const pen_option_table *root, const char *key, 
     pen_status_ignore(status, "the message does without");
     return NULL;
 }
+
+// How many bytes of `written` are `key`; 0: it begins otherwise.
+static size_t places_match_key(const char *key, const char *written) {
+    size_t i = 0;
+    for (; key[i] != '\0'; i++) {
+        const char letter = written[i] == '-' ? '_' : written[i];
+        if (letter != key[i]) return 0;
+    }
+    return i;
+}
+
+typedef struct places_match {
+    const char *separators;
+    char *path; // as long as what is written
+    uint32_t depth;
+} places_match;
+
+static bool places_match_table(places_match *m, const pen_option_table *table, const char *written,
+                               size_t at);
+
+// What is behind the key of a map or a mapping: an entry has any name, and that is the path's end.
+static bool places_match_within(places_match *m, const pen_option_field *field, const char *written,
+                                size_t at) {
+    if (field->kind == PEN_OPTION_LIST) return false;
+    if (field->kind != PEN_OPTION_MAP) {
+        return field->table != NULL && places_match_table(m, field->table, written, at);
+    }
+    if (written[at] == '\0' || strchr(written + at, '.') != NULL) return false;
+    memcpy(m->path + at, written + at, strlen(written + at) + 1);
+    return true;
+}
+
+static bool places_match_field(places_match *m, const pen_option_field *field, const char *written,
+                               size_t at) {
+    const size_t length = places_match_key(field->key, written + at);
+    if (length == 0) return false;
+    const size_t end = at + length;
+    memcpy(m->path + at, field->key, length + 1);
+    if (written[end] == '\0') return true;
+    if (strchr(m->separators, written[end]) == NULL) return false;
+    m->path[end] = '.';
+    return places_match_within(m, field, written, end + 1);
+}
+
+// Tries each key that may stand here; one that leads nowhere is written over by the next.
+static bool places_match_table(places_match *m, const pen_option_table *table, const char *written,
+                               size_t at) {
+    bool is_found = false;
+    if (m->depth == PLACES_DEPTH) return false;
+    m->depth += 1;
+    for (uint32_t i = 0; i < table->field_count && !is_found; i++) {
+        is_found = places_match_field(m, &table->fields[i], written, at);
+    }
+    if (table->tag != NULL && !is_found) {
+        const pen_option_field tag = {.key = table->tag, .kind = PEN_OPTION_CHOICE};
+        is_found = places_match_field(m, &tag, written, at);
+    }
+    for (uint32_t i = 0; i < table->variant_count && !is_found; i++) {
+        const pen_option_table *variant = table->variants[i].table;
+        is_found = variant != NULL && places_match_table(m, variant, written, at);
+    }
+    m->depth -= 1;
+    return is_found;
+}
+
+const char *pen_option_match_path(const pen_option_table *root, const char *written,
+                                  const char *separators, pen_arena *arena) {
+    places_match m = {.separators = separators};
+    const pen_status status = PEN_NEW(arena, strlen(written) + 1, &m.path);
+    pen_status_ignore(status, "the message does without");
+    if (status != PEN_OK) return NULL;
+    return places_match_table(&m, root, written, 0) ? m.path : NULL;
+}

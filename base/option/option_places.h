@@ -17,4 +17,10 @@ bool pen_option_add_places(const pen_option_table *root, const pen_option_table 
 // and that is in no list and hangs on no tag; else NULL.
 const char *pen_option_find_path(const pen_option_table *root, const char *key, pen_arena *arena);
 
+// The path as --set takes it, "data.train.file", of a key that is written as a whole path: with
+// "-" for "_", and any of `separators` between two keys. NULL: `root` has no such path, or it is
+// one through a list. Keys that hang on a tag are found with any value of the tag.
+const char *pen_option_match_path(const pen_option_table *root, const char *written,
+                                  const char *separators, pen_arena *arena);
+
 #endif // PEN_BASE_OPTION_OPTION_PLACES_H

@@ -25,6 +25,7 @@
 #define SAID_LOSS "it is train.loss"
 #define SAID_NAME "outputs.dir is the folder for what a run leaves, and its only name"
 #define SAID_OUTPUTS "outputs.dir is the folder for what a run leaves"
+#define SAID_OWN_STAGES "a device keeps only the parameters of its own stages, without being told"
 #define SAID_PICTURES "data.augment changes pictures by chance, and data.normalize scales inputs"
 #define SAID_PRECISION                                                                             \
     "numerics.precision says how operands are rounded, like numerics: {precision: bfloat16}"
@@ -33,6 +34,8 @@
 #define SAID_SAVE "checkpoint.every says how often, like 500 steps or 1 epoch"
 #define SAID_SCHEDULE "train.learning_rate says how the optimizer's lr changes"
 #define SAID_SEED "it is train.seed"
+#define SAID_SLICES "train.shard names nodes that are computed in slices"
+#define SAID_STAGES "placement.stages says how many of devices are used, in stages"
 #define SAID_STEPS "train.steps is the limit"
 #define SAID_STOP "evaluation: {every: 1 epoch, patience: 5} ends a training"
 #define SAID_WARMUP "train.warmup says how long the rate rises at first, like 500 steps"
@@ -111,7 +114,7 @@ static const pen_text_word job_words[] = {
     {"n_gpu*", SAID_DEVICES},
     {"nproc_per_node", SAID_DEVICES},
     {"num_proc*", SAID_DEVICES},
-    {"threads", "each of devices may have threads; data.threads decode pictures"},
+    {"threads", "each of devices may have threads; data.threads says how many decode pictures"},
     {"nnodes", SAID_HOSTS},
     {"num_nodes", SAID_HOSTS},
     {"nodes", SAID_HOSTS},
@@ -125,17 +128,22 @@ static const pen_text_word job_words[] = {
     {"machines", SAID_HOSTS},
     {"master_*", SAID_HOSTS},
     {"rdzv_*", SAID_HOSTS},
+    {"dist", SAID_HOSTS},
     {"dist_*", SAID_HOSTS},
+    {"distributed*", SAID_HOSTS},
     {"standalone", SAID_HOSTS},
     {"deepspeed*", SAID_HOSTS},
-    {"pipeline_parallel*", "placement.stages says how many of devices are used, in stages"},
-    {"pp_*", "placement.stages says how many of devices are used, in stages"},
+    {"pipeline_parallel*", SAID_STAGES},
+    {"pp", SAID_STAGES},
+    {"pp_*", SAID_STAGES},
     {"parallelism", "devices, placement and pipeline say how it is done"},
     {"data_parallel*", "placement.replicas says how many pipelines share a step"},
-    {"tensor_parallel*", "train.shard names nodes that are computed in slices"},
-    {"tp_*", "train.shard names nodes that are computed in slices"},
-    {"fsdp*", "a device keeps only the parameters of its own stages, without being told"},
-    {"zero_*", "a device keeps only the parameters of its own stages, without being told"},
+    {"tensor_parallel*", SAID_SLICES},
+    {"tp", SAID_SLICES},
+    {"tp_*", SAID_SLICES},
+    {"fsdp*", SAID_OWN_STAGES},
+    {"zero", SAID_OWN_STAGES},
+    {"zero_*", SAID_OWN_STAGES},
 
     {"dataset*", SAID_DATA},
     {"dataloader*", SAID_DATA},
@@ -152,10 +160,18 @@ static const pen_text_word job_words[] = {
     {"validation_split", "data.holdout is the share of data.train that is evaluated"},
     {"val_split", "data.holdout is the share of data.train that is evaluated"},
     {"test_size", "data.holdout is the share of data.train that is evaluated"},
-    {"test*", SAID_EVALUATE},
+    {"test", SAID_EVALUATE},
+    {"test_*", SAID_EVALUATE},
+    {"testing", SAID_EVALUATE},
     {"val_check_interval", SAID_EVERY},
     {"validation_freq", SAID_EVERY},
-    {"val*", SAID_EVALUATE},
+    {"val", SAID_EVALUATE},
+    {"val_*", SAID_EVALUATE},
+    {"valid", SAID_EVALUATE},
+    {"valid_*", SAID_EVALUATE},
+    {"validate", SAID_EVALUATE},
+    {"validation", SAID_EVALUATE},
+    {"validation_*", SAID_EVALUATE},
     {"eval_data*", SAID_EVALUATE},
     {"eval_steps", SAID_EVERY},
     {"eval_every*", SAID_EVERY},
@@ -166,7 +182,8 @@ static const pen_text_word job_words[] = {
     {"check_val_every_n_epoch", SAID_EVERY},
     {"monitor", "evaluation.metric says which parameters are better"},
     {"num_workers", "data.threads says how many threads read"},
-    {"prefetch*", "the next batch is read while one is computed; data.threads decode pictures"},
+    {"prefetch*",
+     "the next batch is read while one is computed; data.threads says how many decode pictures"},
     {"transform*", SAID_PICTURES},
     {"augmentation*", SAID_PICTURES},
     {"preprocess*", SAID_PICTURES},
@@ -180,6 +197,7 @@ static const pen_text_word job_words[] = {
     {"save_top_k", SAID_KEEP},
     {"save_total_limit", SAID_KEEP},
     {"max_to_keep", SAID_KEEP},
+    {"save", SAID_SAVE},
     {"save_*", SAID_SAVE},
     {"checkpoint_every*", SAID_SAVE},
     {"checkpoint_interval", SAID_SAVE},
@@ -189,7 +207,10 @@ static const pen_text_word job_words[] = {
     {"name", SAID_NAME},
     {"run_name", SAID_NAME},
     {"experiment*", SAID_NAME},
+    {"log", SAID_LOG},
     {"log_*", SAID_LOG},
+    {"logdir", SAID_LOG},
+    {"logger", SAID_LOG},
     {"logging*", SAID_LOG},
     {"steps_per_print", SAID_LOG},
     {"print_every", SAID_LOG},
@@ -260,6 +281,8 @@ const pen_text_word pen_job_dataset_words[] = {
     {"root", "it is file, or folder of format images"},
     {"dir", "it is file, or folder of format images"},
     {"files", "it is file, or shards of format webdataset"},
+    {"host", "it is part of connection, of format sql: postgresql://user@host:port/name"},
+    {"port", "it is part of connection, of format sql: postgresql://user@host:port/name"},
     {NULL, NULL},
 };
 

@@ -88,21 +88,33 @@ static void far_names_are_not_near(void **state) {
     assert_int_equal(pen_text_nearest("AdamW", names, 6), 4);
     assert_int_equal(pen_text_nearest("tsl", names, 6), 0);
     assert_int_equal(pen_text_nearest("raedyy", names, 6), 2); // two of six letters
+    char long_name[301] = "";
+    memset(long_name, 'q', 300);
+    assert_int_equal(pen_text_nearest(long_name, names, 6), 6);
+    memcpy(long_name, "adamw", 5);
+    assert_int_equal(pen_text_nearest(long_name, names, 6), 6);
 }
 
 static void words_of_others_are_known(void **state) {
     (void)state;
-    static const pen_text_word words[] = {
-        {"batch_size", "a"}, {"*_size", "b"}, {"max_*steps", "c"}, {"random_*", "d"}, {NULL, NULL}};
+    static const pen_text_word words[] = {{"batch_size", "a"}, {"*_size", "b"}, {"max_*steps", "c"},
+                                          {"random_*", "d"},   {"tp_*", "e"},   {NULL, NULL}};
     static const struct {
         const char *text;
         const char *meaning;
     } cases[] = {
-        {"batch_size", "a"}, {"batch-size", "a"},
-        {"BatchSize", "a"},  {"local_batch_size", "b"},
-        {"max_steps", "c"},  {"max_train_steps", "c"},
-        {"RandomFlip", "d"}, {"batch_sizes", NULL},
-        {"steps", NULL},     {"", NULL},
+        {"batch_size", "a"},     {"batch-size", "a"},
+        {"BatchSize", "a"},      {"local_batch_size", "b"},
+        {"max_steps", "c"},      {"max_train_steps", "c"},
+        {"RandomFlip", "d"},     {"batch_sizes", NULL},
+        {"steps", NULL},         {"", NULL},
+        {"random.flip", "d"},    {"randomly", NULL},
+        {"random", NULL},        {"resize", NULL},
+        {"LOCAL_SIZE", "b"},     {"SizeOf", NULL},
+        {"local.size", "b"},     {"LocalSize", "b"},
+        {"TPU", NULL},           {"tpu", NULL},
+        {"TPDegree", "e"},       {"tp-degree", "e"},
+        {"maximum_steps", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *found = pen_text_find_word(words, cases[i].text);

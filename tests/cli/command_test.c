@@ -67,6 +67,7 @@ static void wrong_command_lines_are_explained(void **state) {
         {"fit job.yaml", "error: unknown verb 'fit': it is `penstock train JOB`\n"},
         {"version", "error: unknown verb 'version': it is `penstock --version`\n"},
         {"job.yaml", "error: unknown verb 'job.yaml': a verb comes first, as in `penstock train "},
+        {"a.yml job", "error: unknown verb 'a.yml': a verb comes first, as in `penstock train "},
         {"schema -x", "error: unknown option -x, possible: "},
         {"schema --json=1", "error: --json: found the value \"1\", expected none\n"},
         {"schema job.yaml", "error: found \"job.yaml\", possible: job, cluster, costs, plan, "

@@ -52,7 +52,41 @@ option 'serve --port' ': --http HOST:PORT and --grpc HOST:PORT say'
 option 'sweep --workers' ': --parallel N, or -j N, is'
 option 'eval --batch-size' ': --batch N is'
 option 'export --format' ': the ending of --output says it'
+option 'worker --cacert' ': --tls CA,CERT,KEY are'
+option 'worker --key-file' ': --tls CA,CERT,KEY are'
+option 'train --threads' ': in a job, each of devices may have threads; data.threads says how many decode pictures; '
 option 'certs --host' ', possible: --hosts, .*; did you mean --hosts\?'
+
+# a whole path of the job is answered with that path, also where its last key is an option or a word
+path() { # VERB OPTION PATH
+    option "$1 $2" ", which is a key of the job: --set $3=VALUE; possible: [^?]*$"
+}
+path train --data.train.file data.train.file
+path eval --data.eval.file data.eval.file
+path train --evaluation.every evaluation.every
+path train --evaluation-every evaluation.every
+path train --evaluation.metric evaluation.metric
+path train --serve.name serve.name
+path train --outputs.dir outputs.dir
+path train --checkpoint.dir checkpoint.dir
+path plan --pipeline.time_limit pipeline.time_limit
+path train --train.optimizer.sgd.weight-decay train.optimizer.sgd.weight_decay
+
+option 'train --evaluation.batch' ', and evaluation of the job has no key batch; possible: [^?]*$' # not train.batch
+option 'train --data.train.step' ', and data.train of the job has no key step; possible: [^?]*$'   # not --steps
+
+# far from all, and no word that only begins or ends like one
+nothing() { # VERB OPTION
+    option "$1" ', possible: [^;]*$'
+}
+fails 2 "unknown option --q{98}, possible: [^;]*$" "$PENSTOCK" train "--$(printf 'q%.0s' {1..300})"
+nothing 'worker --cache'
+nothing 'worker --capacity'
+nothing 'worker --keyboard'
+nothing 'train --distill'
+nothing 'train --emacs'
+nothing 'train --testimony'
+nothing 'train --valve'
 
 # key PATH PATTERN: how a key of other programs is answered, set from the command line
 key() {
@@ -74,6 +108,9 @@ key data.train.targets ': it is labels'
 key nodes ': `penstock train` is started once'
 key workers ': `penstock train` is started once'
 key hosts ': `penstock train` is started once' # not "did you mean costs?"
+key data.train.port ': it is part of connection, of format sql: '
+key train.distance ', possible: '
+key train.tpu ', possible: '
 key gpus ': devices says where it runs'
 key test ': data.eval is what is evaluated on' # not "did you mean tls?"
 key output ': outputs.dir is the folder'
@@ -91,35 +128,91 @@ penstock schema >schema.json
 import json, re, subprocess, sys, os
 top, schema = sys.argv[1], json.load(open("schema.json"))
 
-def keys(node):
-    if isinstance(node, dict):
-        if "$ref" in node:
-            yield from keys(schema["$defs"][node["$ref"].split("/")[-1]])
-        yield from node.get("properties", {})
-        for name, inner in node.items():
-            if name not in ("properties", "$ref"):
-                yield from keys(inner)
-    elif isinstance(node, list):
-        for inner in node:
-            yield from keys(inner)
+def inner(node, name):
+    """What is behind a key of a mapping: each description that the schema has of it."""
+    if isinstance(node, list):
+        return [found for one in node for found in inner(one, name)]
+    if not isinstance(node, dict):
+        return []
+    found = []
+    if "$ref" in node:
+        found += inner(schema["$defs"][node["$ref"].split("/")[-1]], name)
+    if name in node.get("properties", {}):
+        found.append(node["properties"][name])
+    for way in ("oneOf", "anyOf", "allOf", "if", "then", "else"):
+        found += inner(node.get(way, []), name)
+    return found
+
+def is_path(path):
+    at = [schema]
+    for name in path.split("."):
+        at = inner(at, name)
+    return bool(at)
+
+assert is_path("train.average.decay") and not is_path("train.decay") and is_path("data.train.weights")
 
 def strings(path):
     return re.sub(r'"\s*"', "", open(f"{top}/{path}").read().replace("\\\n", "\n"))
 
-said = strings("scheduler/job/job_words.c") + strings("cli/option_words.c")
-paths = {p for p in re.findall(r"\b([a-z]+\.[a-z_]+)\b", said) if p.split(".")[0] in schema["properties"]}
-assert len(paths) > 25, paths
-missing = [p for p in paths if p.split(".")[1] not in keys(schema["properties"][p.split(".")[0]])]
+def keys_of_flow(before, text):
+    """The paths of `a.b: {c: {d: 1}, e: 2}`."""
+    at, path, name = [], [before], None
+    for token in re.findall(r"[{}]|[a-z_0-9]+(?=:)", text):
+        if token == "{":
+            path += [name] if name else []
+            at.append(len(path))
+        elif token == "}":
+            at.pop()
+            path = path[:at[-1]] if at else path[:1]
+            if not at:
+                break
+        else:
+            name = token
+            yield ".".join(path + [name])
+
+job_said, option_said = strings("scheduler/job/job_words.c"), strings("cli/option_words.c")
+said = job_said + option_said
+paths = {p for p in re.findall(r"\b([a-z]+(?:\.[a-z_]+)+)\b", said) if p.split(".")[0] in schema["properties"]}
+for m in re.finditer(r"\b([a-z]+(?:\.[a-z_]+)*): (?=\{)", said):
+    if m[1].split(".")[0] in schema["properties"]:
+        paths.update(keys_of_flow(m[1], said[m.end():said.index('"', m.end())]))
+assert len(paths) > 30 and "train.optimizer.adamw.weight_decay" in paths, paths
+missing = [p for p in paths if not is_path(p)]
 assert not missing, missing
-tables = re.findall(r"pen_cli_(\w+)_words\[\] = \{(.*?)\n\};", strings("cli/option_words.c"), re.S)
-assert len(tables) == 6
-macros = dict(re.findall(r"#define (SAID_\w+)\s+(\"[^\n]*\")", strings("cli/option_words.c")))
+
+helps = {}
+def options_of(verb):
+    """The options that a verb's own help lists."""
+    if verb not in helps:
+        shown = subprocess.run([os.environ.get("PENSTOCK", f"{top}/build/gcc/penstock"), verb, "--help"],
+                               capture_output=True, text=True, check=True).stdout
+        helps[verb] = set(re.findall(r"^ +(?:-\w, )?(--[a-z0-9-]+)", shown, re.M)) | {"--set"}
+    return helps[verb]
+
+def check_options(text, verbs):
+    """Each option is one of the verb that the sentence named last, as in `penstock train --log FILE`; else of `verbs`."""
+    count = 0
+    for token in re.findall(r"`penstock ([a-z]+)|(?<![\w-])(--[a-z][a-z0-9-]*)", text):
+        if token[0]:
+            verbs = [token[0]]
+            options_of(token[0])
+        else:
+            for verb in verbs:
+                assert token[1] in options_of(verb), (text, verb, token[1])
+            count += 1
+    return count
+
+def sentences(code):
+    return re.findall(r'"((?:[^"\\]|\\.)*)"', code)
+
+assert sum(check_options(text, ["train"]) for text in sentences(job_said)) > 5
+macros = dict(re.findall(r"#define (SAID_\w+)\s+(\"[^\n]*\")", option_said))
+tables = re.findall(r"pen_cli_(?:(\w+)_)?words\[\] = \{(.*?)\n\};", option_said, re.S)
+assert len(tables) == 7
+of_tables = {"": ["train", "plan", "worker", "serve"], "trained": ["eval", "predict"]}
 for verb, table in tables:
     table = re.sub(r"SAID_\w+", lambda m: macros[m[0]], table)
-    help_text = subprocess.run([os.environ.get("PENSTOCK", f"{top}/build/gcc/penstock"),
-                                {"trained": "eval"}.get(verb, verb), "--help"],
-                               capture_output=True, text=True, check=True).stdout
-    options = set(re.findall(r"--[a-z]+", table))
-    assert options, verb
-    assert not [o for o in options if f" {o}" not in help_text], (verb, options)
+    table = table.replace("`penstock --version`", "")
+    count = sum(check_options(text, of_tables.get(verb, [verb])) for text in sentences(table))
+    assert count, verb
 END_PYTHON

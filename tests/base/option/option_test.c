@@ -1,5 +1,6 @@
 #include "base/option/option.h"
 
+#include "base/option/option_places.h"
 #include "tests/support/check.h"
 
 typedef enum test_colour { TEST_RED, TEST_GREEN } test_colour;
@@ -149,6 +150,60 @@ static void defaults_stand_alone(void **state) {
     pen_arena_destroy(arena);
 }
 
+// A path is written as --set takes it, or with "-"; what is in a list or ends early is none.
+static void written_paths_are_found(void **state) {
+    (void)state;
+    static const pen_option_field inner[] = {{.key = "every"}, {.key = "keep_best"}};
+    static const pen_option_table inner_table = {.fields = inner, .field_count = 2};
+    static const pen_option_field csv[] = {{.key = "file"}, {.key = "name"}};
+    static const pen_option_table csv_table = {.fields = csv, .field_count = 2};
+    static const pen_option_field variants[] = {
+        {.key = "csv", .kind = PEN_OPTION_MAPPING, .table = &csv_table}};
+    static const pen_option_table data_table = {
+        .tag = "format", .variants = variants, .variant_count = 1};
+    static const pen_option_field fields[] = {
+        {.key = "data", .kind = PEN_OPTION_MAPPING, .table = &data_table},
+        {.key = "eval", .kind = PEN_OPTION_MAPPING, .table = &inner_table},
+        {.key = "eval_more", .kind = PEN_OPTION_MAPPING, .table = &inner_table},
+        {.key = "inputs", .kind = PEN_OPTION_MAP, .item = &test_name_item},
+        {.key = "links", .kind = PEN_OPTION_LIST, .item = &test_link_item},
+    };
+    static const pen_option_table root = {.fields = fields, .field_count = 5};
+    static const struct {
+        const char *written, *separators, *path;
+    } cases[] = {
+        {"eval.every", ".", "eval.every"},
+        {"eval-every", ".", NULL},
+        {"eval-every", ".-_", "eval.every"},
+        {"eval_keep-best", ".-_", "eval.keep_best"},
+        {"eval_more_every", ".-_", "eval_more.every"},
+        {"eval.keep-best", ".", "eval.keep_best"},
+        {"data.file", ".", "data.file"},
+        {"data.format", ".", "data.format"},
+        {"data.csv.file", ".", NULL},
+        {"inputs.my-name", ".", "inputs.my-name"},
+        {"inputs.", ".", NULL},
+        {"inputs.a.b", ".", NULL},
+        {"links.name", ".", NULL},
+        {"links", ".", "links"},
+        {"eval.every.more", ".", NULL},
+        {"eval.ever", ".", NULL},
+        {"eval.", ".", NULL},
+        {"eva", ".", NULL},
+        {"", ".", NULL},
+    };
+    pen_arena *arena = check_arena();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path =
+            pen_option_match_path(&root, cases[i].written, cases[i].separators, arena);
+        const bool is_same = path == NULL || cases[i].path == NULL
+                                 ? path == cases[i].path
+                                 : strcmp(path, cases[i].path) == 0;
+        CHECK(is_same, "%s: %s", cases[i].written, path == NULL ? "none" : path);
+    }
+    pen_arena_destroy(arena);
+}
+
 PEN_TEST_MAIN(cmocka_unit_test(quantities_and_lists_are_read),
               cmocka_unit_test(mistakes_say_what_is_possible),
-              cmocka_unit_test(defaults_stand_alone))
+              cmocka_unit_test(defaults_stand_alone), cmocka_unit_test(written_paths_are_found))

@@ -75,11 +75,33 @@ static void check_words(const pen_text_word *words, const char *const *choices) 
     }
 }
 
+static const pen_option_table *find_table(const pen_option_table *table, const char *key) {
+    for (uint32_t i = 0; i < table->field_count; i++) {
+        if (strcmp(table->fields[i].key, key) == 0) return table->fields[i].table;
+    }
+    return NULL;
+}
+
+// Formats are the values of a tag.
+static void check_formats(void) {
+    const char *formats[64] = {NULL};
+    const pen_option_table *data = find_table(&pen_job_table, "data");
+    assert_non_null(data);
+    const pen_option_table *train = find_table(data, "train");
+    assert_non_null(train);
+    assert_true(train->variant_count > 0 && train->variant_count < 64);
+    for (uint32_t i = 0; i < train->variant_count; i++) {
+        formats[i] = train->variants[i].key;
+    }
+    check_words(pen_job_format_words, formats);
+}
+
 static void words_mean_what_there_is(void **state) {
     (void)state;
     check_words(pen_job_loss_words, pen_loss_kind_names);
     check_words(pen_job_metric_words, pen_metric_names);
     check_words(pen_job_precision_words, pen_precision_names);
+    check_formats();
 }
 
 PEN_TEST_MAIN(cmocka_unit_test(other_names_say_what_is_meant),
