@@ -93,6 +93,9 @@ struct pen_op {
     bool keeps_zeros;    // zeros at a place of all tensors give a zero at this place of the output
     bool rectifies;      // about half of the output is zeros
     bool wants_positive; // a root, logarithm or probability: negative operands give no numbers
+    const char
+        *picks_along; // elements of input 1 are indices into the dimension of input 0 that the
+                      // int attribute of this name says, -n to n - 1, else it fails; or NULL
     // bit i: input (output) i lies in memory as the other masked ones do, in whatever layout a
     // device gives the first of them; all else lies plain
     uint64_t alike_inputs;

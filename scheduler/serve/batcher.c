@@ -81,11 +81,15 @@ static void batcher_finish(pen_batcher *b, pen_infer_request *request, pen_statu
 
 // Refused at once where it cannot wait: who asks may then try another server.
 void pen_batcher_submit(pen_batcher *b, pen_infer_request *request) {
-    pen_status status = PEN_OK;
     request->queued_at = pen_clock_seconds();
     request->rows_taken = request->rows_done = 0;
     request->failure = PEN_OK;
     request->next = NULL;
+    pen_status status = pen_infer_request_check_indices(request);
+    if (status != PEN_OK) {
+        batcher_finish(b, request, status);
+        return;
+    }
     pen_mutex_lock(&b->lock);
     if (b->is_stopping || b->is_over) {
         status = pen_error(PEN_UNAVAILABLE, "the server ends");
@@ -212,15 +216,15 @@ static void batcher_note_rows(pen_batcher *b, pen_infer_request *request, uint64
     if (request->rows_done == request->rows) batcher_finish(b, request, request->failure);
 }
 
-// Hands rows to the requests that were computed; those that are whole are done. Requests of the
-// batch that were not computed with them come next, each by itself.
+// Hands rows (NULL: none were computed) to their requests; those that are whole are done. Requests
+// of the batch that were not computed with them come next, each by itself.
 static void batcher_hand_out(pen_batcher *b, batcher_slot *slot, const void *const *rows) {
     const pen_served_model *model = b->options.model;
     uint64_t first = 0;
     for (uint32_t p = slot->part_begin; p < slot->part_end; p++) {
         const batcher_part *part = &slot->parts[p];
         pen_infer_request *request = part->request;
-        if (request->failure == PEN_OK) {
+        if (request->failure == PEN_OK && rows != NULL) {
             for (uint32_t i = 0; i < model->output_count; i++) {
                 const uint64_t bytes = model->outputs[i].row_bytes;
                 memcpy(request->outputs[i] + part->first * bytes,

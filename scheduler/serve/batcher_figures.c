@@ -67,6 +67,7 @@ static void figures_print_latencies(const pen_batcher_figures *figures, pen_text
                    count, figures->latency_sum, count);
 }
 
+// What is a number by itself stands in a table; counters by code and the histogram come before.
 void pen_batcher_figures_print(const pen_batcher_figures *figures, uint64_t queued, bool is_ready,
                                pen_text *text) {
     figures_print_answers(figures, text);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
+#include "graph/op.h"
 #include "scheduler/job/job_links.h"
 #include "scheduler/job/job_runner.h"
 #include "scheduler/serve/http_front.h"
@@ -72,6 +73,36 @@ static pen_status serve_refuse_element(const pen_served_tensor *tensor, const ch
                      pen_element_name(tensor->row.element), expected);
 }
 
+// The value that a node reads, before views of it.
+static pen_value_id serve_find_viewed(const pen_graph *graph, pen_value_id value) {
+    for (;;) {
+        const pen_node_id producer = pen_graph_value(graph, value)->producer;
+        if (!pen_node_is(producer) || !pen_graph_node(graph, producer)->op->is_view) return value;
+        value = pen_graph_node(graph, producer)->inputs[0];
+    }
+}
+
+// Where nodes read an input as indices as it is, the smallest table is known before anything runs:
+// over several devices a wrong index would end what all of them run.
+static pen_status serve_limit_indices(const pen_serve *serve, const pen_program *program,
+                                      uint32_t index, pen_served_tensor *input) {
+    const pen_graph *graph = program->graph;
+    for (uint32_t i = 0; i < program->order_count; i++) {
+        const pen_node *node = pen_graph_node(graph, program->order[i]);
+        if (node->op->picks_along == NULL) continue;
+        const pen_value_id value = serve_find_viewed(graph, node->inputs[1]);
+        if (value.index != program->inputs[index].index) continue;
+        const pen_shape *data = &pen_value_type(graph, node->inputs[0])->shape;
+        const int64_t axis = pen_node_int(node, node->op->picks_along);
+        const int64_t limit = data->dims[axis < 0 ? axis + data->rank : axis];
+        if (input->index_limit > 0 && input->index_limit <= limit) continue;
+        input->index_limit = limit;
+        PEN_TRY(pen_arena_format(serve->arena, &input->index_node, "%s '%s'", node->op->name,
+                                 node->name));
+    }
+    return PEN_OK;
+}
+
 // Also as a data set would describe them: the engine is fed from fields of examples.
 static pen_status serve_describe_inputs(pen_serve *serve, const pen_program *program) {
     pen_served_tensor *inputs;
@@ -83,6 +114,9 @@ static pen_status serve_describe_inputs(pen_serve *serve, const pen_program *pro
         const pen_tensor_type *row = &inputs[i].row;
         if (row->element != PEN_FLOAT32 && row->element != PEN_INT64) {
             return serve_refuse_element(&inputs[i], "float32 or int64");
+        }
+        if (row->element == PEN_INT64) {
+            PEN_TRY(serve_limit_indices(serve, program, i, &inputs[i]));
         }
         fields[i] = (pen_dataset_field){
             .name = inputs[i].name,

@@ -127,6 +127,26 @@ pen_status pen_infer_request_find_input(pen_infer_request *request, const pen_in
     return PEN_OK;
 }
 
+pen_status pen_infer_request_check_indices(const pen_infer_request *request) {
+    const pen_served_model *model = request->model;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const pen_served_tensor *input = &model->inputs[i];
+        const uint64_t count = request->rows * input->row_bytes / sizeof(int64_t);
+        for (uint64_t k = 0; k < count && input->index_limit > 0; k++) {
+            int64_t index;
+            memcpy(&index, request->inputs[i] + k * sizeof index, sizeof index);
+            if (index >= -input->index_limit && index < input->index_limit) continue;
+            return pen_error(PEN_INVALID_INPUT,
+                             "input '%.100s': index %lld at position %llu is outside of [%lld, "
+                             "%lld) of %.200s",
+                             input->name, (long long)index, (unsigned long long)k,
+                             (long long)-input->index_limit, (long long)input->index_limit,
+                             input->index_node);
+        }
+    }
+    return PEN_OK;
+}
+
 pen_status pen_infer_request_ask(pen_infer_request *request, const char *name, bool *is_first,
                                  uint32_t *out_index) {
     const pen_served_model *model = request->model;

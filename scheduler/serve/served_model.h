@@ -25,6 +25,10 @@ typedef struct pen_served_tensor {
     const char *name;
     pen_tensor_type row; // without the first dimension
     uint64_t row_bytes;
+    // Of an int64 input that a node reads as indices, before anything else is made of it: they are
+    // -index_limit to index_limit - 1. 0: nothing is known
+    int64_t index_limit;
+    const char *index_node; // that has that limit: "gather 'table'"
 } pen_served_tensor;
 
 typedef struct pen_served_model {
@@ -88,6 +92,10 @@ PEN_NODISCARD pen_status pen_infer_request_find_input(pen_infer_request *request
 // NOT_FOUND
 PEN_NODISCARD pen_status pen_infer_request_ask(pen_infer_request *request, const char *name,
                                                bool *is_first, uint32_t *out_index);
+
+// Whether all of a request's indices lie in their tables, as far as that is known before anything
+// runs. INVALID_INPUT: names the input, the index and the node
+PEN_NODISCARD pen_status pen_infer_request_check_indices(const pen_infer_request *request);
 
 // "FP32": as the protocol calls element types; NULL: it has no name for it.
 const char *pen_served_datatype(pen_element_type element);

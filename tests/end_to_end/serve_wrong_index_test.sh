@@ -1,13 +1,13 @@
 # A request to `penstock serve` that has a wrong index, such as token 20 of a table of 20 rows, is refused by itself:
 # those that shared its batch have their answers, and the server goes on. On one device, on two in one process, and
-# over workers, where a wrong index ends what they run.
+# over workers, where a wrong index ends what they run. In these the embedding reads tokens that were turned before.
 . tests/end_to_end/serve.sh
 client() { timeout 200 /usr/bin/python3 "$top/tests/end_to_end/serve_wrong_index.py" "$@"; }
 
 /usr/bin/python3 - <<'P'
 import numpy
 random = numpy.random.default_rng(3)
-numpy.save("tokens.npy", random.integers(0, 20, [64, 6]))
+numpy.save("tokens.npy", random.integers(0, 20, [64, 2, 3]))
 numpy.save("labels.npy", random.integers(0, 5, [64]))
 P
 
@@ -16,8 +16,9 @@ job() {
     cat >"$1.yaml" <<Y
 version: 1
 model:
-  inputs: {tokens: {shape: [6], dtype: int64}}
+  inputs: {tokens: {shape: [2, 3], dtype: int64}}
   layers:
+    - ${order:-permute: {dims: [2, 1], name: turned\}}
     - embedding: {input_dim: 20, output_dim: 8, name: table}
     - flatten: {name: flat}
     - dense: {units: 5, name: answer}
@@ -33,13 +34,14 @@ ${3:-}
 Y
 }
 
-# lives NAME: callers with good and wrong tokens, at once
+# lives NAME: callers with good and wrong tokens, at once. `refuses`: who finds those
+refuses=node
 lives() {
     serve "$1"
     lives_on "$1"
 }
 lives_on() {
-    client "$http" "$grpc" net tokens.npy outputs.npy || die "$1: $(cat "$1.log")"
+    client "$http" "$grpc" "$refuses" tokens.npy outputs.npy || die "$1: $(cat "$1.log")"
     kill -0 "$server" || die "$1: it has ended: $(cat "$1.log")"
 }
 
@@ -66,3 +68,12 @@ finish workers
 job stops "{name: a, threads: 1$own}, {name: b, threads: 1$own}" 'recovery: {on_loss: stop}'
 lives stops
 finish stops
+
+# ---- where the table reads the tokens as they are, a wrong one is refused before anything runs
+refuses=door
+order='reshape: {target_shape: [6]}'
+job door "{name: a, threads: 1$own}, {name: b, threads: 1$own}"
+penstock train -q --overwrite door.yaml
+penstock predict -q door.yaml -o outputs.npy --batch 16
+lives door
+finish door

@@ -357,7 +357,7 @@ static const pen_attribute_schema nd_attributes[] = {
 static const pen_op indexing_ops[] = {
     {"gather", "slices of the first operand, picked by index", PEN_TAKES(2, 2), PEN_GIVES(1, 1),
      PEN_ATTRIBUTES_BUT_LAST(gather_attributes), .infer = gather_infer, .gradient = gather_gradient,
-     .bytes = gather_bytes, .axis_rule = gather_axis},
+     .bytes = gather_bytes, .axis_rule = gather_axis, .picks_along = "axis"},
     {"gather_backward", "a gather's gradient: added into zeros, or to what is given",
      PEN_TAKES(2, 3), PEN_GIVES(1, 1), PEN_ATTRIBUTES(gather_attributes), .in_place_inputs = 4,
      .infer = gather_backward_infer, .bytes = gather_backward_bytes},
