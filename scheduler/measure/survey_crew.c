@@ -98,6 +98,8 @@ static pen_status crew_make_spec(pen_survey_crew *crew) {
         uint32_t *copies = NULL;
         devices[s] = (pen_run_spec_device){.name = device->name,
                                            .kind = device->kind,
+                                           .gpu = device->gpu,
+                                           .precision = options->job->numerics.precision,
                                            .thread_count = device->threads,
                                            .memory_bytes = device->bytes_limit,
                                            .libraries = options->job->numerics.libraries};

@@ -157,16 +157,17 @@ for of in "$h" "$h, host: localhost"; do
     [ $found -ne 0 ] && grep -q 'differ in their last bits.*libraries: none' messages && grep -q "GPU 1 says CUBLAS_STATUS_ALLOC_FAILED.*own kernels make" messages ||
         die "two classes are not refused with why: $found, $(cat messages)"
 done
-# likewise where a worker measures, which says it to who asked
+# likewise where a worker measures on its second GPU, which says it to who asked
 mkfifo pipe
-FAKE_CUDA=blas_begins=3 "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 9>pipe 2>worker.log &
+FAKE_CUDA='gpus=2 blas_begins=3' "$PENSTOCK" worker --listen 127.0.0.1:0 --announce 9 9>pipe 2>worker.log &
 worker=$!
 trap 'kill $worker 2>/dev/null || true; rm -rf "$work"' EXIT
 read -r port <pipe
 penstock profile --insecure mlp.yaml -o costs.yaml --operator-time 1ms \
-    --set "devices=[{$g, model: emulated GPU, host: '0.0.0.0:$port'}]" >out 2>messages || die "no profile: $(cat messages)"
+    --set "devices=[{$g, gpu: 1, model: emulated GPU, host: '0.0.0.0:$port'}]" >out 2>messages || die "no profile: $(cat messages)"
 [ "$(told g CUBLAS_STATUS_ALLOC_FAILED 'worker [0-9] ([0-9.:]*): ')" = 1 ] ||
     die "a measurement does not tell it once: $(cat messages)"
+grep -q 'GPU 1 says CUBLAS_STATUS_ALLOC_FAILED' messages || die "another GPU is measured: $(cat messages)"
 ! grep 'own kernels make' worker.log || die "it is told where nobody looks"
 kill $worker
 FAKE_CUDA=blas_begins=3 fails 5 "while cuBLAS was opened: cuBLAS of GPU 0 says CUBLAS_STATUS_ALLOC_FAILED; .*auto}. goes on without cuBLAS" \

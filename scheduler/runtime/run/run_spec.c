@@ -2,6 +2,24 @@
 
 #include <string.h>
 
+#include "device/device.h"
+
+pen_status pen_run_spec_open(const pen_run_spec_device *spec, pen_device **out_device) {
+    const pen_device_options options = {.name = spec->name,
+                                        .thread_count = spec->thread_count,
+                                        .memory_bytes = spec->memory_bytes,
+                                        .gpu = spec->gpu,
+                                        .precision = (pen_precision)spec->precision,
+                                        .libraries = (pen_libraries)spec->libraries};
+    const pen_device_kind *kind;
+    PEN_TRY(pen_device_kind_find(spec->kind, &kind));
+    if (!pen_device_kind_can(kind, options.precision)) {
+        return pen_error(PEN_CORRUPT, "device '%s' is of kind %s, which has no products of %s",
+                         spec->name, spec->kind, pen_precision_names[options.precision]);
+    }
+    return kind->open(&options, out_device);
+}
+
 // For admission and dumps, which know numbers alone but speak to people.
 pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
                              const char *const **out_workers,

@@ -8,6 +8,7 @@
 #ifndef PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
 #define PEN_SCHEDULER_RUNTIME_RUN_RUN_SPEC_H
 
+#include "device/device_types.h"
 #include "graph/lanes.h"
 #include "graph/passes/cut/cut_stages.h"
 #include "graph/tensor_type.h"
@@ -100,6 +101,11 @@ typedef struct pen_run_spec {
 PEN_NODISCARD pen_status pen_run_spec_name(const pen_run_spec *spec, pen_arena *arena,
                                            const char *const **out_workers,
                                            const char *const *const **out_channels);
+
+// Opens a device as it is described, which the caller closes. INVALID_INPUT: no such kind; CORRUPT:
+// one that has no such precision; as its kind's `open`
+PEN_NODISCARD pen_status pen_run_spec_open(const pen_run_spec_device *spec,
+                                           pen_device **out_device);
 
 // Parameters and states are numbered, in messages and frames, by device and value of its part of
 // form 0.

@@ -256,19 +256,8 @@ static pen_status run_make_room_to_see(worker_device *device) {
 // Opens the device, says which class it is of, and loads its part of each form.
 static pen_status run_open_device(worker_device *device) {
     const pen_run_spec_device *spec = &device->run->spec->devices[device->index];
-    const pen_device_kind *kind;
-    PEN_TRY(pen_device_kind_find(spec->kind, &kind));
-    const pen_device_options options = {.name = spec->name,
-                                        .thread_count = spec->thread_count,
-                                        .memory_bytes = spec->memory_bytes,
-                                        .gpu = spec->gpu,
-                                        .precision = (pen_precision)spec->precision,
-                                        .libraries = (pen_libraries)spec->libraries};
-    if (!pen_device_kind_can(kind, options.precision)) {
-        return pen_error(PEN_CORRUPT, "device '%s' is of kind %s, which has no products of %s",
-                         spec->name, spec->kind, pen_precision_names[options.precision]);
-    }
-    PEN_TRY(kind->open(&options, &device->device));
+    PEN_TRY(pen_run_spec_open(spec, &device->device));
+    const pen_device_kind *kind = device->device->kind;
     if (kind->identify != NULL) {
         PEN_TRY(kind->identify(device->device, device->arena, &device->identity));
     }

@@ -45,15 +45,9 @@ void pen_worker_survey_destroy(pen_worker_survey *survey) {
 
 static pen_status survey_open(pen_worker_survey *survey, uint32_t index) {
     const pen_run_spec_device *spec = &survey->spec->devices[index];
-    const pen_device_options options = {.name = spec->name,
-                                        .thread_count = spec->thread_count,
-                                        .memory_bytes = spec->memory_bytes,
-                                        .libraries = (pen_libraries)spec->libraries};
-    const pen_device_kind *kind;
     if (survey->devices[index].device != NULL) return PEN_OK;
-    PEN_TRY(pen_device_kind_find(spec->kind, &kind));
     PEN_TRY(pen_measure_cores(spec->thread_count, &survey->devices[index].cores));
-    return kind->open(&options, &survey->devices[index].device);
+    return pen_run_spec_open(spec, &survey->devices[index].device);
 }
 
 const char *pen_worker_survey_lacks(const pen_worker_survey *survey, uint32_t device) {
