@@ -350,22 +350,21 @@ static void batcher_blame(pen_batcher *b, pen_status take_status) {
 // that request alone; where several batches were under way, the one that has it is found first.
 static pen_status batcher_mend(pen_batcher *b, pen_status take_status) {
     pen_status status = take_status;
-    bool is_of_pass = b->slots_ended < b->slots_begun;
     bool is_alone = b->slots_begun - b->slots_ended == 1;
     while (status != PEN_OK) {
+        const bool is_of_pass = b->slots_ended < b->slots_begun;
         if (is_of_pass && pen_status_get_code(status) == PEN_INVALID_INPUT) {
             if (is_alone)
                 batcher_blame(b, status);
             else
                 pen_status_ignore(status, "found again, in the batch that has it");
-            status = batcher_renew(b);
+            PEN_TRY(batcher_renew(b));
         } else if (pen_inference_can_recover(b->options.inference, status)) {
-            status = batcher_recover(b, status);
+            PEN_TRY(batcher_recover(b, status)); // an error: the job does not go on
         } else {
             return status;
         }
-        is_of_pass = status == PEN_OK;
-        if (is_of_pass) status = batcher_repeat(b);
+        status = batcher_repeat(b);
         is_alone = true;
     }
     return PEN_OK;

@@ -122,3 +122,18 @@ for ((i = 0; i < 100; i++)); do # nobody asks
 done
 finish stopped 6
 grep -q 'error: lost worker [23] ' stopped.log || die "it does not say who: $(cat stopped.log)"
+
+# ---- likewise where the job waits for a worker, and none comes within `grace`
+mkfifo pipe
+"$PENSTOCK" worker --listen 127.0.0.1:0 --store "$work/kept" --announce 9 9>pipe 2>worker.log &
+worker=$!
+read -r port <pipe
+job waits "{name: a, threads: 1$kind}, {name: b, threads: 1$kind, host: \"127.0.0.1:$port\"}" 'recovery: {on_loss: wait, grace: 1 s}'
+serve waits
+kill -9 "$worker"
+for ((i = 0; i < 150; i++)); do
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+done
+finish waits 6
+[ "$(wc -l <waits.log)" -lt 40 ] || die "too many words: $(head -n 40 waits.log)"
