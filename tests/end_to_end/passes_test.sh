@@ -31,7 +31,7 @@ for pass in import attach_loss build_gradients build_updates assign_layouts orde
 done
 grep -q '^update ' dump || die "the last pass of a training has no updates"
 
-fails 2 "unknown pass 'fuse', possible: fuse_layers, .*, order" "$PENSTOCK" inspect --dump-after fuse "$model"
+fails 2 "unknown pass 'fuse', possible: fuse_rows, .*, order; did you mean fuse_rows" "$PENSTOCK" inspect --dump-after fuse "$model"
 fails 2 "pass 'attach_loss' does not run for $model" "$PENSTOCK" inspect --dump-after attach_loss "$model"
 fails 2 'the one or the other' "$PENSTOCK" inspect --passes --dump-after order "$model"
 for option in --nodes --fused; do
