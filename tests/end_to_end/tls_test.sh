@@ -95,8 +95,8 @@ job elsewhere "$devices" 'tls: {ca: tls/ca.pem, cert: tls/coordinator.pem, key: 
 found=$(timeout 60 "$PENSTOCK" train --json named.yaml 2>messages |
     json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "named: $(cat messages)"
 [ "$found" = "$expected" ] || die "named: other losses than those of threads"
-fails 6 'its certificate is for localhost, 127.0.0.1, which may not be a coordinator here' "$PENSTOCK" train -q unnamed.yaml
-fails 6 'which may not be a worker here' "$PENSTOCK" train -q elsewhere.yaml
+fails 6 'its certificate is for localhost, 127.0.0.1, which may not be a coordinator here' "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s unnamed.yaml
+fails 6 'which may not be a worker here' "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s elsewhere.yaml
 # each link, taken or refused, is a line of the worker's log: who, from where, with which certificate, for which job
 grep -qE "^took a link from 127\.0\.0\.1:[0-9]+ \(coordinator, certificate for localhost 127\.0\.0\.1 coordinator\.example, job '[^']+', generation 1\)$" second.log ||
     die "the second worker names no link that it took: $(cat second.log)"
@@ -128,14 +128,14 @@ cp tls/revoked.pem mine.pem
 [ "$(train_losses taken.yaml)" = "$expected" ] || die "taken: other losses"
 cp tls/ca_crl.pem list.pem
 serial=$(openssl x509 -in tls/revoked.pem -noout -serial | sed 's/.*=//')
-fails 6 "its certificate, serial $serial, is revoked \('tls: crl'\)" "$PENSTOCK" train -q taken.yaml
+fails 6 "its certificate, serial $serial, is revoked \('tls: crl'\)" "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s taken.yaml
 cp tls/coordinator.pem mine.pem # the new one
 [ "$(train_losses taken.yaml)" = "$expected" ] || die "taken again: other losses"
 # a worker whose certificate was taken back is refused by the coordinator
 start_worker fifth --tls tls/ca.pem,tls/revoked.pem,tls/key.pem
 job given "{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: \"127.0.0.1:$port\"}, {name: c, threads: 1}" \
     'tls: {ca: tls/ca.pem, cert: mine.pem, key: tls/key.pem, crl: list.pem}'
-fails 6 "^error: not there after .*worker 2 [^:]+:$port\): its certificate, serial $serial, is revoked" "$PENSTOCK" train -q given.yaml
+fails 6 "^error: not there after .*worker 2 [^:]+:$port\): its certificate, serial $serial, is revoked" "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s given.yaml
 # doctor JOB CODE PATTERN: what it says of that beforehand
 doctor() {
     local code=0
@@ -150,7 +150,7 @@ cp tls/none_crl.pem list.pem
 doctor given.yaml 0 "^certificates .* fits its key"
 cp tls/old_crl.pem list.pem
 doctor given.yaml 3 "^certificates .*list\.pem' \('tls: crl'\) has expired"
-fails 6 "^error: not there after .*worker 2 [^:]+:$port\): the list of revoked certificates 'list\.pem' \('tls: crl'\) has expired" "$PENSTOCK" train -q given.yaml
+fails 6 "^error: not there after .*worker 2 [^:]+:$port\): the list of revoked certificates 'list\.pem' \('tls: crl'\) has expired" "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s given.yaml
 cp tls/ca_crl.pem list.pem
 cp tls/revoked.pem mine.pem
 doctor given.yaml 3 "^certificates .*serial $serial, is revoked"
@@ -173,8 +173,8 @@ fails 2 "none.pem" "$PENSTOCK" worker --listen 127.0.0.1:0 --tls tls/ca.pem,tls/
 
 job open '{name: a, threads: 1}, {name: b, threads: 1, memory: 1GiB, host: "192.0.2.1:7070"}' ''
 fails 3 "open.yaml:5:.*device 'b' is at '192.0.2.1:7070', .* no TLS" "$PENSTOCK" train -q open.yaml
-fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q none.yaml
-fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q strange.yaml
+fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s none.yaml
+fails 6 "127\.0\.0\.1:$first_port" "$PENSTOCK" train -q --set pipeline.rendezvous_timeout=3s strange.yaml
 grep -qi 'refused\|handshake\|certificate' first.log || die "the worker says nothing: $(cat first.log)"
 found=$(timeout 60 "$PENSTOCK" train --json mixed.yaml 2>messages |
     json '" ".join(repr(s["loss"]) for s in d["steps"])') || die "afterwards: $(cat messages)"
