@@ -46,6 +46,8 @@ pen_status pen_plan_form_sizes_find(const pen_job *job, const pen_dataset_info *
     return PEN_OK;
 }
 
+// One more program, whose microbatches have `size` examples; 0: none. A training that is added is
+// of what is left at the end of an epoch, and stands behind the whole microbatches of that batch.
 static pen_status forms_add(const pen_plan_forms_request *wanted, pen_compile_mode mode,
                             uint64_t size, pen_plan_forms *forms) {
     const pen_job_train *train = &wanted->job->train;
