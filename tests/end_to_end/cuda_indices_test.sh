@@ -6,19 +6,7 @@
 . "$top/tests/end_to_end/emulated_gpu.sh"
 
 # 6 batches of 8 lines of tokens, of which the last has one that is none of 20
-python3 - <<'P'
-import array, random
-def npy(name, kind, shape, values):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
-    head = head.ljust(117) + "\n"
-    open(name, "wb").write(b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + values.tobytes())
-random.seed(3)
-tokens = [random.randrange(20) for _ in range(48 * 6)]
-npy("good.npy", "<i8", (48, 6), array.array("q", tokens))
-npy("bad.npy", "<i8", (48, 6), array.array("q", tokens[:275] + [20] + tokens[276:]))
-npy("facts.npy", "<f4", (48, 6), array.array("f", (random.random() for _ in range(48 * 6))))
-npy("labels.npy", "<i8", (48,), array.array("q", (random.randrange(5) for _ in range(48))))
-P
+python3 "$top/tests/end_to_end/make_tokens.py" .
 job() {
     cat >"$1.yaml" <<Y
 version: 1

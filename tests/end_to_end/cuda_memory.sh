@@ -29,15 +29,14 @@ job resnet reference/resnet18_32/model.onnx "$(of input reference/resnet18_32/in
 job gpt $sequences/gpt.pt2 "$(of tokens $sequences/tokens.npy $sequences/labels.npy)" 4
 job lstm $sequences/lstm.pt2 "$(of tokens $sequences/tokens.npy $sequences/labels.npy)" 4
 
-python3 - <<'P'
+PYTHONPATH=$top/tests/end_to_end python3 - <<'P'
 import array, random
-def npy(name, kind, shape, values):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
-    head = head.ljust(117) + "\n"
-    open(name, "wb").write(b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head.encode() + values.tobytes())
+from make_data import npy
 random.seed(1)
-npy("x.npy", "<f4", (64, 256), array.array("f", (random.random() for _ in range(64 * 256))))
-npy("y.npy", "<i4", (64,), array.array("i", (random.randrange(10) for _ in range(64))))
+x = array.array("f", (random.random() for _ in range(64 * 256)))
+y = array.array("i", (random.randrange(10) for _ in range(64)))
+open("x.npy", "wb").write(npy("<f4", (64, 256), x.tobytes()))
+open("y.npy", "wb").write(npy("<i4", (64,), y.tobytes()))
 layers = "{dense: 256}, relu, " * 10 + "{dense: 10}"
 open("wide.yaml", "w").write(f"""version: 1
 model: {{inputs: {{input: {{shape: [256]}}}}, layers: [{layers}]}}
